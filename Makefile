@@ -37,7 +37,7 @@ ON_GPU := --device cuda --processes 1 --no-naive
 # The libraries beside the library call; the last one is only quoted.
 BESIDE := torch,cupy,cublas,cublaslt
 
-.PHONY: climb test test-all fuzz fuzz-record lint wheel results gpu-results gpu-sweep regret counts tables install clean
+.PHONY: climb test test-all fuzz fuzz-record lint wheel results gpu-results gpu-sweep regret counts tables docs install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
@@ -106,6 +106,9 @@ gpu-results: $(STAMP)
 		--config ORDER=2,GROUP=8 --config ORDER=2,GROUP=16 --sizes 4096,8192 --peers cublas --rounds 3 \
 		--save $(H200)/configs-swizzle.json
 	$(BIN)/python makers/time_claims.py --again
+	$(BIN)/python makers/block_to_sm.py
+	$(BIN)/python makers/compiler_options.py
+	$(BIN)/python makers/streams.py
 	$(BIN)/python makers/ncu_ladder.py profile $(H200)/ncu.json --sizes 512,2048,4096
 	$(BIN)/python tests/emulated/counters/ncu_record.py --out $(H200)
 
@@ -146,6 +149,10 @@ counts: $(STAMP)
 # Regenerate the tables and plots of README.md and docs/ from the records in benchmarks/results.
 tables: $(STAMP)
 	$(BIN)/python makers/build_tables.py
+
+# The documentation as a site, from docs/ and the catalog; half a minute. Open build/book/html/index.html: no server is needed.
+docs: $(STAMP)
+	$(BIN)/python makers/build_book.py
 
 install: $(STAMP)
 

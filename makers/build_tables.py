@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping
 
 from blocks import (
     api,
+    changes,
     claims_page,
     cpu,
     diffs,
+    dram_roofline,
     float32,
     fuzzed,
     gpu_bounds,
@@ -42,8 +44,8 @@ from blocks.records import ROOT
 BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 MODULES = (
     cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page, reductions, tensor, tensor_code,
-    source_test, tensor_profiles, parts, diffs, pictures, model, overhead, api, float32, fuzzed, suite, shapes,
-    regret, sanitizer,
+    source_test, tensor_profiles, parts, diffs, pictures, model, changes, overhead, api, float32, fuzzed, suite, shapes,
+    regret, sanitizer, dram_roofline,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 

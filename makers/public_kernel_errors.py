@@ -1,14 +1,15 @@
-"""`python makers/public_kernel_errors.py FOLDER`: plant an error in each public kernel, for `check`.
+"""`python makers/public_kernel_errors.py FOLDER`: plant an error in each public kernel that is right, for `check`.
 
-The first barrier of the kernel is dropped; a kernel without barriers takes one step too many along k. The copies lie in
-a temporary folder. FOLDER is that of `public_kernels.py`, whose list is used.
+The kernel's first barrier is dropped; one without barriers takes a step too many along k, leaves out the last number,
+or subtracts in an index. The copies lie in a temporary folder. FOLDER is that of `public_kernels.py`, whose list and
+rows are used. Outcomes are stored one by one; `--new` plants only what has none.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import tomllib
@@ -16,28 +17,43 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from public_kernels import LIST, PAGE
+import gemmlab
+from public_kernels import DEVICE, LIST, PAGE, key_of, operation, stored_rows
 
+OUTCOMES = Path(__file__).parent.parent / "benchmarks" / "results" / "public-kernel-errors.json"
 BEGIN, END = "<!-- begin planted errors -->", "<!-- end planted errors -->"
-_BARRIER, _END_OF_K = re.compile(r"__syncthreads\(\);"), re.compile(r"\w+ < [Kk];")
+_ERRORS = (
+    (re.compile(r"__syncthreads\(\);"), ""),
+    (re.compile(r"(\w+) < ([Kk]);"), r"\1 <= \2;"),
+    (re.compile(r"< N\b"), "< N - 1"),
+    (re.compile(r" \+ (?!.* \+ )", re.DOTALL), " - "),
+)
+"""Text in a kernel -> what takes its place. The first one that occurs is planted where it occurs first."""
 
 
 def main() -> None:
     """Run the command line, and write the sentence into the page."""
-    folder, found = Path(sys.argv[1]), list[tuple[bool, bool]]()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="folder of the checkouts")
+    parser.add_argument("--new", action="store_true", help="only kernels without an outcome")
+    options = parser.parse_args()
+    outcomes: dict[str, bool] = json.loads(OUTCOMES.read_text(encoding="utf-8")) if OUTCOMES.is_file() else {}
+    right = {key for key, row in stored_rows().items() if row.check == "right"}
     for repository in tomllib.loads(LIST.read_text(encoding="utf-8"))["repository"]:
         for kernel in repository["kernel"]:
-            source = folder / repository["name"].replace("/", "+") / kernel["file"]
-            facts = {**repository["facts"], **kernel["facts"]}
-            text = source.read_text(encoding="utf-8")
-            before, after = _report(source, text, facts), _report(source, planted(text, facts), facts)
-            found.append((bool(before["passed"]), bool(after["failures"])))
-            sys.stderr.write(f"{source.name} {facts.get('kernel', '')}: {found[-1]}\n")
-    sound = [one for passed, one in found if passed]
-    of_sound, rejected = sum(sound), sum(one for _, one in found)
+            key = key_of(repository, kernel)
+            if key in right and not (options.new and key in outcomes):
+                source = options.folder / repository["name"].replace("/", "+") / kernel["file"]
+                facts = {**repository["facts"], **kernel["facts"]}
+                text = planted(source.read_text(encoding="utf-8"), facts)
+                outcomes[key] = _rejected(source, text, facts, operation(kernel))
+                sys.stderr.write(f"{key}: {'rejected' if outcomes[key] else 'not rejected'}\n")
+                OUTCOMES.write_text(json.dumps(outcomes, indent=1) + "\n", encoding="utf-8")
+    found = [outcomes[key] for key in outcomes if key in right]
     text = (
-        f"{of_sound} of the {len(sound)} kernels that pass `check` are rejected once their first barrier is dropped\n"
-        f"(without barriers: one step too many along k), and {rejected} of all {len(found)}."
+        f"{sum(found)} of {len(found)} kernels that pass `check` are rejected once an error is planted: their first\n"
+        "barrier is dropped; without barriers they take one step too many along k, leave out the last number, or\n"
+        "subtract where they add."
     )
     before_it, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     PAGE.write_text(f"{before_it}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
@@ -46,31 +62,24 @@ def main() -> None:
 def planted(text: str, facts: Mapping[str, Any]) -> str:
     """Return the text of a file with an error in the kernel that the facts name. `ValueError` if there is no place."""
     name = str(facts.get("kernel", "")).partition("<")[0]
-    start = text.index(f"{name}(" if name else "__global__")
+    start = re.search(rf"\b{name}\(", text).start() if name else text.index("__global__")  # type: ignore[union-attr]
     stop = text.find("__global__", start + len("__global__"))
     body = text[start : stop if stop >= 0 else len(text)]
-    if (barrier := _BARRIER.search(body)) is not None:
-        body = body[: barrier.start()] + body[barrier.end() :]
-    elif (end := _END_OF_K.search(body)) is not None:
-        body = body[: end.start()] + end[0].replace("<", "<=") + body[end.end() :]
-    else:
-        raise ValueError(f"{name}: neither a barrier nor a loop along k")
-    return text[:start] + body + (text[stop:] if stop >= 0 else "")
+    for pattern, error in _ERRORS:
+        if pattern.search(body):
+            return text[:start] + pattern.sub(error, body, count=1) + (text[stop:] if stop >= 0 else "")
+    raise ValueError(f"{name}: no place for an error")
 
 
-def _report(source: Path, text: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Check a copy of a file, whose own folders of headers stay where they are."""
+def _rejected(source: Path, text: str, facts: Mapping[str, Any], op: str | None) -> bool:
+    """Check a copy of a file, whose own folders of headers stay where they are; return whether it failed."""
     with tempfile.TemporaryDirectory() as name:
-        copy, stated = Path(name) / source.name, Path(name) / "facts.toml"
+        copy = Path(name) / source.name
         copy.write_text(text, encoding="utf-8")
         options = [f"-I{(source.parent / option[2:]).resolve()}" if option.startswith("-I") else option
                    for option in (*facts.get("options", ()), "-I.")]  # fmt: skip
-        lines = {**facts, "options": options}
-        stated.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in lines.items()), encoding="utf-8")
-        command = ["check", str(copy), "--facts", str(stated), "--device", "emulated", "--timeout", "240", "--json"]
-        done = subprocess.run([sys.executable, "-m", "gemmlab", *command], capture_output=True, text=True, check=False)
-        report: dict[str, Any] = json.loads(done.stdout)["reports"][0]
-        return report
+        found = gemmlab.check(copy, op=op, facts={**facts, "options": options}, device=DEVICE, timeout_s=120)
+        return any(report.failures for report in found.reports)
 
 
 if __name__ == "__main__":

@@ -1,32 +1,32 @@
 """`python makers/public_kernels.py FOLDER`: run public kernels through check, explain and bench, and write the table.
 
 FOLDER has a checkout of each repository of `public_kernels.toml`, named OWNER+NAME, at the commit named there. Nothing
-is written there, and no code of theirs enters the project: the table has names and verdicts.
+is written there, and no code of theirs enters the project: the table has names and verdicts. What a kernel computes,
+if it is no product, is stated in `public_operations`. Rows are stored one by one, so that a run may be stopped; `--new`
+runs only kernels that have none.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-import tempfile
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import gemmlab
+
 HERE = Path(__file__).parent
+ROWS = HERE.parent / "benchmarks" / "results" / "public-kernels.json"
+OPERATIONS = HERE / "public_operations"
 LIST, PAGE = HERE / "public_kernels.toml", HERE.parent / "docs" / "public-kernels.md"
 BEGIN, END = "<!-- begin public kernels -->", "<!-- end public kernels -->"
 MOST_LINES = 10
 """Lines of facts with which a kernel counts as one that goes through without an edit."""
-VERBS: Mapping[str, tuple[str, ...]] = {
-    "check": ("--device", "emulated", "--timeout", "240", "--json"),
-    "explain": ("--json",),
-    "bench": ("--device", "emulated", "--sizes", "256", "--json"),
-}
+DEVICE = "emulated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +62,53 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="folder of the checkouts")
-    parser.add_argument("--only", default="", help="only files whose path contains this; prints, and writes no page")
+    parser.add_argument("--only", default="", help="only kernels whose file and name contain this")
+    parser.add_argument("--timeout", type=float, default=240.0, help="seconds of a check")
+    parser.add_argument("--new", action="store_true", help="only kernels without a row")
     options = parser.parse_args()
     repositories = tomllib.loads(LIST.read_text(encoding="utf-8"))["repository"]
-    rows = [
-        _row(options.folder, repository, kernel)
-        for repository in repositories
-        for kernel in repository["kernel"]
-        if options.only in kernel["file"]
-    ]
-    text = page(repositories, rows)
-    if options.only:
-        sys.stdout.write(text)
-        return
+    rows = stored_rows()
+    for repository in repositories:
+        for kernel in repository["kernel"]:
+            key = key_of(repository, kernel)
+            if options.only in key and not (options.new and key in rows):
+                rows[key] = _row(options.folder, repository, kernel, options.timeout)
+                ROWS.write_text(json.dumps({name: asdict(row) for name, row in rows.items()}, indent=1) + "\n")
+    wanted = [key_of(repository, kernel) for repository in repositories for kernel in repository["kernel"]]
+    text = page(repositories, [rows[key] for key in wanted if key in rows])
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
+def stored_rows() -> dict[str, Row]:
+    """Return the rows of earlier runs by key."""
+    if not ROWS.is_file():
+        return {}
+    return {name: Row(**values) for name, values in json.loads(ROWS.read_text(encoding="utf-8")).items()}
+
+
+def key_of(repository: Mapping[str, Any], kernel: Mapping[str, Any]) -> str:
+    """Return the name of a kernel of the list: repository, file, function."""
+    return f"{repository['name']} {kernel['file']} {kernel['facts'].get('kernel', '')}".strip()
 
 
 def page(repositories: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
     """Return the generated part of the page."""
     through = sum(row.goes_through for row in rows)
-    parts = [f"{through} of {len(rows)} kernels go through `check`, `explain` and `bench` as they are.\n"]
+    others = sum(repository.get("others", 0) for repository in repositories)
+    share = through / (len(rows) + others)
+    said = (
+        f"{through} of {len(rows) + others} kernels ({share:.0%}) go through `check`, `explain` and `bench` as they are"
+    )
+    parts = [f"{said}; {len(rows) - through + others} do not.\n"]
     for repository in repositories:
         own = [row for row in rows if row.repository == repository["name"]]
         if own:
             parts.append(f"`{repository['name']}` at commit `{repository['commit'][:12]}`: {repository['of']}.\n")
+            if "without" in repository:
+                parts.append(
+                    f"{repository['others']} kernels that have no row do not go through: {repository['without']}.\n"
+                )
             parts.append(
                 "| file | kernel | lines of facts | check | fails first at | cases (padded) | explain | bench |"
             )
@@ -96,13 +118,19 @@ def page(repositories: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
     return "\n".join(parts)
 
 
-def _row(folder: Path, repository: Mapping[str, Any], kernel: Mapping[str, Any]) -> Row:
+def _row(folder: Path, repository: Mapping[str, Any], kernel: Mapping[str, Any], timeout_s: float) -> Row:
     checkout = folder / repository["name"].replace("/", "+")
     facts = {**repository["facts"], **kernel["facts"]}
-    with tempfile.TemporaryDirectory() as name:
-        stated = Path(name) / "facts.toml"
-        stated.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in facts.items()), encoding="utf-8")
-        found = {verb: _run(verb, checkout / kernel["file"], stated) for verb in VERBS}
+    op, file, sizes = operation(kernel), checkout / kernel["file"], kernel.get("sizes")
+    found = {
+        "check": _answer(lambda: gemmlab.check(file, op=op, facts=facts, device=DEVICE, timeout_s=timeout_s)),
+        "explain": _answer(lambda: gemmlab.explain(file, op=op, facts=facts, sizes=sizes)),
+        "bench": _answer(
+            lambda: gemmlab.bench(
+                file, op=op, facts=facts, device=DEVICE, sizes=sizes or ("256" if op is None else None)
+            )
+        ),
+    }
     reports = found["check"].get("reports") or [{}]
     check = "refused" if "cases" not in reports[0] else _checked(reports[0])
     cases = f"{reports[0]['cases']} ({reports[0]['padded']})" if "cases" in reports[0] else ""
@@ -136,17 +164,20 @@ def _failure(report: Mapping[str, Any]) -> str:
     return ": ".join([first["problem"], *(note.partition(" at ")[0] for note in first["notes"][:1])])
 
 
-def _run(verb: str, file: Path, facts: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "gemmlab", verb, str(file), "--facts", str(facts), *VERBS[verb]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def operation(kernel: Mapping[str, Any]) -> str | None:
+    """Return the file that states what a kernel of the list computes; `None` for a product."""
+    return str(OPERATIONS / f"{kernel['op']}.py") if "op" in kernel else None
+
+
+def _answer(call: Callable[[], Any]) -> dict[str, Any]:
+    """Return the answer of a verb as JSON values; nothing where it refuses the kernel."""
     try:
-        answer: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
-        answer = {}
-    if "error" in answer or not answer:
-        sys.stderr.write(f"{verb} {file.name}: {answer.get('error') or done.stderr[-600:]}\n")
-    elif answer.get("errors"):
-        sys.stderr.write(f"{verb} {file.name}: {answer['errors']}\n")
+        answer: dict[str, Any] = call().to_json()
+    except (gemmlab.GemmlabError, MemoryError) as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return {}
+    if answer.get("errors"):
+        sys.stderr.write(f"{answer['errors']}\n")
     return answer
 
 

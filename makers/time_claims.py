@@ -1,13 +1,14 @@
 """Time, on a GPU, what open claims wait for, in one run: into benchmarks/results/h200/claims.json.
 
 Which kernels, configurations and sizes they are is known from the claims, as for `count_configurations.py`. A record
-that is there counts as timed; `--again` does without it.
+that is there counts as timed, and what is new goes into claims-2.json beside it; `--again` times all of it anew.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ Wanted = dict[str, list[Timed]]
 def main(path: Path, again: bool) -> int:
     device = open_device(str(DEVICE), MODE)
     if again:
-        path.unlink(missing_ok=True)
+        for old in path.parent.glob(f"{path.stem}*{path.suffix}"):
+            old.unlink()
         load.cache_clear()
     wanted = missing()
     if not wanted:
@@ -51,8 +53,14 @@ def main(path: Path, again: bool) -> int:
         run, device={"id": info.id, "name": info.name, "facts": dict(info.facts)},
         progress=lambda at: print(f"{at.done}/{at.total} {at.text}", end="\r", file=sys.stderr),
     )  # fmt: skip
-    save_record(record, path)
+    save_record(record, free(path))
     return 0
+
+
+def free(path: Path) -> Path:
+    """Return the path, or one beside it with a number where it is taken."""
+    beside = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
+    return next(one for one in chain([path], beside) if not one.exists())
 
 
 def missing() -> Wanted:

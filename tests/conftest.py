@@ -3,6 +3,7 @@
 A fuzzer's seed is new at each run unless it is given.
 """
 
+import os
 import secrets
 import time
 from collections.abc import Generator, Iterator
@@ -41,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, SEED) is None:
         setattr(config.option, SEED, secrets.randbelow(2**32))
     config.stash[STARTED] = time.time()
+    # What somebody measured on this machine changes no test.
+    os.environ["GEMMLAB_TUNED"] = "0"
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
 

@@ -18,13 +18,27 @@ from gemmlab import blas
 from gemmlab.core.counters import Counters, Metric, SiteCounters
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact
+from gemmlab.core.tabular import Tabular
 from gemmlab.dispatch.choice_values import Candidate, Choice
+from gemmlab.instruments.bench_result import BenchResult
+from gemmlab.instruments.check_result import CheckResult
+from gemmlab.instruments.climb_result import ClimbPart, ClimbResult
+from gemmlab.instruments.explain_result import ExplainResult
+from gemmlab.instruments.profile_result import ProfileResult
 from gemmlab.launching import Launched
+from gemmlab.results.comparison import Comparison
+from gemmlab.verify.check import CheckReport
 
 FIRST = ("gemm", "sum", "explain_choice")
 WIDEST = 100
 GIVEN_BACK: Mapping[str, Sequence[type]] = {
+    "bench": (BenchResult,),
+    "check": (CheckResult, CheckReport),
+    "climb": (ClimbResult, ClimbPart),
+    "compare": (Comparison,),
+    "explain": (ExplainResult,),
     "explain_choice": (Choice, Candidate),
+    "profile": (ProfileResult,),
     "launch": (Launched, Counters, SiteCounters, Metric, Hazard, Artifact),
 }
 """Classes that a call answers with, and those that these hold."""
@@ -104,7 +118,8 @@ def _class(given: Any) -> str:
     """What can be read of a result: fields, properties, methods."""
     told = _attribute_docs(inspect.getsource(given), of_class=True)
     lines = [_entry(f"{one.name}: {one.type}", told.get(one.name, "")) for one in fields(given)]
-    for name, member in vars(given).items():
+    table = vars(Tabular) if issubclass(given, Tabular) else {}
+    for name, member in {**table, **vars(given)}.items():
         if name.startswith("_"):
             continue
         if isinstance(member, property):

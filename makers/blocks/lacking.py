@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from blocks.records import CPU, RESULTS, load
-from gemmlab.core.precision import TF32
+from gemmlab.core.precision import FLOAT32, TF32
 from gemmlab.core.records import Record
+from gemmlab.kernels.exercise import exercise_ids
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.order import file_of
 from gemmlab.kernels.rung_draft import OPEN, page_of, section_of
@@ -16,6 +17,8 @@ from gemmlab.observe.profile_reader import load_profiles
 
 FEWEST_WORDS = 4
 """In `source`: a language or a place, and a title."""
+EXERCISED = (("gemm", "cuda", FLOAT32), ("reduce", "cuda", FLOAT32))
+"""Ladders, by operation, device and precision, whose rungs have an exercise each."""
 _RECORDS: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("gemm", "cpu"): {f"{CPU}/climb.json": "make results", f"{CPU}/cache.json": "make results"},
     ("gemm", "cuda"): {"emulated/counters.json": "make counts", "h200/gemm.json": "make gpu-results",
@@ -72,6 +75,8 @@ def _facts(kernel: Kernel) -> Iterator[str]:
         yield f"a whole sentence as `idea` {where}"
     if kernel.device == "cuda" and not kernel.expect:
         yield f"`expect` {where}: what its counters must show"
+    if (kernel.op, kernel.device, kernel.precision) in EXERCISED and kernel.id not in exercise_ids():
+        yield f"an exercise, kernels/exercises/{kernel.id}.cu"
 
 
 def _records(kernel: Kernel) -> Iterator[str]:

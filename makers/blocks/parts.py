@@ -18,9 +18,9 @@ from gemmlab.results.climb_rows import percent
 
 FIGURES: Mapping[str, Callable[[Counted], str]] = {
     "warp instructions": lambda c: number(c.per_1000(c.facts["instructions"])),
-    "HGMMA": lambda c: number(c.per_1000(c.opcodes["HGMMA"])),
-    "bulk copies": lambda c: number(c.per_1000(c.opcodes["UBLKCP"])),
-    "FFMA": lambda c: number(c.per_1000(c.opcodes["FFMA"])),
+    "HMMA or HGMMA": lambda c: number(c.per_1000(c.opcodes.get("HMMA", 0) + c.opcodes.get("HGMMA", 0))),
+    "bulk copies": lambda c: number(c.per_1000(c.opcodes.get("UBLKCP", 0))),
+    "FFMA": lambda c: number(c.per_1000(c.opcodes.get("FFMA", 0))),
     "shared wavefronts": lambda c: number(c.per_1000(c.wavefronts)),
     "of them excess": lambda c: percent(c.excess / c.wavefronts),
     "global bytes read by threads": lambda c: number(c.per_1000(c.read_bytes)),

@@ -9,7 +9,7 @@ from blocks import records
 from blocks.counted import Counted, counted
 from blocks.gpu_code import SWEEP, swept
 from blocks.profiles import PROFILES, Profile, profiles
-from blocks.records import load, matching
+from blocks.records import load, load_json, matching
 from blocks.source_test import RECORD as SOURCE_TEST
 from blocks.source_test import Tested, tested
 from blocks.speeds import VENDOR, Speed, Speeds, square
@@ -24,7 +24,7 @@ from gemmlab.core.records import Record
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.results.climb_rows import ClimbRow, climb_rows, short_size
 
-TIMED = ("h200/gemm.json", "h200/configs*.json", "h200/claims.json", "h200/reduce*.json")
+TIMED = ("h200/gemm.json", "h200/configs*.json", "h200/claims*.json", "h200/reduce*.json")
 """Records of times, in the order in which they are asked."""
 COUNTS, CONFIG_COUNTS, CPU = "emulated/counters.json", "emulated/configs.json", f"{records.CPU}/climb.json"
 Row = TypeVar("Row")
@@ -144,6 +144,14 @@ class Evidence:
         """The sources' own test of one way to compute."""
         found = (row for row in tested() if (row.n, row.data, row.way) == (n, data, way))
         return self._first(found, SOURCE_TEST, f"{way} at {n} on numbers from {data}")
+
+    def small_run(self, record: str, schema: str, maker: str) -> Mapping[str, Any]:
+        """Return a record that one of the makers leaves on a GPU for a claim of its own."""
+        found = load_json(record, schema)
+        if found is None:
+            raise Missing(f"{record}, not measured yet: `python makers/{maker}`")
+        self.used.append(record)
+        return found
 
     def _first(self, rows: Iterator[Row], record: str, what: str) -> Row:
         row = next(rows, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claims.claim import Claim, Finding, Source, judged
 from claims.evidence import Evidence
+from claims.small_runs import BLOCK_TO_SM, in_first_wave, same_place
 from gemmlab.core.program import Config
 
 CP_ASYNC: Config = {"BM": 128, "BN": 128, "BK": 8, "TM": 8, "TN": 8, "STAGES": 2, "TURN_ASYNC": 0}
@@ -31,6 +32,35 @@ def _two_passes(e: Evidence) -> Finding:
     c = e.count("conflict_free")
     passes = c.facts["shared_load_wavefronts"] / c.facts["shared_load_requests"]
     return judged(passes == 2, f"{passes:.2f} wavefronts per load")
+
+
+def _eight_passes(e: Evidence) -> Finding:
+    # Half of the loads are of As, where 16 lanes want one of two float4: two passes. The others are of Bs.
+    c = e.count("double_buffer")
+    mean = c.facts["shared_load_wavefronts"] / c.facts["shared_load_requests"]
+    return judged(2 * mean - 2 == 8, f"{mean:.2f} wavefronts per load of both, {2 * mean - 2:.2f} per load of B's tile")
+
+
+def _unrolled(e: Evidence) -> Finding:
+    gain = e.ratio(4096, "naive", "naive", {"UNROLL": 16}, {"UNROLL": 1})
+    return judged(gain > 1.02, f"{gain:.2f} x")
+
+
+def _unrolled_too_far(e: Evidence) -> Finding:
+    ratio = e.ratio(4096, "naive", "naive", {"UNROLL": 1024}, {"UNROLL": 16})
+    return judged(ratio < 0.98, f"{ratio:.2f} x")
+
+
+def _blocks_on_sms(e: Evidence) -> Finding:
+    found = e.small_run(*BLOCK_TO_SM)
+    runs = found["runs"]
+    first = min(in_first_wave(run) for run in runs)
+    later = same_place(runs[0], runs[1])
+    return judged(
+        first >= 0.95 and later <= 0.5,
+        f"of the first {runs[0]['resident']:,} blocks {first:.0%} start before all others; of the later ones "
+        f"{later:.0%} are on the same SM in a second launch ({found['device']})",
+    )
 
 
 def _conflict_free_is_faster(e: Evidence) -> Finding:
@@ -153,6 +183,11 @@ SOURCE = Source(
             "Wavefronts per shared load in `conflict_free`: exactly 2.", _two_passes,
         ),
         Claim(
+            "Before, with 8 floats of a thread side by side, it takes eight.",
+            "Wavefronts per shared load of `double_buffer`, whose loads of A's tile take two: exactly 8 for B's.",
+            _eight_passes,
+        ),
+        Claim(
             "Without the conflicts the kernel is clearly faster.",
             "Speed of `conflict_free` relative to `double_buffer` at 4096: more than 1.05 x.", _conflict_free_is_faster,
         ),
@@ -195,6 +230,20 @@ SOURCE = Source(
             "loses more "
             "than half of its speed from 1024 to 2048, as in the source (643 to 75 GFLOP/s), which explains the "
             "factor.", _hundredfold,
+        ),
+        Claim(
+            "Unrolling a loop of few instructions makes it faster.",
+            "Speed of `naive` at 4096 with `UNROLL` 16 relative to 1: more than 1.02 x.", _unrolled,
+        ),
+        Claim(
+            "Unrolling too far fills the instruction cache and makes it slower.",
+            "Speed of `naive` at 4096 with `UNROLL` 1024 relative to 16: less than 0.98 x.", _unrolled_too_far,
+        ),
+        Claim(
+            "Blocks start in the order of their numbers; once some have ended, nobody can say which SM gets which, so "
+            "a swizzle helps little.",
+            "The SM and the start of each block of a launch, twice: 95% or more of those that fit at first are the "
+            "first by number, and half or fewer of the later ones run on the same SM both times.", _blocks_on_sms,
         ),
         Claim(
             "TF32 through WMMA passes a test of 1e-6 relative to the dot length.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from gemmlab.pages.sections import section
 from gemmlab.pages.studies import Request, Study, study
 from support.chromium import Browser
 from support.cuda_source import needs_compiler
+from support.paper import placed
 from support.paths import CPU, RESULTS
 from support.report_records import HOSTILE, gpu_bench, hostile_record
 
@@ -298,3 +300,30 @@ def test_a_climb_with_its_explanations_is_less_than_three_megabytes(climbs: byte
     assert whole > bare + 20_000
     # A rung comes to 1.7 times as much as this one in the mean over the 18 of a GPU.
     assert len(climbs) + 18 * 2 * (whole - bare) < 3 << 20
+
+
+@needs_compiler
+def test_paper_has_every_chart_and_column_in_light_colours(opened: Browser, page: Path) -> None:
+    opened.resize(1200, 800)
+    opened.prefer("dark")
+    opened.open(page.as_uri())
+    opened.until("document.documentElement.dataset.prepared !== undefined")
+    assert opened.run("document.querySelectorAll('figure svg').length") < opened.run(
+        "document.querySelectorAll('figure').length"
+    ), "charts are drawn when they come into view"
+    # The handler of the page ran before this one, and what it began has ended when the browser lays the paper out.
+    opened.run("""addEventListener("afterprint", () => { window.printed =
+        [...document.querySelectorAll("figure")].map((one) => one.querySelectorAll("svg path, svg text").length); })""")
+    pdf = base64.b64decode(opened.send("Page.printToPDF", printBackground=True)["data"])
+    assert min(opened.run("window.printed")) > 10
+    assert placed(pdf) > 20 * opened.run("document.querySelectorAll('figure').length")
+    try:
+        opened.send("Emulation.setEmulatedMedia", media="print", features=[])
+        opened.resize(718, 900)
+        opened.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        assert opened.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        wide = """[...document.querySelectorAll("td, th, pre, svg")].filter(
+            (one) => one.getBoundingClientRect().right > 719).map((one) => one.outerHTML.slice(0, 120))"""
+        assert opened.run(wide) == []
+    finally:
+        opened.send("Emulation.setEmulatedMedia", media="", features=[])

@@ -23,7 +23,8 @@ from gemmlab.toolchain import nvdisasm
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OPTIONAL = {"gemmlab.torch"}
 """Modules that are public and have to be imported by name, since they need a package that gemmlab does not."""
-SCRIPTS = sorted(EXAMPLES.rglob("*.py"))
+SCRIPTS = sorted(path for path in EXAMPLES.rglob("*.py") if path.parent.name != "operations")
+"""Those of operations are no scripts: `test_operations.py` has them."""
 GPU, EMULATOR = "a GPU", "the emulator"
 NEEDS = {
     "torch_training_step.py": ["torch"],

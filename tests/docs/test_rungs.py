@@ -32,6 +32,7 @@ def test_everything_that_a_new_rung_lacks_is_named(monkeypatch: pytest.MonkeyPat
         "new_rung: `source` in gemm_cuda/double_buffer.cu that says where the technique comes from: 'a note'",
         "new_rung: a whole sentence as `idea` in gemm_cuda/double_buffer.cu",
         "new_rung: `expect` in gemm_cuda/double_buffer.cu: what its counters must show",
+        "new_rung: an exercise, kernels/exercises/new_rung.cu",
         "new_rung: a result in benchmarks/results/emulated/counters.json: make counts",
         "new_rung: a result in benchmarks/results/h200/gemm.json: make gpu-results",
         "new_rung: a result in benchmarks/results/h200/ncu.json: make gpu-results",

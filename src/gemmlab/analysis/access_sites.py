@@ -85,6 +85,13 @@ def instruction_rows(counters: Counters) -> list[AccessRow]:
     return _rows([site] for site in _sites(counters))
 
 
+def rows_by_address(counters: Counters) -> dict[int, AccessRow]:
+    """Return the row of each instruction that made a request by its address."""
+    sites = _sites(counters)
+    total = sum(l1_cycles([site]) for site in sites)
+    return {site.address: _row([site], total) for site in sites}
+
+
 def _sites(counters: Counters) -> list[SiteCounters]:
     known = _IN_SECTORS | _IN_WAVEFRONTS
     return [site for site in counters.sites if site.requests and site.kind in known]

@@ -17,13 +17,15 @@ from gemmlab.analysis.roofline import RooflineReport, explain_roofline
 from gemmlab.analysis.subject import Subject, observe
 from gemmlab.analysis.worst_sites import worst_words
 from gemmlab.core.gpu import GpuModel
+from gemmlab.core.notebook_view import Display, Grid, View, grid
+from gemmlab.core.tabular import Row, Tabular
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.toolchain.ptxas_log import Remark
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(Display, Tabular):
     """The explanation of one kernel on one GPU."""
 
     subject: Subject
@@ -37,6 +39,44 @@ class Explanation:
     issue_words: tuple[str, ...]
     facts: Mapping[str, float]
     findings: tuple[Finding, ...]
+
+    def _line(self) -> str:
+        subject, roofline = self.subject, self.roofline
+        faults = "; HAZARDS" if subject.hazards else "; WRONG" if subject.wrong else ""
+        keys = ", ".join(finding.key for finding in self.findings) or "none of the known findings"
+        return (
+            f"{subject.name} on {subject.model.name}: at most {roofline.bound:,.0f} {subject.unit} "
+            f"by {roofline.bound_by}; {keys}{faults}"
+        )
+
+    def _view(self, *lines: str) -> View:
+        subject = self.subject
+        faults = (*(hazard.explain() for hazard in subject.hazards), *subject.wrong)
+        code = [] if self.loop is None else [one.text for one in self.loop.instructions]
+        return View(
+            f"{subject.name}: {subject.arch} code on {subject.model.name}, counted at {subject.size.label}",
+            "HAZARDS" if subject.hazards else "WRONG" if subject.wrong else "", not faults,
+            (*faults, f"at most {self.roofline.bound:,.0f} {subject.unit} by {self.roofline.bound_by}", *lines),
+            self._grids(), folded=(("main loop", "\n".join(code)),) if code else (), notes=tuple(subject.traits),
+        )  # fmt: skip
+
+    def _grids(self) -> tuple[Grid, ...]:
+        findings = grid(
+            ("finding", "", "what to try", "rung"),
+            ((one.key, one.text, one.attempt, one.rung) for one in self.findings), texts=range(4),
+        )  # fmt: skip
+        places = grid(
+            ("memory at", "opcode", "requests", "sectors/request", "wavefronts", "excess", "of L1 time"),
+            ((f"{row.file}:{row.line}", row.opcode, row.requests, row.sectors_per_request, row.wavefronts, row.excess,
+              f"{row.share:.1%}") for row in self.accesses),
+            texts=(0, 1),
+        )  # fmt: skip
+        return tuple(table for table in (findings, places) if table.rows)
+
+    def rows(self) -> list[Row]:
+        """Return a row for each place in the source that accesses memory: requests, sectors, wavefronts, excess."""
+        return [{**asdict(row), "excess": row.excess, "sectors_per_request": row.sectors_per_request}
+                for row in self.accesses]  # fmt: skip
 
     def __str__(self) -> str:
         """Return hazards and findings in words, the costliest first, and the bound."""
@@ -62,8 +102,7 @@ class Explanation:
             "resources": asdict(self.resources),
             "occupancy": _occupancy(self.occupancy),
             "roofline": {**asdict(self.roofline), "unit": subject.unit},
-            "accesses": [{**asdict(row), "excess": row.excess, "sectors_per_request": row.sectors_per_request}
-                         for row in self.accesses],
+            "accesses": self.rows(),
             "main_loop": None if self.loop is None else _loop(self.loop),
             "issue": None if self.issue is None else {
                 **asdict(self.issue), "busiest": self.issue.busiest, "best": self.issue.best,

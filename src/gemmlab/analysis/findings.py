@@ -8,14 +8,15 @@ from functools import cache
 
 from gemmlab.analysis.advice import ADVICE, Advice
 from gemmlab.core.expr import Expression, parse
+from gemmlab.core.notebook_view import Display, View
 from gemmlab.kernels.kernel import Kernel
 
 LEAST = 1.0
 """Findings of less weight, in percent of the running time, are not shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+@dataclass(frozen=True, slots=True, repr=False)
+class Finding(Display):
     """One fault of a kernel, or one possible gain, with advice."""
 
     key: str
@@ -27,6 +28,12 @@ class Finding:
     """Kernel of the ladder that follows the advice; empty if there is none."""
     figures: Mapping[str, float]
     """Facts that the condition and the weight use."""
+
+    def _line(self) -> str:
+        return f"{self.key}: {self.text}"
+
+    def _view(self) -> View:
+        return View(self.key, lines=(self.text, self.attempt))
 
 
 def find(

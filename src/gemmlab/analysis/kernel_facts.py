@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from gemmlab.analysis.access_sites import SECTOR, SECTORS_IN_A_LINE, AccessRow
-from gemmlab.analysis.issue_slots import DOUBLE, L1, SPECIAL, IssueReport, fp64_lanes
+from gemmlab.analysis.arithmetic import DOUBLE, fp64_lanes
+from gemmlab.analysis.issue_slots import L1, SPECIAL, IssueReport
 from gemmlab.analysis.main_loop import LOOP_CACHE_BYTES, SM_CACHE_BYTES, LoopReport
 from gemmlab.analysis.occupancy import OccupancyReport
 from gemmlab.analysis.resources import ResourceReport

@@ -10,7 +10,7 @@ from gemmlab.analysis.issue_slots import IssueReport, peak_gflops
 from gemmlab.analysis.subject import Size
 from gemmlab.core.counters import GLOBAL_KINDS, GLOBAL_STORE, LOCAL_LOAD, LOCAL_STORE, TEXTURE_LOAD, Counters
 from gemmlab.core.gpu import GpuModel
-from gemmlab.core.precision import FLOAT32, PRODUCTS
+from gemmlab.core.precision import FLOAT32, PRECISIONS, PRODUCTS
 
 L1_BYTES = 128
 """Bytes that an SM's L1 moves in a cycle; every wavefront takes a whole cycle."""
@@ -74,7 +74,8 @@ def explain_roofline(
     the main loop has no known arithmetic: the FMA peak then stands in for its limit. `precision` is the kernel's.
     """
     levels = tuple(_levels(counters, model, size, scaled))
-    peak, inside, by = model.peak_gflops, model.peak_gflops, "FMA peak"
+    peak, inside = model.peak_gflops, model.peak_gflops
+    by = "FMA peak" if precision in PRECISIONS else "FMA peak of float32 (the loop has none of its own)"
     if issue is not None and (known := peak_gflops(issue.arithmetic, model)) is not None:
         # Operations of the product are counted, of which each may take several of the tensor cores'.
         known /= PRODUCTS.get(precision, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from gemmlab.analysis.arithmetic import BY_NAME, FMA, PEAKS
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.roofline import RooflineReport
 from gemmlab.core.errors import UsageError
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-_PEAKS = {"FFMA": "FMA peak", "HMMA": "tensor peak", "HGMMA": "tensor peak (16 bits)",
-          "HGMMA.TF32": "tensor peak", "FADD": "peak of additions", "FMUL": "peak of products",
-          "DFMA": "double-precision peak"}  # fmt: skip
+_PEAKS = {"HGMMA": "tensor peak (16 bits)", "HMMA.16": "tensor peak (16 bits)", "IMMA": "tensor peak (8 bits)",
+          "IGMMA": "tensor peak (8 bits)", "DMMA": "tensor peak (double)", "FADD": "peak of additions",
+          "FMUL": "peak of products"}  # fmt: skip
+"""The names of peaks that a pipe's own name does not tell apart."""
 
 
 def under_roof(explained: Sequence[Explanation], measured: Mapping[str, float] | None = None) -> alt.LayerChart:
@@ -40,7 +42,10 @@ def under_roof(explained: Sequence[Explanation], measured: Mapping[str, float] |
 
 
 def _peak(explained: Explanation) -> str:
-    return "FMA peak" if explained.issue is None else _PEAKS.get(explained.issue.arithmetic, "peak")
+    if explained.issue is None:
+        return PEAKS[FMA]
+    arithmetic = explained.issue.arithmetic
+    return _PEAKS.get(arithmetic, PEAKS[BY_NAME[arithmetic].pipe])
 
 
 def _placed(name: str, report: RooflineReport, measured: float | None) -> RooflinePoint:

@@ -14,6 +14,7 @@ from gemmlab.core.counters import Counters
 from gemmlab.core.errors import UsageError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_source import with_source
+from gemmlab.core.notebook_view import Display
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.emulated import MODELS, EmulatedDevice
@@ -30,6 +31,7 @@ from gemmlab.toolchain.ptxas_log import Remark, serialized, setmaxnreg_ignored
 from gemmlab.verify.guarded_run import compare_results
 from gemmlab.verify.guards import GuardedBuffer
 from gemmlab.verify.nan_hint import nan_cause
+from gemmlab.verify.stray_words import without_stray
 
 _SIZES: Mapping[str, str] = {"reduce": "2^22", "sums": "256x4096x1"}
 """Sizes for operations whose usual size on the emulator leaves most threads without work and loops without iterations.
@@ -48,8 +50,8 @@ class Size:
     """Work in the operation's own unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+@dataclass(frozen=True, slots=True, repr=False)
+class Subject(Display):
     """Everything that the reports of an explanation start from."""
 
     kernel: Kernel | None
@@ -73,6 +75,9 @@ class Subject:
     """The size that was run."""
     scaled: Size
     """A larger size, which figures are extrapolated to."""
+
+    def _line(self) -> str:
+        return f"{self.name}: {self.arch} code on {self.model.name}, counted at {self.size.label}"
 
     @property
     def name(self) -> str:
@@ -171,6 +176,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     if not observation.stopped:
         wrong += dict.fromkeys(hint for mismatch in mismatches if (hint := nan_cause(mismatch, contents, kernel)))
     wrong += [changed.explain() for buffer in left.values() for changed in buffer.violations()]
+    hazards = observation.hazards if wrong else without_stray(placed, op, problem, contents, observation, left)[0]
     artifact = bound.loaded.artifact
     (largest,) = op.parse_sizes(family_of("cuda", op.name).bench_sizes.rpartition(",")[2])
     large = with_factors(kernel, op, largest)
@@ -178,7 +184,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
         kernel=kernel, config=chosen, arch=arch, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
         launch=_main_launch(kernel, bound.launches),
-        counters=observation.counters, hazards=with_source(observation.hazards), wrong=tuple(wrong), unit=op.unit,
+        counters=observation.counters, hazards=with_source(hazards), wrong=tuple(wrong), unit=op.unit,
         size=_size(op, problem), scaled=_size(op, large),
     )  # fmt: skip
 

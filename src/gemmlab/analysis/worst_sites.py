@@ -8,7 +8,7 @@ from gemmlab.analysis.access_sites import AccessRow
 from gemmlab.core import counters as core
 
 NOWHERE = "nowhere that ran"
-_KINDS: Mapping[str, tuple[tuple[str, ...], str]] = {
+KINDS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "load": ((core.GLOBAL_LOAD,), "excess"),
     "store": ((core.GLOBAL_STORE,), "excess"),
     "load_conflict": ((core.SHARED_LOAD,), "excess"),
@@ -27,8 +27,8 @@ def worst_facts(rows: Sequence[AccessRow]) -> dict[str, float]:
     request, and `NAME_worst_excess` is the percentage of wavefronts that bank conflicts add.
     """
     facts: dict[str, float] = {}
-    for name in _KINDS:
-        worst = _worst(rows, name)
+    for name in KINDS:
+        worst = worst_rows(rows, name)
         requests = max(1, sum(row.requests for row in worst))
         wavefronts = sum(row.wavefronts for row in worst), sum(row.wavefronts_ideal for row in worst)
         facts[f"{name}_worst_pct"] = 100 * sum(row.share for row in worst)
@@ -43,16 +43,16 @@ def worst_words(rows: Sequence[AccessRow]) -> dict[str, str]:
 
     In code without line numbers it is the opcode, and `NOWHERE` if no access of the kind ran.
     """
-    return {f"{name}_place": _place(_worst(rows, name)) for name in _KINDS}
+    return {f"{name}_place": _place(worst_rows(rows, name)) for name in KINDS}
 
 
-def _worst(rows: Iterable[AccessRow], name: str) -> list[AccessRow]:
+def worst_rows(rows: Iterable[AccessRow], name: str) -> list[AccessRow]:
     """Return the bad instructions of the line with the largest total cost.
 
     A line may contain a good access beside a bad one, as `A[i] * B[j]` does. Only instructions whose cost per request
     is at least half that of the line's worst instruction are returned.
     """
-    kinds, cost = _KINDS[name]
+    kinds, cost = KINDS[name]
     lines: dict[tuple[str, int], list[AccessRow]] = {}
     for row in rows:
         if row.kind in kinds and getattr(row, cost) > 0:

@@ -1,18 +1,23 @@
-"""Print JSON answers: with `--json` a command prints exactly one document, its own or that of its error."""
+"""Print answers: with `--json` exactly one document, the command's own or that of its error; with `--csv` its rows."""
 
 from __future__ import annotations
 
 import json
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from enum import Enum
+from typing import Annotated, Any, Protocol
 
 import typer
 
 from gemmlab.core.deprecation import GemmlabDeprecationWarning
-from gemmlab.core.errors import GemmlabError, TimeLimitError
+from gemmlab.core.errors import GemmlabError, TimeLimitError, UsageError
+from gemmlab.core.notices import LOGGER
+
+CsvFlag = Annotated[bool, typer.Option("--csv", help="Print the table's rows as comma-separated values.")]
 
 _answered: ContextVar[bool] = ContextVar("_answered", default=False)
 
@@ -23,10 +28,59 @@ def print_json(answer: Any) -> None:
     _answered.set(True)
 
 
+class Form(Enum):
+    """The form of a command's answer."""
+
+    TEXT, JSON, CSV = "text", "json", "csv"
+
+
+class Answer(Protocol):
+    """An answer that can be printed in every form but text."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values."""
+
+    def to_csv(self) -> str:
+        """Return comma-separated values."""
+
+
+def answer_form(*, as_json: bool, as_csv: bool) -> Form:
+    """Return the form that the flags ask for. Raises `UsageError` for both."""
+    if as_json and as_csv:
+        raise UsageError("--json, --csv: name one of them")
+    return Form.JSON if as_json else Form.CSV if as_csv else Form.TEXT
+
+
+def print_document(answer: Answer, form: Form) -> bool:
+    """Print the answer as JSON or CSV and return True; print nothing and return False where text is wanted."""
+    if form is Form.JSON:
+        print_json(answer.to_json())
+    elif form is Form.CSV:
+        print_csv(answer.to_csv())
+    return form is not Form.TEXT
+
+
+def print_csv(text: str) -> None:
+    """Print comma-separated values, whose lines end already."""
+    typer.echo(text, nl=False)
+
+
+class _Lines(logging.Handler):
+    """Prints each message as a line on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(record.getMessage(), err=True)
+
+
 @contextmanager
 def notices() -> Iterator[None]:
-    """Print a line on standard error for each `GemmlabDeprecationWarning`; Python shows other warnings as usual."""
+    """Print a line on standard error for each notice (`core.notices`) and each `GemmlabDeprecationWarning`.
+
+    Python shows other warnings as usual.
+    """
     usual = warnings.showwarning
+    logger, handler = logging.getLogger(LOGGER), _Lines(logging.INFO)
+    level = logger.level
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, GemmlabDeprecationWarning):
@@ -37,7 +91,13 @@ def notices() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("always", GemmlabDeprecationWarning)
         warnings.showwarning = show
-        yield
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            logger.removeHandler(handler)
+            logger.setLevel(level)
 
 
 @contextmanager

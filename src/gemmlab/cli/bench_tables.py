@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import add_row, plain_table, table_console
 from gemmlab.core.words import counted
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops.catalog import find_op, unit_of
 from gemmlab.ops.op import LIMITS
 from gemmlab.results.climb_rows import digits, percent, short_size, times, with_precision
-from gemmlab.results.summary import BASELINE, FASTEST, QUOTED
+from gemmlab.results.summary import BASELINE, FASTEST, QUOTED, all_notes
 from gemmlab.timing.configurations import config_tables
 
 if TYPE_CHECKING:
@@ -51,14 +51,6 @@ def print_tables(record: Record, summary: Summary, verdict: Verdict | None) -> N
         console.print("targets met" if verdict.passed else "targets missed:")
         for failure in verdict.failures:
             console.print(f"  {failure}")
-
-
-def all_notes(record: Record) -> list[str]:
-    """Return the notes of the record and of its results, without repetitions."""
-    notes = list(record.notes)
-    for result in record.results:
-        notes += [f"{result.contestant} at {result.label}: {note}" for note in result.notes]
-    return list(dict.fromkeys(notes))
 
 
 def _contestants(record: Record) -> Table:
@@ -115,7 +107,7 @@ def _rows(rows: Sequence[Row], unit: str) -> Table:
 
 
 def _legend(record: Record, summary: Summary) -> list[str]:
-    unit = find_op(record.op).unit
+    unit = unit_of(record.op)
     peak = f"of the {LIMITS[unit]} probed in the same rounds"
     lines = [f"ms: median; IQR: middle half, as a share of it; of peak: {peak}."]
     if summary.means:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from gemmlab.cli.check_outcome import Checked, answer
-from gemmlab.cli.check_runs import LIBRARY, CheckRequest
+from gemmlab.cli.answer import CsvFlag, answer_form
+from gemmlab.cli.check_codes import check_codes, is_machine_code
+from gemmlab.cli.check_outcome import answer
 from gemmlab.cli.console import DEVICE_HELP
 from gemmlab.cli.option_values import parse_config, parse_thread_count
 from gemmlab.cli.own_file import (
@@ -19,32 +20,26 @@ from gemmlab.cli.own_file import (
     GridFlag,
     IncludeFlag,
     KernelFlag,
+    OpFlag,
     OptionFlag,
     RequireFlag,
     SmemFlag,
-    compile_flags,
     own_flags,
     split_threads,
 )
 from gemmlab.cli.timeout import DEFAULT_S, limited
-from gemmlab.core.errors import DeviceError, GemmlabError
-from gemmlab.core.words import counted
-from gemmlab.devices.select import open_device
-
-if TYPE_CHECKING:
-    from gemmlab.devices.device import Device
-    from gemmlab.kernels.by_name import NamedKernel
-    from gemmlab.verify.check import CheckReport, Progress
+from gemmlab.instruments.check_runs import LIBRARY
+from gemmlab.instruments.compile_flags import compile_flags
 
 
 def check(
     kernels: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KERNEL]...", help=f"Kernels, .cu files or {LIBRARY}. Default: the ladder and {LIBRARY}."
+            metavar="[KERNEL]...", help=f"Kernels, .cu files, {LIBRARY}, or cubins. Default: the ladder and {LIBRARY}."
         ),
     ] = None,
-    op: Annotated[str | None, typer.Option(help="Operation. Default: that of the kernels named, else gemm.")] = None,
+    op: OpFlag = None,
     sizes: Annotated[
         str | None,
         typer.Option(help="Sizes to check: 256 or 256,512 or 256:4096:128 or MxNxK. Default: the whole contract."),
@@ -79,77 +74,43 @@ def check(
         ),
     ] = DEFAULT_S,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: CsvFlag = False,
 ) -> None:
     """Compare results element by element with a float64 reference, between guard bands.
 
+    Of a .cubin, check the control codes: every result has come before an instruction reads or overwrites it.
+
     Ends with 1, and says which element is wrong, when a result is outside its bound, or when the time is over.
     """
-    from gemmlab.kernels.by_name import named_kernels
-    from gemmlab.ops.catalog import find_op
-    from gemmlab.timing.families import library_operation, operation_of
+    from gemmlab.instruments.check_result import CheckState
+    from gemmlab.instruments.checking import check_runs, run_checks
 
+    form, state = answer_form(as_json=as_json, as_csv=as_csv), CheckState()
     names = kernels or []
+    if is_machine_code(names):
+        check_codes(names, as_json=as_json)
+        return
     flags = own_flags(
         names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require,
         options=compile_flags(include, define, option), facts=facts,
     )  # fmt: skip
     workers, flags = split_threads(names, threads, flags)
-    found = named_kernels([name for name in names if not library_operation(name)], flags)
-    operation = find_op(op or operation_of(names, found))
-    problems = operation.parse_sizes(sizes) if sizes is not None else None
-    checked = Checked()
 
     def limit() -> AbstractContextManager[object]:
-        return limited(timeout, lambda error: answer(checked.overdue(error), as_json=as_json))
+        return limited(timeout, lambda error: answer(state.overdue(error), form))
 
     with limit():
-        request = CheckRequest(
-            names=names, kernels=found, op=operation, problems=problems, device=_device(device, found.values()),
-            threads=parse_thread_count(workers), scale="full" if full else "quick",
-            config=parse_config(config or []), seed=seed,
+        runs = check_runs(
+            names, op=op, sizes=sizes, device=device, threads=parse_thread_count(workers),
+            config=parse_config(config or []), full=full, facts=flags, seed=seed,
         )  # fmt: skip
-        runs = request.runs()
-    _run(runs, checked, limit)
-    answer(checked, as_json=as_json)
+    with _progress() as show:
+        checked = run_checks(runs, state, limit, show)
+    answer(checked, form)
     if any(not report.passed for report in checked.reports):
         raise typer.Exit(1)
     if checked.errors:
         raise typer.Exit(max(error.exit_code for error in checked.errors.values()))
-
-
-def _device(name: str | None, kernels: Iterable[NamedKernel]) -> Device:
-    """Open the device of that name; without a name the CPU, or for GPU kernels alone a GPU or an emulated one."""
-    if name is not None:
-        return open_device(name)
-    if {one.kernel.device for one in kernels} != {"cuda"}:
-        return open_device("cpu")
-    try:
-        return open_device("cuda")
-    except DeviceError as error:
-        device = open_device("emulated")
-        typer.echo(f"{error}; so this is checked on {device.id}", err=True)
-        return device
-
-
-def _run(
-    runs: Mapping[str, Callable[[Progress], CheckReport]], checked: Checked,
-    limit: Callable[[], AbstractContextManager[object]],
-) -> None:  # fmt: skip
-    """Run the checks one after another, each within a time limit of its own."""
-    names = [*runs]
-    with _progress() as show:
-        for index, (name, run) in enumerate(runs.items()):
-            checked.running, checked.so_far, checked.waiting = name, "", names[index + 1 :]
-
-            def progress(done: int, total: int, name: str = name) -> None:
-                checked.so_far = f"{done} of {counted(total, 'case')} checked"
-                show(name, done, total)
-
-            try:
-                with limit():
-                    checked.reports.append(run(progress))
-            except GemmlabError as error:
-                checked.errors[name] = error
 
 
 @contextmanager

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import progress_console, table_console
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops.catalog import unit_of
 from gemmlab.ops.op import GFLOPS, LIMITS
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def live_steps() -> Iterator[Callable[[Step], None]]:
         yield show
 
 
-def print_times(rows: list[ClimbRow]) -> None:
+def print_times(rows: Sequence[ClimbRow]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -67,8 +66,8 @@ def print_times(rows: list[ClimbRow]) -> None:
     table_console().print(table)
 
 
-def print_notes(record: Record, rows: list[ClimbRow], notes: Sequence[str]) -> None:
-    console, unit = table_console(), find_op(record.op).unit
+def print_notes(record: Record, rows: Sequence[ClimbRow], notes: Sequence[str]) -> None:
+    console, unit = table_console(), unit_of(record.op)
     console.print(
         f"\nof peak: of the {LIMITS[unit]} measured in the same rounds; x: {unit} to those of the first rung, "
         "and of each peer at the same size and thread count."
@@ -95,14 +94,6 @@ def print_recorded(record: Record) -> None:
     print_times(climb_rows(record))
     for note in record.notes:
         console.print(f"  note: {note}")
-
-
-def recorded_json(record: Record) -> dict[str, Any]:
-    """Return a climb recorded on another machine as JSON values."""
-    from gemmlab.results.climb_rows import climb_rows
-    from gemmlab.results.shipped_records import where_recorded
-
-    return {"where": where_recorded(record), "rows": [asdict(row) for row in climb_rows(record)]}
 
 
 def print_ideas(rungs: Sequence[ClimbRow | CountRow]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gemmlab.cli.answer import print_json
+from gemmlab.cli.answer import CsvFlag, answer_form, print_document
 from gemmlab.core.errors import UsageError, WrongResultError
 from gemmlab.core.words import counted
 
@@ -36,15 +36,17 @@ def compare(
     show_all: Annotated[bool, typer.Option("--all", help="Print the cases that stayed the same, too.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the ratios to this .svg, .png or .html file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, nothing else.")] = False,
+    as_csv: CsvFlag = False,
 ) -> None:
     """Compare two records case by case, from their samples.
 
     Ends with 1 when a kernel of ours, or the library call, is surely slower or is wrong since.
     """
+    from gemmlab.instruments.comparing import compare as judge
     from gemmlab.kernels.aliases import read_record
     from gemmlab.results.comparison import THRESHOLD, missing_cases
-    from gemmlab.results.comparison import compare as judge
 
+    form = answer_form(as_json=as_json, as_csv=as_csv)
     before, after = read_record(old), read_record(new)
     found = judge(
         before, after, threshold=THRESHOLD if threshold is None else threshold, relative_to=relative_to,
@@ -52,9 +54,7 @@ def compare(
     )  # fmt: skip
     if plot is not None:
         _draw(found, plot)
-    if as_json:
-        print_json(found.to_json())
-    else:
+    if not print_document(found, form):
         from gemmlab.cli.compare_tables import print_comparison
 
         print_comparison(found, before, after, everything=show_all)

@@ -10,11 +10,12 @@ import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.option_values import parse_config
-from gemmlab.cli.own_file import DefineFlag, IncludeFlag, OptionFlag, compile_flags, own_flags
+from gemmlab.cli.own_file import DefineFlag, IncludeFlag, OptionFlag, own_flags
 from gemmlab.core.errors import GemmlabError, UsageError
 from gemmlab.core.hardware import usable_cpus
 from gemmlab.core.words import assignments
 from gemmlab.devices.select import DEFAULT_ARCH
+from gemmlab.instruments.compile_flags import compile_flags
 from gemmlab.ops.gemm_problem import LAYOUTS
 
 if TYPE_CHECKING:

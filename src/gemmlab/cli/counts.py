@@ -1,8 +1,8 @@
-"""Count kernels on a device where times are meaningless, and print the table and its legend."""
+"""Show counts of kernels on a device where times are meaningless: the progress, then the table and its legend."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from gemmlab.cli.console import progress_console, table_console
 
 if TYPE_CHECKING:
     from gemmlab.core.records import Record
-    from gemmlab.observe.counting import Count, Progress
+    from gemmlab.observe.counting import Progress
     from gemmlab.results.count_rows import CountRow
 
 HEADINGS = (
@@ -19,15 +19,23 @@ HEADINGS = (
 )  # fmt: skip
 
 
-def count(what: Count) -> Record:
-    """Run `count_kernels` with a progress bar and return its record."""
-    from gemmlab.observe.counting import count_kernels
+@contextmanager
+def live_counts() -> Iterator[Progress]:
+    """Yield a function that shows the progress of counting in a bar."""
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
 
-    with _live() as show:
-        return count_kernels(what, show)
+    bar = Bar(TextColumn("{task.description}", markup=False), BarColumn(24), console=progress_console(), transient=True)
+    with bar:
+        task = bar.add_task("", total=None)
+
+        def show(text: str, done: int, total: int) -> None:
+            bar.update(task, description=f"counting {text}", completed=done, total=total)
+
+        yield show
 
 
-def print_counts(record: Record, rows: list[CountRow]) -> None:
+def print_counts(record: Record, rows: Sequence[CountRow]) -> None:
     """Print the table, its legend, and the notes on kernels and on the record."""
     from rich.table import Table
     from rich.text import Text
@@ -51,11 +59,6 @@ def print_counts(record: Record, rows: list[CountRow]) -> None:
         console.print(f"  note: {text}")
 
 
-def wrong_counts(rows: list[CountRow]) -> list[str]:
-    """Return a line for each kernel with a wrong result or a hazard, such as a race."""
-    return [f"{row.name} at {row.size}: {'; '.join(row.notes)}" for row in rows if row.verified is False]
-
-
 def _cells(row: CountRow) -> list[str]:
     from gemmlab.results.climb_rows import plain
 
@@ -71,18 +74,3 @@ def _cells(row: CountRow) -> list[str]:
 
 def _whole(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}"
-
-
-@contextmanager
-def _live() -> Iterator[Progress]:
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    bar = Bar(TextColumn("{task.description}", markup=False), BarColumn(24), console=progress_console(), transient=True)
-    with bar:
-        task = bar.add_task("", total=None)
-
-        def show(text: str, done: int, total: int) -> None:
-            bar.update(task, description=f"counting {text}", completed=done, total=total)
-
-        yield show

@@ -42,6 +42,7 @@ def examine(*, quick: bool = False) -> dict[str, Any]:
     """Return everything that `doctor` shows, as JSON values. `quick` measures nothing and starts no process."""
     from gemmlab.timing import inventory
     from gemmlab.timing.gpu_inventory import gpu_details
+    from gemmlab.tuning.library_tuning import states
 
     gpu = inventory.gpus()
     gpu["details"] = gpu_details(len(gpu["devices"]), measure=not quick)
@@ -54,6 +55,7 @@ def examine(*, quick: bool = False) -> dict[str, Any]:
         "cuda_compiler": inventory.cuda_compiler(),
         "machine_code": inventory.shipped_code(),
         "cache": inventory.cache_folder(),
+        "tuned": states(gpu),
         "versions": inventory.versions(),
         "warnings": warnings,
     }
@@ -62,6 +64,7 @@ def examine(*, quick: bool = False) -> dict[str, Any]:
 def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (heading, text) for the rows of the table."""
     from gemmlab.timing.gpu_inventory import gpu_text
+    from gemmlab.tuning.library_tuning import state_text
 
     cpu = facts["cpu"]
     identity = f"family {cpu['family']} model {cpu['model']} stepping {cpu['stepping']}"
@@ -93,6 +96,7 @@ def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "compilers", ", ".join(f"{name} {version or 'none'}" for name, version in facts["compilers"].items())
     store = facts["cache"]
     yield "cache", f"{store['path']} ({'writable' if store['writable'] else 'NOT WRITABLE'}, {store['bytes']} bytes)"
+    yield "tuned", state_text(facts["tuned"])
     yield "versions", ", ".join(f"{name} {version or 'none'}" for name, version in facts["versions"].items())
     for warning in facts["warnings"]:
         yield "warning", warning

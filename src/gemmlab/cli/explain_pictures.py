@@ -66,16 +66,11 @@ def write_pictures(
     request: PictureRequest, kernel: Kernel, arch: str, config: Mapping[str, int], sizes: str
 ) -> list[dict[str, Any]]:
     """Draw and write the pictures; return `name`, `title`, `caption` and `files` of each. Raises `UsageError`."""
-    from gemmlab.observe.tracing import small_problem
-    from gemmlab.ops.catalog import find_op
+    from gemmlab.instruments.kernel_pictures import drawn
     from gemmlab.plots.chart import save
-    from gemmlab.plots.pictures.catalog import pictures_for
-    from gemmlab.plots.pictures.drawing import Subject
 
-    op = find_op(kernel.op)
-    problem = small_problem(kernel, op, kernel.configure(config), sizes) if sizes else None
     written = []
-    for picture in pictures_for(Subject(kernel, arch, config, problem), request.names):
+    for picture in drawn(kernel, arch, config, sizes, request.names):
         files = [request.folder / f"{picture.name}.{suffix}" for suffix in request.formats]
         try:
             save(picture.chart, *files)

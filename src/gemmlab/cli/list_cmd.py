@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,10 +10,12 @@ from typing import Annotated, Any
 import typer
 
 import gemmlab.kernels
-from gemmlab.cli.answer import print_json
+from gemmlab.cli.answer import CsvFlag, Form, answer_form, print_csv, print_json
 from gemmlab.cli.console import table_console
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.precision import FLOAT32, PRECISIONS
+from gemmlab.core.tabular import csv_text, flat
+from gemmlab.core.words import assignments
 from gemmlab.devices.device_name import parse_device
 from gemmlab.kernels.kernel import Kernel
 
@@ -104,18 +106,19 @@ def list_kernels(
     precision: Annotated[str | None, typer.Option(help="Only kernels of this precision: float32, tf32.")] = None,
     rungs: Annotated[bool, typer.Option("--rungs", help="Print the ids of rungs alone, a line each.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: CsvFlag = False,
 ) -> None:
     """List the kernels in ladder order, or tell of some of them what they are, take and come from."""
     from gemmlab.kernels.catalog import all_kernels, find_kernel
 
+    form = answer_form(as_json=as_json, as_csv=as_csv)
     named = [find_kernel(name) for name in kernels or []]
     if named and (op or device or precision):
         raise UsageError("list: name kernels, or choose by --op, --device and --precision")
     if precision not in (None, *PRECISIONS):
         raise UsageError(f"no precision named {precision!r}; precisions: {', '.join(PRECISIONS)}")
     if named and not rungs:
-        described = [_describe(kernel) for kernel in named]
-        return print_json(described) if as_json else _print_whole(described)
+        return _answer([_describe(kernel) for kernel in named], form, _print_whole)
 
     family = None if device is None else parse_device(device).kernels
     ops = sorted({kernel.op for kernel in all_kernels()})
@@ -127,8 +130,17 @@ def list_kernels(
         raise DeviceError(f"no kernels for the device {device!r} in this version")
     if rungs:
         chosen = [kernel for kernel in chosen if kernel["step"] is not None]
-        return print_json(chosen) if as_json else typer.echo("\n".join(kernel["id"] for kernel in chosen))
-    return print_json(chosen) if as_json else _print_ladders(chosen)
+        return _answer(chosen, form, lambda rungs: typer.echo("\n".join(kernel["id"] for kernel in rungs)))
+    return _answer(chosen, form, _print_ladders)
+
+
+def _answer(kernels: list[dict[str, Any]], form: Form, show: Callable[[Sequence[Mapping[str, Any]]], None]) -> None:
+    if form is Form.JSON:
+        print_json(kernels)
+    elif form is Form.CSV:
+        print_csv(csv_text([flat({**kernel, "params": assignments(kernel["params"])}) for kernel in kernels]))
+    else:
+        show(kernels)
 
 
 def register(app: typer.Typer) -> None:

@@ -22,31 +22,39 @@ def new(
         str | None, typer.Option(metavar="KERNEL", help="The rung before the new one, which begins as its copy.")
     ] = None,
     branch: Annotated[bool, typer.Option("--branch", help="A side branch: the ladder goes on without it.")] = False,
+    exercise: Annotated[
+        str | None, typer.Option(metavar="RUNG", help="Write the exercise of a rung: a task, and a file to start from.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a working, commented CUDA kernel that gemmlab can compile, check and count.
 
-    With --rung and --after, in a checkout of gemmlab: a new rung of a ladder.
+    With --rung and --after, in a checkout of gemmlab: a new rung of a ladder. With --exercise: the exercise of a rung,
+    which `gemmlab check` judges.
     """
     if rung is not None:
-        if file is not None or after is None or force:
+        if file is not None or after is None or force or exercise is not None:
             raise UsageError(
                 "--rung NAME needs --after KERNEL and takes no FILE.cu: it is written into the ladder's folder"
             )
         _new_rung(rung, after, branch=branch, as_json=as_json)
-    elif file is None:
-        raise UsageError("name the FILE.cu to write, or a new rung: --rung NAME --after KERNEL")
     elif after is not None or branch:
         raise UsageError("--after and --branch are options of --rung NAME")
+    elif exercise is not None:
+        from gemmlab.kernels.exercise import find_exercise
+
+        _new_file(file or Path(find_exercise(exercise).file_name), exercise, force=force, as_json=as_json)
+    elif file is None:
+        raise UsageError("name the FILE.cu to write, a new rung: --rung NAME --after KERNEL, or --exercise RUNG")
     else:
-        _new_file(file, force=force, as_json=as_json)
+        _new_file(file, None, force=force, as_json=as_json)
 
 
-def _new_file(file: Path, *, force: bool, as_json: bool) -> None:
+def _new_file(file: Path, exercise: str | None, *, force: bool, as_json: bool) -> None:
     from gemmlab.kernels.user_kernel import starting_text
 
-    text = starting_text(file)
+    text = starting_text(file, exercise)
     if not file.resolve().parent.is_dir():
         raise UsageError(f"{file}: no folder {file.parent}")
     try:

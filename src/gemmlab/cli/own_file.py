@@ -10,6 +10,12 @@ import typer
 
 from gemmlab.core.errors import UsageError
 
+OpFlag = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE.py", help="Operation, or a Python file that states one. Default: the kernels', else gemm."
+    ),
+]
 KernelFlag = Annotated[
     str | None, typer.Option("--kernel", help="The function in a .cu file that has several; 'tile<32>' for a template.")
 ]
@@ -41,16 +47,6 @@ OptionFlag = Annotated[
         "--option", metavar="TEXT", help="Compiler option for a .cu file, --option=-use_fast_math; repeatable."
     ),
 ]
-
-
-def compile_flags(
-    folders: Sequence[str] | None, macros: Sequence[str] | None, options: Sequence[str] | None
-) -> list[str]:
-    """Return the compiler's options of `-I`, `-D` and `--option`; folders are relative to the working directory."""
-    return [
-        *(options or []), *(f"-D{macro}" for macro in macros or []),
-        *(f"-I{Path(folder).absolute()}" for folder in folders or []),
-    ]  # fmt: skip
 
 
 def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str, Any]:

@@ -32,22 +32,36 @@ def report(
     profiles: Annotated[
         list[Path] | None, typer.Option("--profile", help="A record of profiles (gemmlab profile); repeatable.")
     ] = None,
+    pages: Annotated[
+        bool, typer.Option("--pages", help="Write a page of each GPU kernel beside it: source and machine code.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: file, bytes, kernels.")] = False,
 ) -> None:
-    """Put records into one HTML file that works without a network: charts, tables, a section for each kernel."""
-    from gemmlab.pages.make import MOST_BYTES, Plan, make, require_place, summary, write
+    """Put records into one HTML file that works without a network: charts, tables, a section for each kernel.
+
+    Example: gemmlab report climb.json --out report.html --pages
+    """
+    from gemmlab.pages.make import MOST_BYTES, Plan, make, summary
+    from gemmlab.pages.page_files import require_place, write_all
 
     require_place(out)
     named = [name for name in (part.strip() for part in kernels.split(",")) if name]
     started = time.perf_counter()
     with _live() as show:
-        made = make(Plan(records, named, not no_explain, profiles or (), gpu), show)
-    write(out, made.html)
+        folder = f"{out.stem}-kernels" if pages else ""
+        made = make(Plan(records, named, not no_explain, profiles or (), gpu, folder), show)
+    write_all(out, made.html, made.kernel_pages)
     seconds, rows = time.perf_counter() - started, summary(made.page.sections)
     if as_json:
-        print_json({"file": str(out), "bytes": len(made.html), "seconds": round(seconds, 3), "kernels": rows})
+        print_json({
+            "file": str(out), "bytes": len(made.html), "seconds": round(seconds, 3), "kernels": rows,
+            "pages": [str(out.parent / address) for address in made.kernel_pages],
+        })  # fmt: skip
         return
     typer.echo(f"{out}: {len(made.html) / 1e6:.2f} MB, {counted(len(rows), 'kernel')}, {seconds:.1f} s")
+    if made.kernel_pages:
+        total = sum(map(len, made.kernel_pages.values()))
+        typer.echo(f"  {out.parent / folder}: {counted(len(made.kernel_pages), 'page')}, {total / 1e6:.2f} MB")
     if len(made.html) > MOST_BYTES:
         typer.echo("  large for a phone: name fewer kernels (--kernels), or leave explanations out (--no-explain)")
     for one in rows:

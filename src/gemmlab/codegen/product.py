@@ -38,13 +38,16 @@ class Engine:
     cols: int
 
 
-def emit_product(module: Module, tile: Tile, blocks: Blocks) -> Function:
-    """Emit `product`, which computes `C = alpha * A B + beta * C` for any sizes and strides."""
+def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = SERIAL_WORK) -> Function:
+    """Emit `product`, which computes `C = alpha * A B + beta * C` for any sizes and strides.
+
+    Below `serial_work` multiply-adds it takes one thread.
+    """
     multiply = emit_engine(module, tile, blocks)
     pool = emit_pool(module)
     scale = emit_scale(module)
     vector_products = _emit_vector_products(module, pool)
-    share = emit_shares(module, Engine(multiply, tile.rows, tile.cols))
+    share = emit_shares(module, Engine(multiply, tile.rows, tile.cols), serial_work)
     with module.function("product", PRODUCT) as fn:
         m, n, k, alpha, _a, _a_row, _a_col, _b, _b_row, _b_col, beta, c, ldc, _workspace, _pool, _threads = fn.args
         with fn.when((m < 1) | (n < 1)):
@@ -60,14 +63,14 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks) -> Function:
     return fn
 
 
-def emit_shares(module: Module, engine: Engine) -> Function:
+def emit_shares(module: Module, engine: Engine, serial_work: int = SERIAL_WORK) -> Function:
     """Emit a product by one engine, divided among the threads; the module has the pool. alpha != 0, no extent is 0."""
     multiply = engine.job
     task = _emit_matrix_task(module, multiply)
     with module.function(f"{multiply.name}_shares", PRODUCT) as fn:
         m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace, pool_at, threads = fn.args
         work = m * n * k
-        helpers = fn.select(work < SERIAL_WORK, 1, threads)
+        helpers = fn.select(work < serial_work, 1, threads)
         with fn.choose(helpers < 2) as serial:
             with serial.yes():
                 fn.call(multiply, *fn.args[: len(JOB)])

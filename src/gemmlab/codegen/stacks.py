@@ -40,7 +40,9 @@ def stack_cost(total: Value, m: Value, n: Value, k: Value) -> Value:
     return total * (m * n * k + _OVERHEAD)
 
 
-def emit_stack(module: Module, tile: Tile, blocks: Blocks, product: Function, *, small: bool = True) -> Function:
+def emit_stack(
+    module: Module, tile: Tile, blocks: Blocks, product: Function, serial_work: int = SERIAL_WORK, *, small: bool = True
+) -> Function:
     """Emit `stack`, which computes every product of a stack; the module has the product already.
 
     `small`: small products have loops of their own.
@@ -58,10 +60,10 @@ def emit_stack(module: Module, tile: Tile, blocks: Blocks, product: Function, *,
         with fn.range(count) as index:
             total.set(total * folded[index * AXIS_WORDS])
         cost = stack_cost(total.read(), m, n, k)
-        helpers = fn.select(cost < SERIAL_WORK, 1, threads)
+        helpers = fn.select(cost < serial_work, 1, threads)
         work = m * n * k
         few = (total < threads * 2) | (work >= _LARGE)
-        alone = (work >= SERIAL_WORK) & few & (threads > 1)
+        alone = (work >= serial_work) & few & (threads > 1)
         share = fn.ceil_div(total.read(), fn.select(helpers < 2, 1, helpers * _JOBS_A_THREAD))
         words: list[Operand] = [
             m, n, k, 0, fn.address(a), fn.address(b), fn.address(c), a_row, a_col, b_row, b_col, ldc,

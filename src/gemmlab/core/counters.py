@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from gemmlab.core.hazard import STOPPING, Hazard
+from gemmlab.core.notebook_view import Display, View, grid
 
 EXACT = "exact"
 APPROXIMATE = "approximate"
@@ -98,8 +99,8 @@ class Metric:
     """The reason if it is not exact."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+@dataclass(frozen=True, slots=True, repr=False)
+class Counters(Display):
     """Everything counted in one launch, or in the launches that make one execution."""
 
     kernel: str
@@ -139,6 +140,14 @@ class Counters:
         for site in self.sites:
             counted[site.base_opcode] += site.executed
         return dict(counted.most_common())
+
+    def _line(self) -> str:
+        executed = sum(site.executed for site in self.sites)
+        return f"{self.kernel} on {self.origin}: {executed:,} instructions by warps, at {len(self.sites)} places"
+
+    def _view(self) -> View:
+        totals = ((name, one.value, one.why) for name, one in self.totals().items() if one.value)
+        return View(self._line(), grids=(grid(("total", "value", ""), totals, texts=(0, 2)),))
 
     def totals(self) -> dict[str, Metric]:
         """Return sums over the sites by Nsight Compute's names, and `extra`, which replaces sums of the same name."""

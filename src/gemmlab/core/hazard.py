@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+UNWRITTEN = "unwritten"
+"""Kind of hazard: a read of memory that nothing has written."""
 UNFINISHED = "unfinished"
 """Kind of hazard: the launch was stopped because it executed too many instructions."""
 CLUSTER = "cluster"

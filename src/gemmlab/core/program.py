@@ -11,6 +11,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from gemmlab.core.errors import CompileError
+from gemmlab.core.notebook_view import Display, View, grid
 
 Config = Mapping[str, int]
 """A kernel's configuration: name of a compile-time parameter, in upper case -> value."""
@@ -57,8 +58,8 @@ class Program:
             raise CompileError(f"{self.kernel} for {self.target}: {type(error).__name__}: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+@dataclass(frozen=True, slots=True, repr=False)
+class Artifact(Display):
     """Compiled code, ready for a device to load."""
 
     kernel: str
@@ -79,6 +80,14 @@ class Artifact:
     """Readable forms of the code. A cubin has `ptx`, `sass` (`nvdisasm -g -hex -c`) and `log` (the compiler's)."""
     searched: Mapping[str, str] | None = field(default_factory=dict, repr=False)
     """Files that the compiler searched for, and those it found (see `toolchain.searched`); `None` if unknown."""
+
+    def _line(self) -> str:
+        return f"{self.kernel} for {self.target}: {self.kind} of {len(self.code):,} bytes by {self.compiler}"
+
+    def _view(self) -> View:
+        resources = grid(("resource", ""), self.resources.items())
+        texts = tuple((name, text) for name, text in self.texts.items() if text)
+        return View(self._line(), grids=(resources,), folded=texts)
 
 
 @dataclass(frozen=True, slots=True)

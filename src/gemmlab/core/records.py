@@ -21,6 +21,8 @@ from typing import Any, Literal
 from gemmlab.core import record_json
 from gemmlab.core.errors import RecordError
 from gemmlab.core.files import replace_file
+from gemmlab.core.notebook_view import Display, View, grid, number
+from gemmlab.core.stats import spread
 
 SCHEMA = "gemmlab.record/2"
 COMPRESSED = ".gz"
@@ -52,8 +54,8 @@ class Sample:
     """Reasons why the device lowered its clock at that moment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+@dataclass(frozen=True, slots=True, repr=False)
+class Result(Display):
     """Every sample of one contestant on one problem with one thread count."""
 
     contestant: str
@@ -76,6 +78,24 @@ class Result:
     bytes: int = 0
     """Least bytes that an execution reads and writes; 0 if unknown."""
 
+    @property
+    def median_us(self) -> float | None:
+        """Median over all turns of the time of a call, microseconds; `None` if it was not timed."""
+        return spread([sample.time_us for sample in self.samples]).median if self.samples else None
+
+    def _line(self) -> str:
+        time_us = self.median_us
+        timed = "not timed" if time_us is None else f"{number(time_us)} us in {len(self.samples)} turns"
+        verdict = {True: "right", False: "WRONG", None: "not verified"}[self.verified]
+        return f"{self.contestant} at {self.label}, threads: {self.threads}: {timed}, {verdict}"
+
+    def _cells(self) -> tuple[Any, ...]:
+        """Return contestant, size, threads, median time, GFLOP/s, turns and verdict."""
+        time_us = self.median_us
+        speed = self.flops / time_us / 1e3 if time_us and self.flops else None
+        verdict = {True: "PASS", False: "FAIL", None: ""}[self.verified]
+        return (self.contestant, self.label, self.threads, time_us, speed, len(self.samples), verdict)
+
 
 @dataclass(frozen=True, slots=True)
 class Method:
@@ -97,8 +117,8 @@ class Method:
     """State of the caches before a call: `"warm"`, as the last call left them, or `"cold"`, flushed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+@dataclass(frozen=True, slots=True, repr=False)
+class Record(Display):
     """The record of one run of a command that measures."""
 
     kind: Literal["bench", "climb", "check", "cache", "count", "profile"]
@@ -108,6 +128,16 @@ class Record:
     method: Method | None
     results: tuple[Result, ...]
     notes: tuple[str, ...] = ()
+
+    def _line(self) -> str:
+        where = self.device.get("name") or self.device.get("id") or "an unknown device"
+        date = str(self.environment.get("time_utc", ""))[:10]
+        return f"{self.kind} of {self.op} on {where}{date and f', {date}'}; results: {len(self.results)}"
+
+    def _view(self) -> View:
+        names = ("contestant", "size", "threads", "median us", "GFLOP/s", "turns", "result")
+        cells = (one._cells() for one in self.results)  # noqa: SLF001 - the same file's
+        return View(self._line(), grids=(grid(names, cells, texts=(0, 1, 6)),), notes=self.notes)
 
 
 def to_json(record: Record) -> dict[str, Any]:

@@ -158,10 +158,11 @@ class ClockedDevice(Protocol):
 class CountingDevice(Protocol):
     """A device that counts what a kernel does while it runs, and detects accesses outside of its buffers."""
 
-    def observe(self, loaded: Any, launch: Launch, *, races: bool = False) -> Observation:
+    def observe(self, loaded: Any, launch: Launch, *, races: bool = False, filling: int | None = None) -> Observation:
         """Run once, as `launch` does, and return counters and errors.
 
-        `races`: look for races in global memory, too, where that is not done anyway.
+        `races`: look for races in global memory, too, where that is not done anyway. `filling`: the byte that memory
+        holds wherever nothing has written yet.
         """
 
 

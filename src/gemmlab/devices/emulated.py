@@ -162,13 +162,16 @@ class EmulatedDevice(DeviceIdentity):
         if observation.hazards:
             raise WrongResultError("; ".join(hazard.explain() for hazard in observation.hazards[:4]))
 
-    def observe(self, loaded: EmulatedLoaded, launch: Launch, *, races: bool = False) -> Observation:
+    def observe(
+        self, loaded: EmulatedLoaded, launch: Launch, *, races: bool = False, filling: int | None = None
+    ) -> Observation:
         """Run once, and return counters and hazards. Only a deadlock among the hazards ends the run.
 
+        `filling`: the byte that memory holds wherever nothing has written yet.
         `races`: look for races in global memory, too, which takes several times as long and 64 bytes for each word.
         `TimeLimitError` when the time limit (`core.time_limit`) passes.
         """
-        geometry, outcome = self._run(loaded, launch, races=races)
+        geometry, outcome = self._run(loaded, launch, races=races, filling=filling)
         observation = observe(loaded.image, geometry, outcome, self.id)
         hazards = observation.hazards
         if not launch.cooperative and "%envreg" in loaded.artifact.texts.get("ptx", ""):
@@ -184,13 +187,14 @@ class EmulatedDevice(DeviceIdentity):
         return recording(outcome.recorded, observation, launch.grid, launch.threads, geometry.shared_low)
 
     def _run(
-        self, loaded: EmulatedLoaded, launch: Launch, trace: TraceRequest | None = None, *, races: bool = False
-    ) -> tuple[Geometry, Outcome]:
+        self, loaded: EmulatedLoaded, launch: Launch, trace: TraceRequest | None = None, *, races: bool = False,
+        filling: int | None = None,
+    ) -> tuple[Geometry, Outcome]:  # fmt: skip
         resident = self.resident_blocks(loaded, launch)
         wave_blocks = self.wave_blocks or resident
         geometry = geometry_of(
             loaded.image, launch, self.limits, wave_blocks=wave_blocks, check_races=self.check_races or races,
-            global_races=races,
+            global_races=races, filling=filling,
         )  # fmt: skip
         limit = current_limit()
         workspace = self._grid_workspace(loaded, launch, geometry, resident) if launch.cooperative else None

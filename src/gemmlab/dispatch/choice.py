@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from gemmlab.core.architecture import runs
 from gemmlab.core.errors import UsageError
@@ -20,13 +21,15 @@ from gemmlab.core.precision import FLOAT_BYTES, PRECISIONS
 from gemmlab.core.version import __version__
 from gemmlab.core.words import assignments
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice_values import FORCED, RECORD, RULE, Candidate, Choice
+from gemmlab.dispatch.choice_store import stored_choice
+from gemmlab.dispatch.choice_values import FORCED, RECORD, RULE, TUNED, Candidate, Choice
 from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, time_key
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import METHODS, forced_precisions, no_lower, precision_for
 from gemmlab.dispatch.slices import MOST_BYTES, sliced, workspace_bytes, workspace_bytes_of
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import PARTS, Gpu, estimate, in_domain, odd_rows, unmet
+from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
 CHAIN = "k"
@@ -42,7 +45,36 @@ def choice_for(call: Call, what: Stored, where: Gpu) -> Choice:
     problem, table, aligned = what.problem, shipped_table(), what.begins_on(VECTOR_BYTES)
     if call.forced:
         return forced(call.kernel, call.config, problem, where, table, call.precision, call.reproducible, aligned)
-    return choose(problem, where, table, precision=call.precision, reproducible=call.reproducible, aligned=aligned)
+    usual = choose(problem, where, table, precision=call.precision, reproducible=call.reproducible, aligned=aligned)
+    return _own(usual, call, problem, where, aligned) or usual
+
+
+def _own(usual: Choice, call: Call, problem: GemmProblem, where: Gpu, aligned: bool) -> Choice | None:
+    """Return the choice that was measured on this very machine; `None` without one, or if it does not serve the call.
+
+    A caller who asks for a reproducible order gets the shipped choice: the order must not depend on a machine.
+    """
+    entry = stored_choice(where.machine, time_key(problem), call.precision) if where.machine else None
+    if entry is None or call.reproducible:
+        return None
+    kernel = named_kernel(entry.kernel, "cuda")
+    fits = (
+        problem.layout in kernel.layouts
+        and kernel.precision in no_lower(call.precision)
+        and (not kernel.arch or runs(kernel.arch, where.limits.arch))
+        and (aligned or kernel.align <= FLOAT_BYTES)
+        and not kernel.refusal(entry.config, GemmOp().scalars(problem))
+    )
+    if not fits:
+        return None
+    chain = kernel.in_order(entry.config)
+    gain = f"{entry.us:.1f} us against {entry.shipped_us:.1f} us of the shipped choice"
+    return replace(
+        usual, kernel=kernel.id, config=dict(entry.config), basis=TUNED,
+        reason=f"tuned: measured on this machine, {entry.taken[:10]}: {gain} (GEMMLAB_TUNED=0 takes that)",
+        order=order_of(kernel.id, entry.config, problem, chain),
+        workspace_bytes=workspace_bytes_of(kernel, entry.config, problem),
+    )  # fmt: skip
 
 
 def choose(

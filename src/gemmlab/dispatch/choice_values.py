@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from gemmlab.core.notebook_view import Display, View, grid
 from gemmlab.core.words import assignments
 
-RECORD, RULE, FORCED = "record", "rule", "forced"
+RECORD, RULE, FORCED, TUNED = "record", "rule", "forced", "tuned"
 _MOST_SHOWN = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Candidate(Display):
     """One kernel and configuration that was considered."""
 
     kernel: str
@@ -31,15 +32,23 @@ class Candidate:
     in_order: bool
     """True if each result is one chain of multiply-adds in the order of k."""
 
+    @property
+    def basis(self) -> str:
+        """`"measured"` or `"estimated"`."""
+        return "measured" if self.measured else "estimated"
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+    def _line(self) -> str:
+        return f"{self.kernel} {assignments(self.config)}: {self.us:,.1f} us {self.basis}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Choice(Display):
     """The kernel and configuration that run, and why."""
 
     kernel: str
     config: Mapping[str, int]
     basis: str
-    """`"record"`, `"rule"` or `"forced"`."""
+    """`"record"`, `"rule"`, `"forced"`, or `"tuned"`: measured on this machine by `gemmlab tune --library`."""
     where: str
     problem: str
     reason: str
@@ -58,6 +67,22 @@ class Choice:
     def same_code(self, other: Choice) -> bool:
         """Return whether kernel and configuration are the same."""
         return self.kernel == other.kernel and dict(self.config) == dict(other.config)
+
+    def _line(self) -> str:
+        return f"{self.kernel} {assignments(self.config)} for {self.problem} on {self.where}, by {self.basis}"
+
+    def _view(self) -> View:
+        rows = (
+            (f"{one.kernel} {assignments(one.config)}", one.us, one.basis, one.blocks, one.resident, one.rounds)
+            for one in self.considered[:_MOST_SHOWN]
+        )
+        considered = grid(("considered", "us", "", "blocks", "per SM", "rounds"), rows, texts=(0, 2))
+        more = [f"and {len(self.considered) - _MOST_SHOWN} more"] if len(self.considered) > _MOST_SHOWN else []
+        return View(
+            f"{self.kernel} {assignments(self.config)}", self.basis,
+            lines=(f"for {self.problem} on {self.where}", self.reason), grids=(considered,) if considered.rows else (),
+            notes=(*more, *(f"not {kernel}: {why}" for kernel, why in self.refused.items())),
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values."""
@@ -79,10 +104,9 @@ class Choice:
             both = len({one.measured for one in self.considered}) > 1
             lines.append(f"  considered{', what was measured before estimates' if both else ''}:")
         for one in self.considered[:_MOST_SHOWN]:
-            how = "measured" if one.measured else "estimated"
             lines.append(
-                f"    {one.us:10.1f} us {how}, {one.blocks} blocks in {one.rounds} rounds of {one.resident} per SM: "
-                f"{one.kernel} {assignments(one.config)}"
+                f"    {one.us:10.1f} us {one.basis}, {one.blocks} blocks in {one.rounds} rounds of {one.resident} "
+                f"per SM: {one.kernel} {assignments(one.config)}"
             )
         if len(self.considered) > _MOST_SHOWN:
             lines.append(f"    and {len(self.considered) - _MOST_SHOWN} more")

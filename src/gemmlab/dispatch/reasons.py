@@ -21,7 +21,8 @@ from gemmlab.dispatch.batch_choice import choice_of_call
 from gemmlab.dispatch.batches import batch_of
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import named
-from gemmlab.dispatch.choice_values import FORCED, RULE, Choice
+from gemmlab.dispatch.choice_store import EVERY, machine_of_cpu, stored_choice
+from gemmlab.dispatch.choice_values import FORCED, RULE, TUNED, Choice
 from gemmlab.dispatch.cpu_precision import checked_precision, cpu_way
 from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
@@ -131,4 +132,9 @@ def _on_cpu(call: Call, what: Stored) -> Choice:
         checked_precision(found, config, call.precision)
         return Choice(found.id, found.configure(config), FORCED, "cpu", problem, "the caller names it")
     way = cpu_way(HIGHEST if call.reproducible else call.precision, (what.problem.m, what.problem.n, what.problem.k))
-    return Choice(way.kernel.id, way.config, RULE, "cpu", problem, way.reason)
+    own = stored_choice(machine_of_cpu(), EVERY, HIGHEST, way.kernel) if way.kernel.id == USUAL else None
+    if own is None:
+        return Choice(way.kernel.id, way.config, RULE, "cpu", problem, way.reason)
+    gain = f"{own.shipped_us / own.us:.3f} x the shipped configuration (GEMMLAB_TUNED=0 takes that)"
+    reason = f"{way.reason}; tuned: measured on this machine, {own.taken[:10]}, {gain}"
+    return Choice(way.kernel.id, way.kernel.configure(own.config), TUNED, "cpu", problem, reason)

@@ -36,6 +36,7 @@ from gemmlab.core import gpu
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.dispatch.choice_store import machine_of_gpu
 from gemmlab.dispatch.measurements import Figures, Measurement, Table
 from gemmlab.dispatch.slices import passed_bytes
 from gemmlab.ops.gemm_problem import GemmProblem
@@ -58,6 +59,8 @@ class Gpu:
     l2_gbs: float
     known: str = ""
     """The model's name in `core.gpu.model`; empty for a model that is not known there."""
+    machine: str = ""
+    """The name by which measurements of this machine's own GPU are stored; empty for a model that is only described."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,8 @@ def gpu_of_facts(name: str, facts: Mapping[str, Any]) -> Gpu:
     except UsageError:
         called = ""
     l2_gbs = min(gpu.L2_BYTES_PER_CLOCK, 64 * sms) * mhz / 1e3
-    return Gpu(name, limits, sms, mhz, max(1.0, memory_gbs), l2_gbs, called)
+    machine = machine_of_gpu(name, str(facts["driver_cuda"])) if "driver_cuda" in facts else ""
+    return Gpu(name, limits, sms, mhz, max(1.0, memory_gbs), l2_gbs, called, machine)
 
 
 def estimate(

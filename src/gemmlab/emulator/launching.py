@@ -30,8 +30,9 @@ clusters in each dimension, blocks of a cluster."""
 
 
 def geometry_of(
-    image: Image, launch: Launch, limits: GpuLimits, *, wave_blocks: int, check_races: bool, global_races: bool = False
-) -> Geometry:
+    image: Image, launch: Launch, limits: GpuLimits, *, wave_blocks: int, check_races: bool, global_races: bool = False,
+    filling: int | None = None,
+) -> Geometry:  # fmt: skip
     """The geometry of one launch, for the machine. Raises `UsageError` for what the architecture does not allow."""
     function, name = image.function, plain_name(image.function.name)
     _check_limits(image, launch, limits, name)
@@ -58,6 +59,7 @@ def geometry_of(
         wave_blocks=wave_blocks,
         byte_races=image.byte_shared,
         global_races=global_races,
+        filling=filling,
         global_shift=image.global_shift,
         async_copies=image.async_copies,
         warpgroups=image.warpgroups,

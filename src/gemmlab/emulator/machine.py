@@ -78,6 +78,8 @@ def run(
     everything = code.records.copy()
     records = everything[:-1]
     events = np.zeros((EVENTS, Event.SIZE // 8), np.int64)
+    if geometry.filling is not None:
+        memory.fill_unwritten(geometry.filling)
     reach = _reach(geometry, memory)
     launch = launch_structure(code, everything, events, geometry, reach)
     # The launch structure holds the shadows' addresses; this variable makes them live as long as it runs.

@@ -113,6 +113,11 @@ class MemoryMap:
             slots[number] = (data.nbytes, data.ctypes.data, valid.ctypes.data, sectors.ctypes.data)
         return Reach(slots, textures, there, sectors_used, last << Launch.SLOT_BITS if parameters is not None else 0)
 
+    def fill_unwritten(self, byte: int) -> None:
+        """Set every byte that nothing has written yet."""
+        for allocation in self._allocations.values():
+            allocation.data[allocation.valid == 0] = byte
+
     def write(self, allocation: Allocation, array: npt.NDArray[Any]) -> None:
         """Copy a C-contiguous array to the start of an allocation."""
         raw = array.reshape(-1).view(np.uint8)

@@ -64,6 +64,8 @@ class Geometry:
     """Bytes that `__constant__` variables take."""
     cluster: tuple[int, int, int] = (1, 1, 1)
     """Blocks of a cluster; the grid must consist of whole clusters."""
+    filling: int | None = None
+    """The byte that memory holds wherever nothing has written yet; `None`: whatever is there."""
 
 
 @cache
@@ -160,6 +162,9 @@ class Resident:
         self.warps[:, Warp.SYNCS : Warp.SYNCS + 8].view(np.int64)[:] = syncs.view(np.int64) + 1
         self.valid[:] = 0
         self.local_valid[:] = 0
+        if self.geometry.filling is not None:
+            self.shared[:] = self.geometry.filling
+            self.local[:] = self.geometry.filling
         self.pending[:, : Pending.ENTRY] = 0
         self.flights[:, : Flight.ENTRY] = 0
         if self.geometry.landing_seed is not None and self.flights.size:

@@ -53,16 +53,16 @@ class BoundKernel:
                 totals[index] += time_us
         return totals
 
-    def observe(self, *, races: bool = False) -> Observation:
-        """Execute once and return the counters; with `races`, also races in global memory. `UsageError` where the
-        device counts nothing.
+    def observe(self, *, races: bool = False, filling: int | None = None) -> Observation:
+        """Execute once and return the counters, as `CountingDevice.observe` does; `UsageError` where the device counts
+        nothing.
         """
         device = self.device
         if not isinstance(device, CountingDevice):
             raise UsageError(f"the device {device.id} counts nothing")
         if not self.launches:
             return Observation(Counters(self.loaded.artifact.entry, device.id, ()))
-        return merge([device.observe(self.loaded, launch, races=races) for launch in self.launches])
+        return merge([device.observe(self.loaded, launch, races=races, filling=filling) for launch in self.launches])
 
     def nonzero_tickets(self) -> int:
         """Return how many tickets are not zero: none, after an execution of a kernel that puts them back."""

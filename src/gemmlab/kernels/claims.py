@@ -50,6 +50,8 @@ class Expectation:
     """Parameters that differ from the defaults."""
     where: str = ""
     """File and line of the statement."""
+    hidden: bool = False
+    """True for a check of an exercise, which does not stand in the file and decides alone."""
 
     def check_names(self, instance: Config, scalars: Mapping[str, Any]) -> None:
         """Raise `UsageError`, with file and line, for a name that `verdict` could not know."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from gemmlab.codegen.amx.engine import tile_blocks
 from gemmlab.codegen.blocking import Blocks, cache_blocks
-from gemmlab.codegen.microkernel import best_tile
+from gemmlab.codegen.microkernel import Tile, best_tile
 from gemmlab.codegen.product import product_workspace_bytes
 from gemmlab.core.errors import DeviceError
 from gemmlab.core.hardware import cpu_info
@@ -116,6 +117,10 @@ def strides(fn: Function, g: Gemm) -> tuple[Value, Value, Value, Value]:
     )
 
 
+ROOM = 2
+"""The workspace of a thread, as a multiple of what the usual blocks need: other configurations must fit in."""
+
+
 def job_arguments(fn: Function, g: Gemm) -> tuple[Value, ...]:
     """Return the arguments of `macrokernel.JOB` but the workspace."""
     a_row, a_col, b_row, b_col = strides(fn, g)
@@ -128,16 +133,17 @@ def thread_resources(_lanes: int) -> dict[str, int]:
     return {"workspace_bytes": multiply_add_bytes() + tiled}
 
 
+@cache
 def multiply_add_bytes() -> int:
-    """Return the bytes of a thread's workspace that products by multiply-adds use, at any width."""
+    """Return the bytes of a thread's workspace that products by multiply-adds use, at any width and configuration."""
     widths = [width for width in WIDTHS if width <= host_target().lanes]
     needs = [product_workspace_bytes(best_tile(host_target(width)), blocks_for(width)) for width in widths]
-    return -(-max(needs) // 64) * 64
+    return ROOM * (-(-max(needs) // 64) * 64)
 
 
-def blocks_for(lanes: int) -> Blocks:
-    """This machine's cache blocks for the register tile at a vector width."""
-    return cache_blocks(best_tile(host_target(lanes)), *_caches())
+def blocks_for(lanes: int, tile: Tile | None = None) -> Blocks:
+    """This machine's cache blocks for a register tile, by default the usual one, at a vector width."""
+    return cache_blocks(tile or best_tile(host_target(lanes)), *_caches())
 
 
 def _caches() -> tuple[int, int, int]:
@@ -161,6 +167,7 @@ def cpu_kernel(
     layouts: tuple[str, ...] = ("nn",),
     params: Config | None = None,
     tune: Mapping[str, tuple[int, ...]] | None = None,
+    search: Mapping[str, tuple[int, ...]] | None = None,
     legal: Callable[[Config], bool] = lambda _config: True,
     workspace_bytes: Callable[[Any, Config], int] = lambda _problem, _config: 0,
     vectorize: bool = False,
@@ -228,6 +235,7 @@ def cpu_kernel(
         path=path,
         layouts=layouts,
         tune={"LANES": (4, 8, 16)} | dict(tune or {}),
+        search=search or {},
         legal=legal,
         workspace_bytes=workspace_bytes,
         threaded=threaded,

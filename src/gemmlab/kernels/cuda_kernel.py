@@ -13,7 +13,15 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.core.program import Config, Launch
 from gemmlab.kernels.claims import Restriction, always_read_words
-from gemmlab.kernels.cuda_file.arguments import ArgumentMatch, c_value, check_types, match_by_name, match_in_order
+from gemmlab.kernels.cuda_file.arguments import (
+    ArgumentMatch,
+    c_value,
+    check_types,
+    is_whole,
+    match_by_name,
+    match_in_order,
+    operand_types,
+)
 from gemmlab.kernels.cuda_file.header import HeaderValues, read_header, read_text
 from gemmlab.kernels.cuda_file.header_facts import PHASE, Facts, read_facts
 from gemmlab.kernels.cuda_file.instance import find_instances
@@ -21,9 +29,12 @@ from gemmlab.kernels.cuda_file.maps import OperandMap
 from gemmlab.kernels.cuda_file.passes import Passes, single_roundings, stated_size
 from gemmlab.kernels.cuda_file.signature import Argument, Signature, signatures
 from gemmlab.kernels.kernel import Bound, Kernel
-from gemmlab.kernels.names import map_over, problem_names
+from gemmlab.kernels.names import map_over, problem_names, shown
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.op import Op, Operand
 
 MOST_CONFIGURATIONS = 96
+"""The most that `tune` of a shipped kernel may state, because tests run all of them."""
 MOST_THREADS = 1024
 """The most threads of a block, on every architecture."""
 _REQUIRED = ("summary", "idea", "source", "op", "grid", "threads")
@@ -54,7 +65,10 @@ def shipped_kernel(path: Path) -> Kernel:
     found = [signature for signature in signatures(text) if signature.name == path.stem]
     if len(found) != 1:
         raise UsageError(f"{origin}: {len(found)} kernels named {path.stem}, as the file is; there must be one")
-    return cuda_kernel(path, text, facts, found[0])
+    kernel = cuda_kernel(path, text, facts, found[0])
+    if len(list(islice(kernel.configurations(), MOST_CONFIGURATIONS + 1))) > MOST_CONFIGURATIONS:
+        raise stated.error("tune", f"more than {MOST_CONFIGURATIONS} legal configurations; others belong to `search`")
+    return kernel
 
 
 def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, options: tuple[str, ...] = ()) -> Kernel:
@@ -65,6 +79,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
     instances = find_instances(path, text, facts, signature, options)
     signature = instances.signature
     matched = _match_arguments(facts, signature, instances.flags)
+    op = _typed_op(facts, signature, matched)
     _check_maps(facts, matched)
     _check_layouts(facts, matched, instances.flags)
     on_config = [expression for expression in facts.require if expression.names <= set(facts.params)]
@@ -76,7 +91,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
     passes = Passes(facts, launches) if facts.again else None
     kernel = Kernel(
         id=path.stem,
-        op=facts.op,
+        op=op.name,
         device="cuda",
         after=facts.after,
         branch=facts.branch,
@@ -88,9 +103,10 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         args=matched.names,
         make_program=instances.program,
         path=path,
-        precision=facts.precision,
+        precision=_precision(facts, op),
         layouts=facts.layouts,
         tune=facts.tune,
+        search=facts.search,
         legal=lambda config: not objection(config),
         objection=objection,
         phased=facts.stated.get("phases") is not None,
@@ -105,9 +121,9 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         in_order=lambda config: bool(facts.in_order(config)),
         from_problem=instances.flags,
         arch=facts.arch,
-        align=facts.align,
+        align=facts.align or min(operand.element.nbytes for operand in _operands(op)),
         always_reads=facts.always_reads,
-        restrictions=_restrictions(facts, matched, instances.flags),
+        restrictions=_restrictions(facts, op, signature, matched, instances.flags),
         expect=facts.expect,
     )
     _check_configurations(kernel, facts)
@@ -119,9 +135,29 @@ def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -
         check_types(signature, facts.names)
         if facts.args is None:
             return match_by_name(signature, facts.names, [flag.lower() for flag in flags])
-        return match_in_order(signature, facts.names, facts.args, (*facts.params, PHASE))
+        launch = {name for expression in (*facts.grid, *facts.threads) for name in expression.names}
+        return match_in_order(signature, facts.names, facts.args, (*facts.params, PHASE), launch)
     except UsageError as error:
         raise facts.stated.error("args", str(error)) from None
+
+
+def _typed_op(facts: Facts, signature: Signature, matched: ArgumentMatch) -> Op:
+    """Return the operation on operands of the types in the signature."""
+    try:
+        return find_op(facts.op).typed(operand_types(signature, matched, facts.names))
+    except UsageError as error:
+        raise facts.stated.error("args", str(error)) from None
+
+
+def _precision(facts: Facts, op: Op) -> str:
+    if facts.precision and facts.precision not in op.precisions:
+        known = ", ".join(op.precisions)
+        raise facts.stated.error("precision", f"{facts.precision!r} is none of {known}, which {op.name} has")
+    return facts.precision or op.precisions[0]
+
+
+def _operands(op: Op) -> Sequence[Operand]:
+    return op.operands(op.parse_sizes("1")[0])
 
 
 def _check_maps(facts: Facts, matched: ArgumentMatch) -> None:
@@ -140,15 +176,22 @@ def _check_layouts(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) -
             raise facts.stated.error("transposes", f"needs a template parameter or an argument {flag}")
 
 
-def _restrictions(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) -> tuple[Restriction, ...]:
+def _restrictions(
+    facts: Facts, op: Op, signature: Signature, matched: ArgumentMatch, flags: Sequence[str]
+) -> tuple[Restriction, ...]:
     """Return the required restrictions, then those that arguments imply for names that no requirement mentions."""
     required = [expression for expression in facts.require if not expression.names <= set(facts.params)]
     spoken_of = {name for expression in required for name in expression.names}
     mapped = [f"ld{one.operand}" for one in facts.maps]
     implied = matched.restrictions(facts.names, [*flags, *spoken_of, *mapped], facts.layouts)
-    rows = [name for name in facts.names.whole if name.startswith("ld")] if facts.aligned_rows else []
+    wide = [one for one in _operands(op) if facts.aligned_rows and facts.align > one.element.nbytes]
+    rows = {f"ld{one.name}": one.element.nbytes for one in wide}
     aligned = [(one.aligned_rows, "rows of a tensor map are aligned to 16 bytes") for one in facts.maps]
-    aligned += [(f"{ld} * 4 % {facts.align} == 0", f"rows are aligned to {facts.align} bytes") for ld in rows]
+    aligned += [(f"{ld} * {nbytes} % {facts.align} == 0", f"rows are aligned to {facts.align} bytes")
+                for ld, nbytes in rows.items() if ld in facts.names.whole]  # fmt: skip
+    aligned += [(f"{shown(name)} % 1 == 0", f"{argument} takes whole numbers alone")
+                for argument, name in zip(signature.args, matched.values, strict=True)
+                if name in facts.names.real and is_whole(argument)]  # fmt: skip
     return (
         *(Restriction(expression) for expression in required),
         *(Restriction(parse(that), why) for that, why in (*implied, *aligned, *_nonzero_factors(facts))),
@@ -179,8 +222,6 @@ def _objection(facts: Facts, on_config: Sequence[Expression], config: Config) ->
 def _check_configurations(kernel: Kernel, facts: Facts) -> None:
     if why := kernel.objection(kernel.params):
         raise facts.stated.error("params", f"the default configuration {dict(kernel.params)} is not legal: {why}")
-    if len(list(islice(kernel.configurations(), MOST_CONFIGURATIONS + 1))) > MOST_CONFIGURATIONS:
-        raise facts.stated.error("tune", f"more than {MOST_CONFIGURATIONS} legal configurations")
     for expectation in facts.expect:
         try:
             kernel.configure(expectation.config)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.ops.catalog import all_ops, find_op
+from gemmlab.ops.op import Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,8 @@ class OpNames:
     """Names of structures that a kernel takes by value (`np.void` among the scalars)."""
     factors: Mapping[str, str] = field(default_factory=dict)
     """The scalar that each operand is multiplied by (`Op.factors`)."""
-
-    @property
-    def extents(self) -> tuple[str, ...]:
-        """Names of sizes, which are one letter each; not those of leading dimensions, strides and flags."""
-        return tuple(name for name in self.whole if len(name) == 1)
+    extents: tuple[str, ...] = ()
+    """Names of sizes; not those of leading dimensions, strides and flags."""
 
     @property
     def in_expressions(self) -> tuple[str, ...]:
@@ -38,17 +36,29 @@ class OpNames:
         return tuple(shown(name) for name in (*self.whole, *self.real))
 
 
-@cache
 def names_of(op: str) -> OpNames:
     """The names of an operation's values; `UsageError` for an unknown operation."""
     operation = find_op(op)
+    known = _KNOWN.get(op)
+    if known is None or known[0] is not operation:
+        known = _KNOWN[op] = operation, _names(operation)
+    return known[1]
+
+
+_KNOWN: dict[str, tuple[Op, OpNames]] = {}
+"""Names that were found before. A name may come to stand for another operation (`ops.catalog.declare`)."""
+
+
+def _names(operation: Op) -> OpNames:
     problem = operation.parse_sizes("1")[0]
     scalars = operation.scalars(problem)
     whole = tuple(name for name, value in scalars.items() if isinstance(value, np.integer))
     records = tuple(name for name, value in scalars.items() if isinstance(value, np.void))
     real = tuple(name for name in scalars if name not in (*whole, *records))
     operands = tuple(operand.name for operand in operation.operands(problem))
-    return OpNames(op, whole, real, operands, operation.flags, records, operation.factors)
+    return OpNames(
+        operation.name, whole, real, operands, operation.flags, records, operation.factors, operation.extents
+    )  # fmt: skip
 
 
 def shown(name: str) -> str:

@@ -15,6 +15,7 @@ from gemmlab.kernels.cuda_file.header import HeaderValues, Statement, from_flags
 from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
 from gemmlab.kernels.cuda_file.signature import Signature, signatures
 from gemmlab.kernels.cuda_kernel import cuda_kernel
+from gemmlab.kernels.exercise import find_exercise, with_checks
 from gemmlab.kernels.kernel import Kernel
 
 DEFAULT_OP = "gemm"
@@ -79,16 +80,20 @@ def _kernel(
         options = compiler_options(facts.options, path.parent)
     except UsageError as error:
         raise stated.error("options", str(error)) from None
-    return cuda_kernel(path, text, facts, signature, (*options, *LIKE_NVCC))
+    kernel = cuda_kernel(path, text, facts, signature, (*options, *LIKE_NVCC))
+    return with_checks(kernel, facts.exercise) if facts.exercise else kernel
 
 
-def starting_text(path: Path) -> str:
-    """Return a working, commented kernel for the file `path`, to begin with; `UsageError` for an impossible kernel
-    name.
+def starting_text(path: Path, exercise: str | None = None) -> str:
+    """Return a working, commented kernel for the file `path`, to begin with; with `exercise` that of a rung's exercise.
+
+    Raises `UsageError` for an impossible kernel name, and for a rung without an exercise.
     """
     name = path.stem
     if path.suffix != ".cu" or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or name in _RESERVED:
         raise UsageError(f"{path}: the file is named after the kernel, as my_kernel.cu: letters, digits and _")
+    if exercise is not None:
+        return find_exercise(exercise).text(name)
     return _STARTING_FILE.read_text(encoding="utf-8").replace("my_kernel", name)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gemmlab.launching.run import Launched, launch
+from gemmlab.launching.launched import Launched
+from gemmlab.launching.run import launch
 from gemmlab.launching.tensor_argument import TensorMap
 
 __all__ = ["Launched", "TensorMap", "launch"]

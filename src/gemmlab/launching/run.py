@@ -4,67 +4,28 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex
 
-import numpy.typing as npt
+import numpy as np
 
-from gemmlab.core.counters import Counters, Observation
+from gemmlab.core.counters import Observation
 from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
-from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_source import with_source
-from gemmlab.core.program import Artifact, Launch
+from gemmlab.core.program import Launch
 from gemmlab.core.time_limit import require_seconds, time_limit
 from gemmlab.core.words import shown
 from gemmlab.devices.device import CountingDevice, Device, own
 from gemmlab.devices.device_name import DeviceName, parse_device
 from gemmlab.devices.select import open_device
+from gemmlab.launching.launched import Array, Launched
 from gemmlab.launching.parameters import Bound, in_order, parameters
 from gemmlab.launching.source import PtxText, ReadyCubin, Source, encodable, read_source
+from gemmlab.toolchain.constant_values import with_constants
 from gemmlab.toolchain.cubin import read_cubin
 
-if TYPE_CHECKING:
-    from gemmlab.analysis.explanation import Explanation
-
 Extents = SupportsIndex | Sequence[SupportsIndex]
-Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Launched:
-    """The outcome of a launch."""
-
-    outputs: list[Array] | dict[str, Array]
-    """Every array argument as the kernel left it, copies in C order: a list in the order of the arguments, a
-    dictionary where arguments were given by name."""
-    counters: Counters | None
-    """Counters of the device; `None` if it counts nothing."""
-    hazards: tuple[Hazard, ...] | None
-    """Forbidden accesses of the kernel; `None` if the device does not notice them."""
-    device: str
-    """`"cuda:0"`, `"emulated:sm_90"`."""
-    artifact: Artifact
-    """The machine code that ran, with its compiler, digest, resources and texts."""
-    request: Launch
-    """Grid, threads and shared memory, without arguments."""
-
-    def explain(self, gpu: str = "") -> Explanation:
-        """Explain what limits the kernel on a GPU (`"A100"`; by default the one that its code is for), from its machine
-        code and its counters.
-
-        `print(result.explain())` says it in words. Raises `UsageError` for a launch on a GPU, which counts nothing.
-        """
-        from gemmlab.analysis.launch_subject import explain_launch
-
-        return explain_launch(self.artifact, self.request, self.counters, self.hazards or (), gpu)
-
-    def __repr__(self) -> str:
-        """Return one line: kernel, device, name or number, dtype and shape of each output, the number of hazards."""
-        named = self.outputs.items() if isinstance(self.outputs, dict) else enumerate(self.outputs)
-        outputs = ", ".join(f"{name}: {array.dtype} {array.shape}" for name, array in named) or "none"
-        hazards = "not looked for" if self.hazards is None else len(self.hazards)
-        return f"<Launched {self.artifact.kernel} on {self.device}; outputs {outputs}; hazards: {hazards}>"
 
 
 def launch(
@@ -83,6 +44,7 @@ def launch(
     cluster: Extents | None = None,
     wide_clusters: bool = False,
     cooperative: bool = False,
+    constants: Mapping[str, Any] | None = None,
 ) -> Launched:
     """Run `kernel` once and wait for it.
 
@@ -95,6 +57,7 @@ def launch(
     others there) are passed as copies in C order, so that your arrays are never written to; the same
     array given twice is the same memory, and `gemmlab.TensorMap(array, box)` is a tensor map over it. Scalars are NumPy
     scalars of the exact type, or Python numbers where the parameter decides the type; None is a null pointer.
+    `constants` are the values of `__constant__` variables by name, NumPy arrays or scalars of the variable's size.
 
     `device` is `"cuda[:N]"`, `"emulated[:sm_XX]"` or an open device; by default a GPU where there is one, else the
     emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s` limits
@@ -140,6 +103,8 @@ def launch(
         signature = code.signature(kernel)
         if arch not in (None, artifact.target):
             raise UsageError(f"launch: {where.id} runs code for {artifact.target}, not for {arch}")
+    if constants:
+        artifact = with_constants(artifact, {name: np.asarray(value) for name, value in constants.items()})
     function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
     request = Launch(
         (), _extents("grid", grid), _extents("threads", threads), _whole("smem_bytes", smem_bytes),

@@ -20,9 +20,9 @@ from gemmlab.kernels.fitting import factor_notes, with_factors
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
-from gemmlab.verify.elementwise import compare
-from gemmlab.verify.guarded_run import GuardedRun
+from gemmlab.verify.guarded_run import GuardedRun, compare_all
 from gemmlab.verify.nan_hint import explained
+from gemmlab.verify.stray_words import without_stray
 
 Progress = Callable[[str, int, int], None]
 """Called with (description of the run, runs done, all runs)."""
@@ -98,14 +98,15 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
     except (CompileError, DeviceError, UsageError) as error:
         notes = (*notes, str(error))
     else:
-        hazards = [hazard.without_folders() for hazard in with_source(observation.hazards[:MOST_HAZARDS])]
         scalars = op.scalars(problem)
         roundings = kernel.roundings(kernel.instantiate(placed.config, scalars), scalars)
         expected = op.reference(problem, contents, roundings, kernel.precision) if count.verify else {}
-        found = [
-            compare(name, run.guarded[name].contents(), values, op.dot_length(problem))
-            for name, values in expected.items()
-        ]
+        found = compare_all(op, problem, expected, run.guarded)
+        found_hazards, strays = observation.hazards, tuple[str, ...]()
+        if found and all(item.mismatch is None for item in found):
+            found_hazards, strays = without_stray(placed, op, problem, contents, observation, run.guarded)
+        hazards = [hazard.without_folders() for hazard in with_source(found_hazards[:MOST_HAZARDS])]
+        notes = (*notes, *(f"it {stray}" for stray in strays))
         wrong = [explained(item.mismatch, contents) for item in found if item.mismatch is not None]
         notes = (*notes, *wrong, *(hazard.explain() for hazard in hazards))
         if found or hazards:

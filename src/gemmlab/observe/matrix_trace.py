@@ -42,13 +42,13 @@ class Matrix:
     def end(self) -> int:
         """The first address after the last element."""
         of = self.operand
-        return self.address + WORD * ((of.rows - 1) * of.ld + of.cols if of.rows and of.cols else 0)
+        return self.address + of.element.nbytes * ((of.rows - 1) * of.ld + of.cols if of.rows and of.cols else 0)
 
     def element(self, address: int) -> Element | None:
         """Return the element at an address; `None` outside the matrix or in the padding between rows."""
         if not self.address <= address < self.end:
             return None
-        row, col = divmod((address - self.address) // WORD, self.operand.ld)
+        row, col = divmod((address - self.address) // self.operand.element.nbytes, self.operand.ld)
         return Element(self.operand.name, row, col) if col < self.operand.cols else None
 
 

@@ -19,6 +19,7 @@ from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.observe.ncu_program import find_ncu, run
 from gemmlab.observe.ncu_report import METRICS, Instructions, from_csv, from_report, totals_from_csv
 from gemmlab.observe.profile import Profile
+from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Problem
 from gemmlab.timing.peers import Spec
 
@@ -75,7 +76,7 @@ def _session(ncu: str, specs: Sequence[Spec], op: str, problems: Sequence[Proble
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plan, done, report = folder / "plan.json", folder / "done.json", folder / "report.ncu-rep"
-        work = {"op": op, "problems": [problem.to_json() for problem in problems]}
+        work = {"op": op, "op_file": find_op(op).file, "problems": [problem.to_json() for problem in problems]}
         plan.write_text(json.dumps({**work, "specs": [spec.to_json() for spec in specs]}))
         target = [sys.executable, "-m", "gemmlab.observe.ncu_target", str(plan), str(done)]
         base = [ncu, "--force-overwrite", "--export", str(report), "--profile-from-start", "off", "--clock-control",

@@ -19,6 +19,7 @@ from gemmlab.devices.cuda_driver import open_driver
 from gemmlab.kernels.bound import BoundKernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op
+from gemmlab.ops.op_file import load_operation
 from gemmlab.timing.contestants.contestant import Work
 from gemmlab.timing.contestants.from_spec import make_contestant
 from gemmlab.timing.contestants.on_device import OnDevice
@@ -36,6 +37,8 @@ def execute(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     Yield `contestant`, `size`, `facts` and `launches` (`None` for a library, 0 if it did not run); with 0 launches also
     the reason as `why`.
     """
+    if file := plan.get("op_file"):
+        load_operation(Path(file))
     op, driver = find_op(plan["op"]), open_driver()
     for spec in plan["specs"]:
         contestant = None

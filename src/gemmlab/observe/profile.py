@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gemmlab.core.notebook_view import Display
 from gemmlab.core.precision import FLOAT32
 
 NCU = "ncu"
@@ -16,8 +17,8 @@ _ONE_NAME = {"gmma": "warpgroup_arrive", "no_instruction": "no_instructions"}
 """Name of a stall in one family of metrics -> its name in the other, where they differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+@dataclass(frozen=True, slots=True, repr=False)
+class Profile(Display):
     """The figures of one contestant at one size, over all launches of its execution."""
 
     contestant: str
@@ -43,6 +44,10 @@ class Profile:
     """Exact counts in which emulator and ncu differ; `None` if the emulator did not run."""
     notes: tuple[str, ...] = ()
     """Reasons why nothing ran, or errors."""
+
+    def _line(self) -> str:
+        ran = f"{len(self.metrics) + len(self.counts)} figures by {self.origin}" if self.kernels else "nothing ran"
+        return f"{self.name} at {self.size}: {ran}"
 
     @property
     def name(self) -> str:
@@ -86,8 +91,8 @@ class Profile:
         })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Profiles:
+@dataclass(frozen=True, slots=True, repr=False)
+class Profiles(Display):
     """All profiles of one record, with device, profiler and time."""
 
     op: str
@@ -99,6 +104,9 @@ class Profiles:
     time_utc: str
     profiles: tuple[Profile, ...]
     notes: tuple[str, ...] = ()
+
+    def _line(self) -> str:
+        return f"{self.op} on {self.device}; contestants and sizes: {len(self.profiles)}"
 
     def baseline(self, profile: Profile) -> Profile | None:
         """Return the library profiled at the kernel's size and precision; `None` if there is none or for a library."""

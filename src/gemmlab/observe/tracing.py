@@ -19,7 +19,7 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.observe.matrix_trace import KernelTrace, Matrix, tile_of_block
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.footprint import check_bytes, require_memory
-from gemmlab.ops.op import Float32Array, Op
+from gemmlab.ops.op import Contents, Op
 
 SIZES: Mapping[str, tuple[str, ...]] = {
     "gemm": ("256x256x64", "64x64x16"), "reduce": ("2^14", "2^10"), "sums": ("16x1024x1", "4x256x1"),
@@ -50,9 +50,7 @@ def trace_kernel(
     return _trace(placed, op, problem, request or TraceRequest(), op.fill(problem, np.random.default_rng(0)))
 
 
-def _trace(
-    placed: PlacedKernel, op: Op, problem: Any, request: TraceRequest, contents: Mapping[str, Float32Array]
-) -> KernelTrace:
+def _trace(placed: PlacedKernel, op: Op, problem: Any, request: TraceRequest, contents: Contents) -> KernelTrace:
     require_memory(check_bytes(op, problem), f"size {problem.label}")
     device = cast("EmulatedDevice", placed.device)
     operands = {operand.name: operand for operand in op.operands(problem)}
@@ -76,11 +74,15 @@ def _trace(
 
 def small_problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str = "") -> Any:
     """Return the accepted problem most like `sizes`, by default a small size. `UsageError` if the kernel takes none."""
-    problems = op.parse_sizes(sizes or SIZES[op.name][0])
+    problems = op.parse_sizes(sizes or _sizes(op)[0])
     like = fitted(kernel, op, config, problems)
     if not like:
         raise UsageError(f"{kernel.id}: {kernel.refusal(config, op.scalars(problems[0]))}")
     return like[0]
+
+
+def _sizes(op: Op) -> tuple[str, ...]:
+    return SIZES.get(op.name) or (op.usual_sizes["trace"],)
 
 
 def trace_whole(
@@ -91,7 +93,7 @@ def trace_whole(
     Raises `UsageError` when the block does more steps or accesses than the buffers hold.
     """
     op, chosen = find_op(kernel.op), kernel.configure(config)
-    small = (small_problem(kernel, op, chosen, sizes) for sizes in SIZES[op.name])
+    small = (small_problem(kernel, op, chosen, sizes) for sizes in _sizes(op))
     for each in small if problem is None else (problem,):
         kernel_trace = trace_kernel(kernel, arch, chosen, each)
         if not kernel_trace.trace.lost:
@@ -112,7 +114,7 @@ def trace_order(like: KernelTrace, most: int = 32) -> KernelTrace | None:
     op = find_op(like.kernel.op)
     wide = replace(like.problem, m=side * tile[0], n=side * tile[1], k=SHALLOW, lda=0, ldb=0, ldc=0)
     for problem in fitted(like.kernel, op, like.config, [wide]):
-        zeros = {operand.name: np.zeros((operand.rows, operand.ld), np.float32) for operand in op.operands(problem)}
+        zeros = {one.name: np.zeros((one.rows, one.ld), one.element.storage) for one in op.operands(problem)}
         request = TraceRequest(blocks=(), most_steps=0, most_accesses=0)
         return _trace(like.placed, op, problem, request, zeros)
     return None

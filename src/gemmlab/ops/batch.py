@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.core.precision import FLOAT32
+from gemmlab.core.elements import Element
+from gemmlab.core.precision import FLOAT32, PRECISIONS
 from gemmlab.ops.batch_cases import contract_cases
 from gemmlab.ops.batch_problem import OPERANDS, PACKED, BatchProblem
 from gemmlab.ops.batch_records import GROUP, GroupProduct, axes_value, group_value
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_sizes import Products, parse_products
-from gemmlab.ops.op import GFLOPS, Expected, Float32Array, Operand
+from gemmlab.ops.op import GFLOPS, LIMITS, Expected, Float32Array, Op, Operand, only_float32
 
 __all__ = ["BatchOp", "BatchProblem"]
 
@@ -31,8 +32,17 @@ class BatchOp:
 
     name = "batch"
     unit = GFLOPS
+    limit = LIMITS[GFLOPS]
+    extents: tuple[str, ...] = ("m", "n", "k")
+    precisions: tuple[str, ...] = PRECISIONS
+    usual_sizes: Mapping[str, str] = {}
+    file: str | None = ""
     flags: Mapping[str, tuple[int, ...]] = GemmOp.flags
     factors: Mapping[str, str] = GemmOp.factors
+
+    def typed(self, types: Mapping[str, Element]) -> Op:
+        """Return the operation itself, which has float32 alone."""
+        return only_float32(self, types)
 
     def parse_sizes(self, text: str) -> list[BatchProblem]:
         """Return batches with alpha 1 and beta 0, as `ops/gemm_sizes.py` reads them: `16*512x64x512:nt`."""

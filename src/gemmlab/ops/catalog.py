@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
+from gemmlab.core.elements import element
 from gemmlab.core.errors import UsageError
-from gemmlab.ops.op import Op
+from gemmlab.ops.op import GFLOPS, Op
 
 
 @cache
@@ -19,9 +20,47 @@ def all_ops() -> tuple[Op, ...]:
     return GemmOp(), ReduceOp(), BatchOp(), SumsOp()
 
 
+_DECLARED: dict[str, Op] = {}
+"""Operations that this process was given, by name."""
+
+
+def declare(op: Op) -> None:
+    """Let `find_op` find an operation; a later one of the same name takes its place. `UsageError` for a name that is
+    taken.
+    """
+    if any(op.name == known.name for known in all_ops()):
+        raise UsageError(f"{op.name!r} is an operation of gemmlab; the declared one needs another name")
+    _DECLARED[op.name] = op
+    find_op.cache_clear()
+
+
+@cache
 def find_op(name: str) -> Op:
-    """Return the operation of that name; `UsageError` names the known ones."""
-    for op in all_ops():
-        if op.name == name:
-            return op
-    raise UsageError(f"no operation named {name!r}; operations: {', '.join(op.name for op in all_ops())}")
+    """Return the operation of that name; `UsageError` names the known ones.
+
+    Types follow after a colon, if they are not float32: `gemm:float16`, `gemm:int8,int8,int32`.
+    """
+    known = {**_DECLARED, **{op.name: op for op in all_ops()}}
+    base, colon, types = name.partition(":")
+    if base not in known:
+        raise UsageError(f"no operation named {name!r}; operations: {', '.join(op.name for op in all_ops())}")
+    return _typed(known[base], types) if colon else known[base]
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of an operation's speed. A record may be of an operation that this process was not given: then
+    speeds are shown in operations.
+    """
+    try:
+        return find_op(name).unit
+    except UsageError:
+        return GFLOPS
+
+
+def _typed(op: Op, types: str) -> Op:
+    operands = [operand.name for operand in op.operands(op.parse_sizes("1")[0])]
+    names = types.split(",")
+    names = names * len(operands) if len(names) == 1 else names
+    if len(names) != len(operands):
+        raise UsageError(f"operation {op.name}:{types}: one type, or one for each of {', '.join(operands)}")
+    return op.typed(dict(zip(operands, map(element, names), strict=True)))

@@ -11,23 +11,26 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gemmlab.core.precision import FLOAT_BYTES
-from gemmlab.ops.op import Op
+from gemmlab.ops.op import Op, Operand
 
-_INPUT_BYTES = FLOAT_BYTES + 8
-"""Bytes of an input's element while the reference is computed: its contents, and in float64."""
-_OUTPUT_BYTES = FLOAT_BYTES + 6 * 8
+_INPUT_BYTES = 8
+"""Bytes of an input's element while the reference is computed, beside its contents: the same in float64."""
+_OUTPUT_BYTES = 6 * 8
 """Bytes of an output's element likewise: value, magnitude, bound and intermediate results."""
 
 
 def operand_bytes(op: Op, problem: Any) -> int:
     """Bytes of all operands of `problem`, once."""
-    return sum(FLOAT_BYTES * operand.rows * operand.ld for operand in op.operands(problem))
+    return sum(operand.element.nbytes * operand.rows * operand.ld for operand in op.operands(problem))
 
 
 def reference_bytes(op: Op, problem: Any) -> int:
     """Bytes that the contents and the float64 reference of `problem` need at once, at least."""
-    return sum(o.rows * o.cols * (_INPUT_BYTES if o.role == "in" else _OUTPUT_BYTES) for o in op.operands(problem))
+    return sum(one.rows * one.cols * (one.element.nbytes + _working_bytes(one)) for one in op.operands(problem))
+
+
+def _working_bytes(operand: Operand) -> int:
+    return _INPUT_BYTES if operand.role == "in" else _OUTPUT_BYTES
 
 
 def check_bytes(op: Op, problem: Any) -> int:

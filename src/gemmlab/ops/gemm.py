@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.core.elements import Element
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import (
     BF16X3,
@@ -16,6 +17,7 @@ from gemmlab.core.precision import (
     FLOAT_BYTES,
     OVERFLOW,
     PARTS,
+    PRECISIONS,
     SMALLEST_NORMAL,
     TF32,
     TF32_HALF_SUBNORMAL,
@@ -26,7 +28,7 @@ from gemmlab.core.precision import (
 from gemmlab.ops.gemm_cases import contract_cases, operand_contents
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.gemm_sizes import parse_products
-from gemmlab.ops.op import GFLOPS, Expected, Float32Array, Float64Array, Operand
+from gemmlab.ops.op import GFLOPS, LIMITS, Expected, Float32Array, Float64Array, Op, Operand
 
 __all__ = ["GemmOp", "GemmProblem"]
 
@@ -43,8 +45,19 @@ class GemmOp:
 
     name = "gemm"
     unit = GFLOPS
+    limit = LIMITS[GFLOPS]
+    extents: tuple[str, ...] = ("m", "n", "k")
+    precisions: tuple[str, ...] = PRECISIONS
+    usual_sizes: Mapping[str, str] = {}
+    file: str | None = ""
     flags: Mapping[str, tuple[int, ...]] = {"trans_a": (0, 1), "trans_b": (0, 1)}
     factors: Mapping[str, str] = {"a": "alpha", "b": "alpha", "c": "beta"}
+
+    def typed(self, types: Mapping[str, Element]) -> Op:
+        """Return the product of operands of these types."""
+        from gemmlab.ops.typed_gemm import typed_gemm
+
+        return typed_gemm(types)
 
     def parse_sizes(self, text: str) -> list[GemmProblem]:
         """Return products with alpha 1 and beta 0, as `ops/gemm_sizes.py` reads them. `UsageError` for a batch."""
@@ -144,7 +157,7 @@ class GemmOp:
                 steps = ROUNDINGS if p.beta != 0.0 else 0
                 bound = steps * (UNIT_ROUNDOFF * np.abs(added) + SMALLEST_NORMAL)
                 return {"c": Expected(added, np.where(np.isfinite(added), bound, 0.0))}
-            product, magnitude = _product(a, b), _product(np.abs(a), np.abs(b))
+            product, magnitude = float64_product(a, b), float64_product(np.abs(a), np.abs(b))
             values = p.alpha * product + added
             moved = _moved(np.abs(a), np.abs(b), magnitude) if precision == TF32 else 0.0
             magnitude += moved
@@ -185,7 +198,8 @@ def _moved(a: Float64Array, b: Float64Array, product: Float64Array) -> Float64Ar
     return moved
 
 
-def _product(a: Float64Array, b: Float64Array) -> Float64Array:
+def float64_product(a: Float64Array, b: Float64Array) -> Float64Array:
+    """Return a @ b; NaN and infinities come out where a sum of all products has them."""
     if np.isfinite(a).all() and np.isfinite(b).all():
         return a @ b
     # A BLAS may skip zeros, and 0 * Inf must be NaN: rank-1 updates skip nothing.

@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.op import Float32Array
 
+Matrix = npt.NDArray[np.floating[Any]]
 TILES = (4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Tile extents whose multiples, and one to either side, are tried."""
 BLOCKS = (128, 256, 384, 512, 1024)
@@ -108,14 +111,7 @@ def operand_contents(problem: GemmProblem, rng: np.random.Generator) -> dict[str
         case "wide":
             a, b, c = (np.ldexp(array, rng.integers(-30, 31, array.shape)) for array in (a, b, c))
         case "special":
-            _sprinkle(a, rng, axis=0)
-            _sprinkle(b, rng, axis=1)
-            _sprinkle(c, rng, axis=0)
-            if a.size and b.size:
-                # An infinity of either side meets a zero: NaN, unless an implementation skips zeros.
-                (i, j), (p0, p1) = (int(rng.integers(extent)) for extent in (p.m, p.n)), rng.integers(p.k, size=2)
-                a[i, p0], b[p0, j] = np.inf, 0.0
-                a[(i + 1) % p.m, p1], b[p1, (j + 1) % p.n] = 0.0, -np.inf
+            put_specials(p, a, b, c, rng)
         case "subnormal":
             # Inputs flushed to zero would lose products that are of ordinary size.
             a *= np.float32(1e-39)
@@ -131,11 +127,24 @@ def operand_contents(problem: GemmProblem, rng: np.random.Generator) -> dict[str
     return {name: np.ascontiguousarray(array) for name, array in stored.items()}
 
 
+def put_specials(problem: GemmProblem, a: Matrix, b: Matrix, c: Matrix, rng: np.random.Generator) -> None:
+    """Put NaN, infinities and zeros into a few rows of op(A) and C and a few columns of op(B)."""
+    p = problem
+    _sprinkle(a, rng, axis=0)
+    _sprinkle(b, rng, axis=1)
+    _sprinkle(c, rng, axis=0)
+    if a.size and b.size:
+        # An infinity of either side meets a zero: NaN, unless an implementation skips zeros.
+        (i, j), (p0, p1) = (int(rng.integers(extent)) for extent in (p.m, p.n)), rng.integers(p.k, size=2)
+        a[i, p0], b[p0, j] = np.inf, 0.0
+        a[(i + 1) % p.m, p1], b[p1, (j + 1) % p.n] = 0.0, -np.inf
+
+
 def _uniform(rng: np.random.Generator, rows: int, cols: int) -> Float32Array:
     return rng.random((rows, cols), dtype=np.float32) * np.float32(2) - np.float32(1)
 
 
-def _sprinkle(array: Float32Array, rng: np.random.Generator, axis: int) -> None:
+def _sprinkle(array: Matrix, rng: np.random.Generator, axis: int) -> None:
     # A few rows (axis 0) or columns get special values, so that most results stay finite and are compared.
     specials: Sequence[float] = (np.nan, np.inf, -np.inf, 0.0, -0.0)
     lines = array if axis == 0 else array.T

@@ -11,6 +11,8 @@ from gemmlab.core.errors import UsageError
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
 CONTENTS = ("uniform", "wide", "special", "subnormal", "huge")
+WHOLE = "whole"
+"""Contents of products in other types than float32: whole numbers whose sums are exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class GemmProblem:
         for name in ("m", "n", "k"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{name} = {getattr(self, name)}: extents must be at least 0")
-        if self.contents not in CONTENTS:
+        if self.contents not in (*CONTENTS, WHOLE):
             raise UsageError(f"contents {self.contents!r}: one of {', '.join(CONTENTS)}")
         for name in ("alpha", "beta"):
             object.__setattr__(self, name, float32_scalar(getattr(self, name)))

@@ -12,10 +12,15 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core import elements
+from gemmlab.core.elements import Element
+from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32
 
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
+Contents = Mapping[str, npt.NDArray[Any]]
+"""Elements of operands by name as they are stored (`Element.storage`), each array of shape (rows, cols)."""
 
 GFLOPS, GBS = "GFLOP/s", "GB/s"
 LIMITS: Mapping[str, str] = {GFLOPS: "FMA peak", GBS: "rate of reading memory"}
@@ -24,9 +29,9 @@ LIMITS: Mapping[str, str] = {GFLOPS: "FMA peak", GBS: "rate of reading memory"}
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One array argument, laid out in a flat float32 buffer.
+    """One array argument, laid out in a flat buffer.
 
-    Element (row, column) of an operand of shape `(rows, cols)` lies at `row * ld + column`; words in
+    Element (row, column) of an operand of shape `(rows, cols)` lies at `row * ld + column`; elements in
     `cols .. ld` of each row are padding and must not change. A vector has `rows == 1`.
     """
 
@@ -36,6 +41,8 @@ class Operand:
     ld: int
     role: str
     """`"in"`, `"out"` or `"inout"`."""
+    element: Element = elements.FLOAT32
+    """The type of its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,34 @@ class Op(Protocol):
         """The unit of its speed: `"GFLOP/s"`, or `"GB/s"` if memory is the limit."""
 
     @property
+    def limit(self) -> str:
+        """The hardware limit that a device's probe measures for it, in words; empty if none does."""
+
+    @property
+    def extents(self) -> tuple[str, ...]:
+        """The scalars that are sizes, in the order of the size grammar."""
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """The precisions that a kernel may state, the usual one first."""
+
+    @property
+    def usual_sizes(self) -> Mapping[str, str]:
+        """Sizes by what they are for, in the size grammar: `"bench"` (a GPU), `"count"` (the emulator), `"trace"`.
+
+        Empty where `timing.families` has them.
+        """
+
+    @property
+    def file(self) -> str | None:
+        """The Python file that states it, which another process has to run first; empty for those of gemmlab, `None`
+        for one that only this process has.
+        """
+
+    def typed(self, types: Mapping[str, Element]) -> Op:
+        """Return the operation on operands of these types; `UsageError` if there is none."""
+
+    @property
     def flags(self) -> Mapping[str, tuple[int, ...]]:
         """The scalars with few values that may be compile-time parameters, and those values."""
 
@@ -96,11 +131,11 @@ class Op(Protocol):
     def scalars(self, problem: Any) -> Mapping[str, Any]:
         """Every scalar argument by name, as a NumPy scalar of its exact C type."""
 
-    def fill(self, problem: Any, rng: np.random.Generator) -> dict[str, Float32Array]:
+    def fill(self, problem: Any, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
         """Random contents by operand name, each of shape (rows, cols); outputs that are not read: NaN."""
 
     def reference(
-        self, problem: Any, inputs: Mapping[str, Float32Array], roundings: int | None = None, precision: str = FLOAT32
+        self, problem: Any, inputs: Contents, roundings: int | None = None, precision: str = FLOAT32
     ) -> dict[str, Expected]:
         """Return float64 results and bounds by output name.
 
@@ -119,3 +154,11 @@ class Op(Protocol):
 
         `scale` is `"quick"` (a naive kernel's second or two) or `"full"`.
         """
+
+
+def only_float32(op: Op, types: Mapping[str, Element]) -> Op:
+    """Return the operation itself; `UsageError` for types other than float32, in which it does not exist."""
+    for name, found in types.items():
+        if found != elements.FLOAT32:
+            raise UsageError(f"{name} is of {found.name}; the operation {op.name} has float32 alone")
+    return op

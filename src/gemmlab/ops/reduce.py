@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.core.elements import Element
 from gemmlab.core.errors import UsageError
-from gemmlab.core.precision import FLOAT32, FLOAT_BYTES, OVERFLOW, UNIT_ROUNDOFF
-from gemmlab.ops.op import GBS, Expected, Float32Array, Operand
+from gemmlab.core.precision import FLOAT32, FLOAT_BYTES, OVERFLOW, PRECISIONS, UNIT_ROUNDOFF
+from gemmlab.ops.op import GBS, LIMITS, Expected, Float32Array, Op, Operand, only_float32
 from gemmlab.ops.reduce_cases import contract_cases, operand_contents
 from gemmlab.ops.reduce_problem import OPERATORS, ReduceProblem
 from gemmlab.ops.sizes import parse_sizes
@@ -35,8 +36,17 @@ class ReduceOp:
 
     name = "reduce"
     unit = GBS
+    limit = LIMITS[GBS]
+    extents: tuple[str, ...] = ("n",)
+    precisions: tuple[str, ...] = PRECISIONS
+    usual_sizes: Mapping[str, str] = {}
+    file: str | None = ""
     flags: Mapping[str, tuple[int, ...]] = {"operator": tuple(range(len(OPERATORS)))}
     factors: Mapping[str, str] = {}
+
+    def typed(self, types: Mapping[str, Element]) -> Op:
+        """Return the operation itself, which has float32 alone."""
+        return only_float32(self, types)
 
     def parse_sizes(self, text: str) -> list[ReduceProblem]:
         """Return sums of the given lengths."""

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.elements import Element
 from gemmlab.core.errors import UsageError
-from gemmlab.core.precision import FLOAT32, FLOAT_BYTES, OVERFLOW, UNIT_ROUNDOFF
-from gemmlab.ops.op import GBS, Expected, Float32Array, Float64Array, Operand
+from gemmlab.core.precision import FLOAT32, FLOAT_BYTES, OVERFLOW, PRECISIONS, UNIT_ROUNDOFF
+from gemmlab.ops.op import GBS, LIMITS, Expected, Float32Array, Float64Array, Op, Operand, only_float32
 from gemmlab.ops.sizes import parse_sizes
 from gemmlab.ops.sums_cases import contract_cases
 from gemmlab.ops.sums_problem import MOST_FREE, MOST_TERMS, SumsProblem, middle_axis
@@ -33,8 +34,17 @@ class SumsOp:
 
     name = "sums"
     unit = GBS
+    limit = LIMITS[GBS]
+    extents: tuple[str, ...] = ()
+    precisions: tuple[str, ...] = PRECISIONS
+    usual_sizes: Mapping[str, str] = {}
+    file: str | None = ""
     flags: Mapping[str, tuple[int, ...]] = {"across": (0, 1)}
     factors: Mapping[str, str] = {}
+
+    def typed(self, types: Mapping[str, Element]) -> Op:
+        """Return the operation itself, which has float32 alone."""
+        return only_float32(self, types)
 
     def parse_sizes(self, text: str) -> list[SumsProblem]:
         """Return sums along the middle axis of three."""

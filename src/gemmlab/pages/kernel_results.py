@@ -12,7 +12,7 @@ from gemmlab.core.stats import spread
 from gemmlab.devices.emulated import ARCHITECTURES
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops.catalog import unit_of
 from gemmlab.ops.op import GBS
 from gemmlab.pages.studies import Request
 from gemmlab.pages.tables import kernel_of
@@ -37,7 +37,7 @@ class KernelResult:
     @property
     def speed(self) -> float:
         """Speed in the operation's unit; the result must have samples."""
-        work = self.result.bytes if find_op(self.record.op).unit == GBS else self.result.flops
+        work = self.result.bytes if unit_of(self.record.op) == GBS else self.result.flops
         return work / (self.time_us * 1e3)
 
     @property

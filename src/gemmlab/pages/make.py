@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.files import replace_file
 from gemmlab.core.words import counted, nearest
 from gemmlab.kernels.aliases import read_record
 from gemmlab.kernels.by_name import is_own, kernel_named
 from gemmlab.kernels.catalog import all_kernels, current_id
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.observe.profile_reader import from_record, load_profiles
+from gemmlab.pages.kernel_page import page_of
 from gemmlab.pages.kernel_results import KernelResult, request_for, results_by_kernel
-from gemmlab.pages.page import Page, render
+from gemmlab.pages.page import Page, anchors, render
 from gemmlab.pages.parts import part_of
 from gemmlab.pages.profile_section import stall_drawings
 from gemmlab.pages.roofs import roof_drawings
@@ -43,6 +42,8 @@ class Plan:
     """Records of profiles or counts, which the kernels' sections show too."""
     gpu: str = ""
     """The GPU to explain for; by default the one that the code was timed on."""
+    folder: str = ""
+    """Folder of the kernels' own pages, relative to the page; none are made if it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class BuiltPage:
 
     page: Page
     html: bytes
+    kernel_pages: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """HTML of the kernels' own pages, by their addresses relative to the page."""
 
 
 def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> BuiltPage:
@@ -78,27 +81,27 @@ def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Bu
         section(name, kernel, by_kernel.get(name, []), outcomes.get(name), profiles)
         for name, (_, kernel) in chosen.items()
     ]
+    own = _kernel_pages(plan.folder, sections, requests, progress) if plan.folder else {}
+    sections = [replace(one, page=own[one.id][0]) if one.id in own else one for one in sections]
     waits = stall_drawings(profiles, chosen if plan.kernels else ())
     page = Page(parts, sections, (*roof_drawings(sections), *waits))
-    return BuiltPage(page, render(page))
+    return BuiltPage(page, render(page), dict(own.values()))
 
 
-def require_place(out: Path) -> None:
-    """Raise `UsageError` if `out` cannot be written, so that the user learns it before the work begins."""
-    if out.is_dir():
-        raise UsageError(f"{out} is a folder; name a file, such as {out / 'report.html'}")
-    if not out.parent.is_dir():
-        raise UsageError(f"the folder {out.parent} does not exist")
-    if not os.access(out.parent, os.W_OK):
-        raise UsageError(f"cannot write to the folder {out.parent}")
+def _kernel_pages(
+    folder: str, sections: Sequence[Section], requests: Mapping[str, Request], progress: Progress
+) -> dict[str, tuple[str, bytes]]:
+    """Return the page of each explained GPU kernel by its id, as (address, HTML).
 
-
-def write(out: Path, html: bytes) -> None:
-    """Write the page atomically: readers see the old file or the whole new one. Raises `UsageError` on failure."""
-    try:
-        replace_file(out, html)
-    except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
+    Explanations are not kept with the studies: they are made again, one after another.
+    """
+    names = anchors(sections)
+    explained = [one for one in sections if one.study is not None and one.study.explanation is not None]
+    found: dict[str, tuple[str, bytes]] = {}
+    for place, one in enumerate(explained):
+        progress(f"the page of {one.id}", place, len(explained))
+        found[one.id] = (f"{folder}/{names[one.id]}.html", page_of(requests[one.id]))
+    return found
 
 
 def _chosen(named: Sequence[str], by_kernel: dict[str, list[KernelResult]]) -> dict[str, tuple[str, Kernel | None]]:

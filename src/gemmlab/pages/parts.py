@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gemmlab.core.errors import GemmlabError, RecordError
 from gemmlab.core.records import Record
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops.catalog import unit_of
 from gemmlab.pages.charts import Drawing, curve_drawings, ladder_drawing
 from gemmlab.pages.circumstances import Lines, environment, libraries, method
 from gemmlab.pages.tables import (
@@ -84,7 +84,7 @@ def headline(record: Record, summary: Summary) -> str:
     ours = [row for row in summary.rows if row.role in OURS and row.verified is not False]
     if not ours:
         return ""
-    unit = find_op(record.op).unit
+    unit = unit_of(record.op)
     best = max(ours, key=lambda row: (row.flops, row.speed(unit)))
     share = f", {percent(best.peak_share)} of the peak probed beside it" if best.peak_share is not None else ""
     ratio = best.ratios.get(FASTEST)

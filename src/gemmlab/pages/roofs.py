@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gemmlab.core import gpu
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops.catalog import unit_of
 from gemmlab.ops.op import GFLOPS
 from gemmlab.pages.charts import Drawing
 from gemmlab.pages.sections import Section
@@ -26,7 +26,7 @@ def roof_drawings(sections: Sequence[Section]) -> Iterator[Drawing]:
     groups: dict[str, list[tuple[Section, Mapping[str, Any]]]] = {}
     for one in sections:
         explanation = None if one.study is None else one.study.explanation
-        if explanation is not None and find_op(explanation["op"]).unit == GFLOPS:
+        if explanation is not None and unit_of(explanation["op"]) == GFLOPS:
             groups.setdefault(explanation["gpu"], []).append((one, explanation))
     for name, members in groups.items():
         model = gpu.model(name)

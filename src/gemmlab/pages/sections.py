@@ -11,9 +11,10 @@ from typing import Any
 
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.observe.profile import Profiles
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops.catalog import unit_of
 from gemmlab.pages.kernel_results import KernelResult
 from gemmlab.pages.profile_section import Profiled, profiled
+from gemmlab.pages.sensitivity_table import sensitivity_table
 from gemmlab.pages.studies import Outcome, Study
 from gemmlab.pages.study_tables import StudyTables, tables_of
 from gemmlab.pages.tables import Cell, Table, verdict
@@ -34,6 +35,8 @@ class Section:
     results: tuple[KernelResult, ...]
     table: Table
     counters: Table | None
+    sensitivity: Table | None
+    """What each parameter matters, from a record with many configurations."""
     study: StudyTables | None
     """Tables from the study of its machine code."""
     why_not: str
@@ -47,6 +50,8 @@ class Section:
     """Measured GFLOP/s of the explained code on the GPU it is explained for, at the largest problem; `None` if it was
     not timed there.
     """
+    page: str = ""
+    """Address of the kernel's page, relative to the report; empty if none is written."""
 
 
 def section(
@@ -68,7 +73,8 @@ def section(
     return Section(
         id=name, kernel=kernel, idea=idea if kernel is None else kernel.idea, results=tuple(results),
         table=_table(results, now, "" if study is None or study.prediction is None else str(study.prediction["size"])),
-        counters=_counters(results), study=None if study is None else tables_of(study),
+        counters=_counters(results), sensitivity=sensitivity_table(results),
+        study=None if study is None else tables_of(study),
         why_not=why_not, same=same, other=other, profiled=profiled(name, kernel, profiles, now),
         measured=None if now is None else _measured(results, now),
     )  # fmt: skip
@@ -124,7 +130,7 @@ def _table(results: Sequence[KernelResult], now: Mapping[str, Any] | None, predi
 
 
 def _timed(one: KernelResult, now: Mapping[str, Any] | None) -> Iterator[Cell]:
-    result, unit, speed = one.result, find_op(one.record.op).unit, one.speed
+    result, unit, speed = one.result, unit_of(one.record.op), one.speed
     yield Cell(f"{one.where}, {one.record.kind}")
     yield Cell(_flat(one.config))
     yield Cell(short_size(result.label))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gemmlab.core.records import Record, Result
 from gemmlab.observe.cache_record import cache_rows
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops.catalog import unit_of
 from gemmlab.ops.op import LIMITS
 from gemmlab.results.climb_rows import climb_rows, digits, peer_names, percent, plain, short_size, times, with_precision
 from gemmlab.results.count_rows import count_rows
@@ -39,7 +39,7 @@ class Table:
 
 def climb_table(record: Record) -> Table:
     """Return the table of a climb: rungs in ladder order, then library calls and peers."""
-    rows, unit = climb_rows(record), find_op(record.op).unit
+    rows, unit = climb_rows(record), unit_of(record.op)
     peers = peer_names(rows)
     headings = ("", "size", "threads", "ms", unit, "of peak", "x first", *(f"x {peer}" for peer in peers), "idea")
     cells = [
@@ -59,7 +59,7 @@ def climb_table(record: Record) -> Table:
 
 def bench_table(record: Record, summary: Summary) -> Table:
     """Return the table of a bench, with one row per contestant, problem and thread count."""
-    rows, unit = summary.rows, find_op(record.op).unit
+    rows, unit = summary.rows, unit_of(record.op)
     peers = list(dict.fromkeys(row.contestant for row in rows if row.role == "peer"))
     ratios = (*(f"x {contestant(peer)}" for peer in peers), *(["95 % of fastest"] * bool(peers)))
     headings = ("", "size", "threads", "ms", "IQR", unit, "of peak", "result", *ratios)

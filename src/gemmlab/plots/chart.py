@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gemmlab.core.errors import UsageError
-from gemmlab.ops import op
-from gemmlab.ops.catalog import find_op
+from gemmlab.core.notebook_view import Display, View
+from gemmlab.ops import catalog, op
 from gemmlab.ops.op import LIMITS
 from gemmlab.plots.bundle import vega_bundle
 
@@ -48,7 +48,7 @@ GFLOPS, TFLOPS = Unit(op.GFLOPS, op.GFLOPS), Unit("TFLOP/s", op.GFLOPS, 1e3)
 
 def unit_of(op_name: str) -> Unit:
     """Return the unit in which charts show an operation's speeds."""
-    unit = find_op(op_name).unit
+    unit = catalog.unit_of(op_name)
     return Unit(unit, unit)
 
 
@@ -80,11 +80,18 @@ _PAGE = """<!doctype html>
 """
 
 
-@dataclass(frozen=True, slots=True)
-class VegaChart:
+@dataclass(frozen=True, slots=True, repr=False)
+class VegaChart(Display):
     """A chart of many marks, written directly in Vega-Lite, because Altair would copy its data several times."""
 
     spec: dict[str, Any]
+
+    def _line(self) -> str:
+        title = self.spec.get("title", "")
+        return str(title.get("text", "") if isinstance(title, dict) else title) or "without a title"
+
+    def _view(self) -> View:
+        return View(self._line(), images=((svg(self), self._line()),))
 
 
 def specification(chart: Chart) -> dict[str, Any]:
@@ -117,6 +124,11 @@ def render(spec: dict[str, Any], suffix: str) -> bytes:
     if suffix == ".html":
         return _html(spec).encode()
     raise UsageError(f"no chart format {suffix!r}; use .svg, .png or .html")
+
+
+def svg(chart: Chart) -> bytes:
+    """Return the chart as an SVG file."""
+    return render(specification(chart), ".svg")
 
 
 def save(chart: Chart, *paths: Path) -> None:

@@ -34,17 +34,22 @@ def ship_all(
 
     Raises the first `CompileError`; it is a `NoCompilerError` if the compiler or the disassembler is missing.
     """
-    planned, _ = jobs(kernels, ARCHITECTURES, {})
-    planned += _of_claims(dict.fromkeys((job.origin, job.program.target) for job in planned))
-    apart = {(job.program.target, job.program.entry): job for job in planned}
+    apart = shipped_jobs(kernels)
     made = list[Path]()
     progress(0, len(apart))
-    for _, outcome in run_all([*apart.values()], len(usable_cpus()), partial(_ship, folder)):
+    for _, outcome in run_all(apart, len(usable_cpus()), partial(_ship, folder)):
         if isinstance(outcome, GemmlabError):
             raise outcome
         made.append(outcome)
         progress(len(made), len(apart))
     return made
+
+
+def shipped_jobs(kernels: Sequence[str] = (), archs: Sequence[str] = ARCHITECTURES) -> list[Job]:
+    """Return what a wheel has of the kernels (by default all), each build once."""
+    planned, _ = jobs(kernels, archs, {})
+    planned += _of_claims(dict.fromkeys((job.origin, job.program.target) for job in planned))
+    return [*{(job.program.target, job.program.entry): job for job in planned}.values()]
 
 
 def _of_claims(where: Iterable[tuple[str, str]]) -> Iterator[Job]:

@@ -10,7 +10,7 @@ from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import spread
 from gemmlab.kernels.catalog import all_kernels
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops.catalog import unit_of
 from gemmlab.ops.op import GBS, GFLOPS
 from gemmlab.results.summary import FASTEST, Row, summarise
 
@@ -68,7 +68,7 @@ def climb_rows(record: Record) -> list[ClimbRow]:
     first = rungs[0].gflops if rungs else None
     # The sort is stable, so that within a thread count the library call comes first.
     last = sorted((*calls, *others), key=lambda row: row.threads)
-    unit = find_op(record.op).unit
+    unit = unit_of(record.op)
     return [_row(row, facts[_key(row)], names, first, unit) for row in (*rungs, *last)]
 
 
@@ -79,7 +79,7 @@ def peer_names(rows: Sequence[ClimbRow]) -> list[str]:
 
 def peaks(record: Record) -> dict[int, float]:
     """Return, by thread count, the median peak probed beside the rungs, in the operation's unit."""
-    unit, found = find_op(record.op).unit, dict[int, list[float]]()
+    unit, found = unit_of(record.op), dict[int, list[float]]()
     for result in record.results:
         if result.facts.get("role") == "peak":
             speeds = found.setdefault(result.threads, [])

@@ -7,6 +7,7 @@ a peer or the FMA probe of the same record (`relative_to`) cancel changes of the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from gemmlab.core.errors import RecordError, UsageError
+from gemmlab.core.notebook_view import Display, View, grid
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import Ratio, combine_ratios, quotient, spread
+from gemmlab.core.tabular import Row, Tabular, flat
 from gemmlab.core.words import assignments, nearest
 from gemmlab.results.comparability import require_comparable, sameness_warnings
 from gemmlab.results.record_cases import Key, Side, reference_for, timings
@@ -56,8 +59,8 @@ class Mean:
     ratio: Ratio
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Display, Tabular):
     """The result of `compare`."""
 
     threshold: float
@@ -77,6 +80,27 @@ class Comparison:
     def regressions(self) -> tuple[Case, ...]:
         """Cases of ours that are slower, or wrong without having been wrong before."""
         return tuple(case for case in self.cases if case.regression)
+
+    def _counts(self) -> str:
+        found = Counter(case.verdict for case in self.cases)
+        return ", ".join(f"{count} {verdict}" for verdict, count in found.most_common())
+
+    def _line(self) -> str:
+        return f"{self._counts()}; regressions: {len(self.regressions)}"
+
+    def _view(self) -> View:
+        rows = (
+            (case.key.contestant, case.key.label, case.verdict, case.ratio.value, case.ratio.low, case.ratio.high,
+             case.old_us, case.new_us, "; ".join(case.notes))
+            for case in sorted(self.cases, key=lambda case: case.ratio.value)
+        )  # fmt: skip
+        names = ("contestant", "size", "verdict", "times as fast", "from", "to", "old us", "new us", "")
+        return View(self._counts(), "regressions" if self.regressions else "no regression", not self.regressions,
+                    grids=(grid(names, rows, texts=(0, 1, 2, 8)),), notes=self.warnings)  # fmt: skip
+
+    def rows(self) -> list[Row]:
+        """Return a row for each case: the ratio of speeds, new to old, with its 95 % interval, and its verdict."""
+        return [flat(_plain(case)) for case in self.cases]
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as JSON values, ratios as value, low and high."""

@@ -46,6 +46,11 @@ def count_rows(record: Record) -> list[CountRow]:
     return [_row(result) for result in record.results]
 
 
+def wrong_counts(rows: Sequence[CountRow]) -> list[str]:
+    """Return a line for each kernel with a wrong result or a hazard, such as a race."""
+    return [f"{row.name} at {row.size}: {'; '.join(row.notes)}" for row in rows if row.verified is False]
+
+
 def _row(result: Result) -> CountRow:
     known: Mapping[str, Any] = result.facts
     facts: Mapping[str, float] = known.get("facts", {})

@@ -135,6 +135,14 @@ def judge(summary: Summary, geomean_target: float, floor: float) -> Verdict:
     return Verdict(not failures, tuple(failures))
 
 
+def all_notes(record: Record) -> list[str]:
+    """Return the notes of the record and of its results, without repetitions."""
+    notes = list(record.notes)
+    for result in record.results:
+        notes += [f"{result.contestant} at {result.label}: {note}" for note in result.notes]
+    return list(dict.fromkeys(notes))
+
+
 def _rows(members: Sequence[Result]) -> list[Row]:
     timings = {result.contestant: _timings(result) for result in members}
     medians = {name: spread(list(times.values())) for name, times in timings.items()}

@@ -50,6 +50,8 @@ def _completed(operand: Operand, field: int, patterns: Iterator[int], labels: Ma
 
 def _tokens(text: str) -> Iterator[str]:
     # Operands are separated by commas, but by spaces in "BRX R6 -0x100" and "RET.REL.NODEC R20 `(f)".
+    # HSETP2 has a space within a constant: "c[0x0] [0x18c].H0_H0".
+    text = text.replace("] [", "][")
     depth = start = 0
     for i, character in enumerate(text + ","):
         depth += (character in "[({") - (character in "])}")

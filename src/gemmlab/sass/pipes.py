@@ -42,4 +42,9 @@ _PIPES: dict[str, Pipe] = {opcode: pipe for pipe, opcodes in _OPCODES.items() fo
 
 def pipe(instruction: Instruction) -> Pipe:
     """Return the pipe that executes an instruction. An unknown opcode is `uniform` if it begins with U, else `none`."""
-    return _PIPES.get(instruction.opcode) or ("uniform" if instruction.opcode.startswith("U") else "none")
+    return pipe_of(instruction.opcode)
+
+
+def pipe_of(opcode: str) -> Pipe:
+    """Return the pipe that executes an opcode."""
+    return _PIPES.get(opcode) or ("uniform" if opcode.startswith("U") else "none")

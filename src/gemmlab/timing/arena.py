@@ -19,8 +19,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.elements import element
 from gemmlab.ops.footprint import operand_bytes, require_memory
-from gemmlab.ops.op import Op, Operand
+from gemmlab.ops.op import Contents, Op, Operand
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -39,28 +40,31 @@ class OperandPlace:
     def to_json(self) -> dict[str, Any]:
         """The fields by which a worker finds the operand, as JSON values."""
         o = self.operand
-        return {"name": o.name, "rows": o.rows, "cols": o.cols, "ld": o.ld, "role": o.role, "offset": self.offset}
+        return {
+            "name": o.name, "rows": o.rows, "cols": o.cols, "ld": o.ld, "role": o.role, "element": o.element.name,
+            "offset": self.offset,
+        }  # fmt: skip
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> OperandPlace:
         """Inverse of `to_json`."""
         fields = {name: data[name] for name in ("name", "rows", "cols", "ld", "role")}
-        return cls(Operand(**fields), data["offset"])
+        return cls(Operand(**fields, element=element(data["element"])), data["offset"])
 
     @property
     def words(self) -> int:
-        """Float32 words from the first element to the last, padding between rows included."""
+        """Elements from the first element to the last, padding between rows included."""
         o = self.operand
         return (o.rows - 1) * o.ld + o.cols if o.rows and o.cols else 0
 
-    def flat(self, memory: mmap.mmap) -> Float32Array:
-        """Return the operand in `memory` as a view of shape (words,), float32."""
-        return np.frombuffer(memory, np.float32, self.words, self.offset)
+    def flat(self, memory: mmap.mmap) -> npt.NDArray[Any]:
+        """Return the operand in `memory` as a view of shape (words,), of its type."""
+        return np.frombuffer(memory, self.operand.element.storage, self.words, self.offset)
 
-    def matrix(self, memory: mmap.mmap) -> Float32Array:
-        """Return the operand in `memory` as a view of shape (rows, cols), float32."""
+    def matrix(self, memory: mmap.mmap) -> npt.NDArray[Any]:
+        """Return the operand in `memory` as a view of shape (rows, cols), of its type."""
         o = self.operand
-        strides = (o.ld * 4, 4)
+        strides = (o.ld * o.element.nbytes, o.element.nbytes)
         return np.lib.stride_tricks.as_strided(self.flat(memory), (o.rows, o.cols), strides)
 
 
@@ -102,15 +106,15 @@ class Arena:
                 page = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
                 offset = page + -(-index * STAGGER_BYTES // ALIGNMENT) * ALIGNMENT
                 placed[operand.name] = OperandPlace(operand, offset)
-                end = offset + placed[operand.name].words * 4 + ALIGNMENT
+                end = offset + placed[operand.name].words * operand.element.nbytes + ALIGNMENT
             self.placed.append(placed)
         return max(end, mmap.PAGESIZE)
 
-    def fill(self, index: int) -> dict[str, Float32Array]:
+    def fill(self, index: int) -> dict[str, npt.NDArray[Any]]:
         """Return the random operands of problem `index`, the same for every call."""
         return self._op.fill(self._problems[index], np.random.default_rng((self._seed, index)))
 
-    def restore(self, index: int, contents: Mapping[str, Float32Array] | None) -> None:
+    def restore(self, index: int, contents: Contents | None) -> None:
         """Write the outputs of problem `index` from `contents`; with `None` write all operands as `fill` makes them."""
         for name, values in (self.fill(index) if contents is None else contents).items():
             placed = self.placed[index][name]

@@ -98,7 +98,7 @@ class _Bench:
     ) -> None:
         self.plan, self.device, self.progress, self.launcher = plan, device, progress, launcher
         probe = replace(PROBE, device=plan.device, mode=plan.mode)
-        self.specs = [*plan.contestants, *([probe] if plan.probe else [])]
+        self.specs = [*plan.contestants, *([probe] if plan.probe and plan.op.limit else [])]
         self.cells: dict[tuple[int, int, str], _Cell] = {}
         self.notes: list[str] = []
         self.dropouts: set[tuple[str, int]] = set()

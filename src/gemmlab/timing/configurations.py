@@ -68,7 +68,7 @@ def config_specs(
     if not named and some is None:
         return specs
     pairs = zip(specs, kernels, strict=True)
-    return [_configured(spec, config) for spec, one in pairs for config in _configs(one.kernel, named, some)]
+    return [configured(spec, config) for spec, one in pairs for config in _configs(one.kernel, named, some)]
 
 
 def _configs(kernel: Kernel, named: Sequence[Mapping[str, int]], some: str | None) -> list[dict[str, int]]:
@@ -85,7 +85,8 @@ def _configs(kernel: Kernel, named: Sequence[Mapping[str, int]], some: str | Non
     return spread(kernel, int(some))
 
 
-def _configured(spec: Spec, config: Mapping[str, int]) -> Spec:
+def configured(spec: Spec, config: Mapping[str, int]) -> Spec:
+    """Return a kernel's contestant in one configuration."""
     values = ",".join(f"{name}={value}" for name, value in config.items())
     host = "" if family_of(spec.device.family).host_threads else spec.name
     return replace(spec, name=f"{spec.name}[{values}]", config=dict(config), host=host)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gemmlab.kernels.by_name import NamedKernel
-from gemmlab.ops.catalog import all_ops
+from gemmlab.ops.catalog import all_ops, find_op
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,28 @@ OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
 """(family, operation) -> the fields of `Family` that differ from those of the matrix product."""
 
 
+_WITHOUT_LIBRARY: Mapping[str, Any] = MappingProxyType(
+    {
+        "library_call": "",
+        "array_call": "",
+        "peers": (),
+        "peer_grammar": "none",
+        "tuned_peers": (),
+        "tf32_peers": (),
+        "quoted": (),
+    }
+)
+"""The fields for an operation that no library is compared with."""
+
+
 def family_of(family: str, op: str = "gemm") -> Family:
     """Return the settings for operation `op` on family `"cpu"`, `"cuda"` or `"emulated"`."""
+    usual = find_op(op).usual_sizes
+    if usual:
+        sizes = usual["bench" if FAMILIES[family].timed else "count"]
+        return replace(
+            FAMILIES[family], **_WITHOUT_LIBRARY, bench_sizes=sizes, climb_sizes=sizes, profile_sizes=sizes
+        )  # fmt: skip
     return replace(FAMILIES[family], **OF_OPERATION.get((family, op), {}))
 
 
@@ -171,6 +191,10 @@ def library_operation(name: str) -> str:
     return next((op.name for op in all_ops() if name == family_of("cpu", op.name).library_call), "")
 
 
-def operation_of(names: Sequence[str], kernels: Mapping[str, NamedKernel]) -> str:
-    """Return the operation of the first kernel or library function in `names`; `"gemm"` without names."""
-    return library_operation(names[0]) or kernels[names[0]].kernel.op if names else "gemm"
+def operation_of(names: Sequence[str], kernels: Mapping[str, NamedKernel], asked: str = "") -> str:
+    """Return the operation of the first kernel or library function in `names`; `"gemm"` without names.
+
+    `asked` is another one that was asked for, without types: those are the kernel's.
+    """
+    named = (library_operation(names[0]) or kernels[names[0]].kernel.op) if names else asked or "gemm"
+    return asked if asked and named.partition(":")[0] != asked else named

@@ -134,9 +134,8 @@ class Crew:
         }  # fmt: skip
         return self._ask(name, request)
 
-    @staticmethod
-    def _opening(spec: Spec) -> dict[str, Any]:
-        return {"command": "open", "name": spec.name, "spec": spec.to_json()}
+    def _opening(self, spec: Spec) -> dict[str, Any]:
+        return {"command": "open", "name": spec.name, "spec": spec.to_json(), "op_file": self.op.file or ""}
 
     def _ask(self, name: str, request: Mapping[str, Any]) -> dict[str, Any] | None:
         try:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gemmlab.ops.op import Expected
+from gemmlab.ops.op import Contents, Expected
 from gemmlab.timing.arena import Arena
 from gemmlab.verify.elementwise import compare
 from gemmlab.verify.nan_hint import explained
@@ -25,12 +22,12 @@ class Outcome:
     """One text for every output that is wrong."""
 
 
-def judge_outputs(
-    arena: Arena, index: int, expected: Mapping[str, Expected], contents: Mapping[str, NDArray[np.float32]]
-) -> Outcome:
+def judge_outputs(arena: Arena, index: int, expected: Mapping[str, Expected], contents: Contents) -> Outcome:
     """Compare the present outputs of problem `index` with `expected`; `contents` are its operands before the call."""
     found = [
-        compare(name, arena.placed[index][name].matrix(arena.memory), wanted, 1) for name, wanted in expected.items()
+        compare(name, place.matrix(arena.memory), wanted, 1, place.operand.element)
+        for name, wanted in expected.items()
+        for place in [arena.placed[index][name]]
     ]
     wrong = tuple(explained(item.mismatch, contents) for item in found if item.mismatch is not None)
     return Outcome(not wrong, max(item.worst_ratio for item in found), wrong)

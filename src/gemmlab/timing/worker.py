@@ -14,9 +14,11 @@ import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, TextIO
 
 from gemmlab.devices.device_name import parse_device
+from gemmlab.ops.op_file import load_operation
 from gemmlab.timing.arena import OperandPlace, map_place
 from gemmlab.timing.contestants.contestant import Contestant, Prepared, UnsupportedError, Work
 from gemmlab.timing.contestants.from_spec import make_contestant
@@ -50,6 +52,8 @@ class Worker:
         name = request.get("name", "")
         if command == "open":
             spec = request["spec"]
+            if file := request.get("op_file"):
+                load_operation(Path(file))
             # A device with memory of its own flushes its own caches.
             self._cold = spec["mode"] == "cold" and family_of(parse_device(spec["device"]).family).host_threads
             self._contestants[name] = make_contestant(spec)

@@ -26,6 +26,8 @@ class Section:
     link: int
     info: int
     align: int
+    start: int = 0
+    """Offset of its contents in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def read_elf(data: bytes, name: str) -> Elf:
             raise UsageError(f"{name}: truncated: {len(data)} bytes, and a section ends at byte {start + size}")
     strings = _content(data, raw[names]) if raw else b""
     sections = tuple(
-        Section(_string(strings, row[0]), row[1], row[2], _content(data, row), row[5], row[6], row[7], row[8])
+        Section(_string(strings, row[0]), row[1], row[2], _content(data, row), row[5], row[6], row[7], row[8], row[4])
         for row in raw
     )
     return Elf(machine, flags, ident[8], sections, tuple(_symbols(sections, name)))

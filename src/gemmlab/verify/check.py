@@ -13,6 +13,7 @@ import numpy as np
 from gemmlab.core.errors import TimeLimitError, UsageError
 from gemmlab.core.hazard import UNFINISHED
 from gemmlab.core.hazard_source import with_source
+from gemmlab.core.notebook_view import Display, View
 from gemmlab.core.time_limit import require_time
 from gemmlab.core.words import assignments, counted
 from gemmlab.devices.device import Device, own
@@ -22,10 +23,11 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
-from gemmlab.verify.expectations import judge_claims, require_known_names
+from gemmlab.verify.expectations import judge_claims, require_counters, require_known_names
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
 from gemmlab.verify.guards import Violation
 from gemmlab.verify.nan_hint import nan_cause
+from gemmlab.verify.stray_words import without_stray
 
 MOST_FAILURES = 8
 """Checking stops after this many failing cases: they suffice for a diagnosis, and a faulty kernel may do harm."""
@@ -65,8 +67,8 @@ class Failure:
         return "\n  ".join([head, *details])
 
 
-@dataclass(frozen=True, slots=True)
-class CheckReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckReport(Display):
     """The cases that were checked, and their outcome."""
 
     subject: str
@@ -97,6 +99,9 @@ class CheckReport:
     progress: Mapping[str, int] = field(default_factory=dict)
     """Progress within the case that was running then, as numbers (`TimeLimitError.progress`)."""
 
+    stray: Mapping[str, int] = field(default_factory=dict)
+    """Reads of unwritten memory that reach no result, in words, and the number of cases that have them."""
+
     @property
     def timed_out(self) -> bool:
         """True if the time limit ended the check before its last case."""
@@ -119,9 +124,10 @@ class CheckReport:
 
     @property
     def remarks(self) -> list[str]:
-        """Lines on what the verdict does not cover: traits of the kernel, cases left out."""
+        """Lines on what the verdict does not cover: traits of the kernel, stray reads, cases left out."""
         left_out = (f"  {counted(count, 'case')} left out: it needs {reason}" for reason, count in self.refused.items())
-        return [*(f"  it {trait}" for trait in self.traits), *left_out]
+        strays = (f"  it {stray} ({counted(count, 'case')})" for stray, count in self.stray.items())
+        return [*(f"  it {trait}" for trait in self.traits), *strays, *left_out]
 
     def explain(self) -> str:
         """The outcome in words: a few failures at length, one of each kind first, then the problems of the others."""
@@ -142,6 +148,22 @@ class CheckReport:
         also = [f"{self.subject} also fails at {others}"] if others else []
         also += [f"{self.subject}: {self.time_limit}"] if self.timed_out else []
         return "\n".join([head, *left_out, *(failure.explain() for failure in shown), *also])
+
+    def _outcome(self) -> str:
+        return "passed" if self.passed else "not passed" if self.failures else "stopped"
+
+    def _line(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"{self.subject} on {self.device}: {self._outcome()}, {counted(self.cases, 'case')}{failed}"
+
+    def _view(self) -> View:
+        error = f"largest error {self.worst_ratio:.3f} of its bound, at {self.worst_problem}"
+        return View(
+            f"{self.subject} {assignments(self.config)}", self._outcome(), self.passed,
+            (f"{counted(self.cases, 'case')} on {self.device} in {self.seconds:.1f} s, {error}",),
+            folded=() if self.passed else (("failures", self.explain()),),
+            notes=tuple(line.strip() for line in self.remarks),
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values."""
@@ -168,6 +190,7 @@ class Tally:
         self._worst = (0.0, "")
         self._source = (0.0, "")
         self._stopped: tuple[str, Mapping[str, int]] = ("", {})
+        self._stray: Counter[str] = Counter()
 
     @property
     def enough(self) -> bool:
@@ -178,6 +201,10 @@ class Tally:
         """Record how far the results of one case are from the reference."""
         self._worst = max(self._worst, (worst_ratio, problem))
         self._source = max(self._source, (source_error, problem))
+
+    def strays(self, reads: Iterable[str]) -> None:
+        """Record the reads of unwritten memory that reach no result of one case."""
+        self._stray.update(dict.fromkeys(reads, 1))
 
     def case(
         self, problem: Problem, mismatches: Iterable[Mismatch | None], violations: Iterable[Violation],
@@ -212,6 +239,7 @@ class Tally:
             self._padded,
             self._traits,
             *self._stopped,
+            dict(self._stray),
         )
 
 
@@ -243,6 +271,7 @@ def check_kernel(
     """
     require_known_names(kernel, op)
     device = own(device)
+    require_counters(kernel, device)
     placed = place(kernel, device, config)
     whole = cases if cases is not None else op.cases(kernel.layouts, np.random.default_rng(seed), scale)
     wanted = [with_factors(kernel, op, problem) for problem in whole]
@@ -270,7 +299,13 @@ def check_kernel(
             mismatches.append(compared.mismatch)
             tally.ratio(problem.label, compared.worst_ratio, compared.source_error)
         violations = [v for guarded in case.guarded.values() for v in guarded.violations()]
-        notes = [hazard.explain() for hazard in with_source(observation.hazards)] if observation else []
+        hazards = observation.hazards if observation else ()
+        if observation and hazards and not any(mismatches) and not violations:
+            hazards, strays = without_stray(
+                placed, op, problem, contents, observation, case.guarded, shift=index % 16
+            )  # fmt: skip
+            tally.strays(strays)
+        notes = [hazard.explain() for hazard in with_source(hazards)]
         if case.nonzero_tickets:
             notes.append(f"{case.nonzero_tickets} of its tickets are not 0 after the launch; the next one needs zeros")
         wrongs = [] if observation and observation.stopped else [wrong for wrong in mismatches if wrong]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.elements import FLOAT32, Element
 from gemmlab.core.hardware import usable_cpus
-from gemmlab.core.precision import OVERFLOW
-from gemmlab.ops.op import Expected, Float32Array, Float64Array
+from gemmlab.ops.op import Expected, Float64Array
 
 TILE = 32
 WORST_TILES = 5
@@ -77,18 +77,20 @@ class Comparison:
     which no comparison holds (such elements are left out here)."""
 
 
-def compare(name: str, actual: Float32Array, expected: Expected, dot_length: int) -> Comparison:
+def compare(
+    name: str, actual: npt.NDArray[Any], expected: Expected, dot_length: int, kind: Element = FLOAT32
+) -> Comparison:
     """Check `actual` (rows, cols) against values and bounds of the same shape.
 
-    An element is right if the reference is finite and the element is a float32 rounding of a number within the bound
-    (infinity if the bound reaches past float32), if both are infinite with the same sign, or if both are NaN. An
-    infinite bound accepts anything. `dot_length` is K; the largest relative error is also
-    reported divided by it, as the source listings test it.
+    An element is right if the reference is finite and the element is a rounding to the type `kind` of a number within
+    the bound (infinity if the bound reaches past the type), if both are infinite with the same sign, or if
+    both are NaN. An infinite bound accepts anything. `dot_length` is K; the largest relative error is also reported
+    divided by it, as the source listings test it.
     """
     rows = max(1, _BLOCK // max(1, actual.shape[1]))
     starts = range(0, actual.shape[0], rows)
     if len(starts) < _FEWEST_BLOCKS:
-        found = [_judge(actual, expected.values, expected.bound, dot_length)]
+        found = [_judge(actual, expected.values, expected.bound, dot_length, kind)]
     else:
         # NumPy releases the interpreter lock while it computes, and blocks of rows stay in a core's cache.
         with ThreadPoolExecutor(len(usable_cpus())) as pool:
@@ -96,13 +98,13 @@ def compare(name: str, actual: Float32Array, expected: Expected, dot_length: int
                 pool.map(
                     lambda start: _judge(
                         actual[start : start + rows], expected.values[start : start + rows],
-                        expected.bound[start : start + rows], dot_length,
+                        expected.bound[start : start + rows], dot_length, kind,
                     ),
                     starts,
                 )
             )  # fmt: skip
     wrong = None if all(block.right is None for block in found) else ~np.concatenate([b.mask for b in found])
-    mismatch = None if wrong is None else _mismatch(name, actual.astype(np.float64), expected, wrong)
+    mismatch = None if wrong is None else _mismatch(name, kind.widen(actual), expected, wrong)
     return Comparison(mismatch, max(b.worst_ratio for b in found), max(b.source_error for b in found))
 
 
@@ -122,8 +124,10 @@ class _Block:
         return np.ones((self.rows, self.cols), np.bool_) if self.right is None else self.right
 
 
-def _judge(actual: Float32Array, values: Float64Array, bound: Float64Array, dot_length: int) -> _Block:
-    wide = actual.astype(np.float64)
+def _judge(
+    actual: npt.NDArray[Any], values: Float64Array, bound: Float64Array, dot_length: int, kind: Element
+) -> _Block:
+    wide = kind.widen(actual)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         error = np.abs(wide - values)
         right = error <= bound
@@ -134,8 +138,8 @@ def _judge(actual: Float32Array, values: Float64Array, bound: Float64Array, dot_
             relative = np.divide(error, np.abs(wide), out=np.zeros_like(error), where=off)
             return _Block(wide.shape[0], wide.shape[1], None, _most(ratio), _most(relative) / max(1, dot_length))
         right |= (wide == values) | (np.isnan(wide) & np.isnan(values)) | np.isinf(bound)
-        # A tolerance that reaches past the largest float32 allows infinity of that sign.
-        right |= np.isinf(wide) & (np.copysign(1.0, wide) * values + bound >= OVERFLOW)
+        # A tolerance that reaches past the largest number of the type allows infinity of that sign.
+        right |= np.isinf(wide) & (np.copysign(1.0, wide) * values + bound >= kind.overflow)
         finite = np.isfinite(values) & np.isfinite(bound)
         ratio = np.where(finite & (error > 0), error / bound, 0.0)
         ratio = np.where(finite & np.isinf(wide) & right, 0.0, ratio)

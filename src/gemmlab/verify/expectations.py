@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.core.errors import UsageError
 from gemmlab.devices.device import CountingDevice, Device
 from gemmlab.kernels.bound import place
 from gemmlab.kernels.fitting import with_factors
@@ -21,6 +22,12 @@ def require_known_names(kernel: Kernel, op: Op) -> None:
         (problem,) = op.parse_sizes(expectation.shape)
         scalars = op.scalars(problem)
         expectation.check_names(kernel.instantiate(kernel.configure(expectation.config), scalars), scalars)
+
+
+def require_counters(kernel: Kernel, device: Device) -> None:
+    """Raise `UsageError` for an exercise on a device that does not count: nothing would judge it there."""
+    if any(expectation.hidden for expectation in kernel.expect) and not isinstance(device, CountingDevice):
+        raise UsageError(f"{kernel.id} is an exercise, which counters judge: --device emulated, not {device.id}")
 
 
 def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> Iterator[tuple[Any, str]]:

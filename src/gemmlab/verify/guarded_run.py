@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmlab.core.counters import Observation
-from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.device import Buffer, CountingDevice
 from gemmlab.kernels.bound import PlacedKernel
-from gemmlab.ops.op import Float32Array, Op, Problem
+from gemmlab.ops.op import Contents, Expected, Op, Operand, Problem
 from gemmlab.verify.elementwise import Comparison, compare
 from gemmlab.verify.guards import GuardedBuffer
 
@@ -21,17 +20,18 @@ class GuardedRun:
     """
 
     def __init__(
-        self, placed: PlacedKernel, op: Op, problem: Problem, contents: Mapping[str, Float32Array], *, shift: int = 0,
+        self, placed: PlacedKernel, op: Op, problem: Problem, contents: Contents, *, shift: int = 0,
         threads: int = 1,
     ) -> None:  # fmt: skip
         self._placed, self._op, self._problem, self._threads = placed, op, problem, threads
-        step = max(1, placed.kernel.align // FLOAT_BYTES)
         guards = not isinstance(placed.device, CountingDevice)
-        self.guarded = {
-            operand.name: GuardedBuffer(
-                operand, contents[operand.name], shift * (1 + index) // step * step, guards=guards
-            )
+        shifts = {
+            operand.name: _aligned(shift * (1 + index), placed.kernel.align, operand)
             for index, operand in enumerate(op.operands(problem))
+        }
+        self.guarded = {
+            operand.name: GuardedBuffer(operand, contents[operand.name], shifts[operand.name], guards=guards)
+            for operand in op.operands(problem)
         }
         self.nonzero_tickets = 0
         """Number of tickets that the run did not leave zero."""
@@ -54,10 +54,10 @@ class GuardedRun:
                 device.free(copy)
         return before.workspace
 
-    def run(self, *, races: bool = False) -> Observation | None:
+    def run(self, *, races: bool = False, filling: int | None = None) -> Observation | None:
         """Execute once and copy everything back, guards and inputs too; return the device's observation, if any.
 
-        `races`: also look for races in global memory.
+        `races` and `filling` are those of `CountingDevice.observe`.
         """
         device = self._placed.device
         copies = {name: device.upload(guarded.words) for name, guarded in self.guarded.items()}
@@ -68,7 +68,7 @@ class GuardedRun:
             )
             observation = None
             if isinstance(device, CountingDevice):
-                observation = bound.observe(races=races)
+                observation = bound.observe(races=races, filling=filling)
             else:
                 bound.run()
             self.nonzero_tickets = bound.nonzero_tickets()
@@ -87,11 +87,28 @@ def compare_results(
     placed: PlacedKernel,
     op: Op,
     problem: Problem,
-    contents: Mapping[str, Float32Array],
+    contents: Contents,
     left: Mapping[str, GuardedBuffer],
 ) -> list[Comparison]:
     """One comparison for each output. `contents` are the operands before the run, `left` the buffers after it."""
     scalars = op.scalars(problem)
     roundings = placed.kernel.roundings(placed.kernel.instantiate(placed.config, scalars), scalars)
     expected = op.reference(problem, contents, roundings, placed.kernel.precision_in(placed.config))
-    return [compare(name, left[name].contents(), values, op.dot_length(problem)) for name, values in expected.items()]
+    return compare_all(op, problem, expected, left)
+
+
+def compare_all(
+    op: Op, problem: Problem, expected: Mapping[str, Expected], left: Mapping[str, GuardedBuffer]
+) -> list[Comparison]:
+    """One comparison for each output of `expected` with what a run left in the buffers."""
+    length = op.dot_length(problem)
+    return [
+        compare(name, left[name].contents(), values, length, left[name].operand.element)
+        for name, values in expected.items()
+    ]
+
+
+def _aligned(shift: int, align: int, operand: Operand) -> int:
+    """Return a number of elements whose bytes are a multiple of `align`, up to `shift`."""
+    step = max(1, align // operand.element.nbytes)
+    return shift // step * step

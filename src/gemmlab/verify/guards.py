@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.elements import FLOAT32, element
 from gemmlab.devices.device import Buffer, Window
-from gemmlab.ops.op import Float32Array, Operand
+from gemmlab.ops.op import Operand
 
 SENTINEL = 0x7FE1DEAD
 """Bit pattern of guards and gaps: a quiet NaN, so that reading them shows in the result too."""
+_SENTINELS = {1: 0x5D, 2: 0x7FE1, 4: SENTINEL, 8: 0x7FF9DEAD_7FE1DEAD}
+"""The same by the bytes of an element: a NaN of every floating type, and no usual whole number."""
 GUARD_ROWS = 72
 LEAST_GUARD_WORDS = 1024
 MOST_GUARD_WORDS = 1 << 18
-ALIGNED_WORDS = 64
-"""A guard's length is a multiple of this number of words (256 bytes), which preserves a GPU allocation's alignment."""
+ALIGNED_BYTES = 256
+"""A guard's length is a multiple of this, which preserves a GPU allocation's alignment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,14 @@ class Violation:
     place: str
     """`"before"`, `"after"`, `"gap"` (between the end of a row and the next) or `"input"`."""
     offset: int
-    """Distance in float32 words from the operand's first element to the first changed word."""
+    """Distance in elements from the operand's first element to the first changed word."""
     row: int
     column: int
     bits: int
     words: int
-    """Number of changed words in this place."""
+    """Number of changed words in this place, an element each."""
+    element: str = FLOAT32.name
+    """Type of the elements."""
 
     def explain(self) -> str:
         """The violation in one sentence."""
@@ -43,27 +48,32 @@ class Violation:
             "gap": f"in the gap behind row {self.row} (column {self.column})",
             "input": f"element [{self.row}, {self.column}], an input",
         }[self.place]
-        value = np.uint32(self.bits).view(np.float32)
-        return f"{self.operand}: {self.words} word(s) overwritten, first {where}, now {value:.9g} (0x{self.bits:08X})"
+        kind = element(self.element)
+        stored = np.array([self.bits], f"u{kind.nbytes}").view(kind.storage)
+        now = f"{float(kind.widen(stored)[0]):.9g} (0x{self.bits:0{2 * kind.nbytes}X})"
+        return f"{self.operand}: {self.words} word(s) overwritten, first {where}, now {now}"
 
 
 class GuardedBuffer:
     """One operand's contents, laid out with its leading dimension inside guard bands.
 
-    `shift` moves the first element by that many words off the allocation's alignment. Without `guards` nothing else
+    `shift` moves the first element by that many elements off the allocation's alignment. Without `guards` nothing else
     precedes it and nothing follows the last one, for a device that detects every access out of bounds itself.
     """
 
-    def __init__(self, operand: Operand, contents: Float32Array, shift: int = 0, *, guards: bool = True) -> None:
+    def __init__(self, operand: Operand, contents: npt.NDArray[Any], shift: int = 0, *, guards: bool = True) -> None:
         self.operand = operand
         rows, cols, ld = operand.rows, operand.cols, operand.ld
         self._span = (rows - 1) * ld + cols if rows and cols else 0
         guard = min(max(LEAST_GUARD_WORDS, GUARD_ROWS * ld), MOST_GUARD_WORDS) if guards else 0
-        guard = -(-guard // ALIGNED_WORDS) * ALIGNED_WORDS
+        size = operand.element.nbytes
+        aligned = ALIGNED_BYTES // size
+        guard = -(-guard // aligned) * aligned
+        kind = np.dtype(f"u{size}")
         self._start = guard + shift
-        self._words = np.full(self._start + self._span + guard, SENTINEL, dtype=np.uint32)
+        self._words = np.full(self._start + self._span + guard, _SENTINELS[size], dtype=kind)
         if self._span:
-            self._view(self._words)[...] = contents.view(np.uint32)
+            self._view(self._words)[...] = contents.view(kind)
         self._before = self._words.copy()
 
     def _view(self, words: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -72,24 +82,26 @@ class GuardedBuffer:
         return np.lib.stride_tricks.as_strided(inside, shape, (self.operand.ld * size, size))
 
     @property
-    def flat(self) -> Float32Array:
-        """The words from the first element to the last, as `bind` takes them."""
-        return self._words[self._start : self._start + self._span].view(np.float32)
+    def flat(self) -> npt.NDArray[Any]:
+        """The elements from the first to the last, as `bind` takes them."""
+        return self._words[self._start : self._start + self._span].view(self.operand.element.storage)
 
     @property
-    def words(self) -> npt.NDArray[np.uint32]:
-        """The whole buffer, guards included."""
+    def words(self) -> npt.NDArray[np.unsignedinteger[Any]]:
+        """The bits of the whole buffer, guards included."""
         return self._words
 
     def inside(self, whole: Buffer) -> Window:
         """The operand's part of a device's copy of `words`."""
-        return Window(whole, 4 * self._start, 4 * self._span)
+        size = self.operand.element.nbytes
+        return Window(whole, size * self._start, size * self._span)
 
-    def contents(self) -> Float32Array:
-        """A copy of the elements, of shape (rows, cols)."""
+    def contents(self) -> npt.NDArray[Any]:
+        """A copy of the elements as they are stored, of shape (rows, cols)."""
+        storage = self.operand.element.storage
         if not self._span:
-            return np.empty((self.operand.rows, self.operand.cols), np.float32)
-        return self._view(self._words).copy().view(np.float32)
+            return np.empty((self.operand.rows, self.operand.cols), storage)
+        return self._view(self._words).copy().view(storage)
 
     def violations(self) -> list[Violation]:
         """The changes since construction outside the kernel's output, one entry for each place."""
@@ -114,5 +126,6 @@ class GuardedBuffer:
                 offset = int(where[mask][-1 if place == "before" else 0])
                 row, col = divmod(offset, self.operand.ld)
                 bits = int(self._words[self._start + offset])
-                found.append(Violation(self.operand.name, place, offset, row, col, bits, int(mask.sum())))
+                changed_words, kind = int(mask.sum()), self.operand.element.name
+                found.append(Violation(self.operand.name, place, offset, row, col, bits, changed_words, kind))
         return found

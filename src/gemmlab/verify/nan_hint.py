@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import names_of
+from gemmlab.ops.op import Contents
 from gemmlab.verify.elementwise import Mismatch
 
 
-def nan_cause(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]], own: Kernel | None = None) -> str | None:
+def nan_cause(wrong: Mismatch, contents: Contents, own: Kernel | None = None) -> str | None:
     """Name the operands that held nothing but NaN before the call, if NaN is what came out; `None` otherwise.
 
     `contents` are the operands before the call (`Op.fill`): all NaN where the problem does not read the operand, such
@@ -33,7 +32,7 @@ def nan_cause(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]], own:
     return f"{names} held NaN before the call, because this problem makes no use of them: they must not be read{key}"
 
 
-def explained(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str:
+def explained(wrong: Mismatch, contents: Contents) -> str:
     """The mismatch in words, with the hint if there is one."""
     hint = nan_cause(wrong, contents)
     return f"{wrong.explain()}; {hint}" if hint else wrong.explain()

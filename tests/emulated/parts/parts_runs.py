@@ -19,7 +19,7 @@ from gemmlab.ops.gemm import GemmOp, GemmProblem
 from support.parts_data import Array
 
 OP = GemmOp()
-KERNELS = [kernel for kernel in ladder("gemm", "cuda") if kernel.precision in PARTS]
+KERNELS = [kernel for kernel in ladder("gemm", "cuda") if kernel.precision in PARTS and kernel.arch == "sm_90a"]
 
 
 @cache
@@ -47,9 +47,10 @@ class Outcome:
 
 def product(
     kernel: Kernel, a: Array, b: Array, *, alpha: float = 1.0, beta: float = 0.0, c: Array | None = None,
-    layout: str = "nn", config: Mapping[str, int] | None = None,
+    layout: str = "nn", config: Mapping[str, int] | None = None, on: Device | None = None,
 ) -> Outcome:  # fmt: skip
-    """alpha * A B + beta * C by a kernel, its operands stored as `layout` says; C is NaN unless given.
+    """alpha * A B + beta * C by a kernel, its operands stored as `layout` says; C is NaN unless given. The device is
+    that of the rungs for Hopper unless `on` names another.
 
     Asserts that there was no hazard and that all tickets are zero again.
     """
@@ -60,8 +61,9 @@ def product(
         "b": b.T if layout[1] == "t" else b,
         "c": np.full((m, n), np.nan, np.float32) if c is None else c,
     }
-    buffers = {name: device().upload(np.ascontiguousarray(x).ravel()) for name, x in stored.items()}
-    bound = place(kernel, device(), config).bind(OP, problem, buffers)
+    target = on or device()
+    buffers = {name: target.upload(np.ascontiguousarray(x).ravel()) for name, x in stored.items()}
+    bound = place(kernel, target, config).bind(OP, problem, buffers)
     seen = bound.observe()
     assert seen.hazards == ()
     assert bound.nonzero_tickets() == 0
@@ -74,5 +76,5 @@ def product(
             np.testing.assert_array_equal(after.view(np.uint32), np.ascontiguousarray(x).view(np.uint32))
     for buffer in (*buffers.values(), bound.workspace, bound.tickets):
         if buffer is not None:
-            device().free(buffer)
+            target.free(buffer)
     return Outcome(out, seen.counters)

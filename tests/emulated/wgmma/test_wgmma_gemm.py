@@ -16,7 +16,7 @@ from wgmma_tiles import LAYOUTS, assemble
 
 import gemmlab
 from gemmlab.emulator.asynchronous.engine import LANDING
-from gemmlab.launching.run import Launched
+from gemmlab.launching.launched import Launched
 
 DEVICE = "emulated:sm_90a"
 F16 = Form("f16", "f16", "f32", 64)

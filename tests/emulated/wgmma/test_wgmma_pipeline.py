@@ -13,7 +13,7 @@ from wgmma_pipeline import COLUMNS, DEPTH, ROWS, SHARED, source
 
 import gemmlab
 from gemmlab.emulator.asynchronous.engine import LANDING
-from gemmlab.launching.run import Launched
+from gemmlab.launching.launched import Launched
 
 
 def run(size: tuple[int, int, int], *options: str) -> tuple[Launched, bool]:

@@ -6,18 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from gemmlab.analysis.issue_slots import (
-    ALU,
-    FMA,
-    ISSUE,
-    L1,
-    TENSOR,
-    WGMMA,
-    WGMMA_TF32,
-    explain_issue,
-    in_words,
-    peak_gflops,
-)
+from gemmlab.analysis.arithmetic import FMA, TENSOR, WGMMA, WGMMA_TF32
+from gemmlab.analysis.issue_slots import ALU, ISSUE, L1, explain_issue, in_words, peak_gflops
 from gemmlab.analysis.main_loop import LoopReport, explain_loop, moved_accumulators
 from gemmlab.core.counters import SiteCounters
 from gemmlab.core.gpu import limits, model

@@ -14,7 +14,7 @@ from gemmlab.analysis.model.demand import ISSUE, L1, demand_at, demand_of
 from gemmlab.analysis.model.kernel_study import Load, Study
 from gemmlab.analysis.model.predict import Model
 from gemmlab.analysis.model.quoted_prediction import modelled
-from gemmlab.analysis.model.schedule import block_cycles
+from gemmlab.analysis.model.schedule import InstructionTimes, block_cycles, instruction_times
 from gemmlab.analysis.model.script import BARRIER, COMMIT, COPIES, NONE, Line, Request, Script
 from gemmlab.core.counters import ASYNC_COPY, GLOBAL_LOAD, SHARED_LOAD
 from gemmlab.core.errors import UsageError
@@ -123,6 +123,46 @@ def test_code_that_does_not_fit_is_fetched_again_every_round() -> None:
     fits, does_not = FITTED_H200.code_lines, FITTED_H200.code_lines + 1
     assert rounds(does_not) / rounds(fits) > 1.5
     assert rounds(does_not) == pytest.approx(4 * does_not * FITTED_H200.fetch, rel=0.01)
+
+
+def times(of: Script, blocks: int = 1) -> InstructionTimes:
+    return instruction_times(of, blocks, C, L2_BYTES, C.l2)
+
+
+def test_a_warp_is_at_an_instruction_from_the_issue_before() -> None:
+    found = times(script((FFMA, None), (line(stall=4), None), (FFMA, None), (FFMA, None)))
+    assert found.executions.tolist() == [4, 4, 4, 4]
+    # Each of four partitions has one warp.
+    assert found.cycles.tolist() == [0.0, 4.0, 16.0, 4.0]
+    two = times(script((FFMA, None), (FFMA, None)), blocks=2)
+    assert two.cycles.tolist() == [4 * 2.0, 8.0], "the second warp waits until the first has ended"
+
+
+def test_waiting_for_data_is_told_from_the_rest() -> None:
+    plain = script((line(SHARED_LOAD, pipe="lsu", write=0, stall=2), Request(1.0, (), False)), (USE, None), warps=1)
+    found = times(plain)
+    # The second instruction waits for the load that the first began, apart from the stall count.
+    assert found.cycles[1] == 1 + C.shared
+    assert found.dependency[1] == 1 + C.shared - 2
+    assert found.dependency[0] == 0
+    assert times(script((FFMA, None), (FFMA, None))).dependency.sum() == 0
+
+
+def test_a_warp_stays_at_a_barrier_until_it_is_released() -> None:
+    code = (*[FFMA] * 50, BAR, FFMA)
+    slow, fast = np.array([(at, -1) for at in range(52)]), np.array([(50, -1), (51, -1)])
+    found = times(Script(code, (), (slow, fast, fast, fast)))
+    assert found.cycles[50] == pytest.approx(1 + C.barrier + 3 * (50 + C.barrier))
+    assert found.cycles[51] == 0
+
+
+@given(st.integers(1, 3), st.integers(1, 40))
+def test_the_cycles_of_all_instructions_are_those_of_all_warps(blocks: int, count: int) -> None:
+    of = toy(count)
+    found, end = times(of, blocks), cycles(of, blocks)
+    assert found.executions.sum() == blocks * of.steps
+    assert 0 < found.cycles.sum() <= blocks * len(of.warps) * end + 1e-6
+    assert (found.cycles >= found.dependency + found.fetch - 1e-6).all()
 
 
 def toy(depth: int, rows: int = 4) -> Script:

@@ -29,10 +29,10 @@ from gemmlab.analysis.model.model_record import (
 from gemmlab.analysis.model.predict import Model
 from gemmlab.analysis.model.quoted_prediction import modelled, quote, reliability
 from gemmlab.cli.app import build_app
-from gemmlab.cli.predictions import predicted_rows
 from gemmlab.core.errors import RecordError
 from gemmlab.core.gpu import model
 from gemmlab.core.records import Record, Result
+from gemmlab.instruments.predicted_rows import predicted_rows
 from gemmlab.kernels.catalog import find_kernel, ladder
 from gemmlab.ops.catalog import find_op
 from support.cuda_source import needs_compiler

@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 import gemmlab
-from gemmlab.cli import check_cmd
 from gemmlab.cli.app import build_app
-from gemmlab.cli.check_runs import LIBRARY
 from gemmlab.core.errors import CompileError, DeviceError, UsageError
 from gemmlab.devices.select import open_device
+from gemmlab.instruments import default_device
+from gemmlab.instruments.check_runs import LIBRARY
 from gemmlab.kernels import catalog
 from support.cuda_source import needs_compiler
 from support.fake_device import FakeDevice, Gemm, make_kernel, product, right
@@ -43,7 +43,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         make_kernel("no_code", device, no_code),
     )
     monkeypatch.setattr(catalog, "all_kernels", lambda: kernels)
-    monkeypatch.setattr(check_cmd, "open_device", lambda _name: device)
+    monkeypatch.setattr(default_device, "open_device", lambda *_: device)
     monkeypatch.setattr(gemmlab, "gemm", gemm, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
     return lambda *arguments: CliRunner().invoke(build_app(), ["check", *arguments])
@@ -149,18 +149,18 @@ def test_another_device_ends_with_3() -> None:
 def test_without_a_gpu_an_own_file_is_checked_on_the_emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     opened = []
 
-    def without_gpu(name: str) -> Any:
+    def without_gpu(name: str, _mode: str | None = None) -> Any:
         opened.append(name)
         if name == "cuda":
             raise DeviceError("no GPU in this test")
         return open_device(name)
 
-    monkeypatch.setattr(check_cmd, "open_device", without_gpu)
+    monkeypatch.setattr(default_device, "open_device", without_gpu)
     file = str(tmp_path / "mine.cu")
     assert CliRunner().invoke(build_app(), ["new", file]).exit_code == 0
     result = CliRunner().invoke(build_app(), ["check", file, "--sizes", "5"])
     assert result.exit_code == 0, result.output
-    assert result.stderr.strip() == "no GPU in this test; so this is checked on emulated:sm_90"
+    assert result.stderr.strip() == "no GPU in this test; so this is run on emulated:sm_90"
     assert opened == ["cuda", "emulated"]
     # A named device is the one that is used.
     result = CliRunner().invoke(build_app(), ["check", file, "--sizes", "5", "--device", "cuda"])

@@ -10,13 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from gemmlab.analysis.stall_reasons import STALLS
-from gemmlab.cli import profile_cmd
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import DeviceError, PeerError
 from gemmlab.core.records import load_record
 from gemmlab.devices.device import Device, DeviceInfo
 from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.devices.select import open_device
+from gemmlab.instruments import profiling as instrument
 from gemmlab.observe import profile_recorder as profiling
 from gemmlab.observe.profile_reader import load_profiles
 from gemmlab.ops.catalog import find_op
@@ -57,7 +57,7 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             raise DeviceError("there is no GPU in this test")
         return open_device(name)
 
-    monkeypatch.setattr(profile_cmd, "open_device", opened)
+    monkeypatch.setattr(instrument, "open_device", opened)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def with_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             raise PeerError(f"{name} is not installed here")
         return Spec(name, name, device=device)
 
-    monkeypatch.setattr(profile_cmd, "open_device", lambda name: Gpu() if name == "cuda" else open_device(name))
+    monkeypatch.setattr(instrument, "open_device", lambda name: Gpu() if name == "cuda" else open_device(name))
     monkeypatch.setattr(profiling, "parse_contestant", found)
 
 

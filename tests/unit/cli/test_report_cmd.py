@@ -43,6 +43,17 @@ def test_a_page_from_several_records(bench: Path, tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_pages_of_kernels_are_linked(bench: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    result = run(bench, "--kernels", "naive", "--out", out, "--pages", "--json")
+    assert result.exit_code == 0, result.output
+    page = tmp_path / "page-kernels" / "kernel-naive.html"
+    assert json.loads(result.stdout)["pages"] == [str(page)]
+    assert 'href="page-kernels/kernel-naive.html"' in out.read_text(encoding="utf-8")
+    assert 'id="listing-0"' in page.read_text(encoding="utf-8")
+
+
+@needs_compiler
 def test_json_says_what_became_of_each_kernel(bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(making, "recall", lambda _request: None)
     monkeypatch.setattr(making, "keep", lambda _request, _study: None)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from gemmlab.cli import check_cmd
 from gemmlab.cli.app import build_app
 from gemmlab.devices.device_name import DeviceName
 from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.instruments import default_device
 from gemmlab.kernels import catalog
 from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.rungs_on import rungs_on
@@ -38,7 +38,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         for step, (name, arch) in enumerate({"old": "", "ampere": "sm_80", "hopper": "sm_90", "own": "sm_90a"}.items())
     )
     monkeypatch.setattr(catalog, "all_kernels", lambda: kernels)
-    monkeypatch.setattr(check_cmd, "open_device", lambda _name: device)
+    monkeypatch.setattr(default_device, "open_device", lambda *_: device)
     return lambda *arguments: CliRunner().invoke(build_app(), ["check", *arguments])
 
 

@@ -17,7 +17,6 @@ import pytest
 from typer.testing import CliRunner
 
 import gemmlab
-from gemmlab.cli import check_cmd
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import DeviceError, TimeLimitError, UsageError
 from gemmlab.core.program import Artifact, Launch
@@ -25,6 +24,7 @@ from gemmlab.core.time_limit import current_limit, require_seconds, time_limit
 from gemmlab.devices import cuda
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import Driver
+from gemmlab.instruments import default_device
 from gemmlab.kernels import catalog
 from gemmlab.observe import ncu_program
 from support.fake_device import FakeDevice, Gemm, make_kernel, right
@@ -117,7 +117,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
     kernels = (*(make_kernel(name, device, slow) for name in ("slow", "also_slow")), make_kernel("good", device, right))
     monkeypatch.setattr(catalog, "all_kernels", lambda: kernels)
-    monkeypatch.setattr(check_cmd, "open_device", lambda _name: device)
+    monkeypatch.setattr(default_device, "open_device", lambda *_: device)
     return lambda *arguments: CliRunner().invoke(build_app(), ["check", *arguments])
 
 

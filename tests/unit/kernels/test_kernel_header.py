@@ -69,7 +69,7 @@ tune.BM = [32, 64, 128]
 
 def test_what_is_not_stated_has_a_meaning() -> None:
     facts = facts_of("")
-    assert (facts.op, facts.after, facts.arch, facts.precision, facts.align) == ("gemm", None, "", "float32", 4)
+    assert (facts.op, facts.after, facts.arch, facts.precision, facts.align) == ("gemm", None, "", "", 0)
     assert (facts.branch, facts.aliases) == (False, ())
     assert (facts.grid, facts.threads, facts.args, facts.layouts) == ((), (), None, ("nn",))
     assert facts.smem_bytes({}) == 0

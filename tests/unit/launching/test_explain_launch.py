@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import gemmlab
 from gemmlab.cli.app import build_app
-from gemmlab.cli.explain_launch import arguments
 from gemmlab.core.errors import CompileError, NoCompilerError, UsageError
+from gemmlab.instruments.random_launch import arguments
 from support.cuda_source import needs_compiler
 
 SOURCE = """

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gemmlab.cli.counts import print_counts, wrong_counts
+from gemmlab.cli.counts import print_counts
 from gemmlab.core.errors import UsageError
 from gemmlab.core.records import from_json, to_json
 from gemmlab.devices.select import open_device
@@ -16,7 +16,7 @@ from gemmlab.kernels.by_name import kernel_named
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.observe.counting import Count, count_kernels
 from gemmlab.ops.gemm import GemmOp
-from gemmlab.results.count_rows import count_rows
+from gemmlab.results.count_rows import count_rows, wrong_counts
 from support.fake_device import FakeDevice, make_kernel, right
 
 OP = GemmOp()

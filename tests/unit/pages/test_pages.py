@@ -16,7 +16,8 @@ import pytest
 from gemmlab.core.errors import RecordError
 from gemmlab.core.records import Record, load_record
 from gemmlab.pages.charts import curve_drawings, ladder_drawing
-from gemmlab.pages.page import Page, coded, render
+from gemmlab.pages.document import coded
+from gemmlab.pages.page import Page, render
 from gemmlab.pages.parts import part_of
 from gemmlab.plots.chart import BLACK
 from gemmlab.results.climb_rows import plain
@@ -107,8 +108,11 @@ def test_facts_that_make_no_sense_are_told_with_the_file() -> None:
     bad = replace(gpu_bench(), kind="cache")
     with pytest.raises(RecordError, match=r"bad\.json: facts that cannot be used \(KeyError"):
         part_of(Path("bad.json"), bad)
-    with pytest.raises(RecordError, match="nothing"):
-        part_of(Path("bad.json"), replace(gpu_bench(), op="nothing"))
+
+
+def test_a_record_of_an_operation_that_is_not_known_here_is_shown() -> None:
+    shown = Parsed(render(page_of(replace(gpu_bench(), op="somebodys_softmax")))).shown
+    assert "GFLOP/s" in shown
 
 
 def test_curves_answer_to_the_pointer_and_start_with_peers() -> None:

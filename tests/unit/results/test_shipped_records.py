@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from gemmlab.cli import climb_cmd
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import DeviceError, RecordError
 from gemmlab.core.records import load_record, save_record
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
+from gemmlab.instruments import climbing
 from gemmlab.kernels import rungs_on
 from gemmlab.kernels.catalog import ladder
 from gemmlab.results import shipped_records as recorded
@@ -64,7 +64,7 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             raise DeviceError("there is no GPU in this test")
         return open_device(name)
 
-    monkeypatch.setattr(climb_cmd, "open_device", opened)
+    monkeypatch.setattr(climbing, "open_device", opened)
     monkeypatch.setattr(rungs_on, "ladder", lambda op, device: ladder(op, device)[:2])
 
 

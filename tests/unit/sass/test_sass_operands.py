@@ -93,6 +93,12 @@ def test_a_space_separates_too() -> None:
     assert (register.index, offset.value) == (6, 0xFFFFFF00)
 
 
+def test_a_space_within_a_constant_separates_nothing() -> None:
+    zero, constant, true = parse_operands("RZ.H0_H0, c[0x0] [0x18c].H0_H0, PT", 0, {})
+    assert (zero.kind, constant.kind, constant.value, constant.suffix) == ("reg", "const", 0x18C, ("H0_H0",))
+    assert true.kind == "pred"
+
+
 @pytest.mark.parametrize("literal", ["1", "-0.5", "+INF", "-INF", "+QNAN", "-QNAN", "5.877471754111437540e-39"])
 def test_the_encoding_tells_what_a_float_is(literal: str) -> None:
     *_, operand = parse_operands(f"R2, R14, {literal} ", 0x12345678 << 32, {})

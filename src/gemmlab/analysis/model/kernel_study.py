@@ -64,6 +64,8 @@ def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None, of
     """
     if kernel.phased:
         raise UsageError(f"{kernel.id} is launched several times for different things; the model knows one launch")
+    if kernel.op not in SIZES:
+        raise UsageError(f"the model predicts {', '.join(SIZES)} in float32; {kernel.id} computes {kernel.op}")
     op, chosen = find_op(kernel.op), kernel.configure(config)
     problems = fitted(kernel, op, chosen, op.parse_sizes(SIZES[kernel.op]))
     if kernel.steps != ALL_STEPS:

@@ -9,7 +9,7 @@ from functools import cached_property
 from gemmlab.analysis.model.constants import FITTED_H200, Constants
 from gemmlab.analysis.model.demand import demand_at, demand_of
 from gemmlab.analysis.model.kernel_study import Load, Study
-from gemmlab.analysis.model.schedule import block_cycles
+from gemmlab.analysis.model.schedule import InstructionTimes, block_cycles, instruction_times
 from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import GpuModel, occupancy
 
@@ -118,6 +118,21 @@ class Model:
     def _scheduled(self, blocks: int, depth: float, latency: float) -> float:
         key = blocks, depth, latency
         if key not in self.scheduled:
-            share = self.gpu.l2_gbs * 1e3 / self.gpu.boost_mhz / self.gpu.sms * self.constants.l2_share
-            self.scheduled[key] = block_cycles(self.study.scripts[depth], blocks, self.constants, share, latency)
+            script = self.study.scripts[depth]
+            self.scheduled[key] = block_cycles(script, blocks, self.constants, self._l2_bytes, latency)
         return self.scheduled[key]
+
+    @property
+    def _l2_bytes(self) -> float:
+        """Bytes that an SM gets from L2 per cycle."""
+        return self.gpu.l2_gbs * 1e3 / self.gpu.boost_mhz / self.gpu.sms * self.constants.l2_share
+
+    def by_instruction(self) -> InstructionTimes:
+        """Return the times of each instruction, with all blocks resident that fit, at the largest studied depth.
+
+        Raises `UsageError` if a block does not fit on an SM.
+        """
+        if not self.resident:
+            raise UsageError(f"an SM of {self.gpu.name} has no room for a block")
+        script = self.study.scripts[max(self.study.scripts)]
+        return instruction_times(script, self.resident, self.constants, self._l2_bytes, self.constants.l2)

@@ -38,14 +38,17 @@ COLUMNS: Mapping[str, Type] = {
     # Per instruction of the code. `waits`: a bit per dependency barrier. `bank0`, `bank1`: registers read per bank.
     "stall": F64, "latency": F64, "busy": F64, "bank0": F64, "bank1": F64,
     "waits": I64, "write": I64, "read": I64, "pipe": I64, "role": I64, "left": I64,
+    # Sums over the executions of an instruction: their number, the cycles that warps spent there, and of these the
+    # cycles until a dependency barrier was released and until its line of code was there.
+    "times": I64, "spent": F64, "held": F64, "unfetched": F64,
     # Per request. Its sectors, by their number in the script, are `sector[first:last]`.
     "l1": F64, "store": I64, "first": I64, "last": I64, "sector": I64,
     # Paths of a block's warps, concatenated. `begin`, `end`, per warp: its part of `way` (instructions) and of
     # `requests` (-1 for none).
     "way": I64, "requests": I64, "begin": I64, "end": I64,
     # Per warp of each block. `place`: its position on its path. `ready`: the time since which it could issue. `queued`:
-    # 1 if it is in the queue.
-    "place": I64, "ready": F64, "queued": I64, "released": F64, "copies": F64, "groups": I64,
+    # 1 if it is in the queue. `issued`: the time since which it is at its present instruction.
+    "place": I64, "ready": F64, "queued": I64, "issued": F64, "released": F64, "copies": F64, "groups": I64,
     # Per partition. `current`: the warp that it prefers, or -1. `came`, `used`, per line of code: arrival time and
     # number of the last use; `used` is 0 for lines that are not in the cache.
     "free": F64, "current": I64, "pipes": F64, "banks": F64, "fetched": F64, "came": F64, "used": I64, "lines": I64,
@@ -103,11 +106,13 @@ def columns_of(
         "write": [line.write for line in code], "read": [line.read for line in code],
         "pipe": [pipes[line.pipe] for line in code], "role": [_ROLES.get(line.role, PLAIN) for line in code],
         "left": [line.left for line in code],
+        **{name: np.zeros(len(code)) for name in ("times", "spent", "held", "unfetched")},
         "l1": [r.l1 for r in requests], "store": [r.store for r in requests],
         "first": lasts - [len(r.sectors) for r in requests], "last": lasts,
         "sector": [sectors[s] for r in requests for s in r.sectors],
         "way": steps[:, 0], "requests": steps[:, 1], "begin": ends - [len(way) for way in ways], "end": ends,
         "place": np.full(warps, -1), "ready": np.zeros(warps), "queued": np.zeros(warps),
+        "issued": np.zeros(warps),
         "released": np.zeros(warps * RELEASES), "copies": np.zeros(warps * GROUPS), "groups": np.ones(warps),
         "free": np.zeros(PARTITIONS), "current": np.full(PARTITIONS, -1),
         "pipes": np.zeros(PARTITIONS * len(pipes)), "banks": np.zeros(PARTITIONS * BANKS),

@@ -13,9 +13,14 @@ schedules.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from gemmlab.analysis.model.constants import Constants
 from gemmlab.analysis.model.partition import TABLE, emit_partition
@@ -33,13 +38,41 @@ from gemmlab.ir.values import Value
 _SOURCES = Sources(Path(__file__).parent / f"{name}.py" for name in ("schedule", "warp_turn", "partition", "room"))
 
 
+@dataclass(frozen=True, slots=True)
+class InstructionTimes:
+    """Simulated times of each instruction of the code, added up over all warps. Entry i is that of instruction i.
+
+    A warp is at an instruction from the issue of the one before until its own issue; at a barrier until its release.
+    This is what a profiler's samples count.
+    """
+
+    executions: npt.NDArray[np.int64] = field(repr=False)
+    cycles: npt.NDArray[np.float64] = field(repr=False)
+    dependency: npt.NDArray[np.float64] = field(repr=False)
+    """Of `cycles`, those between the stall count's end and the release of the last dependency barrier."""
+    fetch: npt.NDArray[np.float64] = field(repr=False)
+    """Of `cycles`, those for which its code was not there."""
+
+
 def block_cycles(script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float) -> float:
     """Return the cycles until the last of `blocks` blocks that start together has ended.
 
     `l2_bytes` are the bytes that an SM gets from L2 per cycle. `latency` is the number of cycles until a sector that
     misses L1 begins to arrive.
     """
+    return _run(columns_of(script, blocks, constants, l2_bytes, latency))
+
+
+def instruction_times(
+    script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float
+) -> InstructionTimes:
+    """Return the times of each instruction in the schedule whose end `block_cycles` returns."""
     columns = columns_of(script, blocks, constants, l2_bytes, latency)
+    _run(columns)
+    return InstructionTimes(columns["times"], columns["spent"], columns["held"], columns["unfetched"])
+
+
+def _run(columns: Mapping[str, npt.NDArray[Any]]) -> float:
     table = table_of(columns)
     return _runner()(table.ctypes.data)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.analysis.issue_slots import mma_sync_flops
+from gemmlab.analysis.arithmetic import mma_sync_flops
 from gemmlab.core.gpu import WARP, GpuLimits
 from gemmlab.core.trace import Access, Trace
 from gemmlab.sass import metrics

@@ -68,6 +68,8 @@ def _emit_issue(fn: Function, module: Module) -> None:
     size = room.get("size")
     block, part = number // size, number % PARTITIONS
     time = fn.call(module["read_banks"], table, part, at, due)
+    _emit_spent(room, number, at, time)
+    room["times"][at] = room["times"][at] + 1
     room["free"][part] = time + 1.0
     room["pipes"][part * room.get("pipe_count") + room["pipe"][at]] = time + room["busy"][at]
     latency = room["latency"][at]
@@ -94,6 +96,13 @@ def _emit_issue(fn: Function, module: Module) -> None:
     with fn.when(room["waiting"][block].equals(0)):
         fn.ret(0)
     fn.finish(fn.call(module["meet"], table, block, time))
+
+
+def _emit_spent(room: Room, number: Value, at: Value, until: Value) -> None:
+    """Emit the count of a warp's cycles at the instruction `at`, from its last issue to `until`."""
+    spent, issued = room["spent"], room["issued"]
+    spent[at] = spent[at] + (until - issued[number])
+    issued[number] = until
 
 
 def _emit_copies(fn: Function, room: Room, number: Value, role: Value, done: Value) -> None:
@@ -169,6 +178,11 @@ def _emit_go_on(fn: Function, module: Module) -> None:
     room = Room(fn, table)
     warp, part = number % room.get("size"), number % PARTITIONS
     place = room["place"][number] + 1
+    with fn.when(place > 0):
+        last = room["way"][room["begin"][warp] + place - 1]
+        # A warp stays at a barrier until it is released.
+        with fn.when(room["role"][last].equals(MEET)):
+            _emit_spent(room, number, last, since)
     room["place"][number] = place
     where = room["begin"][warp] + place
     with fn.when(where.equals(room["end"][warp])):
@@ -182,8 +196,11 @@ def _emit_go_on(fn: Function, module: Module) -> None:
     groups = room["groups"][number]
     with fn.when(room["role"][at].equals(AWAIT) & (groups > room["left"][at] + 1)):
         ready.set(larger(fn, ready, room["copies"][number * GROUPS + groups - room["left"][at] - 2]))
+    room["held"][at] = room["held"][at] + (ready.read() - since)
     with fn.when(_elsewhere(fn, room, where, at, place).differs(0)):
-        ready.set(fn.call(module["fetch"], table, part, at // IN_A_LINE, ready))
+        comes = fn.call(module["fetch"], table, part, at // IN_A_LINE, ready)
+        room["unfetched"][at] = room["unfetched"][at] + (comes - ready.read())
+        ready.set(comes)
     room["ready"][number] = ready.read()
     with fn.choose(stay.differs(0)) as choice:
         with choice.yes():

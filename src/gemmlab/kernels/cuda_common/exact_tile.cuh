@@ -10,8 +10,9 @@ constexpr int EXACT_THREADS = 256;
 constexpr int EXACT_PIECE = 8;     // rows of a thread
 
 // C = alpha * (A B) + beta * C for one tile of `rows` x `cols` whose first row of A and first column of B are given, by
-// threads 128 .. 383 of a block. With `some_apart`, elements are left out of which apart(row, column) says so. Every sum is one chain in the order of k, so special values go as they do there.
-template <int BM, int BN, bool TRANS_A, bool TRANS_B, class Apart>
+// EXACT_THREADS threads of a block from FIRST_THREAD on. With `some_apart`, elements are left out of which
+// apart(row, column) says so. Every sum is one chain in the order of k, so special values go as they do there.
+template <int BM, int BN, bool TRANS_A, bool TRANS_B, int FIRST_THREAD = 128, class Apart>
 __device__ __forceinline__ void store_exact_tile(
     float* shared, int depth, const float* A, int lda, int row, const float* B, int ldb, int col, float alpha,
     float beta, float* c, int ldc, int rows, int cols, bool some_apart, Apart apart)
@@ -19,7 +20,7 @@ __device__ __forceinline__ void store_exact_tile(
     constexpr int TM = EXACT_PIECE, TN = BM * BN / EXACT_THREADS / TM;
     float(*const as)[BM + 4] = reinterpret_cast<float(*)[BM + 4]>(shared);
     float(*const bs)[BN + 4] = reinterpret_cast<float(*)[BN + 4]>(shared + EXACT_DEPTH * (BM + 4));
-    const int thread = threadIdx.x - 128;                                // [0, 256)
+    const int thread = threadIdx.x - FIRST_THREAD;                       // [0, 256)
     const int m0 = thread / (BN / TN) * TM, n0 = thread % (BN / TN) * TN;  // the thread's results in the tile
     A += TRANS_A ? row : row * static_cast<Offset>(lda);
     B += TRANS_B ? col * static_cast<Offset>(ldb) : col;

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from gemmlab.core.elements import Element, element
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.kernels.cuda_file.signature import Argument, Signature
@@ -19,7 +20,7 @@ C_TYPES: Mapping[str, type[np.generic]] = {
     "long": np.int64, "long int": np.int64, "long long": np.int64, "long long int": np.int64, "int64_t": np.int64,
     "ptrdiff_t": np.int64, "unsigned long": np.uint64, "unsigned long long": np.uint64, "uint64_t": np.uint64,
     "size_t": np.uint64, "std::size_t": np.uint64, "short": np.int16, "bool": np.bool_, "float": np.float32,
-    "double": np.float64, "cudaTextureObject_t": np.uint64,
+    "double": np.float64, "half": np.float16, "__half": np.float16, "cudaTextureObject_t": np.uint64,
 }  # fmt: skip
 """NumPy's type for each C type that a kernel may take by value."""
 TEXTURE_TYPE = "cudaTextureObject_t"
@@ -27,8 +28,19 @@ _TEXTURE = re.compile(r"(?:tex(?:ture)?_?)?(\w+?)(?:_?tex(?:ture)?)?", re.IGNORE
 _OVER = re.compile(r"(texture|tensor_map)\((\w+)\)")
 MAP_TYPE = "CUtensorMap"
 _MAP = re.compile(r"(?:(?:tensor_?|t)?maps?_?)?(\w+?)(?:_?(?:tensor_?|t)?maps?)?", re.IGNORECASE)
-FLOAT_POINTERS = ("float*", "float2*", "float4*", "void*", "Stored*")
-"""Types of pointers to floats. `Stored` of `cuda_common/stored.cuh` is float unless a rung is compiled for halves."""
+_NUMBERS: Mapping[str, str] = {
+    "float": "float32", "Stored": "float32", "void": "float32", "double": "float64", "half": "float16",
+    "__half": "float16", "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "char": "int8",
+    "signed char": "int8", "int8_t": "int8", "uchar": "uint8", "unsigned char": "uint8", "uint8_t": "uint8",
+    "__nv_fp8_storage_t": "uint8", "short": "int16", "int16_t": "int16", "int": "int32", "int32_t": "int32",
+}  # fmt: skip
+"""Type of the elements that a pointer leads to. `Stored` of `cuda_common/stored.cuh` is float unless a rung is compiled
+for halves; `void` is taken for float.
+"""
+_VECTOR = re.compile(r"(__nv_bfloat16|nv_bfloat16|__half|half|float|double|char|uchar|short|int)([234])")
+"""Several elements beside each other, as `float4`, `__half2` or `__nv_bfloat162`."""
+_REALS = ("float", "double", "half", "__half")
+"""Types of factors that kernels take by value."""
 TICKETS = "tickets"
 TICKET_POINTERS = ("unsigned*", "unsigned int*", "uint*", "uint32_t*")
 _DECORATED = re.compile(
@@ -119,9 +131,11 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
     return ArgumentMatch(tuple(name for name in found if name is not None), square)
 
 
-def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], known: Sequence[str]) -> ArgumentMatch:
+def match_in_order(
+    signature: Signature, names: OpNames, texts: Sequence[str], known: Sequence[str], launch: Collection[str] = ()
+) -> ArgumentMatch:
     """Match arguments in the order of `texts`: each is an operation's name, or an expression over its numbers and the
-    `known` parameters.
+    `known` parameters. `launch` are the names that grid and threads use: an extent among them needs no argument.
     """
     if len(texts) != len(signature.args):
         raise UsageError(f"{len(texts)} names for the {len(signature.args)} arguments of {signature}")
@@ -147,7 +161,9 @@ def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], k
     if missing := [name for name in names.operands if not ways[name] & {*values}]:
         raise UsageError(f"{_in_args(missing[0], names)} is missing from {', '.join(texts)}")
     extents = [value for value in values if value in names.extents]
-    return ArgumentMatch(tuple(values), len(extents) == 1 and len(names.extents) > 1)
+    elsewhere = {*launch, *(name for value in values if isinstance(value, Expression) for name in value.names)}
+    lacking = [name for name in names.extents if name not in extents and shown(name) not in elsewhere]
+    return ArgumentMatch(tuple(values), len(extents) == 1 and bool(lacking))
 
 
 def check_types(signature: Signature, names: OpNames) -> None:
@@ -155,14 +171,39 @@ def check_types(signature: Signature, names: OpNames) -> None:
     structure of the operation, if it has any.
     """
     for argument in signature.args:
-        pointer = argument.type in (*FLOAT_POINTERS, *TICKET_POINTERS)
+        pointer = argument.type in TICKET_POINTERS or element_of(argument) is not None
         fits = pointer if argument.is_pointer else _is_plain(argument) or names.records or argument.type == MAP_TYPE
         if not fits:
             raise UsageError(
-                f"argument {str(argument)!r} of {signature}: pointers are float* (float4* and the like too) "
-                "or unsigned* tickets, values int, unsigned, long long, size_t, float, double, bool, "
-                "cudaTextureObject_t or CUtensorMap"
+                f"argument {str(argument)!r} of {signature}: pointers are float* (float4* and the like too), half*, "
+                "__nv_bfloat16*, double*, int8_t*, int* or unsigned* tickets, values int, unsigned, long long, "
+                "size_t, float, double, half, bool, cudaTextureObject_t or CUtensorMap"
             )
+
+
+def element_of(argument: Argument) -> Element | None:
+    """Return the type of the numbers that a pointer leads to; `None` for one to anything else."""
+    base = argument.type.removesuffix("*")
+    vector = _VECTOR.fullmatch(base)
+    name = _NUMBERS.get(vector[1] if vector else base)
+    return element(name) if name is not None and argument.is_pointer else None
+
+
+def is_whole(argument: Argument) -> bool:
+    """Return whether an argument is a whole number by value."""
+    return issubclass(C_TYPES.get(argument.type, np.void), np.integer)
+
+
+def operand_types(signature: Signature, matched: ArgumentMatch, names: OpNames) -> dict[str, Element]:
+    """Return the types of the operands that pointers of the signature lead to. `UsageError` for two types of one."""
+    found: dict[str, Element] = {}
+    for argument, value in zip(signature.args, matched.values, strict=True):
+        kind = element_of(argument)
+        if not isinstance(value, str) or value not in names.operands or kind is None:
+            continue
+        if found.setdefault(value, kind) != kind:
+            raise UsageError(f"{str(argument)!r} of {signature}: {value.upper()} is of {found[value].name} elsewhere")
+    return found
 
 
 def c_value(argument: Argument, value: float) -> np.generic:
@@ -170,7 +211,7 @@ def c_value(argument: Argument, value: float) -> np.generic:
     kind = C_TYPES[argument.type]
     if issubclass(kind, np.integer):
         limits = np.iinfo(kind)
-        if not limits.min <= value <= limits.max:
+        if not limits.min <= value <= limits.max or value % 1:
             raise UsageError(f"{value} does not fit in {str(argument)!r}")
     return kind(value)
 
@@ -209,11 +250,11 @@ def _pointers(argument: Argument, names: OpNames) -> tuple[str, ...]:
 def _values(argument: Argument, names: OpNames) -> tuple[str, ...]:
     if not _is_plain(argument):
         return names.records
-    return names.real if argument.type in ("float", "double") else names.whole
+    return names.real if argument.type in _REALS else (*names.whole, *names.real)
 
 
 def _is_edge(argument: Argument, found: str | None, names: OpNames) -> bool:
-    if argument.is_pointer or argument.type in ("float", "double"):
+    if argument.is_pointer or argument.type in _REALS:
         return False
     return found in names.extents or (found is None and argument.name.lower().strip("_") in _EDGES)
 

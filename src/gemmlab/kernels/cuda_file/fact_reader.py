@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse, split
 from gemmlab.core.gpu import ARCHITECTURES
-from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.core.precision import PRECISIONS
 from gemmlab.core.program import Config
 from gemmlab.kernels.claims import DEFAULT_SHAPE, Expectation
 from gemmlab.kernels.cuda_file.header import HeaderValues
@@ -21,8 +21,10 @@ LAYOUTS = ("nn", "nt", "tn", "tt")
 _PARAMETER = re.compile(r"[A-Z][A-Z0-9_]*")
 _ID = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
+_PRECISIONS = (*PRECISIONS, "float64", "float16", "bfloat16", "int32")
+"""Those of float32 products, and the types that other products are added up in."""
 _LARGEST_PARAMETER = 2**31 - 1
-_MOST_COMBINATIONS = 1 << 14
+_MOST_COMBINATIONS = 1 << 16
 
 
 class FactReader:
@@ -47,10 +49,11 @@ class FactReader:
             raise self._stated.error("arch", f"unknown architecture {value!r}; known: {', '.join(ARCHITECTURES)}")
         return value
 
-    def one_of(self, key: str, known: Sequence[str]) -> str:
-        value = self.text(key, known[0])
-        if value not in known:
-            raise self._stated.error(key, f"{value!r} is none of {', '.join(known)}")
+    def precision(self) -> str:
+        """Return the precision that is stated; empty if none is."""
+        value = self.text("precision")
+        if value and value not in _PRECISIONS:
+            raise self._stated.error("precision", f"{value!r} is none of {', '.join(_PRECISIONS)}")
         return value
 
     def after(self) -> str | None:
@@ -93,18 +96,19 @@ class FactReader:
                 raise self._stated.error("params", f"{name} = {value!r} is not a whole number of 32 bits", name)
         return params
 
-    def tune(self, params: Config) -> dict[str, tuple[int, ...]]:
-        table = self._table("tune")
+    def ranges(self, key: str, params: Config) -> dict[str, tuple[int, ...]]:
+        """Return lists of values by name of parameter."""
+        table = self._table(key)
         for name, values in table.items():
             if name not in params:
-                raise self._stated.error("tune", f"{name} is not in params ({', '.join(params) or 'none'})", name)
+                raise self._stated.error(key, f"{name} is not in params ({', '.join(params) or 'none'})", name)
             if not (isinstance(values, list) and values and all(map(_is_whole, values))):
-                raise self._stated.error("tune", f"{name} = {values!r} is not a list of whole numbers", name)
+                raise self._stated.error(key, f"{name} = {values!r} is not a list of whole numbers", name)
             if len(set(values)) < len(values):
-                raise self._stated.error("tune", f"{name} = {values!r} has a value twice", name)
+                raise self._stated.error(key, f"{name} = {values!r} has a value twice", name)
         combinations = math.prod(len(values) for values in table.values())
         if combinations > _MOST_COMBINATIONS:
-            raise self._stated.error("tune", f"{combinations} combinations, legal or not; at most {_MOST_COMBINATIONS}")
+            raise self._stated.error(key, f"{combinations} combinations, legal or not; at most {_MOST_COMBINATIONS}")
         return {name: tuple(values) for name, values in table.items()}
 
     def texts(self, key: str) -> list[str]:
@@ -178,7 +182,7 @@ class FactReader:
     def align(self) -> int:
         value = self._stated.get("align")
         if value is None:
-            return FLOAT_BYTES
+            return 0
         if not (_is_whole(value) and value in (4, 8, 16, 32, 64, 128, 256, 512)):
             raise self._stated.error("align", f"{value!r} is not a power of two from 4 to 512 (bytes)")
         checked: int = value

@@ -27,8 +27,9 @@ _LARGEST = 2**63
 _LONG_NUMBER = re.compile(r"[0-9][0-9A-Fa-fxob_]{18,}")
 KEYS = (
     "summary", "idea", "source", "op", "kernel", "after", "branch", "aliases", "step", "arch", "precision", "params",
-    "tune", "require", "grid", "threads", "smem_bytes", "steps", "tiles", "again", "workspace", "tickets", "roundings",
-    "in_order", "align", "always_reads", "transposes", "args", "options", "expect", "phases", "early", "maps",
+    "tune", "search", "require", "grid", "threads", "smem_bytes", "steps", "tiles", "again", "workspace", "tickets",
+    "roundings", "in_order", "align", "always_reads", "transposes", "args", "options", "expect", "phases", "early",
+    "maps", "exercise",
 )  # fmt: skip
 """All keys that can be stated."""
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
-from gemmlab.core.precision import FLOAT_BYTES, PRECISIONS
 from gemmlab.core.program import Config
 from gemmlab.kernels.claims import Expectation
 from gemmlab.kernels.cuda_file.fact_reader import FactReader
@@ -37,8 +36,11 @@ class Facts:
     aliases: tuple[str, ...]
     arch: str
     precision: str
+    """The precision that was stated; empty for the operation's usual one."""
     params: Config
     tune: Mapping[str, tuple[int, ...]]
+    search: Mapping[str, tuple[int, ...]]
+    """Values that only a search within a budget tries, beside those of `tune`."""
     require: tuple[Expression, ...]
     grid: tuple[Expression, ...]
     threads: tuple[Expression, ...]
@@ -64,7 +66,7 @@ class Facts:
     in_order: Expression
     """True, for a configuration, if each result is one chain of multiply-adds in the order of k."""
     align: int
-    """Bytes that operands must begin on; their rows too, if it was stated."""
+    """Bytes that operands must begin on, their rows too, if it was stated; 0 if only elements are aligned."""
     aligned_rows: bool
     always_reads: tuple[str, ...]
     """Operands that it reads even if the factor before them is 0."""
@@ -75,6 +77,8 @@ class Facts:
     maps: tuple[OperandMap, ...]
     """Operands that the copy engine brings."""
     expect: tuple[Expectation, ...]
+    exercise: str
+    """The rung whose exercise the file is a solution of; empty where it is none."""
 
     @property
     def names(self) -> OpNames:
@@ -109,9 +113,10 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         branch=reader.flag("branch"),
         aliases=reader.aliases(),
         arch=reader.arch(),
-        precision=reader.one_of("precision", PRECISIONS),
+        precision=reader.precision(),
         params=params,
-        tune=reader.tune(params),
+        tune=reader.ranges("tune", params),
+        search=reader.ranges("search", params),
         require=tuple(reader.expression("require", text, known) for text in reader.texts("require")),
         grid=reader.dimensions("grid", of_launch),
         threads=reader.dimensions("threads", of_launch),
@@ -126,11 +131,12 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         roundings=reader.optional("roundings", (*known, "blocks")),
         in_order=reader.condition("in_order", params),
         align=max(reader.align(), ALIGNMENT if maps else 0),
-        aligned_rows=reader.align() > FLOAT_BYTES,
+        aligned_rows=reader.align() > 0,
         always_reads=reader.always_reads(names),
         layouts=layouts,
         maps=maps,
         args=reader.args(),
         options=reader.options(),
         expect=reader.expect(op, params),
+        exercise=reader.text("exercise"),
     )

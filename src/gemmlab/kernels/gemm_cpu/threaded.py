@@ -6,28 +6,80 @@ in `codegen/pool.py`.
 
 This is also the code behind `gemmlab.gemm`: single rows and columns and stacks of products have loops of their own,
 and C entries and Python entry lie in the same object.
+
+MR x NV vectors is the register tile; MC, KC and NC are the cache blocks, 0 for what follows from this machine's caches
+(`codegen/blocking.py`). Products of fewer than 2^SERIAL multiply-adds take one thread.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.entries import EXPORTS, emit_entries
-from gemmlab.codegen.microkernel import best_tile
-from gemmlab.codegen.product import emit_product
+from gemmlab.codegen.microkernel import LINE, Tile, best_tile
+from gemmlab.codegen.product import emit_product, product_workspace_bytes
+from gemmlab.core.program import Config
 from gemmlab.ir.function import Function
+from gemmlab.ir.target import WIDTHS, Target, host_target
 from gemmlab.kernels.cpu_kernel import (
     ALL_LAYOUTS,
+    ROOM,
     TRANSPOSABLE,
     Gemm,
     blocks_for,
     cpu_kernel,
     job_arguments,
+    multiply_add_bytes,
     thread_resources,
 )  # fmt: skip
 
+USUAL_SERIAL = 20
+"""Products of fewer than 2^20 multiply-adds take one thread unless SERIAL says otherwise."""
+
+
+def tile_of(config: Config, target: Target) -> Tile:
+    """Return the register tile of a configuration; MR 0 and NV 0 are those of `best_tile`."""
+    usual = best_tile(target)
+    return Tile(config["MR"] or usual.rows, config["NV"] or usual.vectors, target.lanes)
+
+
+def blocks_of(config: Config, tile: Tile) -> Blocks:
+    """Return the cache blocks of a configuration: 0 is what the formula gives. MC and NC are cut to whole tiles."""
+    formula = blocks_for(tile.lanes, tile)
+    mc, nc = config["MC"] or formula.mc, config["NC"] or formula.nc
+    return replace(
+        formula, kc=config["KC"] or formula.kc, mc=max(1, mc // tile.rows) * tile.rows,
+        nc=max(1, nc // tile.cols) * tile.cols,
+    )  # fmt: skip
+
+
+def _widths() -> list[int]:
+    return [width for width in WIDTHS if width <= host_target().lanes]
+
+
+def objection(config: Config) -> str:
+    """Return why a configuration cannot be built here; empty if it can."""
+    if min(config[name] for name in ("MC", "KC", "NC", "MR", "NV", "SERIAL")) < 0 or config["SERIAL"] > 40:
+        return "MC, KC, NC, MR, NV >= 0 and 0 <= SERIAL <= 40"
+    width = config["LANES"] or host_target().lanes
+    if width not in _widths():
+        return f"LANES is one of 0, {', '.join(map(str, _widths()))} on this processor"
+    target = host_target(width)
+    tile = tile_of(config, target)
+    if tile.rows * tile.vectors + tile.vectors + 1 > target.registers or tile.rows < 2:
+        return "MR * NV + NV + 1 <= registers and MR >= 2"
+    if tile.rows * tile.unroll % LINE:
+        return "MR * unroll % 16 == 0"
+    if product_workspace_bytes(tile, blocks_of(config, tile)) > multiply_add_bytes():
+        return f"the workspace of a thread is at most {ROOM} times that of the usual blocks"
+    return ""
+
 
 def emit(fn: Function, g: Gemm) -> None:
-    tile, blocks = best_tile(g.module.target), blocks_for(g.module.lanes)
-    entry = emit_entries(g.module, tile, blocks, emit_product(g.module, tile, blocks))
+    tile = tile_of(g.config, g.module.target)
+    blocks, serial_work = blocks_of(g.config, tile), 1 << (g.config["SERIAL"] or USUAL_SERIAL)
+    entry = emit_entries(g.module, tile, blocks, emit_product(g.module, tile, blocks, serial_work), serial_work)
     fn.ret(fn.call(entry, *job_arguments(fn, g), g.threads))
 
 
@@ -43,4 +95,10 @@ KERNEL = cpu_kernel(
     threaded=True,
     exports=EXPORTS,
     resources=thread_resources,
-)
+    params={"MR": 0, "NV": 0, "MC": 0, "KC": 0, "NC": 0, "SERIAL": 0},
+    search={
+        "MR": (0, 6, 8, 12, 16, 24), "NV": (0, 1, 2, 3), "MC": (0, 96, 192, 384), "KC": (0, 256, 384, 512, 1024),
+        "NC": (0, 1024, 4096), "SERIAL": (0, 16, 18, 22),
+    },
+    legal=lambda config: not objection(config),
+)  # fmt: skip

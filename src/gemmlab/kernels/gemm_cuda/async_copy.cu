@@ -48,6 +48,14 @@ BN = [128, 256]
 TM = [8, 16]
 STAGES = [2, 3, 4]
 TURN_ASYNC = [0, 1]
+
+[search]
+BM = [32, 64, 128, 256]
+BN = [32, 64, 128, 256]
+BK = [8, 16, 32]
+TM = [4, 8, 16]
+TN = [4, 8, 16]
+LANE_MAP = [0, 1]
 */
 
 #include "async_tile.cuh"

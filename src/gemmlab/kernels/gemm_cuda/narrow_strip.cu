@@ -55,6 +55,14 @@ STRIP = [1, 2, 4, 8, 16, 32]
 LINES = [1, 2, 4]
 BK = [8, 16, 32]
 SPLITS = [1, 8]
+
+[search]
+STRIP = [1, 2, 4, 8, 16, 32, 64]
+LINES = [1, 2, 4]
+BK = [8, 16, 32, 64]
+WARPS = [2, 4, 8, 16]
+STAGES = [2, 3, 4]
+SPLITS = [1, 2, 4, 8]
 */
 
 #include "parts.cuh"

@@ -77,6 +77,15 @@ BM = [32, 64, 128]
 BN = [32, 64, 128]
 KGROUPS = [1, 4]
 SPLITS = [1, 2, 4, 8, 16, 32]
+
+[search]
+BM = [32, 64, 128, 256]
+BN = [32, 64, 128, 256]
+BK = [8, 16, 32]
+TM = [4, 8, 16]
+TN = [4, 8]
+KGROUPS = [1, 2, 4]
+STAGES = [3, 4]
 */
 
 #include "async_tile.cuh"

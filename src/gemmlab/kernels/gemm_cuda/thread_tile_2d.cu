@@ -30,6 +30,14 @@ expect = [
     # A store of a warp puts one word into every TN-th: a sector each.
     "global_store_sectors_per_request == 32 and executed_STG_128 == 0",
 ]
+
+[search]
+BM = [32, 64, 128, 256]
+BN = [32, 64, 128, 256]
+BK = [4, 8, 16, 32]
+TM = [2, 4, 8, 16]
+TN = [4, 8, 16]
+UNROLL = [4, 16, 64]
 */
 
 #include "epilogue.cuh"

@@ -46,6 +46,13 @@ BN = [64, 128]
 TRANSPOSE_A = [0, 1]
 PAD = [0, 4]
 A_ORDER = [0, 1]
+
+[search]
+BM = [32, 64, 128, 256]
+BN = [32, 64, 128, 256]
+BK = [8, 16, 32]
+TM = [4, 8, 16]
+TN = [4, 8]
 */
 
 #include "epilogue.cuh"

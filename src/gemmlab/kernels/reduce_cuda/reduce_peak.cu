@@ -22,6 +22,12 @@ expect = [
     { shape = "2^18", config = { BLOCKS = 8 }, that = "global_atomic_requests == 8" },
     { shape = "2^14", that = "global_load_requests == N // (4 * 32) and global_atomic_requests == 0" },
 ]
+
+[search]
+BLOCK = [128, 256, 512, 1024]
+BLOCKS = [132, 264, 396, 528, 792, 1056, 1584, 2112, 3168, 4096, 8192]
+LOADS = [2, 4, 8, 16]
+ALONE = [8192, 16384, 32768, 65536]
 */
 
 #include "last_block.cuh"

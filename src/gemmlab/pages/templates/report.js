@@ -1,16 +1,8 @@
 "use strict";
-// The page's own script: theme, sorting and filtering of tables, and charts drawn when they come into view.
+// Sorting and filtering of tables, and charts that are drawn when they come into view or when the page is printed.
 (() => {
-  const root = document.documentElement;
-  const KEY = "gemmlab-theme";
+  const { dark, unpacked } = gemmlab;
   const NARROW = 640;
-  const dark = () =>
-    (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-
-  // A page opened from a file may have no storage: the choice then lasts as long as the page.
-  const remembered = () => { try { return localStorage.getItem(KEY); } catch { return null; } };
-  const remember = (theme) => { try { localStorage.setItem(KEY, theme); } catch { /* nothing is kept */ } };
-  if (["light", "dark"].includes(remembered())) root.dataset.theme = remembered();
 
   // ---- tables
 
@@ -171,19 +163,25 @@
     box.style.top = `${Math.max(0, Math.min(event.clientY + 12, innerHeight - box.offsetHeight - 4))}px`;
   }
 
-  // Specifications and machine code lie compressed in the page.
-  function unpacked(packed) {
-    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+  const drawn = new Map();
+
+  // Texts of specifications and of code that were unpacked already, by what lies in the page.
+  const texts = new Map();
+
+  async function textOf(packed) {
+    if (!texts.has(packed)) texts.set(packed, await unpacked(packed));
+    return texts.get(packed);
   }
 
-  const drawn = new Map();
+  const packedOf = (figure) => document.getElementById(figure.dataset.spec).textContent;
 
   async function draw(figure) {
     const canvas = figure.querySelector(".canvas"), width = canvas.clientWidth;
     drawn.get(figure)?.view?.finalize();
     drawn.set(figure, { width, view: null });
-    const text = await unpacked(document.getElementById(figure.dataset.spec).textContent);
+    const packed = packedOf(figure);
+    // Without a wait where the text is at hand: a browser prints what is there when the handlers have run.
+    const text = texts.get(packed) ?? await textOf(packed);
     // A picture is coloured as a whole, words on boxes: it stays on white.
     const fixed = figure.dataset.fit === "fixed";
     const spec = fixed ? JSON.parse(text) : fitted(themed(text), figure.dataset.fit, width);
@@ -199,7 +197,26 @@
     }
   }
 
-  const redraw = () => { for (const figure of drawn.keys()) if (figure.dataset.fit !== "fixed") draw(figure); };
+  const FITTED = (figure) => figure.dataset.fit !== "fixed";
+  const redraw = () => { for (const figure of drawn.keys()) if (FITTED(figure)) draw(figure); };
+
+  // Texts are unpacked one by one while the page is idle, so that printing finds them.
+  async function prepare() {
+    const rest = [...document.querySelectorAll("figure[data-spec]")].map(packedOf);
+    const codes = [...document.querySelectorAll("pre[data-packed]")].map((code) => code.dataset.packed);
+    for (const packed of [...rest, ...codes]) {
+      await new Promise((ready) => { (window.requestIdleCallback ?? setTimeout)(ready); });
+      await textOf(packed);
+    }
+    document.documentElement.dataset.prepared = "";
+  }
+
+  function print() {
+    for (const code of document.querySelectorAll("pre[data-packed]")) code.textContent ||= texts.get(code.dataset.packed);
+    for (const figure of document.querySelectorAll("figure[data-spec]")) {
+      if (!drawn.has(figure) || (FITTED(figure) && figure.dataset.drawn === "dark")) draw(figure);
+    }
+  }
 
   function unfold(target) {
     for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
@@ -213,12 +230,7 @@
   }
 
   function start() {
-    document.getElementById("theme").addEventListener("click", () => {
-      root.dataset.theme = dark() ? "light" : "dark";
-      remember(root.dataset.theme);
-      redraw();
-    });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+    gemmlab.onTheme(redraw);
     document.addEventListener("click", (event) => {
       const heading = event.target.closest("th");
       if (heading) sort(heading);
@@ -236,7 +248,7 @@
     document.addEventListener("toggle", async (event) => {
       const code = event.target.open ? event.target.querySelector(":scope > pre[data-packed]") : null;
       if (code === null || code.textContent) return;
-      code.textContent = await unpacked(code.dataset.packed);
+      code.textContent = await textOf(code.dataset.packed);
     }, true);
     document.getElementById("unfold")?.addEventListener("click", () => {
       for (const kernel of document.querySelectorAll("details.kernel")) kernel.open = true;
@@ -248,6 +260,9 @@
       }
     }, { rootMargin: "300px" });
     for (const figure of document.querySelectorAll("figure[data-spec]")) watch.observe(figure);
+    addEventListener("beforeprint", print);
+    addEventListener("afterprint", redraw);
+    prepare();
     let later = 0;
     addEventListener("resize", () => {
       clearTimeout(later);

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from gemmlab.core.notebook_view import Display, View
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.observe.matrix_trace import KernelTrace
 from gemmlab.observe.tracing import trace_order, trace_whole
-from gemmlab.plots.chart import VegaChart
+from gemmlab.plots.chart import VegaChart, svg
 from gemmlab.sass.instruction import SassFunction
 
 
@@ -72,11 +73,17 @@ class Drawing:
     """Function that draws the picture of a subject to which it applies."""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+@dataclass(frozen=True, slots=True, repr=False)
+class Picture(Display):
     """One drawn picture of one kernel; `plots.chart.save` writes its chart."""
 
     name: str
     title: str
     caption: str
     chart: VegaChart
+
+    def _line(self) -> str:
+        return f"{self.name}: {self.title}"
+
+    def _view(self) -> View:
+        return View(self.title, images=((svg(self.chart), self.title),), notes=(self.caption,))

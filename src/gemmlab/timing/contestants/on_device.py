@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from gemmlab.devices.device import Buffer, ClockedDevice, Device, PeakDevice, ReadingDevice
 from gemmlab.devices.select import open_device
-from gemmlab.ops.op import GBS, GFLOPS, LIMITS
+from gemmlab.ops.op import GBS, GFLOPS
 from gemmlab.timing.contestants.contestant import Calls, Prepared, Turn, UnsupportedError, Work
 from gemmlab.timing.families import family_of
 
@@ -160,7 +160,7 @@ class PeakProbe:
         from gemmlab.ops.catalog import find_op
 
         device, op = self._device, find_op(work.op)
-        self._what, (kind, measure) = LIMITS[op.unit], _MEASURED[op.unit]
+        self._what, (kind, measure) = op.limit, _MEASURED[op.unit]
         if not isinstance(device, kind):
             raise UnsupportedError(f"the {self._what} of {device.id} cannot be measured")
         amount = op.work(op.problem_from_json(work.problem))

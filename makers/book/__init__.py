@@ -1,0 +1,1 @@
+"""The documentation site, assembled from docs/ and the catalog of kernels."""

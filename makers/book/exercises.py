@@ -1,0 +1,34 @@
+"""The exercise of a rung, as its page shows it: the task, the commands, the file to start from; not the checks."""
+
+from __future__ import annotations
+
+from gemmlab.kernels.exercise import exercise_ids, find_exercise
+from gemmlab.kernels.kernel import Kernel
+
+
+def exercise_part(kernel: Kernel) -> str:
+    """Return the section; empty for a rung without an exercise."""
+    if kernel.id not in exercise_ids():
+        return ""
+    exercise = find_exercise(kernel.id)
+    task = " ".join(exercise.task.split())
+    return f"""## Exercise
+
+{task}
+
+```sh
+gemmlab new --exercise {kernel.id}
+gemmlab check {exercise.file_name} --device emulated
+```
+
+The first command writes the file to start from. The second one checks the results of your solution and, by counters
+that the emulator counts, that it does what the task asks for. The file as it is written fails.
+
+<details>
+<summary>The file to start from</summary>
+
+```cuda
+{exercise.start.strip().replace("my_kernel", f"my_{kernel.id}")}
+```
+
+</details>"""

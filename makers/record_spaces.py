@@ -1,0 +1,121 @@
+"""Record complete tuning spaces on a GPU: every legal configuration compiled, verified and timed, the fastest again.
+
+    python makers/record_spaces.py FOLDER                      all pairs of PAIRS, one after the other
+    python makers/record_spaces.py FOLDER --pairs 1,2,5        some of them, by their numbers from 1
+    python makers/record_spaces.py FOLDER --seconds 540        end in time; called again, it goes on where it ended
+
+Each pair of a rung and a size becomes a journal, `FOLDER/RUNG-SIZE.jsonl`; `--pack` compresses the finished ones for
+benchmarks/results. The exit code is 3 without a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmlab.core.errors import GemmlabError
+from gemmlab.devices.select import open_device
+from gemmlab.kernels.by_name import named_kernel
+from gemmlab.ops.catalog import find_op
+from gemmlab.tuning.device_bench import DeviceBench, Subject
+from gemmlab.tuning.journal import Journal, JournaledBench
+from gemmlab.tuning.search import Search
+from gemmlab.tuning.session import header_of
+from gemmlab.tuning.space import space_of
+from gemmlab.tuning.strategies import Exhaustive, run_within_budget
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A rung and a size whose space is recorded."""
+
+    kernel: str
+    size: str
+    fit: bool
+    """True for a space by which constants of the search are fixed, false for one that it is judged on."""
+
+    @property
+    def file(self) -> str:
+        return f"{self.kernel}-{self.size}.jsonl"
+
+
+PAIRS = (
+    Pair("thread_tile_2d", "1024", fit=True),
+    Pair("narrow_strip", "16x4096x4096", fit=True),
+    Pair("reduce_peak", "2^24", fit=True),
+    Pair("vector_load", "2048", fit=True),
+    Pair("split_k", "512", fit=False),
+    Pair("async_copy", "2048", fit=False),
+    Pair("warp_tile", "1024", fit=False),
+    Pair("reduce_peak", "2^20", fit=False),
+)
+"""Five of them have more than 1,000 legal configurations. No rung but one is on both sides."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--pairs", default="", help="numbers from 1, as 1,2,5")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--pack", action="store_true", help="compress finished journals, measure nothing")
+    parser.add_argument("--count", action="store_true", help="print the sizes of the spaces, measure nothing")
+    options = parser.parse_args(arguments)
+    chosen = [PAIRS[int(number) - 1] for number in filter(None, options.pairs.split(","))] or list(PAIRS)
+    try:
+        if options.count:
+            for pair in chosen:
+                legal = len(space_of(named_kernel(pair.kernel).kernel))
+                print(f"{pair.kernel} at {pair.size}: {legal:,} configurations")
+        elif options.pack:
+            pack(options.folder, chosen)
+        else:
+            record(options.folder, chosen, options.device, options.seconds)
+    except GemmlabError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def record(folder: Path, pairs: Sequence[Pair], device: str, seconds: float) -> None:
+    """Record the pairs, as far as time goes."""
+    started = time.monotonic()
+    where = open_device(device, None)
+    for pair in pairs:
+        left = seconds - (time.monotonic() - started)
+        if left <= 0:
+            print(f"{pair.file}: no time was left: call it again")
+            return
+        named = named_kernel(pair.kernel)
+        op = find_op(named.kernel.op)
+        subject = Subject(
+            named, op, tuple(op.parse_sizes(pair.size)), where, where.device_name.modes[0], space_of(named.kernel)
+        )
+        with (
+            DeviceBench(subject) as bench,
+            Journal(folder / pair.file, subject.space, header_of(subject)) as journal,
+        ):
+            journaled = JournaledBench(bench, journal)
+            spent = max((event.at for event in journal.events), default=0.0)
+            search = Search(subject.space, journaled, spent + left)
+            run_within_budget(Exhaustive(), search)
+        progress = search.progress()
+        print(f"{pair.file}: {progress.tried} tried, {progress.left} left, {progress.seconds:.0f} s in all", flush=True)
+
+
+def pack(folder: Path, pairs: Sequence[Pair]) -> None:
+    """Compress journals; equal journals give equal files."""
+    for pair in pairs:
+        path = folder / pair.file
+        if path.exists():
+            path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+            path.unlink()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,83 @@
+"""Latencies of results without a barrier: the least that ptxas leaves over the catalog.
+
+    python makers/sass_latencies.py sm_80 sm_89 sm_90
+
+Writes `src/gemmlab/sass/checking/recorded/sm_XX.json`. It compiles what is not in the cache (minutes), and fails if
+the code breaks a rule that does not depend on latencies: a barrier that nobody waits for, a broken reuse flag.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from gemmlab.precompile.shipping import shipped_jobs
+from gemmlab.sass.accesses import UnknownAccessError
+from gemmlab.sass.blocks import flow_graph
+from gemmlab.sass.checking.flow import HORIZON, meetings
+from gemmlab.sass.checking.latencies import Row, row_of
+from gemmlab.sass.checking.reuse import broken_reuse
+from gemmlab.sass.checking.steps import steps_of
+from gemmlab.sass.instruction import SassFunction
+from gemmlab.sass.parse import parse
+from gemmlab.toolchain.build_cuda import compile_here
+
+FOLDER = Path(__file__).parents[1] / "src/gemmlab/sass/checking/recorded"
+METHOD = (
+    "the least number of cycles that ptxas leaves between the two instructions, on any path, over the catalog; the "
+    "hardware may need fewer"
+)
+
+
+def functions(arch: str) -> Iterator[tuple[str, str, SassFunction]]:
+    """Yield (compiler, build, function) of every build for an architecture, sm_90a's with sm_90."""
+    for job in shipped_jobs(archs=[arch]):
+        artifact, _ = compile_here(job.program)
+        for function in parse(artifact.texts["sass"]).values():
+            yield artifact.compiler, f"{job.program.target} {job.program.entry}", function
+
+
+def record(arch: str) -> None:
+    rows: dict[Row, int] = {}
+    faults: list[str] = []
+    compilers: set[str] = set()
+    count = asynchronous = 0
+    for compiler, build, function in functions(arch):
+        compilers.add(compiler)
+        try:
+            steps = steps_of(function)
+        except UnknownAccessError:
+            asynchronous += 1
+            continue
+        count += 1
+        graph = flow_graph(function)
+        faults += [
+            f"{build}: {flagged.text} / {later.text}: reuse of R{r}" for flagged, later, r in broken_reuse(graph)
+        ]
+        for meeting in meetings(graph, steps):
+            producer, consumer = steps[meeting.producer], steps[meeting.consumer]
+            if meeting.age is None:
+                faults.append(f"{build}: {producer.instruction.text} / {consumer.instruction.text}: no barrier")
+            elif meeting.age < HORIZON:
+                row = row_of(meeting, producer, consumer)
+                rows[row] = min(meeting.age, rows.get(row, HORIZON))
+    for fault in faults[:20]:
+        print(f"  {fault}")
+    if faults:
+        sys.exit(f"{arch}: {len(faults)} faults that do not depend on latencies")
+    made = {
+        "method": METHOD, "command": f"python makers/sass_latencies.py {arch}", "compilers": sorted(compilers),
+        "functions": count, "asynchronous_functions_left_out": asynchronous,
+        "rows": [[*row, cycles] for row, cycles in sorted(rows.items())],
+    }  # fmt: skip
+    head, _, body = json.dumps(made).partition('"rows": ')
+    lines = body.replace("], [", "],\n[")
+    (FOLDER / f"{arch}.json").write_text(f'{head}"rows": {lines}\n', encoding="utf-8")
+    print(f"{arch}: {len(rows)} rows from {count} functions; {asynchronous} asynchronous ones left out")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        record(name)

@@ -1,0 +1,99 @@
+"""Alignment of two listings by what their instructions do.
+
+Two instructions match if they have the same opcode, modifiers, kinds of operands, guard and depth of loops; registers
+may differ. The longest common subsequence of two listings is found with bit vectors (Hyyrö, "Bit-parallel LCS-length
+computation revisited", 2004); of each row one is kept, which the way back follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+from gemmlab.analysis.listing.code import Row
+from gemmlab.sass.instruction import Operand
+
+SAME, CHANGED, LEFT, RIGHT = "same", "changed", "left", "right"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Instructions that stand side by side, by their places in the two listings; `None` where one has no partner."""
+
+    left: int | None
+    right: int | None
+    kind: str
+    """`SAME`; `CHANGED` for the same opcode with other modifiers or operands; `LEFT` or `RIGHT` for one alone."""
+
+
+def align(left: Sequence[Row], right: Sequence[Row]) -> tuple[Pair, ...]:
+    """Return all instructions of both listings in order, partners side by side."""
+    matches = [(i, j, SAME) for i, j in _matches(left, right, _does)]
+    found: list[tuple[int, int, str]] = []
+    for (i, j, _), (before_i, before_j, _) in zip([*matches, (len(left), len(right), "")],
+                                                  [(-1, -1, ""), *matches], strict=True):  # fmt: skip
+        inside = _matches(left[before_i + 1 : i], right[before_j + 1 : j], _opcode)
+        found += [(before_i + 1 + x, before_j + 1 + y, CHANGED) for x, y in inside]
+        found.append((i, j, SAME))
+    return tuple(_woven(found))
+
+
+def _woven(matches: Sequence[tuple[int, int, str]]) -> list[Pair]:
+    """Return the matches with the instructions between them; the last match is the end of both listings."""
+    pairs: list[Pair] = []
+    x = y = 0
+    for i, j, kind in matches:
+        pairs += [Pair(place, None, LEFT) for place in range(x, i)]
+        pairs += [Pair(None, place, RIGHT) for place in range(y, j)]
+        pairs.append(Pair(i, j, kind))
+        x, y = i + 1, j + 1
+    return pairs[:-1]
+
+
+def _matches(left: Sequence[Row], right: Sequence[Row], key: Callable[[Row], Hashable]) -> list[tuple[int, int]]:
+    """Return the places of a longest common subsequence."""
+    first, second = [key(row) for row in left], [key(row) for row in right]
+    if not first or not second:
+        return []
+    places: dict[Hashable, int] = {}
+    for at, name in enumerate(second):
+        places[name] = places.get(name, 0) | 1 << at
+    every = (1 << len(second)) - 1
+    vector, vectors = every, [every]
+    for name in first:
+        same = vector & places.get(name, 0)
+        vector = (vector + same | vector - same) & every
+        vectors.append(vector)
+    found = []
+    i, j = len(first), len(second)
+    while i and j:
+        # Bit j - 1 is clear where the common subsequence grows with the j-th instruction.
+        bit = 1 << j - 1
+        if vectors[i] & bit:
+            j -= 1
+        elif not vectors[i - 1] & bit:
+            i -= 1
+        else:
+            found.append((i - 1, j - 1))
+            i, j = i - 1, j - 1
+    return found[::-1]
+
+
+def _does(row: Row) -> Hashable:
+    i = row.instruction
+    return row.depth, i.name, i.predicate is not None, tuple(_kind(operand) for operand in i.operands)
+
+
+def _opcode(row: Row) -> Hashable:
+    return row.instruction.opcode
+
+
+def _kind(operand: Operand) -> Hashable:
+    """Return what an operand is without its registers: a constant by its place, an immediate by its value."""
+    match operand.kind:
+        case "const":
+            return operand.kind, operand.bank, operand.value
+        case "imm" | "special":
+            return operand.kind, operand.value, operand.name
+        case _:
+            return operand.kind

@@ -1,0 +1,183 @@
+"""The listing of one function: what its machine code says by itself, without a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from gemmlab.core.program import Artifact
+from gemmlab.sass.banks import bank_reads, conflict_cycles
+from gemmlab.sass.blocks import flow_graph
+from gemmlab.sass.instruction import RZ, Instruction, SassFunction, SourceLine
+from gemmlab.sass.liveness import live_registers
+from gemmlab.sass.loops import Loop, find_loops
+from gemmlab.sass.parse import parse
+from gemmlab.toolchain.line_tables import FunctionLines, read_line_tables
+from gemmlab.toolchain.ptx_places import ptx_places
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One instruction."""
+
+    instruction: Instruction = field(repr=False)
+    places: tuple[SourceLine, ...]
+    """Source lines from the innermost inlined function out to the kernel's own; empty if unknown."""
+    ptx_line: int
+    """Line of the PTX, counted from 1; 0 if unknown."""
+    live: int
+    """Registers that are occupied."""
+    banks: tuple[int, ...]
+    """Registers read from each bank, without those that the operand cache holds; empty if it does not count."""
+    conflict_cycles: int
+    """Cycles that reading the operands takes beyond one."""
+    depth: int
+    """Number of loops around it."""
+    loop: int | None
+    """Address of the first instruction of the innermost loop."""
+
+    @property
+    def address(self) -> int:
+        """Bytes from the function's first instruction."""
+        return self.instruction.address
+
+    @property
+    def called_from(self) -> tuple[SourceLine, ...]:
+        """The places at which the line was inlined, the innermost first."""
+        return self.places[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One loop by the addresses of its first and last instruction."""
+
+    first: int
+    last: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The listing of one function."""
+
+    title: str
+    """The kernel's name."""
+    config: Mapping[str, int]
+    arch: str
+    compiler: str
+    digest: str
+    entry: str
+    """Mangled name."""
+    registers: int
+    """Registers of a thread; 0 if unknown."""
+    rows: tuple[Row, ...] = field(repr=False)
+    loops: tuple[Span, ...]
+    ptx: tuple[str, ...] = field(repr=False)
+    """Lines of the PTX; empty if the code does not carry it."""
+
+    @property
+    def most_live(self) -> int:
+        """The most registers that any instruction occupies."""
+        return max((row.live for row in self.rows), default=0)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the source files, the kernel's own first."""
+        outermost = {row.places[-1][0]: None for row in self.rows if row.places}
+        every = {file: None for row in self.rows for file, _ in row.places}
+        return tuple(dict.fromkeys((*outermost, *every)))
+
+
+def code_of(artifact: Artifact, config: Mapping[str, int] | None = None, title: str = "") -> Code:
+    """Return the listing of an artifact's entry, without padding behind its end. The artifact has its text (`sass`).
+
+    Raises `UsageError` if the cubin's line information is malformed.
+    """
+    function = parse(artifact.texts["sass"])[artifact.entry]
+    tables = read_line_tables(artifact.code, artifact.kernel)
+    lines = tables.functions.get(artifact.entry, FunctionLines((), ()))
+    names, named = _names(function, lines), ptx_places(artifact.texts.get("ptx", ""))
+    depths, inner, spans = _loops(function)
+    live = live_registers(function)
+    reads = bank_reads(function.instructions, artifact.target)
+    conflicts = conflict_cycles(function.instructions, artifact.target)
+    rows = tuple(
+        Row(
+            instruction=i, places=_places(i, lines, names, named), ptx_line=lines.ptx_line(i.address),
+            live=len(live[at]), banks=reads[at] if any(reads[at]) else (), conflict_cycles=conflicts[at],
+            depth=depths.get(i.address, 0), loop=inner.get(i.address),
+        )
+        for at, i in enumerate(_without_padding(function))
+    )  # fmt: skip
+    return Code(
+        title or artifact.kernel, dict(config or {}), artifact.target, artifact.compiler, artifact.digest,
+        artifact.entry, artifact.resources.get("registers", 0), rows, spans, tables.ptx,
+    )  # fmt: skip
+
+
+def registers_read(instruction: Instruction) -> tuple[int, ...]:
+    """Return the registers among the operands, in their order and without the zero register."""
+    return tuple(o.index for o in instruction.operands if o.kind == "reg" and o.index != RZ)
+
+
+def _without_padding(function: SassFunction) -> tuple[Instruction, ...]:
+    """Return the instructions without the NOPs behind the last other one."""
+    end = len(function.instructions)
+    while end and function.instructions[end - 1].opcode == "NOP":
+        end -= 1
+    return function.instructions[:end]
+
+
+def _names(function: SassFunction, lines: FunctionLines) -> dict[str, str]:
+    """Return the real name of each file that the cubin names: the text has the real ones of the innermost lines.
+
+    A file without an innermost line lies in the same folder as others that the cubin puts into one.
+    """
+    found: dict[str, str] = {}
+    for i in function.instructions:
+        places = lines.places(i.address)
+        if i.line is not None and places and places[0][1] == i.line[1]:
+            found.setdefault(places[0][0], i.line[0])
+    folders = {PurePath(file).parent: PurePath(real).parent for file, real in found.items()
+               if PurePath(file).name == PurePath(real).name}  # fmt: skip
+    for file in {file for _, chain in lines.source for file, _ in chain if file not in found}:
+        if PurePath(file).parent in folders:
+            found[file] = str(folders[PurePath(file).parent] / PurePath(file).name)
+    return found
+
+
+def _places(
+    instruction: Instruction, lines: FunctionLines, names: Mapping[str, str], named: Sequence[tuple[SourceLine, ...]]
+) -> tuple[SourceLine, ...]:
+    """Return the places of an instruction: by `named`, those of its PTX, if they agree on the innermost line."""
+    places = tuple((names.get(file, file), line) for file, line in lines.places(instruction.address))
+    if not places:
+        return (instruction.line, *instruction.inlined_at) if instruction.line else ()
+    at = lines.ptx_line(instruction.address)
+    of_ptx = named[at - 1] if 0 < at <= len(named) else ()
+    alike = of_ptx and (PurePath(of_ptx[0][0]).name, of_ptx[0][1]) == (PurePath(places[0][0]).name, places[0][1])
+    return tuple((names.get(file, file), line) for file, line in of_ptx) if alike else places
+
+
+def _loops(function: SassFunction) -> tuple[dict[int, int], dict[int, int], tuple[Span, ...]]:
+    """Return, by address, the depth and the first address of the innermost loop, and all loops."""
+    graph = flow_graph(function)
+    depths: dict[int, int] = {}
+    inner: dict[int, int] = {}
+    spans = []
+    for loop in sorted(find_loops(graph), key=lambda one: one.depth):
+        addresses = [i.address for i in graph.instructions(*loop.blocks)]
+        first = _start(function, graph.blocks[loop.header].start)
+        depths.update(dict.fromkeys(addresses, loop.depth))
+        inner.update(dict.fromkeys(addresses, first))
+        spans.append(_span(loop, first, addresses))
+    return depths, inner, tuple(spans)
+
+
+def _start(function: SassFunction, place: int) -> int:
+    return function.instructions[place].address
+
+
+def _span(loop: Loop, first: int, addresses: list[int]) -> Span:
+    return Span(first, max(addresses), loop.depth)

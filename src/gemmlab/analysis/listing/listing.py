@@ -1,0 +1,114 @@
+"""The whole listing of one kernel: its code, columns of figures, pins, pictures and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gemmlab.analysis.explanation import Explanation
+from gemmlab.analysis.listing.code import Code, code_of
+from gemmlab.analysis.listing.columns import Column, counted, measured, predicted
+from gemmlab.analysis.listing.pictures import LanePicture, lane_pictures
+from gemmlab.analysis.listing.pins import Pin, pins_of
+from gemmlab.analysis.listing.samples import Samples, by_address, samples_for
+from gemmlab.analysis.listing.source_files import SourceFile, source_files
+from gemmlab.analysis.model.quoted_prediction import modelled
+from gemmlab.core.errors import GemmlabError, TimeLimitError
+from gemmlab.observe.tracing import SIZES, trace_kernel
+from gemmlab.ops.catalog import find_op
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A kernel's listing."""
+
+    code: Code
+    sources: tuple[SourceFile, ...] = field(repr=False)
+    columns: tuple[Column, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    pictures: tuple[LanePicture, ...] = field(default=(), repr=False)
+    facts: tuple[tuple[str, str], ...] = ()
+    """(name, text): where and at what size it was counted, occupancy, bound."""
+    notes: tuple[str, ...] = ()
+    """Reasons why something is missing."""
+
+    def column(self, name: str) -> Column | None:
+        """Return the column of that name, `None` if the listing lacks it."""
+        return next((one for one in self.columns if one.name == name), None)
+
+
+def static_listing(code: Code, texts: Mapping[str, str] | None = None, samples: Sequence[Samples] = ()) -> Listing:
+    """Return the listing of code that was not run. `texts` has sources by file name; others are read.
+
+    Raises `UsageError` for samples of other code.
+    """
+    return Listing(code, source_files(code, texts), tuple(_measured(code, samples)))
+
+
+def explained_listing(
+    explained: Explanation, texts: Mapping[str, str] | None = None, samples: Sequence[Samples] = ()
+) -> Listing:
+    """Return the listing of an explained run, with the counts of the run, predicted cycles and pictures of accesses.
+
+    What the model or the tracer cannot do becomes a note. Raises `UsageError` for samples of other code.
+    """
+    subject = explained.subject
+    code = code_of(subject.artifact, subject.config, subject.name)
+    columns, notes = counted(subject.counters), list[str]()
+    pictures: tuple[LanePicture, ...] = ()
+    if subject.kernel is None:
+        notes.append("A launch is not predicted, and its accesses are not traced.")
+    else:
+        try:
+            model = modelled(subject.kernel, subject.arch, subject.model, subject.config)
+            if model.study.digest == code.digest:
+                columns += predicted(model.by_instruction())
+            else:
+                notes.append("No predicted cycles: the model studied another instance of this kernel.")
+        except TimeLimitError:
+            raise
+        except (GemmlabError, MemoryError) as error:
+            notes.append(f"No predicted cycles: {error}")
+        pictures, why = _pictures(explained, code)
+        notes += why
+    return Listing(
+        code, source_files(code, texts), (*columns, *_measured(code, samples)), pins_of(explained, code.rows), pictures,
+        _facts(explained), tuple(notes),
+    )  # fmt: skip
+
+
+def _measured(code: Code, samples: Sequence[Samples]) -> list[Column]:
+    if not samples:
+        return []
+    chosen = samples_for(samples, code) or samples[0]
+    return measured(by_address(chosen, code), chosen.origin)
+
+
+def _pictures(explained: Explanation, code: Code) -> tuple[tuple[LanePicture, ...], list[str]]:
+    """Return the pictures of the accesses of the first block, at a small size that runs the same code."""
+    subject = explained.subject
+    assert subject.kernel is not None  # noqa: S101 - narrows the type
+    op = find_op(subject.kernel.op)
+    try:
+        small = (None,) if op.name in SIZES or "trace" in op.usual_sizes else ()
+        for problem in (*small, op.parse_sizes(subject.size.label)[0]):
+            traced = trace_kernel(subject.kernel, subject.arch, subject.config, problem)
+            if traced.artifact.digest == code.digest:
+                found = lane_pictures(traced.trace.accesses, traced.trace.shared_low)
+                return tuple(found.values()), []
+    except TimeLimitError:
+        raise
+    except (GemmlabError, MemoryError) as error:
+        return (), [f"No pictures of accesses: {error}"]
+    return (), ["No pictures of accesses: other instances of this kernel run at the sizes that are traced."]
+
+
+def _facts(explained: Explanation) -> tuple[tuple[str, str], ...]:
+    subject, occupancy = explained.subject, explained.occupancy.found
+    roofline, limits = explained.roofline, " and ".join(explained.occupancy.binding)
+    return (
+        ("explained for", subject.model.name),
+        ("counted", f"at {subject.size.label} on {subject.counters.origin}, not timed"),
+        ("occupancy", f"{occupancy.warps} of {occupancy.warps_per_sm} warps, limited by {limits}"),
+        ("at most", f"{roofline.bound:,.0f} {subject.unit} by {roofline.bound_by}"),
+    )  # fmt: skip

@@ -1,0 +1,76 @@
+"""What a memory instruction does to memory: for one warp's access, the address, bank or sector of each lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gemmlab.core.trace import Access
+from gemmlab.plots.pictures.bank_map import Transfer, bank_map
+from gemmlab.plots.pictures.transactions import Sector, sectors_of
+
+SHARED = "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class LanePicture:
+    """One warp's access: the worst of the traced ones of its instruction."""
+
+    address: int
+    """Address of the instruction."""
+    space: str
+    """`"shared"`, `"global"` or `"local"`."""
+    store: bool
+    width: int
+    """Bytes a lane."""
+    warp: int
+    offsets: tuple[int | None, ...] = field(repr=False)
+    """Byte offset of each lane from the lowest address, `None` for a lane that does not take part."""
+    first: int
+    """The lowest address: of shared memory from the block's first byte, of global memory modulo a line of 128 bytes."""
+    transfers: tuple[Transfer, ...] = field(repr=False)
+    """Shared memory: which lanes each wavefront serves from which bank."""
+    sectors: tuple[Sector, ...] = field(repr=False)
+    """Global and local memory: which lanes touch each sector."""
+    cost: int
+    """Wavefronts, or sectors."""
+    best: int
+    """The fewest that this many bytes need."""
+
+
+def lane_pictures(accesses: Iterable[Access], shared_low: int) -> dict[tuple[int, str], LanePicture]:
+    """Return the costliest access of each instruction by its address and memory; an asynchronous copy has two.
+
+    Accesses that differ only in their lowest address count as the same, so that few are worked out.
+    """
+    found: dict[tuple[int, str], LanePicture] = {}
+    seen: set[tuple[int, str, int, tuple[int | None, ...]]] = set()
+    for access in accesses:
+        low = min(access.addresses[lane] for lane in access.lanes)
+        on = set(access.lanes)
+        offsets = tuple(access.addresses[lane] - low if lane in on else None for lane in range(len(access.addresses)))
+        key = access.site.address, access.space
+        shape = (*key, low % 128, offsets)
+        if shape in seen:
+            continue
+        seen.add(shape)
+        picture = _picture(access, low, offsets, shared_low)
+        before = found.get(key)
+        if before is None or (picture.cost, len(on)) > (before.cost, sum(o is not None for o in before.offsets)):
+            found[key] = picture
+    return found
+
+
+def _picture(access: Access, low: int, offsets: tuple[int | None, ...], shared_low: int) -> LanePicture:
+    if access.space == SHARED:
+        found = bank_map(access)
+        return LanePicture(
+            access.site.address, access.space, access.store, access.width, access.warp, offsets, low - shared_low,
+            found.served, (), found.wavefronts, found.ideal,
+        )  # fmt: skip
+    sectors = sectors_of(access)
+    used = sum(sector.used for sector in sectors)
+    return LanePicture(
+        access.site.address, access.space, access.store, access.width, access.warp, offsets, low % 128, (), sectors,
+        len(sectors), -(-used // 32),
+    )  # fmt: skip

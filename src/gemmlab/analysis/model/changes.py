@@ -1,0 +1,63 @@
+"""The model judged by changes: does the faster of two configurations of one kernel come out, and by how much?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import median
+
+from gemmlab.analysis.model.model_record import Case, grouped
+
+LEAST = 1.05
+"""Pairs whose measured times differ by less are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Two configurations of one kernel at one size, the slower by measurement first."""
+
+    slower: Case
+    faster: Case
+
+    @property
+    def measured(self) -> float:
+        """The slower time divided by the faster one: at least `LEAST`."""
+        return self.slower.measured_us / self.faster.measured_us
+
+    @property
+    def predicted(self) -> float:
+        """The same of predicted times, with constants fitted without the kernel."""
+        return self.slower.held_out_us / self.faster.held_out_us
+
+    @property
+    def right(self) -> bool:
+        """True if the prediction says, too, that the faster one is faster."""
+        return self.predicted > 1.0
+
+    @property
+    def error(self) -> float:
+        """Relative error of the predicted ratio."""
+        return abs(self.predicted / self.measured - 1)
+
+
+def changes(cases: Iterable[Case], least: float = LEAST) -> list[Change]:
+    """Return all pairs of configurations of one kernel at one size whose measured times differ by the ratio `least`."""
+    found = []
+    for group in grouped(cases, lambda case: f"{case.kernel} {case.size}").values():
+        for pair in combinations(group, 2):
+            faster, slower = sorted(pair, key=lambda case: case.measured_us)
+            if slower.measured_us / faster.measured_us >= least:
+                found.append(Change(slower, faster))
+    return found
+
+
+def sign_rate(found: Iterable[Change]) -> float:
+    """Return the fraction of changes whose sign is predicted right."""
+    signs = [change.right for change in found]
+    return sum(signs) / len(signs)
+
+
+def ratio_error(found: Iterable[Change]) -> float:
+    """Return the median relative error of predicted ratios."""
+    return median(change.error for change in found)

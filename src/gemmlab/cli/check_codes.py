@@ -1,0 +1,91 @@
+"""`gemmlab check FILE.cubin`: the control codes of machine code, whoever made it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from gemmlab.cli.answer import print_json
+from gemmlab.core.errors import UsageError
+from gemmlab.core.words import counted
+
+_SUFFIX = ".cubin"
+_SHOWN = 20
+
+
+def is_machine_code(names: Sequence[str]) -> bool:
+    """Return whether the command names cubins. Raises `UsageError` if it names kernels as well."""
+    cubins = [name.endswith(_SUFFIX) for name in names]
+    if any(cubins) and not all(cubins):
+        raise UsageError("cubins are checked by themselves: name no kernels with them")
+    return any(cubins)
+
+
+def check_codes(names: Sequence[str], *, as_json: bool) -> None:
+    """Check the control codes of each cubin and end with 1 if one is wrong, with 2 if one could not be checked."""
+    answers = [answer for name in names for answer in _of_file(name)]
+    if as_json:
+        print_json(answers)
+    else:
+        for answer in answers:
+            _show(answer)
+    if any(answer["findings"] for answer in answers):
+        raise typer.Exit(1)
+    if any(answer["refused"] for answer in answers):
+        raise typer.Exit(2)
+
+
+def _of_file(name: str) -> list[dict[str, Any]]:
+    from gemmlab.sass.accesses import UnknownAccessError
+    from gemmlab.sass.checking.check import check_function, unjudged
+    from gemmlab.sass.parse import parse
+    from gemmlab.toolchain.cubin import read_cubin
+    from gemmlab.toolchain.nvdisasm import disassemble
+
+    try:
+        data = Path(name).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror or error}") from error
+    arch = read_cubin(data, name).arch
+    found = []
+    for function in parse(disassemble(data, name)).values():
+        answer: dict[str, Any] = {
+            "file": name, "arch": arch, "function": function.name, "instructions": len(function.instructions),
+            "findings": [], "not_judged": [], "refused": "",
+        }  # fmt: skip
+        try:
+            answer["findings"] = [
+                {
+                    "fault": finding.fault, "address": finding.consumer.address, "instruction": finding.consumer.text,
+                    "producer_address": finding.producer.address, "producer": finding.producer.text,
+                    "register": finding.register, "reason": finding.reason,
+                }
+                for finding in check_function(function, arch)
+            ]  # fmt: skip
+            answer["not_judged"] = unjudged(function, arch)
+        except UnknownAccessError as error:
+            answer["refused"] = str(error)
+        found.append(answer)
+    return found
+
+
+def _show(answer: dict[str, Any]) -> None:
+    findings = answer["findings"]
+    where = (
+        f"{answer['file']}: {answer['function']} ({answer['arch']}, {counted(answer['instructions'], 'instruction')})"
+    )
+    if answer["refused"]:
+        typer.echo(f"{where}: not checked: {answer['refused']}")
+        return
+    typer.echo(f"{where}: {counted(len(findings), 'fault') if findings else 'no fault'} in the control codes")
+    if answer["not_judged"]:
+        typer.echo(f"  not judged, no latency of them is recorded: {', '.join(answer['not_judged'])}")
+    for finding in findings[:_SHOWN]:
+        result = f"{finding['register']} of {finding['producer_address']:#06x} {finding['producer']}"
+        typer.echo(f"  {finding['address']:#06x}  {finding['instruction']}")
+        typer.echo(f"    {finding['fault']}: {result}\n    {finding['reason']}")
+    if len(findings) > _SHOWN:
+        typer.echo(f"  and {len(findings) - _SHOWN} more (--json has all)")

@@ -1,0 +1,85 @@
+"""`gemmlab schedule`: a kernel's main loop in another order, with control codes of our own."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gemmlab.cli.answer import print_json
+from gemmlab.cli.option_values import parse_config
+from gemmlab.core.errors import UsageError, WrongResultError
+
+if TYPE_CHECKING:
+    from gemmlab.sass.ordering.passes import LoopFacts
+
+_WORDS = {
+    "instructions": "instructions", "ffmas": "of them FFMA", "reuse_rate": "operands from the operand cache",
+    "conflict_cycles": "cycles of bank conflicts", "stall_cycles": "cycles by stall counts",
+}  # fmt: skip
+
+
+def schedule(
+    kernel: Annotated[str, typer.Argument(metavar="KERNEL|FILE.cu", help="A GPU kernel, or a .cu file with one.")],
+    arch: Annotated[str, typer.Option(help="Architecture: sm_80, sm_89 or sm_90.")] = "sm_90",
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
+    ] = None,
+    passes: Annotated[
+        str, typer.Option(help="Passes, by commas: registers, ffma, memory, reuse, stalls.")
+    ] = "registers,ffma,memory,reuse,stalls",
+    sizes: Annotated[str, typer.Option(help="Problem on which the results are compared, on the emulator.")] = "129",
+    out: Annotated[
+        Path | None, typer.Option(help="File to write. Default: KERNEL-ARCH.cubin here.", metavar="FILE.cubin")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Put the instructions of a kernel's main loop in another order, and write the cubin.
+
+    The result has passed the check of control codes and gives the same bits on the emulator.
+    """
+    import numpy as np
+
+    from gemmlab.devices.emulated import EmulatedDevice
+    from gemmlab.kernels.by_name import named_kernels
+    from gemmlab.sass.ordering.passes import ordered
+    from gemmlab.sass.writing.cubin_code import with_words
+    from gemmlab.verify.changed_code import build_of
+
+    found = named_kernels([kernel])[kernel].kernel
+    if found.device != "cuda":
+        raise UsageError(f"{kernel} is a kernel for {found.device}; machine code of GPU kernels is put in order")
+    build = build_of(found, arch, sizes, parse_config(config or []))
+    made = ordered(build.function, arch, [name for name in passes.split(",") if name])
+    code = with_words(build.artifact.code, build.function, made.words, made.order, kernel)
+    device = EmulatedDevice(arch)
+    if not np.array_equal(build.run(code, device), build.run(build.artifact.code, device)):
+        raise WrongResultError(f"{kernel}: the new order gives other bits at {build.problem.label}; nothing is written")
+    file = out or Path(f"{Path(kernel).stem}-{arch}.cubin")
+    file.write_bytes(code)
+    if as_json:
+        print_json({"file": str(file), "before": asdict(made.before), "after": asdict(made.after), "passes": passes})
+        return
+    _show(made.before, made.after)
+    typer.echo(f"{file}: the same bits at {build.problem.label} on {device.id}, and no fault in the control codes")
+
+
+def _show(before: LoopFacts, after: LoopFacts) -> None:
+    from rich.table import Table
+
+    from gemmlab.cli.console import table_console
+
+    table = Table("main loop, one iteration of a warp", "before", "after")
+    for name, words in _WORDS.items():
+        table.add_row(words, *(_number(getattr(facts, name)) for facts in (before, after)))
+    table_console().print(table)
+
+
+def _number(value: Any) -> str:
+    return f"{value:.1%}" if isinstance(value, float) else str(value)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("schedule")(schedule)

@@ -1,0 +1,172 @@
+"""`gemmlab tune`: search a kernel's configurations within a budget, or measure this machine for the library call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gemmlab.cli.answer import print_json
+from gemmlab.cli.console import DEVICE_HELP
+from gemmlab.cli.own_file import (
+    ArgsFlag,
+    DefineFlag,
+    FactsFlag,
+    GridFlag,
+    IncludeFlag,
+    KernelFlag,
+    OptionFlag,
+    RequireFlag,
+    SmemFlag,
+    own_flags,
+    split_threads,
+)
+from gemmlab.core.errors import UsageError
+from gemmlab.instruments.compile_flags import compile_flags
+
+if TYPE_CHECKING:
+    from gemmlab.tuning.session import Tuning
+
+HELP = """Search a kernel's configurations within a budget; --library measures this machine for gemmlab.gemm.
+
+\b
+gemmlab tune async_copy --device cuda --sizes 4096 --budget 60s
+gemmlab tune mine.cu --device emulated         by predicted time, without a GPU
+gemmlab tune --library --device cuda           what gemmlab.gemm will choose from the next process on
+gemmlab tune --show
+
+The header of the file states the values to try: `tune = { BM = [64, 128] }`. The same command goes on where it was
+stopped.
+"""
+
+
+def tune(
+    kernel: Annotated[str | None, typer.Argument(metavar="[KERNEL]", help="A kernel by id, or a .cu file.")] = None,
+    sizes: Annotated[
+        str | None, typer.Option(help="Sizes as gemmlab bench takes them; each is tuned by itself.")
+    ] = None,
+    budget: Annotated[str, typer.Option(metavar="TIME", help="Time for all sizes, as 60s, 5m or 1h.")] = "60s",
+    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "cpu",
+    mode: Annotated[
+        str | None, typer.Option(help="Caches before each call: cold or warm. Default: warm on a CPU, cold on a GPU.")
+    ] = None,
+    threads: Annotated[str | None, typer.Option(help="Threads of a CPU kernel; for a .cu file its block.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier search measured.")] = False,
+    counters: Annotated[
+        bool, typer.Option(help="Explain what parameters matter by the emulator's counters (GPU kernels).")
+    ] = True,
+    library: Annotated[
+        bool, typer.Option("--library", help="Measure what gemmlab.gemm chooses from, and store it for this user.")
+    ] = False,
+    shapes: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --library: a file with a size a line.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Show the stored choices.")] = False,
+    export_to: Annotated[
+        Path | None, typer.Option("--export", metavar="FILE", help="Write the store to a file.")
+    ] = None,
+    import_from: Annotated[
+        Path | None, typer.Option("--import", metavar="FILE", help="Merge a file that --export wrote into the store.")
+    ] = None,
+    forget: Annotated[bool, typer.Option("--forget", help="Forget the stored choices of this machine.")] = False,
+    function: KernelFlag = None,
+    grid: GridFlag = None,
+    args: ArgsFlag = None,
+    smem_bytes: SmemFlag = None,
+    facts: FactsFlag = None,
+    include: IncludeFlag = None,
+    define: DefineFlag = None,
+    option: OptionFlag = None,
+    require: RequireFlag = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw what each parameter matters; .svg, .png or .html.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write what was measured as a record, for gemmlab report and compare.")
+    ] = None,
+    t4: Annotated[
+        Path | None, typer.Option("--t4", metavar="FILE.json", help="Write it as T4 results, as Kernel Tuner does.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, nothing else.")] = False,
+) -> None:
+    from gemmlab.cli.tune_kernel import TuneRequest
+    from gemmlab.cli.tune_tables import print_tuning
+
+    options = {
+        "--show": show, "--export": export_to, "--import": import_from, "--forget": forget, "--library": library,
+    }  # fmt: skip
+    verbs = [name for name, value in options.items() if value]
+    if len(verbs) > 1 or (verbs and kernel):
+        raise UsageError(f"{' and '.join([*verbs, *filter(None, [kernel])])}: one of them at a time")
+    if verbs:
+        from gemmlab.cli.tune_library import store_command
+
+        store_command(
+            verbs[0], device=device, mode=mode, budget=seconds_of(budget), shapes=shapes, sizes=sizes,
+            file=export_to or import_from, as_json=as_json,
+        )  # fmt: skip
+        return
+    if kernel is None:
+        raise UsageError("name a kernel or a .cu file, or give --library (`gemmlab list` shows the kernels)")
+    if (several := [name for name, path in (("--save", save), ("--picture", picture), ("--t4", t4)) if path]) and (
+        sizes is not None and "," in sizes
+    ):
+        raise UsageError(f"{several[0]}: holds one size; name one with --sizes")
+    for path in filter(None, (save, picture, t4)):
+        if not path.resolve().parent.is_dir():
+            raise UsageError(f"{path}: no folder {path.parent}")
+    flags = own_flags(
+        [kernel], kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require,
+        options=compile_flags(include, define, option), facts=facts,
+    )  # fmt: skip
+    workers, flags = split_threads([kernel], threads, flags)
+    request = TuneRequest(
+        kernel, flags, device=device, mode=mode, sizes=sizes, budget_s=seconds_of(budget), threads=workers, seed=seed,
+        fresh=fresh, counters=counters,
+    )  # fmt: skip
+    found = request.run()
+    first, of = found[0]
+    if picture is not None:
+        _draw(first, picture)
+    if save is not None:
+        from gemmlab.core.records import save_record
+        from gemmlab.tuning.outcome_record import record_of
+
+        save_record(record_of(first, of), save)
+    if t4 is not None:
+        from gemmlab.tuning.exchange import write_t4
+        from gemmlab.tuning.replay import read_space
+
+        write_t4(read_space(Path(first.journal)), t4)
+    if as_json:
+        print_json({"tunings": [one.to_json() for one, _ in found]})
+        return
+    for one, _ in found:
+        print_tuning(one)
+
+
+def seconds_of(text: str) -> float:
+    """Return a time such as `60s`, `5m` or `1.5h` in seconds. Raises `UsageError`."""
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1.0)
+    try:
+        seconds = float(number) * unit
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 < seconds < 1e7:
+        raise UsageError(f"--budget {text}: write a time as 60s, 5m or 1h")
+    return seconds
+
+
+def _draw(found: Tuning, path: Path) -> None:
+    from gemmlab.plots.chart import save
+    from gemmlab.plots.sensitivity_chart import sensitivity_chart
+
+    save(sensitivity_chart(found.sensitivity), path)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("tune", help=HELP)(tune)

@@ -1,0 +1,133 @@
+"""`gemmlab tune --library`, `--show`, `--export`, `--import`, `--forget`: choices stored for this user's machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from gemmlab.cli.answer import print_json
+from gemmlab.cli.console import add_row, plain_table, progress_console, table_console
+from gemmlab.core.errors import UsageError
+from gemmlab.core.words import assignments, counted
+
+if TYPE_CHECKING:
+    from gemmlab.dispatch.choice_store import Entry
+
+
+def store_command(
+    verb: str, *, device: str, mode: str | None, budget: float, shapes: Path | None, sizes: str | None,
+    file: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Run one of the options that are about the store."""
+    if (shapes is not None or sizes is not None) and verb != "--library":
+        raise UsageError("--shapes, --sizes: are for --library")
+    if verb == "--library":
+        answer: dict[str, Any] = _library(device, mode, budget, shapes, sizes, as_json=as_json)
+    elif verb == "--show":
+        answer = _show(as_json=as_json)
+    elif verb == "--forget":
+        answer = _forget(device)
+    else:
+        answer = _exchange(verb, file)
+    if as_json:
+        print_json(answer)
+    elif "text" in answer:
+        typer.echo(answer["text"])
+
+
+def _library(
+    device: str, mode: str | None, budget: float, shapes: Path | None, sizes: str | None, *, as_json: bool
+) -> dict[str, Any]:
+    from gemmlab.core.data_folder import require_data_dir
+    from gemmlab.devices.select import open_device
+    from gemmlab.ops.gemm import GemmOp
+    from gemmlab.tuning.library_tuning import Request, tune_library, usual_problems
+
+    where = open_device(device, mode)
+    text = sizes or _sizes_in(shapes)
+    problems = list(GemmOp().parse_sizes(text)) if text else usual_problems(where)
+    with _status("gemmlab.gemm") as report:
+        request = Request(
+            where, mode or where.device_name.modes[0], budget, problems, require_data_dir() / "searches", report
+        )
+        entries = list(tune_library(request))
+    if not as_json:
+        _print(entries)
+    words = f"{counted(len(entries), 'choice')} stored; gemmlab.gemm takes them from the next process on"
+    return {"entries": [asdict(entry) for entry in entries], "text": words if entries else "nothing new was measured"}
+
+
+def _sizes_in(path: Path | None) -> str:
+    """Return the sizes of a file, a line each; `#` begins a comment. Raises `UsageError`."""
+    if path is None:
+        return ""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--shapes {path}: {error}") from error
+    sizes = [text for line in lines if (text := line.partition("#")[0].strip())]
+    if not sizes:
+        raise UsageError(f"--shapes {path}: no size in it; write one a line, as 128x4096x4096:nt")
+    return ",".join(sizes)
+
+
+def _show(*, as_json: bool) -> dict[str, Any]:
+    from gemmlab.dispatch.choice_store import objection, store_path
+    from gemmlab.tuning.store_file import stored
+
+    entries = list(stored().values())
+    if not as_json and entries:
+        _print(entries)
+    shown = [{**asdict(entry), "objection": objection(entry)} for entry in entries]
+    return {"path": str(store_path()), "entries": shown, "text": f"{counted(len(entries), 'choice')} in {store_path()}"}
+
+
+def _forget(device: str) -> dict[str, Any]:
+    from gemmlab.devices.select import open_device
+    from gemmlab.tuning.library_tuning import machine_of
+    from gemmlab.tuning.store_file import forget
+
+    machine = machine_of(open_device(device, None))
+    count = forget(machine)
+    return {"machine": machine, "entries": count, "text": f"{counted(count, 'choice')} forgotten for {machine}"}
+
+
+def _exchange(verb: str, file: Path | None) -> dict[str, Any]:
+    from gemmlab.tuning.store_file import export, import_file
+
+    if file is None:
+        raise UsageError(f"{verb}: name a file")
+    if verb == "--export":
+        count = export(file)
+        return {"file": str(file), "entries": count, "text": f"{counted(count, 'choice')} written to {file}"}
+    count, left_out = import_file(file)
+    lines = [f"{counted(count, 'choice')} merged from {file}", *(f"  left out: {why}" for why in left_out)]
+    return {"file": str(file), "entries": count, "left_out": left_out, "text": "\n".join(lines)}
+
+
+def _print(entries: list[Entry]) -> None:
+    from gemmlab.dispatch.choice_store import objection
+
+    table = plain_table(["product", "kernel and configuration", "us", "shipped us", "x", "taken", "machine"], 2)
+    for entry in entries:
+        stale = " (stale)" if objection(entry) else ""
+        add_row(table, [
+            entry.product or "every", f"{entry.kernel} {assignments(entry.config)}{stale}", f"{entry.us:.4g}",
+            f"{entry.shipped_us:.4g}", f"{entry.shipped_us / entry.us:.3f}", entry.taken[:10], entry.machine,
+        ])  # fmt: skip
+    table_console().print(table)
+
+
+@contextmanager
+def _status(what: str) -> Iterator[Callable[[str], object]]:
+    console = progress_console()
+    if not console.is_terminal:
+        yield lambda _text: None
+        return
+    with console.status(what) as status:
+        yield lambda text: status.update(f"{what}: {text}")

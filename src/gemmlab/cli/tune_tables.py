@@ -1,0 +1,60 @@
+"""Print the outcome of a search: the fastest configurations, what was wrong, and what each parameter matters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gemmlab.cli.console import add_row, plain_table, table_console
+from gemmlab.core.words import assignments, counted
+
+if TYPE_CHECKING:
+    from gemmlab.results.sensitivity import Sensitivity
+    from gemmlab.tuning.session import Row, Tuning
+
+MOST_ROWS, MOST_FAULTS, MOST_PAIRS = 8, 5, 6
+
+
+def print_tuning(found: Tuning) -> None:
+    """Print everything about one search."""
+    console = table_console()
+    what = "predicted, not measured" if found.predicted else "measured"
+    console.print(f"\n{found.kernel} at {found.size} on {found.device}, {what}")
+    table = plain_table(["configuration", "us", "x best", "turns", "registers", "blocks/SM"], 1)
+    shown = [found.best, *(row for row in found.rows if row is not found.best)][:MOST_ROWS]
+    for row in shown:
+        add_row(table, _cells(row, found.best, ""))
+    if found.default is not None and found.default not in shown:
+        add_row(table, _cells(found.default, found.best, " (default)"))
+    console.print(table)
+    left = found.legal - found.tried
+    console.print(
+        f"{counted(found.tried, 'configuration')} tried of {found.legal:,} legal, {left:,} left, {found.seconds:.1f} s"
+    )
+    for text, fault in list(found.faults.items())[:MOST_FAULTS]:
+        console.print(f"  cannot win: {text}: {' '.join(fault.split())[:160]}")
+    if len(found.faults) > MOST_FAULTS:
+        console.print(f"  and {len(found.faults) - MOST_FAULTS} more that cannot win")
+    print_sensitivity(found.sensitivity)
+
+
+def print_sensitivity(found: Sensitivity) -> None:
+    """Print what each parameter matters, one at a time, and pairs that cost or save most."""
+    if not found.single:
+        return
+    console = table_console()
+    console.print(f"\nAround {assignments(found.best)}:")
+    for change in found.single:
+        console.print(f"  {change.text}{'' if not change.reasons else ': ' + '; '.join(change.reasons)}")
+    pairs = sorted(found.pairs, key=lambda change: change.ratio)[:MOST_PAIRS]
+    if pairs:
+        console.print("two at a time, as far as they were tried, the fastest first:")
+    for change in pairs:
+        console.print(f"  {change.text}")
+
+
+def _cells(row: Row, best: Row, note: str) -> list[str]:
+    registers, blocks = row.facts.get("registers"), row.facts.get("blocks_per_sm")
+    return [
+        assignments(row.config) + note, f"{row.us:.4g}", f"{row.us / best.us:.3f}", str(row.turns),
+        "" if registers is None else f"{registers:.0f}", "" if blocks is None else f"{blocks:.0f}",
+    ]  # fmt: skip

@@ -1,0 +1,35 @@
+"""The user's folder for what gemmlab measured on this machine, as opposed to caches, which can be made again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gemmlab.core.errors import UsageError
+
+
+def data_dir() -> Path | None:
+    """`GEMMLAB_DATA_DIR`, or the user's data folder; `None` for a user without a home."""
+    named = os.environ.get("GEMMLAB_DATA_DIR")
+    try:
+        if named:
+            return Path(named).expanduser()
+        from platformdirs import user_data_path
+
+        found = user_data_path("gemmlab", appauthor=False)
+    except RuntimeError:
+        return None
+    # Where the home is not known, `~` may stand as it is.
+    return found if found.is_absolute() else None
+
+
+def require_data_dir() -> Path:
+    """Return the folder, made if need be. `UsageError` if there can be none."""
+    found = data_dir()
+    if found is None:
+        raise UsageError("there is no home to store measurements in; set HOME or GEMMLAB_DATA_DIR")
+    try:
+        found.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"measurements cannot be stored in {found}: {error.strerror or error}") from error
+    return found

@@ -1,0 +1,12 @@
+"""The product of Dask arrays: `gemmlab.dask.gemm`, and `enabled`, under which `@` of float32 arrays is that product.
+
+Dask keeps its part: the scheduler, workers, spilling and progress bars are its own. gemmlab adds tasks to the graph,
+each of which multiplies two blocks.
+"""
+
+from __future__ import annotations
+
+from gemmlab.dask.operator import enabled
+from gemmlab.dask.product import gemm
+
+__all__ = ["enabled", "gemm"]

@@ -1,0 +1,54 @@
+"""`with gemmlab.dask.enabled():` - the operator `@` of float32 Dask arrays is `gemmlab.dask.gemm`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from gemmlab.dask.product import gemm
+
+_PRECISION: ContextVar[str | None] = ContextVar("_PRECISION", default=None)
+"""The precision of `@` in this context; `None` where it is Dask's own."""
+_LOCK = threading.Lock()
+_users = 0
+_own: Callable[[da.Array, Any], Any] = da.Array.__matmul__
+
+
+@contextmanager
+def enabled(precision: str = "highest") -> Iterator[None]:
+    """Make `a @ b` of two-dimensional float32 Dask arrays `gemmlab.dask.gemm(a, b, precision=precision)`.
+
+    It holds for expressions written inside of the block by this thread or task, and ends with it. Other dtypes, other
+    numbers of dimensions and operands that are no Dask arrays keep Dask's own product.
+    """
+    global _users
+    with _LOCK:
+        if _users == 0:
+            da.Array.__matmul__ = _matmul
+        _users += 1
+    token = _PRECISION.set(precision)
+    try:
+        yield
+    finally:
+        _PRECISION.reset(token)
+        with _LOCK:
+            _users -= 1
+            if _users == 0:
+                da.Array.__matmul__ = _own
+
+
+@wraps(_own)
+def _matmul(self: da.Array, other: Any) -> Any:
+    precision = _PRECISION.get()
+    ours = precision is not None and all(
+        isinstance(x, da.Array) and x.dtype == np.float32 and x.ndim == 2 and not np.isnan(x.shape).any()
+        for x in (self, other)
+    )
+    return gemm(self, other, precision=precision) if ours and precision is not None else _own(self, other)

@@ -1,0 +1,36 @@
+"""The emulated GPU with poison: a result counts only once its latency or barrier has passed (`emulator.poison`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gemmlab.core.counters import Observation
+from gemmlab.core.program import Launch
+from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
+from gemmlab.emulator.poison import PoisonRead, PoisonWatch
+
+
+class PoisonedDevice(EmulatedDevice):
+    """An emulated GPU that keeps to the control codes. It is some hundred times as slow as the other one.
+
+    `warps`: the number of warps of each block that are watched, by default all.
+    `found` has every read or overwrite that came too early, of all launches so far.
+    """
+
+    def __init__(self, arch: str = "sm_90", warps: int | None = None) -> None:
+        super().__init__(arch)
+        self.warps = warps
+        self.found: list[PoisonRead] = []
+
+    def observe(self, loaded: EmulatedLoaded, launch: Launch, *, races: bool = False) -> Observation:
+        """Run once, and return counters and hazards; what came too early is added to `found`.
+
+        Raises `UnknownAccessError` for code with asynchronous instructions, `UsageError` if there are no latencies
+        for the architecture.
+        """
+        watch = PoisonWatch(loaded.image.code, self.arch, self.warps)
+        made = replace(loaded, image=replace(loaded.image, code=watch.code))
+        observation = super().observe(made, launch, races=races)
+        watch.require_sound()
+        self.found += watch.found.values()
+        return observation

@@ -1,0 +1,198 @@
+"""Choices that were measured on this machine: what `gemmlab tune --library` stored, read once in a process.
+
+The file is JSON in the user's data folder. An entry says which kernel, in which configuration, was the fastest for one
+product on one machine, or how the product of a processor is built. It counts only for the very source of the kernel
+that was measured. Whatever is wrong with the file or an entry, the shipped choice is taken, after one warning.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.data_folder import data_dir
+from gemmlab.core.errors import RecordError, UsageError
+from gemmlab.core.warning import warn_caller
+from gemmlab.kernels.catalog import SOURCE_SUFFIXES, find_kernel
+from gemmlab.kernels.digest import source_digest
+from gemmlab.kernels.kernel import Kernel
+
+SCHEMA = "gemmlab.choices-of-machines/1"
+FILE_NAME = "choices.json"
+SWITCH = "GEMMLAB_TUNED"
+"""The environment variable that turns stored choices off with the value 0."""
+EVERY = ""
+"""The product of an entry that is about all products: the configuration of a processor's kernel."""
+MOST_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The fastest kernel and configuration for one product on one machine."""
+
+    machine: str
+    """`machine_of_gpu` or `machine_of_cpu`."""
+    op: str
+    product: str
+    """`measurements.time_key` of the product; `EVERY` for all."""
+    precision: str
+    """The precision that the caller asks for."""
+    kernel: str
+    config: Mapping[str, int]
+    us: float
+    """Microseconds; for `EVERY` product the geometric mean over those that were measured."""
+    shipped_us: float
+    """The same of the shipped choice."""
+    digest: str
+    """`source_digest` of the kernel that was measured."""
+    taken: str
+    """The time of the measurement, UTC, as ISO 8601 writes it."""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """The key of an entry: a store has one for each machine, operation, product and precision."""
+        return self.machine, self.op, self.product, self.precision
+
+
+def machine_of_gpu(name: str, driver: str) -> str:
+    """Return the name of a GPU as a machine."""
+    return f"gpu: {name}, driver {driver}"
+
+
+def machine_of_cpu() -> str:
+    """Return the name of this processor as a machine: what the shipped blocks follow from, and the cores."""
+    from gemmlab.core.hardware import cpu_info
+
+    info = cpu_info()
+    kind = f"{info.vendor} {info.family}-{info.model}-{info.stepping}"
+    return f"cpu: {info.name} ({kind}), {info.physical_cores} cores, L1 {info.l1d_bytes}, L2 {info.l2_bytes}"
+
+
+def store_path() -> Path | None:
+    """Return the file of this user, existing or not; `None` for a user without a home."""
+    folder = data_dir()
+    return None if folder is None else folder / FILE_NAME
+
+
+def to_json(entries: Mapping[tuple[str, ...], Entry]) -> dict[str, Any]:
+    """Return a store as JSON values, `schema` first."""
+    return {"schema": SCHEMA, "entries": [asdict(entries[key]) for key in sorted(entries)]}
+
+
+def from_json(data: object, where: object) -> dict[tuple[str, ...], Entry]:
+    """Inverse of `to_json`. Raises `RecordError`, which names the file, for anything else.
+
+    Fields that a later version added are left out.
+    """
+    try:
+        if not isinstance(data, dict) or not str(data["schema"]).startswith(SCHEMA.partition("/")[0] + "/"):
+            raise RecordError(f"{where} is no store of choices: it has no schema {SCHEMA}")
+        if data["schema"] != SCHEMA:
+            raise RecordError(f"{where}: schema {data['schema']!r}, and this version reads {SCHEMA}")
+        entries = [_entry(values) for values in data["entries"]]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RecordError(f"{where} is no store of choices: {type(error).__name__}: {error}") from error
+    return {entry.key: entry for entry in entries}
+
+
+def read_store(path: Path) -> dict[tuple[str, ...], Entry]:
+    """Return the entries of a store that nobody else can have written; none if there is no file.
+
+    Raises `RecordError`, also for a file that others can write to.
+    """
+    from gemmlab.toolchain import private_files
+
+    try:
+        data = private_files.read(path)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise RecordError(f"{path} cannot be read: {error}") from error
+    if len(data) > MOST_BYTES:
+        raise RecordError(f"{path}: larger than {MOST_BYTES >> 20} MiB")
+    try:
+        return from_json(json.loads(data), path)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path} is not JSON: {error}") from error
+
+
+def objection(entry: Entry, known: Kernel | None = None) -> str:
+    """Return the reason that an entry cannot be used: an unknown kernel, an illegal configuration, another source.
+
+    `known` is a kernel that need not be looked up.
+    """
+    if entry.kernel.endswith(SOURCE_SUFFIXES):
+        return f"{entry.kernel} is a file; only kernels of gemmlab are chosen"
+    try:
+        kernel = known if known is not None and known.id == entry.kernel else find_kernel(entry.kernel)
+        kernel.configure(entry.config)
+    except UsageError as error:
+        return str(error)
+    if kernel.op != entry.op:
+        return f"{kernel.id} is a kernel for {kernel.op}, not for {entry.op}"
+    return "" if source_digest(kernel) == entry.digest else f"the source of {kernel.id} has changed since {entry.taken}"
+
+
+def stored_choice(machine: str, product: str, precision: str, known: Kernel | None = None) -> Entry | None:
+    """Return the entry for a product on a machine; `None` where the shipped choice is taken.
+
+    `known` as in `objection`.
+    """
+    entry = _of_machine(machine).get((product, precision))
+    if entry is None:
+        return None
+    if entry.key not in _objections:
+        _objections[entry.key] = objection(entry, known)
+        if why := _objections[entry.key]:
+            _warn_stale(why)
+    return None if _objections[entry.key] else entry
+
+
+_objections: dict[tuple[str, ...], str] = {}
+
+
+@cache
+def _entries() -> Mapping[tuple[str, ...], Entry]:
+    """Return all entries, read once: a process never switches in the middle."""
+    path = None if os.environ.get(SWITCH) == "0" else store_path()
+    if path is None:
+        return {}
+    try:
+        return read_store(path)
+    except RecordError as error:
+        _warn(f"{error}; the shipped choices are taken")
+        return {}
+
+
+@cache
+def _of_machine(machine: str) -> Mapping[tuple[str, str], Entry]:
+    mine = (entry for entry in _entries().values() if (entry.machine, entry.op) == (machine, "gemm"))
+    return {(entry.product, entry.precision): entry for entry in mine}
+
+
+def _warn_stale(why: str) -> None:
+    """Warn once in a process, however many entries are stale."""
+    if sum(map(bool, _objections.values())) == 1:
+        _warn(f"{why}: the shipped choice is taken; `gemmlab tune --library` measures again")
+
+
+@cache
+def _warn(message: str) -> None:
+    warn_caller(message)
+
+
+def _entry(values: Mapping[str, Any]) -> Entry:
+    config = {str(name): int(value) for name, value in values["config"].items()}
+    us, shipped_us = float(values["us"]), float(values["shipped_us"])
+    if not (0 < us < float("inf") and 0 < shipped_us < float("inf")):
+        raise ValueError(f"times of {us} and {shipped_us} us are not both positive")
+    return Entry(
+        machine=str(values["machine"]), op=str(values["op"]), product=str(values["product"]),
+        precision=str(values["precision"]), kernel=str(values["kernel"]), config=config, us=us, shipped_us=shipped_us,
+        digest=str(values["digest"]), taken=str(values["taken"]),
+    )  # fmt: skip

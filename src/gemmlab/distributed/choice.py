@@ -1,0 +1,148 @@
+"""The algorithm for a product of DTensors: the one that is predicted to take the least time.
+
+A rank receives bytes before the product, when an operand is redistributed, and meanwhile, as panels. The model adds the
+time of the former to the longer one of the latter and the multiplication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.distributed.layout import COLUMNS, REPLICA, ROWS, SUM, words
+
+FLOAT_BYTES = 4
+LINK = {"cuda": 383e9, "cpu": 2e9}
+"""Bytes a second that a rank receives. cuda: one H200 from another over NVLink, measured; cpu: gloo on one host."""
+RATE = {"cuda": 51e12, "cpu": 100e9}
+"""Float32 operations a second of one rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One algorithm, with what it costs."""
+
+    algorithm: str
+    """`"rows"`: each rank makes rows of C; `"columns"`: columns; `"grid"`: rows along the first dimension of the mesh,
+    columns along the second; `"k"`: each rank adds up a part of k, and the sums are reduced; `"local"`: each rank has
+    both operands and makes all of C."""
+    a: tuple[str, ...]
+    """Words of `layout` for A, B and C by dimension of the mesh, once the algorithm begins."""
+    b: tuple[str, ...]
+    c: tuple[str, ...]
+    bytes_before: float
+    """Bytes that a rank receives when operands are redistributed."""
+    bytes_meanwhile: float
+    """Bytes that a rank receives as panels, or of the sums."""
+    seconds: float
+    """Predicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The algorithm of a call, and all that were considered, the fastest first."""
+
+    best: Candidate
+    considered: tuple[Candidate, ...]
+
+    @property
+    def reason(self) -> str:
+        """One sentence that says why."""
+        best = self.best
+        moved = f"{best.bytes_before / 1e6:.4g} MB before and {best.bytes_meanwhile / 1e6:.4g} MB meanwhile"
+        others = ", ".join(f"{one.algorithm} {one.seconds * 1e3:.4g} ms" for one in self.considered[1:])
+        return f"{best.algorithm}: each rank receives {moved}, {best.seconds * 1e3:.4g} ms predicted" + (
+            f" (others: {others})" if others else ""
+        )
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def explain_choice(a: Any, b: Any, *, reproducible: bool = False) -> Choice:
+    """Return the algorithm that `gemmlab.distributed.gemm` takes for two DTensors, with all that were considered."""
+    return choose(
+        (a.shape[0], b.shape[1], a.shape[1]), words(a.placements), words(b.placements), tuple(a.device_mesh.shape),
+        a.device_mesh.device_type, reproducible=reproducible,
+    )  # fmt: skip
+
+
+def choose(
+    extents: tuple[int, int, int], a: tuple[str, ...], b: tuple[str, ...], mesh: tuple[int, ...], device: str, *,
+    reproducible: bool = False,
+) -> Choice:  # fmt: skip
+    """Return the choice for C (m x n) = A B with k terms; `extents` is (m, n, k).
+
+    A pure function of these, so that all ranks choose the same. Ties go to the algorithm that is named first. With
+    `reproducible`, only algorithms are considered whose order of sums does not depend on the number of ranks.
+    """
+    m, n, k = extents
+    ranks = 1
+    for size in mesh:
+        ranks *= size
+    link, rate = LINK.get(device, LINK["cpu"]), RATE.get(device, RATE["cpu"])
+    found = list[Candidate]()
+    for algorithm, into_a, into_b, into_c in _algorithms(a, b, mesh):
+        if reproducible and algorithm == "k":
+            continue
+        before = _moved(m * k, a, into_a, mesh) + _moved(k * n, b, into_b, mesh)
+        meanwhile = _panels(m * k, into_a, COLUMNS, mesh) + _panels(k * n, into_b, ROWS, mesh)
+        after = 0.0
+        if algorithm == "k":
+            meanwhile, after = 0.0, FLOAT_BYTES * m * n * (ranks - 1) / ranks
+        work = 2.0 * m * n * k / (1 if algorithm == "local" else ranks) / rate
+        seconds = (before + after) / link + max(meanwhile / link, work)
+        found.append(Candidate(algorithm, into_a, into_b, into_c, before, meanwhile + after, seconds))
+    found.sort(key=lambda one: one.seconds)
+    return Choice(found[0], tuple(found))
+
+
+def _algorithms(
+    a: tuple[str, ...], b: tuple[str, ...], mesh: tuple[int, ...]
+) -> list[tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:
+    """Return the algorithms of a mesh, with the words of A, B and C. A replica is used as it is."""
+    if len(mesh) == 1:
+        whole_a, whole_b = a[0] == REPLICA, b[0] == REPLICA
+        found = [("local", (REPLICA,), (REPLICA,), (REPLICA,))] if whole_a and whole_b else []
+        return [
+            ("rows", (ROWS,), (REPLICA if whole_b else ROWS,), (ROWS,)),
+            ("columns", (REPLICA if whole_a else COLUMNS,), (COLUMNS,), (COLUMNS,)),
+            ("k", (COLUMNS,), (ROWS,), (ROWS,)),
+            *found,
+        ]
+    a_along, b_along = REPLICA if a[1] == REPLICA else COLUMNS, REPLICA if b[0] == REPLICA else ROWS
+    return [("grid", (ROWS, a_along), (b_along, COLUMNS), (ROWS, COLUMNS))]
+
+
+def _panels(elements: int, into: tuple[str, ...], cut: str, mesh: tuple[int, ...]) -> float:
+    """Return the bytes of panels: an operand that is cut along k comes from the ranks that have its parts."""
+    size = float(FLOAT_BYTES * elements)
+    for word, ranks in zip(into, mesh, strict=True):
+        if word not in (cut, REPLICA):
+            size /= ranks
+    for word, ranks in zip(into, mesh, strict=True):
+        if word == cut:
+            size *= (ranks - 1) / ranks
+            return size
+    return 0.0
+
+
+def _moved(elements: int, before: Sequence[str], into: Sequence[str], mesh: Sequence[int]) -> float:
+    """Return the bytes that a rank receives when an operand is redistributed, one dimension of the mesh at a time."""
+    size, total = float(FLOAT_BYTES * elements), 0.0
+    for old, ranks in zip(before, mesh, strict=True):
+        size /= ranks if old in (ROWS, COLUMNS) else 1
+    for old, new, ranks in zip(before, into, mesh, strict=True):
+        others = (ranks - 1) / ranks
+        if old == SUM:
+            total += size * others * (2 if new == REPLICA else 1)
+            size /= 1 if new == REPLICA else ranks
+        elif old == REPLICA:
+            size /= 1 if new == REPLICA else ranks
+        elif new == REPLICA:
+            total += size * (ranks - 1)
+            size *= ranks
+        elif new != old:
+            total += size * others
+    return total

@@ -1,0 +1,136 @@
+"""The request of a `gemmlab.bench` call, and the plan or count made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from gemmlab.core.errors import UsageError
+from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.instruments.rungs_here import rungs_here
+
+if TYPE_CHECKING:
+    from gemmlab.devices.device import Device
+    from gemmlab.kernels.by_name import NamedKernel
+    from gemmlab.observe.counting import Count
+    from gemmlab.ops.op import Op
+    from gemmlab.timing.bench import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRequest:
+    """The arguments of a call with kernels loaded and the device open; other values are unparsed text."""
+
+    device: Device
+    kernels: Sequence[NamedKernel]
+    """Empty for the library call; where none can be timed, for the ladder."""
+    op: str
+    mode: str | None
+    """State of the caches, `"warm"` or `"cold"`; `None` for the device's default."""
+    sizes: str | None
+    """Sizes as text; `None` for the device's default sizes."""
+    peers: str
+    threads: str
+    rounds: int
+    processes: int
+    seed: int
+    timeout_s: float
+    verify: bool
+    naive: bool
+    configs: Sequence[Mapping[str, int]]
+    """Configurations of the one kernel."""
+    some_configs: str | None
+    """`"all"` or the number of configurations to take from the tuning space; `None` for none."""
+    suite: bool = False
+    """True if the sizes are the shapes of the suite that belong to the operation."""
+    shapes_of: str | None = None
+    """Family of the suite; `None` for all."""
+
+    precision: str = HIGHEST
+    """The precision that the library call is asked for."""
+    factors: Mapping[str, float] = field(default_factory=dict)
+    """alpha and beta of every problem; one that is missing is 1 or 0."""
+
+    def plan(self) -> Plan:
+        """Return the plan of a timed bench. Raises `UsageError`, and `PeerError` for a peer that is not installed."""
+        from gemmlab.kernels.fitting import same_for_all
+        from gemmlab.ops.catalog import find_op
+        from gemmlab.timing.baseline import baseline_spec
+        from gemmlab.timing.bench import Plan
+        from gemmlab.timing.configurations import config_specs
+        from gemmlab.timing.families import family_of
+        from gemmlab.timing.peers import parse_contestant, parse_peers
+
+        op, where = find_op(self.op), self.device.device_name
+        if op.file is None:
+            raise UsageError(f"{op.name}: contestants are processes of their own; state the operation in a Python file")
+        family, mode = family_of(where.family, self.op), self.mode or where.modes[0]
+        if (self.kernels or not (family.library_call or family.array_call)) and self.precision != HIGHEST:
+            raise UsageError("--precision: is for the library call; a kernel has its own")
+        if self.kernels or not (family.library_call or family.array_call):
+            ours = config_specs(self._kernels(), where, mode, self.configs, self.some_configs)
+        elif self.configs or self.some_configs is not None:
+            raise UsageError("--config, --configs: name the kernel that they configure")
+        else:
+            call = "gemmlab" if self.precision == HIGHEST else f"gemmlab:{self.precision}"
+            ours = [parse_contestant(call, where, mode, self.op)]
+        products = self._with_factors(op, op.parse_sizes(self._sizes() or family.bench_sizes))
+        problems, notes = same_for_all([one.kernel for one in self.kernels], op, products)
+        return Plan(
+            op=op, problems=problems, notes=notes,
+            contestants=[*ours, *parse_peers(self.peers, where, mode, self.op, {spec.precision for spec in ours})],
+            threads=_thread_counts(self.threads), rounds=self.rounds, processes=self.processes, seed=self.seed,
+            verify=self.verify, timing=replace(family.timing[mode], timeout_s=self.timeout_s), device=where, mode=mode,
+            baseline=baseline_spec(op, where, mode) if self.naive else None,
+        )  # fmt: skip
+
+    def count(self) -> Count:
+        """Return the count for a device on which times are meaningless. Raises `UsageError`."""
+        from gemmlab.kernels.by_name import require_device
+        from gemmlab.observe.counting import Count
+        from gemmlab.ops.catalog import find_op
+        from gemmlab.timing.families import family_of
+
+        op, where = find_op(self.op), self.device.device_name
+        kernels = [require_device(one.kernel, where) for one in self._kernels()]
+        problems = self._with_factors(op, op.parse_sizes(self._sizes() or family_of(where.family, self.op).bench_sizes))
+        return Count(op, self.device, kernels, problems, self.seed, verify=self.verify)
+
+    def _with_factors(self, op: Op, problems: Sequence[Any]) -> list[Any]:
+        """Return the problems with `factors`. Raises `UsageError` for an operation without them."""
+        for name in self.factors:
+            if name not in op.factors.values():
+                raise UsageError(f"--{name}: the operation {op.name} has no {name}")
+        return [replace(problem, **self.factors) for problem in problems]
+
+    def _sizes(self) -> str | None:
+        """Return the sizes as text, those of the suite if it is asked for. Raises `UsageError`."""
+        from gemmlab.timing.suite.shapes import shipped_suite
+
+        if not self.suite:
+            if self.shapes_of is not None:
+                raise UsageError("--family: is for --suite")
+            return self.sizes
+        if self.sizes is not None:
+            raise UsageError("--suite, --sizes: name one of them; the suite has sizes of its own")
+        shapes = shipped_suite().of_family(self.shapes_of)
+        if not any(shape.op == self.op for shape in shapes):
+            others = ", ".join(sorted({shape.op for shape in shapes}))
+            raise UsageError(f"--suite: no shape of {self.op} in {self.shapes_of or 'the suite'}; write --op {others}")
+        return ",".join(shape.text for shape in shapes if shape.op == self.op)
+
+    def _kernels(self) -> Sequence[NamedKernel]:
+        """Return the kernels of the command line, or without any the ladder."""
+        from gemmlab.kernels.by_name import NamedKernel
+
+        return self.kernels or [NamedKernel(kernel) for kernel in rungs_here(self.op, self.device)]
+
+
+def _thread_counts(text: str) -> list[int]:
+    counts = []
+    for part in text.split(","):
+        if not (part.strip().isascii() and part.strip().isdigit()) or int(part) < 1:
+            raise UsageError(f"--threads {text!r}: {part.strip()!r} is not a whole number of at least 1")
+        counts.append(int(part))
+    return list(dict.fromkeys(counts))

@@ -1,0 +1,142 @@
+"""`gemmlab.bench`: time the library call, or kernels, against other libraries; on an emulated device count them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.records import Record
+from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.instruments.bench_request import BenchRequest
+from gemmlab.instruments.bench_result import BenchResult
+from gemmlab.instruments.call_arguments import (
+    Facts,
+    KernelName,
+    OpName,
+    Sizes,
+    asked_operation,
+    kernel_names,
+    size_text,
+    stated_facts,
+)
+from gemmlab.instruments.default_device import open_for
+from gemmlab.kernels.by_name import named_kernels
+from gemmlab.observe.counting import count_kernels
+from gemmlab.results.count_rows import count_rows
+from gemmlab.results.summary import judge, summarise
+from gemmlab.timing import bench as timing
+from gemmlab.timing.configurations import config_tables
+from gemmlab.timing.families import family_of, operation_of
+from gemmlab.timing.prebuild import of_library, of_plan, prebuild
+
+Progress = Callable[[str, int, int], None]
+"""Function called with (what was just done, turns done, turns in all), 0 where the number is not known yet."""
+
+
+def bench(
+    *kernels: KernelName,
+    op: OpName | None = None,
+    sizes: Sizes | None = None,
+    device: str | None = None,
+    mode: str | None = None,
+    suite: bool | str = False,
+    peers: str | Sequence[str] = "installed",
+    threads: int | Sequence[int] = 1,
+    configs: Sequence[Mapping[str, int]] | int | Literal["all"] = (),
+    facts: Facts | None = None,
+    alpha: float | None = None,
+    beta: float | None = None,
+    precision: str = HIGHEST,
+    rounds: int = 15,
+    processes: int = 3,
+    seed: int = 0,
+    timeout_s: float = 300.0,
+    verify: bool = True,
+    naive: bool = True,
+    target: float | None = None,
+    floor: float | None = None,
+    progress: Progress | None = None,
+) -> BenchResult:
+    """Time the library call or kernels against other libraries, in turns, every sample kept.
+
+    `kernels` are ids, paths of `.cu` files or CUDA C++ as text; without any, `gemmlab.gemm` or `gemmlab.sum`, or
+    where that is not timed the ladder of `op`, which may be a Python file or an `Operation`, too. `sizes` are 512,
+    (M, N, K), a list of such, or the text of `--sizes`; `facts` about a `.cu` file are as for `check`. `suite`
+    takes the frozen suite of shapes, or its family of that name (`"squares"`), in place of sizes. `configs` are
+    configurations of the one kernel, `"all"` of its tuning space, or a number of them.
+
+    `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, on which kernels are counted and nothing is timed; by
+    default the CPU, and for GPU kernels a GPU, else the emulator.
+    `mode` is the state of the caches before a call, `"warm"` or `"cold"`. `peers` are names of libraries, `"installed"`
+    or `"none"`; `threads` one number or several. `alpha` and `beta` are the factors of the product, `precision` that
+    of the library call on a GPU.
+
+    Contestants are processes, started `processes` times, that take `rounds` turns each; one that hangs for `timeout_s`
+    seconds is left out. `seed` is that of the data and of the order of turns. With `verify` every result is compared
+    with the float64 reference first; with `naive` the naive kernel is timed, too. `target` and `floor` ask for a
+    verdict on the geometric mean and on the least ratio to the fastest peer. `progress(text, done, total)` is called
+    between turns.
+
+    Raises `ArgumentTypeError`, `UsageError` (an unknown kernel, size or option), `DeviceError`, `PeerError` for a peer
+    that is not installed, and `MemoryError`. A wrong result is no error: `wrong` of the result says it.
+    """
+    names = kernel_names(kernels)
+    named, some = ((), str(configs)) if isinstance(configs, int | str) else (configs, None)
+    counts = [threads] if isinstance(threads, int) else threads
+    return run_request(
+        names, op=op, sizes=size_text(sizes), device=device, mode=mode,
+        peers=peers if isinstance(peers, str) else ",".join(peers), threads=",".join(map(str, counts)), rounds=rounds,
+        processes=processes, seed=seed, timeout_s=timeout_s, verify=verify, naive=naive,
+        configs=named, some_configs=some,
+        suite=bool(suite), shapes_of=suite if isinstance(suite, str) else None,
+        precision=precision, alpha=alpha, beta=beta, facts=stated_facts(facts, names), target=target, floor=floor,
+        progress=progress,
+    )  # fmt: skip
+
+
+def run_request(
+    names: Sequence[str], *, op: OpName | None, device: str | None, alpha: float | None, beta: float | None,
+    facts: Mapping[str, Any], target: float | None, floor: float | None, progress: Progress | None, **request: Any,
+) -> BenchResult:  # fmt: skip
+    """Time or count what is asked for; arguments are as on the command line. Raises as `bench`.
+
+    The others, `request`, are fields of `BenchRequest`.
+    """
+    report = progress or (lambda _text, _done, _total: None)
+    of, facts = asked_operation(op, names, facts)
+    found = named_kernels(names, facts)
+    where = open_for(device, found.values(), request["mode"])
+    of = operation_of(names, found, of)
+    factors = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
+    what = BenchRequest(device=where, kernels=[found[name] for name in names], op=of, factors=factors, **request)
+    if family_of(where.family).timed:
+        return _timed(what, target, floor, report)
+    if target is not None or floor is not None:
+        raise UsageError(f"--target, --floor: on {where.id} nothing is timed")
+    if what.configs or what.some_configs is not None:
+        raise UsageError(f"--config, --configs: on {where.id} nothing is timed")
+    return _counted(what, report)
+
+
+def _timed(what: BenchRequest, target: float | None, floor: float | None, report: Progress) -> BenchResult:
+    plan, where = what.plan(), what.device
+    prebuild((*of_plan(plan), *of_library(plan, where)), where, lambda text: report(text, 0, 0))
+    record: Record = timing.run_bench(
+        plan, device=asdict(where.describe()), progress=lambda step: report(step.text, step.done, step.total)
+    )
+    summary = summarise(record)
+    verdict = None if target is None and floor is None else judge(summary, target or 0.0, floor or 0.0)
+    several = what.configs or what.some_configs is not None
+    tables = tuple(config_tables(record)) if several else ()
+    return BenchResult(record, summary, verdict=verdict, configurations=tables)
+
+
+def _counted(what: BenchRequest, report: Progress) -> BenchResult:
+    record = count_kernels(what.count(), report)
+    rows = count_rows(record)
+    if all(row.instructions is None for row in rows):
+        why = (f"{row.name} at {row.size}: {' '.join(row.notes)}" for row in rows)
+        raise UsageError(f"nothing could be run: {'; '.join(why)}")
+    return BenchResult(record, counts=tuple(rows))

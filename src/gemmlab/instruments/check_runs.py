@@ -1,0 +1,117 @@
+"""The checks that a call of `gemmlab.check` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gemmlab.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gemmlab.devices.device import Device
+    from gemmlab.kernels.by_name import NamedKernel
+    from gemmlab.kernels.kernel import Kernel
+    from gemmlab.ops.op import Op, Problem
+    from gemmlab.verify.check import CheckReport, Progress
+
+LIBRARY = "gemmlab.gemm"
+"""Name of the library call among the kernels."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRequest:
+    """The arguments of a call, with kernels loaded and the device open."""
+
+    names: Sequence[str]
+    """Names of kernels and library functions, in order; empty for the ladder and the library's function."""
+    kernels: Mapping[str, NamedKernel]
+    op: Op
+    problems: Sequence[Problem] | None
+    """Problems to check; `None` for all cases that a kernel must compute."""
+    device: Device
+    threads: int | None
+    """Thread count; `None` for all cores, at least 2."""
+    scale: str
+    config: Mapping[str, int]
+    seed: int
+
+    def runs(self) -> dict[str, Callable[[Progress], CheckReport]]:
+        """Return a function for each check, by the name of the kernel or library function. Raises `UsageError`."""
+        from gemmlab.core.hardware import physical_cores, require_cpus
+        from gemmlab.instruments.rungs_here import rungs_here
+        from gemmlab.kernels.by_name import NamedKernel, is_own, require_device
+        from gemmlab.timing.families import family_of
+
+        if self.config and not self.names:
+            raise UsageError("--config: name the kernel it is for")
+        op, where = self.op, self.device.device_name
+        if self.threads is not None:
+            require_cpus(self.threads)
+        # Two threads on a single core still show races.
+        workers = max(2, physical_cores()) if self.threads is None else self.threads
+        library = family_of(where.family, op.name).library_call
+        kernels, names = self.kernels, self.names
+        if not names:
+            kernels = {kernel.id: NamedKernel(kernel) for kernel in rungs_here(op.name, self.device)}
+            names = [*kernels, *([library] if library else [])]
+        found: dict[str, Callable[[Progress], CheckReport]] = {}
+        for name in names:
+            if name in _LIBRARY_CHECKS:
+                if name != library:
+                    raise UsageError(f"{name} does not run on {where}, or is not of the operation {op.name}")
+                if self.config:
+                    raise UsageError(f"--config: {name} has no parameters")
+                found[name] = _LIBRARY_CHECKS[name](self.problems, workers, self.scale, self.seed)
+                continue
+            kernel = require_device(kernels[name].kernel, where)
+            if kernel.op != op.name:
+                raise UsageError(f"{name} is a kernel for {kernel.op}, not for {op.name}")
+            found[name if is_own(name) else kernel.id] = self._kernel_run(kernel, workers)
+        if not found:
+            raise UsageError(f"no ladder of {op.name} for {where}")
+        return found
+
+    def _kernel_run(self, kernel: Kernel, workers: int) -> Callable[[Progress], CheckReport]:
+        from gemmlab.verify.check import check_kernel
+
+        cases = None
+        if self.problems is not None:
+            cases = [case for problem in self.problems for case in self.op.in_layouts(problem, kernel.layouts)]
+        return lambda progress: check_kernel(
+            kernel, self.device, self.op, config=self.config, threads=workers if kernel.threaded else 1, cases=cases,
+            scale=self.scale, seed=self.seed, progress=progress,
+        )  # fmt: skip
+
+
+def _sum_call(problems: Sequence[Any] | None, threads: int, scale: str, seed: int) -> Callable[[Progress], CheckReport]:
+    def run(progress: Progress) -> CheckReport:
+        import gemmlab
+        from gemmlab.verify.check_sum import check_sum
+
+        total: Callable[..., Any] = gemmlab.sum
+        return check_sum(
+            total, name="gemmlab.sum", threads=threads, problems=problems, scale=scale, seed=seed, progress=progress
+        )
+
+    return run
+
+
+def _product_call(
+    problems: Sequence[Any] | None, threads: int, scale: str, seed: int
+) -> Callable[[Progress], CheckReport]:
+    def run(progress: Progress) -> CheckReport:
+        import gemmlab
+        from gemmlab.verify.check_call import Call, check_callable
+
+        calls = None if problems is None else [Call(problem, ("plain",) * 3, "out") for problem in problems]
+        gemm: Callable[..., Any] = gemmlab.gemm
+        return check_callable(
+            gemm, name=LIBRARY, threads=threads, calls=calls, scale=scale, seed=seed, progress=progress
+        )
+
+    return run
+
+
+_LIBRARY_CHECKS = {LIBRARY: _product_call, "gemmlab.sum": _sum_call}
+"""Name of a library function among the kernels -> maker of its check."""

@@ -1,0 +1,109 @@
+"""`gemmlab.check`: verify the results of kernels and of the library call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from gemmlab.core.errors import GemmlabError
+from gemmlab.core.time_limit import require_seconds, time_limit
+from gemmlab.core.words import counted
+from gemmlab.instruments.call_arguments import (
+    Facts,
+    KernelName,
+    OpName,
+    Sizes,
+    asked_operation,
+    kernel_names,
+    size_text,
+    stated_facts,
+)
+from gemmlab.instruments.check_result import CheckResult, CheckState
+from gemmlab.instruments.check_runs import CheckRequest
+from gemmlab.instruments.default_device import open_for
+from gemmlab.kernels.by_name import named_kernels
+from gemmlab.ops.catalog import find_op
+from gemmlab.timing.families import library_operation, operation_of
+from gemmlab.verify.check import CheckReport
+from gemmlab.verify.check import Progress as CaseProgress
+
+Runs = Mapping[str, Callable[[CaseProgress], CheckReport]]
+"""Name of a kernel or library function -> its check."""
+Progress = Callable[[str, int, int], None]
+"""Function called with (name of the kernel, cases done, cases in all)."""
+
+
+def check(
+    *kernels: KernelName,
+    op: OpName | None = None,
+    sizes: Sizes | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    config: Mapping[str, int] | None = None,
+    full: bool = False,
+    facts: Facts | None = None,
+    seed: int = 0,
+    timeout_s: float | None = None,
+    progress: Progress | None = None,
+) -> CheckResult:
+    """Compare results element by element with a float64 reference, between guard bands.
+
+    `kernels` are ids (`"naive"`), paths of `.cu` files, CUDA C++ as text, or `"gemmlab.gemm"` and `"gemmlab.sum"`;
+    without any, the ladder of `op` (`"gemm"`) and the library call. `op` may be a Python file or an `Operation`,
+    too. `sizes` are 256, (M, N, K) or a list of such, or the text of `--sizes`; by default the operation's whole
+    contract, with `full` also its slow cases. `config` sets parameters of the kernels. `facts` about a `.cu` file
+    are the keys of its `/* gemmlab` comment as a dictionary (`{"grid": "ceil_div(N, 32), ceil_div(M, 32)",
+    "threads": "32, 32"}`), or a `.toml` file's path.
+
+    `device` is `"cpu"`, `"cuda[:N]"` or `"emulated[:sm_XX]"`; by default the CPU, and for GPU kernels a GPU, else the
+    emulator. `threads` are those of kernels that use several, by default all cores. Equal values of `seed` give equal
+    data. `timeout_s` limits the check of each kernel, in seconds. `progress(name, done, total)` is called after each
+    case.
+
+    A kernel that does not compile, or runs out of time, is in `errors` of the result, and the others are checked.
+    Raises `ArgumentTypeError`, `UsageError` (an unknown kernel, size or parameter) and `DeviceError`.
+    """
+    require_seconds("check: timeout_s", timeout_s)
+    names = kernel_names(kernels)
+    runs = check_runs(
+        names, op=op, sizes=size_text(sizes), device=device, threads=threads, config=config or {}, full=full,
+        facts=stated_facts(facts, names), seed=seed,
+    )  # fmt: skip
+    return run_checks(runs, CheckState(), lambda: time_limit(timeout_s), progress)
+
+
+def check_runs(
+    names: Sequence[str], *, op: OpName | None, sizes: str | None, device: str | None, threads: int | None,
+    config: Mapping[str, int], full: bool, facts: Mapping[str, Any], seed: int,
+) -> Runs:  # fmt: skip
+    """Return the checks that are asked for; `names` and `sizes` are as on the command line. Raises as `check`."""
+    asked, facts = asked_operation(op, names, facts)
+    found = named_kernels([name for name in names if not library_operation(name)], facts)
+    operation = find_op(operation_of(names, found, asked))
+    problems = operation.parse_sizes(sizes) if sizes is not None else None
+    return CheckRequest(
+        names=names, kernels=found, op=operation, problems=problems, device=open_for(device, found.values()),
+        threads=threads, scale="full" if full else "quick", config=config, seed=seed,
+    ).runs()  # fmt: skip
+
+
+def run_checks(
+    runs: Runs, state: CheckState, limit: Callable[[], AbstractContextManager[object]], progress: Progress | None = None
+) -> CheckResult:
+    """Run the checks one after another, each within a `limit` of its own; `state` follows them."""
+    names = [*runs]
+    for index, (name, run) in enumerate(runs.items()):
+        state.running, state.so_far, state.waiting = name, "", names[index + 1 :]
+
+        def report(done: int, total: int, name: str = name) -> None:
+            state.so_far = f"{done} of {counted(total, 'case')} checked"
+            if progress is not None:
+                progress(name, done, total)
+
+        try:
+            with limit():
+                state.reports.append(run(report))
+        except GemmlabError as error:
+            state.errors[name] = error
+    return state.result()

@@ -1,0 +1,29 @@
+"""The device of a call or a command line that names none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gemmlab.core.errors import DeviceError
+from gemmlab.core.notices import notice
+from gemmlab.devices.device import Device
+from gemmlab.devices.select import open_device
+from gemmlab.kernels.by_name import NamedKernel
+
+
+def open_for(name: str | None, kernels: Iterable[NamedKernel], mode: str | None = None) -> Device:
+    """Open the device of that name; without a name the CPU, or for GPU kernels alone a GPU or else an emulated one.
+
+    A notice says that there is no GPU. `mode` is that of `open_device`. Raises `DeviceError`,
+    `UsageError`.
+    """
+    if name is not None:
+        return open_device(name, mode)
+    if {one.kernel.device for one in kernels} != {"cuda"}:
+        return open_device("cpu", mode)
+    try:
+        return open_device("cuda", mode)
+    except DeviceError as error:
+        device = open_device("emulated", mode)
+        notice(f"{error}; so this is run on {device.id}")
+        return device

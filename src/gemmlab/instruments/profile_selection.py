@@ -1,0 +1,42 @@
+"""Load profiles, and select those of some kernels and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.words import nearest, printable
+from gemmlab.kernels.catalog import SOURCE_SUFFIXES, current_id
+from gemmlab.observe.profile_reader import Profiles, load_profiles
+from gemmlab.ops.catalog import find_op
+from gemmlab.results.shipped_records import profiled_gpus, recorded_profile
+
+
+def loaded(name: str) -> Profiles:
+    """Load profiles from a file, or by a GPU's name from the records in the package. Raises `UsageError`."""
+    there = recorded_profile(name)
+    if there is None and name == Path(name).stem and not Path(name).exists():
+        known = ", ".join(profiled_gpus()) or "none"
+        raise UsageError(f"--load {name}: no such file, and no GPU whose record comes with gemmlab; those are: {known}")
+    return load_profiles(there or name)
+
+
+def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, baseline: bool) -> Profiles:
+    """Select kernels and sizes, and with `baseline` the libraries of equal size and precision. Raises `UsageError`."""
+    wanted = [Path(name).stem if name.endswith(SOURCE_SUFFIXES) else current_id(name) for name in names]
+    known = dict.fromkeys(one.name for one in profiles.profiles)
+    if missing := [name for name in wanted if name not in known]:
+        raise UsageError(f"the record has no {missing[0]}; {nearest(missing[0], known, 'it has')}")
+    labels = [problem.label for problem in find_op(profiles.op).parse_sizes(sizes)] if sizes is not None else []
+    there = dict.fromkeys(one.size for one in profiles.profiles)
+    if missing := [label for label in labels if label not in there]:
+        raise UsageError(f"the record has nothing at {missing[0]}; it has {printable(', '.join(there))}")
+    precisions = {one.precision for one in profiles.profiles if one.name in wanted or not wanted}
+    matching = [
+        one for one in profiles.profiles
+        if (one.size in labels or not labels)
+        and (one.name in wanted or (baseline and one.precision in precisions if one.is_library else not wanted))
+    ]  # fmt: skip
+    return replace(profiles, profiles=tuple(matching))

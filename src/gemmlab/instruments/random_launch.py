@@ -1,0 +1,85 @@
+"""A launch written as text, with random arrays: of a cubin, PTX, or any kernel whose arguments are written out."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from gemmlab.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gemmlab.launching import Launched
+
+CODE = (".cubin", ".ptx")
+"""Ends of the names of files that are launched, for they state no arguments."""
+_ARRAY = re.compile(r"(float(?:16|32|64)|u?int(?:8|16|32|64))\[([0-9x ]+)\]")
+_MOST_ELEMENTS = 1 << 28
+_EXAMPLE = '--args "1024, 2.0, float32[1024], int32[64x64]"'
+
+
+def is_launch(kernels: Sequence[str], args: str | None) -> bool:
+    """Return whether a command line means a launch: of compiled code, or with arrays among the arguments."""
+    return any(name.endswith(CODE) for name in kernels) or "[" in (args or "")
+
+
+def launched(
+    file: str, kernel: str | None, grid: str | None, threads: str | None, args: str | None, smem_bytes: str | None,
+    arch: str, gpu: str, options: Sequence[str], values: Mapping[str, Any] = MappingProxyType({}),
+) -> Launched:  # fmt: skip
+    """Launch a kernel on the emulator with random arrays, or those in `values`. Raises `UsageError`."""
+    from gemmlab.analysis.subject import machine
+    from gemmlab.launching import launch
+
+    lacking = [f"--{name}" for name, value in (("kernel", kernel), ("grid", grid), ("threads", threads),
+                                               ("args", args)) if value is None]  # fmt: skip
+    if lacking:
+        raise UsageError(f"{file}: a launch is explained; say {', '.join(lacking)}, with arrays as in {_EXAMPLE}")
+    # A cubin has an architecture of its own.
+    target = "" if file.endswith(".cubin") else machine(arch, gpu)[0]
+    return launch(
+        file, kernel or "", _extents("grid", grid or ""), _extents("threads", threads or ""),
+        arguments(args or "", values),
+        device=f"emulated:{target}" if target else "emulated", smem_bytes=_whole("smem-bytes", smem_bytes or "0"),
+        options=options,
+    )  # fmt: skip
+
+
+def arguments(text: str, values: Mapping[str, Any] = MappingProxyType({})) -> list[Any]:
+    """Return numbers, `None` for `null`, a random array for `float32[64x64]`, and `values` by their names.
+
+    `UsageError` names the part that is none of these.
+    """
+    import numpy as np
+
+    rng, found = np.random.default_rng(0), list[Any]()
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        if match := _ARRAY.fullmatch(part):
+            kind, shape = np.dtype(match[1]), [_whole("args", extent) for extent in match[2].split("x")]
+            if math.prod(shape) > _MOST_ELEMENTS:
+                raise UsageError(f"--args: {part} has more than {_MOST_ELEMENTS} elements")
+            # Small integers are indices that most arrays have.
+            drawn = rng.random(shape) * 2 - 1 if kind.kind == "f" else rng.integers(0, 2, shape)
+            found.append(drawn.astype(kind))
+        elif part == "null":
+            found.append(None)
+        elif part in values:
+            found.append(values[part])
+        else:
+            try:
+                found.append(float(part) if re.search(r"[.en]", part) else int(part))
+            except ValueError:
+                raise UsageError(f"--args: {part!r} is no number, no null and no array, as in {_EXAMPLE}") from None
+    return found
+
+
+def _extents(name: str, text: str) -> list[int]:
+    return [_whole(name, part) for part in text.split(",")]
+
+
+def _whole(name: str, text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,12}", text.strip()):
+        raise UsageError(f"--{name}: {text.strip()!r} is not a whole number, which a launch needs")
+    return int(text)

@@ -1,0 +1,42 @@
+"""Digests of kernels' sources: measurements of one version of a kernel say nothing about another."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+
+from gemmlab.kernels.kernel import Kernel
+
+_COMMON = Path(__file__).parent / "cuda_common"
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+
+
+def source_digest(kernel: Kernel) -> str:
+    """Return SHA-256, in hexadecimal, over a kernel's file and the headers that it includes in quotes.
+
+    For a kernel of a processor it is over its program's fingerprint, which covers the code generator.
+    """
+    if kernel.device == "cpu":
+        from gemmlab.ir.target import host_target
+
+        program = kernel.program(kernel.params, host_target().name)
+        return hashlib.sha256(program.fingerprint.encode()).hexdigest()
+    return _of_file(kernel.path)
+
+
+@cache
+def _of_file(path: Path) -> str:
+    digest, pending, known = hashlib.sha256(), [path], set[Path]()
+    while pending:
+        file = pending.pop()
+        data = file.read_bytes()
+        digest.update(file.name.encode() + b"\0" + hashlib.sha256(data).digest())
+        for name in _INCLUDE.findall(data):
+            places = (folder / name.decode(errors="replace") for folder in (file.parent, _COMMON))
+            found = next((place.resolve() for place in places if place.is_file()), None)
+            if found is not None and found not in known:
+                known.add(found)
+                pending.append(found)
+    return digest.hexdigest()

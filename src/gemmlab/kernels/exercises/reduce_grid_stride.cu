@@ -1,0 +1,40 @@
+/* exercise
+task = """
+There is a tree for every 512 values. Launch 64 blocks at most, however many values there are, and let each thread
+add all values that lie 256 * gridDim.x apart in a register before the tree begins."""
+expect = [
+    { shape = "65536", that = "barriers <= 8 * 3 * 65" },
+    { shape = "65536", that = "global_load_requests <= N // 32 + 64" },
+]
+*/
+/* gemmlab
+exercise = "reduce_grid_stride"
+op = "reduce"
+require = ["OPERATOR == 0"]  # the sum
+grid = "max(1, ceil_div(N, 512))"
+threads = "256"
+again = { N = "blocks", x = "out" }
+*/
+
+__global__ void my_kernel(long long N, const float* x, float* out)
+{
+    __shared__ float values[256];
+    const unsigned thread = threadIdx.x;
+    const long long i = blockIdx.x * 512ll + thread;
+    values[thread] = (i < N ? x[i] : 0.0f) + (i + 256 < N ? x[i + 256] : 0.0f);
+    __syncthreads();
+
+    if (thread < 128) values[thread] += values[thread + 128];
+    __syncthreads();
+    if (thread < 64) values[thread] += values[thread + 64];
+    __syncthreads();
+#pragma unroll
+    for (unsigned left = 32; left > 0; left /= 2) {
+        float sum = 0.0f;
+        if (thread < 32) sum = values[thread] + values[thread + left];
+        __syncwarp();
+        if (thread < 32) values[thread] = sum;
+        __syncwarp();
+    }
+    if (thread == 0) out[blockIdx.x] = values[0];
+}

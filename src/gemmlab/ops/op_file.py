@@ -1,0 +1,57 @@
+"""Operations as the command line names them: by name, or a Python file that states one.
+
+Such a file is run, so only a person names one: on the command line, or as an object in Python. No file is run because
+it lies beside a kernel, or because a header, a record or a cache names it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+from gemmlab.core.errors import UsageError
+from gemmlab.ops.catalog import declare, find_op
+from gemmlab.ops.declared import DeclaredOp
+from gemmlab.ops.op import Op
+from gemmlab.ops.operation import Operation
+
+SUFFIX = ".py"
+
+
+def op_named(given: str | Operation) -> Op:
+    """Return the operation of a name, of a Python file, or of an object. Raises `UsageError`."""
+    if isinstance(given, Operation):
+        return declared(given)
+    return load_operation(Path(given)) if given.endswith(SUFFIX) else find_op(given)
+
+
+def declared(stated: Operation, file: str | None = None) -> Op:
+    """Return a stated operation, which `find_op` finds from now on."""
+    op = DeclaredOp(stated, file=file)
+    declare(op)
+    return op
+
+
+def load_operation(path: Path) -> Op:
+    """Run a Python file and return the one operation that it states. `UsageError` names the file."""
+    path = path.resolve()
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file")
+    spec = importlib.util.spec_from_file_location(f"gemmlab_operation_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    # As for a script, what lies beside it can be imported.
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UsageError(f"{path}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(path.parent))
+    found = {id(value): value for value in vars(module).values() if isinstance(value, Operation)}
+    if len(found) != 1:
+        raise UsageError(f"{path}: states {len(found)} operations (`gemmlab.Operation`); it has to be one")
+    (stated,) = found.values()
+    return declared(stated, str(path))

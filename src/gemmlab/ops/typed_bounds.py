@@ -1,0 +1,63 @@
+"""Elementwise bounds of matrix products by the types that they are stored and added up in.
+
+Operands are made in their own type, so reading them rounds nothing. A sum of K products in a type with the unit
+roundoff u has an error of at most gamma |A||B|, gamma = n u / (1 - n u) (Higham, Accuracy and Stability of Numerical
+Algorithms, section 3.1), for n = 2 K: tensor cores cut sums off where other arithmetic rounds them, and the float64
+reference itself has an error where the result is float64. Where n u is 1 or more, there is no bound.
+
+Sums of whole numbers are exact in any order as long as the sum of all magnitudes has no more bits than the type: then
+only the factors and the result round.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gemmlab.core.elements import Element, Values
+from gemmlab.ops.gemm import ROUNDINGS, float64_product
+from gemmlab.ops.gemm_problem import WHOLE, GemmProblem
+from gemmlab.ops.op import Expected
+
+
+def whole_product(a: Values, b: Values) -> Values:
+    """Return the product of matrices of whole numbers, exactly as long as it is below 2^53."""
+    return a @ b
+
+
+def exact_sum(magnitude: Values, total: Element) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Return where sums of whole numbers, whose magnitudes add up to `magnitude`, are exact in a type."""
+    return np.asarray(magnitude <= (np.inf if total.whole else 2.0**total.bits))
+
+
+def product_bound(
+    problem: GemmProblem, a: Values, b: Values, added: Values, total: Element, result: Element, roundings: int | None
+) -> Expected:
+    """Return alpha * a @ b + added and its bound, for products added up in the type `total`, and a result of another.
+
+    `roundings`: the most consecutive additions that a term goes through, if the order of summation is known.
+    NaN and infinities come out where IEEE arithmetic puts them. Where a sum may overflow in some order, the bound is
+    infinite.
+    """
+    p, u = problem, max(total.roundoff, result.roundoff)
+    with np.errstate(invalid="ignore", over="ignore"):
+        if p.without_product:
+            # Adding nothing, or copying nothing, is exact; beta * C rounds when it is multiplied and stored.
+            return Expected(added, np.where(np.isfinite(added), 2 * u * np.abs(added), 0.0))
+        product, magnitude = float64_product(a, b), float64_product(np.abs(a), np.abs(b))
+        values = p.alpha * product + added
+        spread = np.multiply(_gamma(total, p.k if roundings is None else roundings), magnitude)
+        if p.contents == WHOLE:
+            spread = np.where(exact_sum(magnitude, total), 0.0, spread)
+        # A product alone rounds once more, when it is stored; factors and a sum round, too.
+        steps = 1 if (p.alpha, p.beta) == (1.0, 0.0) else ROUNDINGS
+        scaled = abs(p.alpha) * (magnitude + spread) + np.abs(added)
+        least = 0.5 * (total.smallest * p.k + result.smallest * steps) * max(1.0, abs(p.alpha))
+        bound = abs(p.alpha) * spread + steps * u * scaled + least
+        risky = np.isnan(bound) | (np.maximum(magnitude + spread, scaled) >= min(total.overflow, result.overflow))
+        bound = np.where(np.isfinite(values), np.where(risky, np.inf, bound), 0.0)
+    return Expected(values, bound)
+
+
+def _gamma(total: Element, additions: int) -> float:
+    spread = 2 * additions * total.roundoff
+    return spread / (1.0 - spread) if spread < 1.0 else float("inf")

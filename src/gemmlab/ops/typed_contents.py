@@ -1,0 +1,78 @@
+"""Contents of the operands of matrix products by their types: numbers that the types hold exactly once they are stored.
+
+Besides the kinds of float32 products (without `huge`) there are whole numbers so small that every sum is exact in the
+result's type, in any order: there one wrong term shows however few bits a sum has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from gemmlab.core.elements import FLOAT16, FLOAT32, FLOAT64, Element, Values
+from gemmlab.ops.gemm_cases import put_specials
+from gemmlab.ops.gemm_problem import CONTENTS as OF_FLOAT32
+from gemmlab.ops.gemm_problem import WHOLE, GemmProblem
+
+CONTENTS = OF_FLOAT32[:4]
+"""The kinds of contents, the usual one first."""
+_LARGEST_WHOLE = 1 << 15
+_MOST_STEPS = 4
+"""The largest of the whole numbers whose sums are exact."""
+_WIDE = {FLOAT16.name: 4}
+_USUAL_WIDE = 30
+"""Powers of two that numbers of wide range differ by, up and down."""
+_TINY = {FLOAT16.name: (2.0**-20, 2.0**10), FLOAT64.name: (1e-310, 1e307)}
+_USUAL_TINY = (1e-39, 1e38)
+"""Factors that make numbers subnormal, and those that make up for it."""
+
+
+def contents(problem: GemmProblem, types: Mapping[str, Element], rng: np.random.Generator) -> dict[str, Values]:
+    """Return fresh random a, b, c in their stored shapes (rows, cols), of the kind `problem.contents`."""
+    p = problem
+    shapes = {"a": (p.m, p.k), "b": (p.k, p.n), "c": (p.m, p.n)}
+    if p.contents == WHOLE:
+        steps, share = _exact(p.k, types["c"])
+        a, b, c = (_steps(rng, shape, types[name], steps, share) for name, shape in shapes.items())
+    else:
+        a, b, c = (_uniform(rng, shape, types[name]) for name, shape in shapes.items())
+    match p.contents:
+        case "wide":
+            spread = {name: _WIDE.get(one.name, _USUAL_WIDE) for name, one in types.items()}
+            a, b, c = (
+                np.ldexp(array, rng.integers(-spread[name], spread[name] + 1, array.shape))
+                for name, array in (("a", a), ("b", b), ("c", c))
+            )
+        case "special":
+            put_specials(problem, a, b, c, rng)
+        case "subnormal":
+            a *= _TINY.get(types["a"].name, _USUAL_TINY)[0]
+            b *= _TINY.get(types["b"].name, _USUAL_TINY)[1]
+    stored = {"a": a.T if p.trans_a else a, "b": b.T if p.trans_b else b, "c": c}
+    return {name: np.ascontiguousarray(array) for name, array in stored.items()}
+
+
+def _uniform(rng: np.random.Generator, shape: tuple[int, int], kind: Element) -> Values:
+    if kind.whole:
+        limits = np.iinfo(np.dtype(kind.name))
+        low, high = max(int(limits.min), -_LARGEST_WHOLE), min(int(limits.max), _LARGEST_WHOLE)
+        return rng.integers(low, high, shape, endpoint=True).astype(np.float64)
+    return rng.random(shape) * 2.0 - 1.0
+
+
+def _exact(terms: int, result: Element) -> tuple[int, float]:
+    """Return the largest number and the share of numbers other than zero with which sums of so many products stay
+    exact.
+    """
+    # A quarter of what the type holds leaves room for chance, for the factors and for what is added.
+    most = 2.0 ** (min(result.bits or FLOAT32.bits, FLOAT32.bits) - 2) / max(1, terms)
+    steps = min(max(1, math.isqrt(int(most))), _MOST_STEPS)
+    return steps, min(1.0, math.sqrt(most) / steps)
+
+
+def _steps(rng: np.random.Generator, shape: tuple[int, int], kind: Element, steps: int, share: float) -> Values:
+    lowest = 0 if kind.whole and np.iinfo(np.dtype(kind.name)).min == 0 else -steps
+    values = rng.integers(lowest, steps, shape, endpoint=True).astype(np.float64)
+    return values if share >= 1.0 else np.where(rng.random(shape) < share, values, 0.0)

@@ -1,0 +1,221 @@
+"""Registers that each operand of an instruction reads or writes, exactly.
+
+`sass.cells` gives sets that may be too large. A pass that renames registers, and a check of when results are read,
+need the exact ones. Widths are those of NVIDIA's names: `.64`, `.128`, `.WIDE`, the shape of a matrix instruction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from gemmlab.core.errors import UsageError
+from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
+from gemmlab.sass.instruction import PT, RZ, URZ, Instruction, Operand
+
+Part = Literal["guard", "value", "base", "ubase", "desc", "all"]
+FIRST_CELL = {"reg": 0, "ureg": UNIFORM, "pred": PREDICATE, "upred": UNIFORM_PREDICATE}
+NULL = {"reg": RZ, "ureg": URZ, "pred": PT, "upred": PT}
+_SETS_PREDICATES = re.compile(r"U?[DFIHP]SETP2?$|U?PLOP3$")
+_NO_RESULT = frozenset({
+    "STG", "STS", "STL", "ST", "STSM", "RED", "REDG", "REDAS", "BAR", "BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU",
+    "EXIT", "CALL", "RET", "WARPSYNC", "NANOSLEEP", "CCTL", "CCTLL", "MEMBAR", "ERRBAR", "DEPBAR", "LDGSTS", "R2P",
+    "BSYNC", "BREAK", "BSSY", "KILL", "YIELD", "NOP", "LDGDEPBAR", "BPT", "UR2UP", "FENCE", "R2B",
+})  # fmt: skip
+"""Opcodes without a register result; first registers of all others are their results, `_SETS_PREDICATES` apart."""
+ASYNCHRONOUS = frozenset({
+    "HGMMA", "IGMMA", "BGMMA", "QGMMA", "WARPGROUP", "WARPGROUPSET", "USETMAXREG", "UTMALDG", "UTMASTG", "UTMAREDG",
+    "UTMAPF", "UTMACCTL", "UTMACMDFLUSH", "UBLKCP", "UBLKRED", "UBLKPF", "SYNCS", "ARRIVES", "ACQBULK", "ACQSHMINIT",
+    "PREEXIT", "UCGABAR_ARV", "UCGABAR_WAIT", "STAS",
+})  # fmt: skip
+"""Instructions of sm_90a whose results no dependency barrier of the warp guards, or only in part."""
+
+
+class UnknownAccessError(UsageError):
+    """An instruction whose register accesses are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Consecutive cells that one operand reads or writes. `operand` is its position, -1 for the guard."""
+
+    first: int
+    count: int
+    operand: int
+    part: Part
+
+    @property
+    def cells(self) -> range:
+        return range(self.first, self.first + self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """The accesses of one instruction. `R2P` and `P2R` access all predicates, as part `"all"`."""
+
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+
+
+@lru_cache(maxsize=1 << 16)
+def accesses_of(instruction: Instruction) -> Accesses:
+    """Return the exact accesses of an instruction. Raises `UnknownAccessError` if they are not known."""
+    opcode, operands = instruction.opcode, instruction.operands
+    if opcode in ASYNCHRONOUS:
+        raise UnknownAccessError(f"{instruction.text!r} at {instruction.address:#06x} is asynchronous: {opcode}")
+    results = _result_count(instruction)
+    reads: list[Access] = []
+    writes: list[Access] = []
+    if instruction.predicate is not None:
+        reads += _cells(instruction.predicate, 1, -1, "guard")
+    source = 0
+    for position, operand in enumerate(operands):
+        if position < results:
+            width = _result_width(instruction) if operand.kind in ("reg", "ureg") else 1
+            writes += _cells(operand, width, position, "value")
+        elif operand.kind in ("mem", "const"):
+            reads += _address(instruction, operand, position)
+        elif operand.kind in FIRST_CELL:
+            width = _source_width(instruction, source) if operand.kind in ("reg", "ureg") else 1
+            reads += _cells(operand, width, position, "value")
+        if position >= results and operand.kind in ("reg", "ureg", "imm", "const"):
+            source += 1
+    if opcode == "R2P":
+        writes.append(Access(PREDICATE, PT, 0, "all"))
+    if opcode == "P2R":
+        reads.append(Access(PREDICATE, PT, 1, "all"))
+    if opcode == "UR2UP":
+        writes.append(Access(UNIFORM_PREDICATE, PT, 0, "all"))
+    return Accesses(tuple(reads), tuple(writes))
+
+
+def _cells(operand: Operand, width: int, position: int, part: Part) -> Iterator[Access]:
+    if operand.index != NULL[operand.kind]:
+        yield Access(FIRST_CELL[operand.kind] + operand.index, width, position, part)
+
+
+def _result_count(instruction: Instruction) -> int:
+    """Return how many leading operands are results."""
+    operands, opcode = instruction.operands, instruction.opcode
+    if opcode in _NO_RESULT:
+        return 0
+    if _SETS_PREDICATES.match(opcode):
+        return 2
+    if opcode in ("FCHK", "QSPC"):
+        return 1
+    if opcode in ("VOTE", "VOTEU"):
+        return len(operands) - 1
+    leading = _predicates_from(operands, 0)
+    if opcode in ("TEX", "TLD", "TLD4"):
+        # Two registers of results each; the second pair may be RZ.
+        return leading + 2
+    if leading < len(operands) and operands[leading].kind in ("reg", "ureg"):
+        # Carries are between the result and the first source.
+        return _predicates_from(operands, leading + 1)
+    return leading
+
+
+def _predicates_from(operands: Sequence[Operand], start: int) -> int:
+    """Return the position of the first operand from `start` on that is no predicate."""
+    kinds = [operand.kind in ("pred", "upred") for operand in operands[start:]]
+    return start + (kinds.index(False) if False in kinds else len(kinds))
+
+
+def _result_width(instruction: Instruction) -> int:
+    names, opcode = instruction.modifiers, instruction.opcode
+    if opcode in ("HMMA", "IMMA", "DMMA", "BMMA"):
+        return _matrix_widths(instruction)[0]
+    if opcode == "LDSM":
+        return int(names[-1]) if names and names[-1] in ("2", "4") else 1
+    if opcode in ("F2F", "F2I", "I2F", "FRND"):
+        # The first type is that of the result of F2F and F2I; of I2F it is that of the source.
+        kinds = [name for name in names if re.fullmatch(r"[FSU]?\d+|F16|F32|F64|[US]64", name)]
+        wide = "F64" if opcode in ("I2F", "FRND") else None
+        if wide:
+            return 2 if wide in kinds else 1
+        return 2 if kinds and kinds[0] in ("F64", "U64", "S64") else 1
+    if opcode in ("TEX", "TLD", "TLD4"):
+        return 2
+    if opcode == "CS2R":
+        return 1 if "32" in names else 2
+    if opcode in ("DADD", "DMUL", "DFMA", "DMNMX"):
+        return 2
+    if opcode in ("SHF", "USHF", "LEA", "ULEA", "ISETP"):
+        return 1
+    if "WIDE" in names:
+        return 2
+    if "128" in names:
+        return 4
+    if opcode in ("UIADD3", "IADD3") and "64" in names:
+        return 2
+    return 2 if "64" in names and opcode not in ("MUFU", "POPC", "FLO") else 1
+
+
+def _source_width(instruction: Instruction, source: int) -> int:
+    """Return the width of source operand number `source`, counted over registers, immediates and constants."""
+    names, opcode = instruction.modifiers, instruction.opcode
+    if opcode in ("HMMA", "IMMA", "DMMA", "BMMA"):
+        return _matrix_widths(instruction)[1 + min(source, 2)] if source < 3 else 1
+    if opcode in ("STG", "STS", "STL", "ST", "ATOM", "ATOMG", "ATOMS", "RED", "REDG"):
+        return 4 if "128" in names else 2 if "64" in names else 1
+    if opcode in ("F2F", "F2I", "I2F", "FRND"):
+        if opcode == "I2F":
+            return 2 if {"U64", "S64"} & set(names) else 1
+        if opcode == "F2F":
+            kinds = [name for name in names if name in ("F16", "F32", "F64", "BF16")]
+            return 2 if len(kinds) > 1 and kinds[1] == "F64" else 1
+        return 2 if "F64" in names else 1
+    if opcode in ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"):
+        return 2
+    if opcode in ("RET", "CALL", "BRX", "JMX", "BRXU", "JMXU"):
+        return 2
+    if opcode in ("IMAD", "UIMAD") and ("WIDE" in names or "HI" in names):
+        return 2 if source == 2 else 1
+    if opcode == "I2IP":
+        return 1
+    if opcode in ("UIADD3", "IADD3", "UMOV") and "64" in names:
+        return 2
+    return 1
+
+
+def _matrix_widths(instruction: Instruction) -> tuple[int, int, int, int]:
+    """Return the registers of D, A, B and C of a warp's matrix multiplication, 32 lanes and 32-bit registers."""
+    names, opcode = instruction.modifiers, instruction.opcode
+    shape = next((name for name in names if name.isdigit()), "")
+    m, n, k = {
+        "884": (8, 8, 4), "1684": (16, 8, 4), "1688": (16, 8, 8), "16816": (16, 8, 16), "16832": (16, 8, 32),
+        "16864": (16, 8, 64), "8816": (8, 8, 16), "8832": (8, 8, 32),
+    }.get(shape, (0, 0, 0))  # fmt: skip
+    if not m:
+        raise UnknownAccessError(f"{instruction.text!r} at {instruction.address:#06x}: unknown matrix shape {shape!r}")
+    if opcode == "DMMA":
+        bits, out = 64, 64
+    elif opcode == "HMMA":
+        bits = 32 if "TF32" in names else 16
+        out = 32 if "F32" in names else 16
+    elif opcode == "IMMA":
+        bits, out = (4 if any(name in ("S4", "U4") for name in names) else 8), 32
+    else:
+        raise UnknownAccessError(f"{instruction.text!r} at {instruction.address:#06x}: unknown matrix type")
+    a, b, d = (
+        max(1, rows * columns * size // 1024) for rows, columns, size in ((m, k, bits), (k, n, bits), (m, n, out))
+    )
+    return d, a, b, d
+
+
+def _address(instruction: Instruction, operand: Operand, position: int) -> Iterator[Access]:
+    generic = instruction.opcode in ("LDG", "STG", "ATOMG", "REDG", "RED", "LD", "ST", "ATOM", "CCTL")
+    generic |= instruction.opcode == "LDGSTS" and position > 0
+    if operand.base != RZ:
+        wide = "64" in operand.suffix or re.search(r"R\d+\.64", operand.text) is not None
+        yield Access(operand.base, 2 if wide else 1, position, "base")
+    if operand.ubase != URZ:
+        yield Access(UNIFORM + operand.ubase, 2 if generic else 1, position, "ubase")
+    if operand.desc != URZ:
+        yield Access(UNIFORM + operand.desc, 2, position, "desc")
+
+
+__all__ = ["ASYNCHRONOUS", "Access", "Accesses", "UnknownAccessError", "accesses_of"]

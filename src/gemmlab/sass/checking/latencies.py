@@ -1,0 +1,111 @@
+"""Latencies of results without a barrier: the least that the check allows between an instruction and a later one.
+
+`recorded/sm_XX.json` has a row for each pair of instruction kinds: the producer's kind and file of registers, what
+the later instruction does, its kind, and the fewest cycles between their issues. Rows are the least that ptxas leaves
+over the catalog (`makers/sass_latencies.py`), so a row may be longer than the hardware needs, but never shorter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import median_low
+
+from gemmlab.core.errors import UsageError
+from gemmlab.sass.accesses import Access
+from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
+from gemmlab.sass.checking.flow import Meeting
+from gemmlab.sass.checking.steps import Step
+from gemmlab.sass.pipes import pipe_of
+
+TIGHT = 15
+"""Cycles above which a row says little: results of arithmetic, predicates and uniform registers take at most 13."""
+_FOLDER = Path(__file__).parent / "recorded"
+_FAMILY = {"sm_86": "sm_80", "sm_87": "sm_80", "sm_90a": "sm_90"}
+"""Architectures checked by another's rows."""
+Row = tuple[str, str, str, str, str]
+"""Producer's kind, file (`R`, `UR`, `P`, `UP`), relation, consumer's kind, and its part (guard, value, address)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """The cycles that a consumer has to stay behind a producer."""
+
+    cycles: int
+    source: str
+    """The record's row, in words."""
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """The rows of one architecture."""
+
+    arch: str
+    method: str
+    rows: Mapping[Row, int]
+
+    def of(self, meeting: Meeting, producer: Step, consumer: Step) -> Latency | None:
+        """Return the latency for a meeting of these two; `None` if nothing is recorded of the producer.
+
+        A row above `TIGHT` only says that ptxas never had reason to put the two closer together, and so does any row
+        of an overwritten result. Then, and without a row, the least of the producer's tight rows with consumers of the
+        same pipe counts too, or the middle one of those with any consumer.
+        """
+        row = row_of(meeting, producer, consumer)
+        cycles = self.rows.get(row)
+        if cycles is not None and cycles <= TIGHT and meeting.relation == "read":
+            return Latency(cycles, f"{row[0]} to {row[3]} ({row[4] or row[2]}): {cycles} cycles on {self.arch}")
+        alike = {other: number for other, number in self.rows.items() if other[:3] == row[:3]}
+        if not alike:
+            return None
+        tight = {other: number for other, number in alike.items() if number <= TIGHT and other[4] == row[4]}
+        same_pipe = [number for other, number in tight.items() if _pipe(other[3]) == _pipe(row[3])]
+        # Without any tight row (matrix instructions) ptxas leaves the least of them each time.
+        estimate = min(same_pipe) if same_pipe else median_low(tight.values()) if tight else min(alike.values())
+        estimate = estimate if cycles is None else min(estimate, cycles)
+        return Latency(
+            estimate, f"{row[0]} to {row[3]} ({row[4] or row[2]}): {estimate} cycles on {self.arch}, by its like"
+        )
+
+
+def _pipe(kind: str) -> str:
+    opcode, _, variant = kind.partition(".")
+    return f"{pipe_of(opcode)} {variant}"
+
+
+def row_of(meeting: Meeting, producer: Step, consumer: Step) -> Row:
+    """Return the key of a meeting's row."""
+    part = _part(meeting.access)
+    # An overwritten register is a matter of when the new result comes, and that depends on the kind alone.
+    return producer.kind, _file(meeting.cell), meeting.relation, consumer.kind, part
+
+
+def _part(access: Access | None) -> str:
+    if access is None:
+        return ""
+    return access.part if access.part in ("guard", "value", "all") else "address"
+
+
+def _file(cell: int) -> str:
+    if cell < UNIFORM:
+        return "R"
+    if cell < PREDICATE:
+        return "UR"
+    return "P" if cell < UNIFORM_PREDICATE else "UP"
+
+
+@cache
+def latencies(arch: str) -> Latencies:
+    """Return the rows of an architecture. Raises `UsageError` if there are none for it."""
+    path = _FOLDER / f"{_FAMILY.get(arch, arch)}.json"
+    if not path.exists():
+        known = ", ".join(sorted(file.stem for file in _FOLDER.glob("*.json")))
+        raise UsageError(f"no latencies of {arch} are recorded; there are those of {known}")
+    data = json.loads(path.read_text(encoding="utf-8"))
+    rows: dict[Row, int] = {}
+    for kind, file, relation, consumer, part, cycles in data["rows"]:
+        rows[kind, file, relation, consumer, part] = cycles
+    return Latencies(arch, data["method"], rows)

@@ -1,0 +1,107 @@
+"""Blind changes of machine code: stalls lowered, wait bits cleared, neighbours swapped.
+
+They show that the check finds what breaks a kernel, and the poison mode of the emulator with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gemmlab.sass.accesses import Access, UnknownAccessError, accesses_of
+from gemmlab.sass.blocks import flow_graph
+from gemmlab.sass.instruction import Control, Instruction, SassFunction
+from gemmlab.sass.writing.slots import EncodingError
+from gemmlab.sass.writing.word import decode, encode
+
+KINDS = ("stall", "wait", "swap")
+_FIXED_IN_PLACE = frozenset({"BSSY", "WARPSYNC", "BAR", "DEPBAR", "LDGDEPBAR", "MEMBAR", "NOP", "CALL", "BRA", "EXIT"})
+_MEMORY = ("ST", "LD", "AT", "RE")
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One change: the words and order for `with_words`, and what was done."""
+
+    kind: str
+    address: int
+    """Of the changed instruction; the first one of two that are swapped."""
+    text: str
+    words: tuple[int, ...]
+    order: tuple[int, ...]
+
+
+def applied(function: SassFunction, change: Mutation) -> SassFunction:
+    """Return the function after a change, without a disassembler."""
+    code = []
+    for new, old in enumerate(change.order):
+        one, word = function.instructions[old], change.words[old]
+        code.append(replace(one, address=16 * new, encoding=word, control=Control.of(word)))
+    return SassFunction(function.name, tuple(code), function.labels)
+
+
+def mutation(function: SassFunction, rng: np.random.Generator) -> Mutation:
+    """Return a random change. Raises `EncodingError` if the function has nothing to change."""
+    code = function.instructions
+    for _ in range(1000):
+        kind, place = KINDS[int(rng.integers(len(KINDS)))], int(rng.integers(len(code) - 1))
+        made = _changed(function, kind, place, rng)
+        if made is not None:
+            return made
+    raise EncodingError(f"{function.name}: no instruction can be changed")
+
+
+def _changed(function: SassFunction, kind: str, place: int, rng: np.random.Generator) -> Mutation | None:
+    code = function.instructions
+    instruction, following = code[place], code[place + 1]
+    order, words = list(range(len(code))), [each.encoding for each in code]
+    control = instruction.control
+    if kind == "swap":
+        if not _may_swap(function, place):
+            return None
+        order[place], order[place + 1] = order[place + 1], order[place]
+        return Mutation(kind, instruction.address, f"{instruction.text} / {following.text}", tuple(words), tuple(order))
+    if kind == "stall":
+        if control.stall < 2:
+            return None
+        control = replace(control, stall=int(rng.integers(1, control.stall)))
+    else:
+        bits = [bit for bit in range(6) if control.wait_mask >> bit & 1]
+        if not bits:
+            return None
+        control = replace(control, wait_mask=control.wait_mask & ~(1 << bits[int(rng.integers(len(bits)))]))
+    try:
+        words[place] = encode(decode(instruction).with_control(control))
+    except EncodingError:
+        return None
+    return Mutation(kind, instruction.address, f"{instruction.text}: {control}", tuple(words), tuple(order))
+
+
+def _may_swap(function: SassFunction, place: int) -> bool:
+    """Return whether swapping keeps the program: neighbours of one block that need nothing of each other's order.
+
+    Control codes stay with their instructions, so the swap may well break what they guaranteed.
+    """
+    pair = function.instructions[place : place + 2]
+    if any(place in range(block.start, block.stop - 2) for block in flow_graph(function).blocks):
+        return not any(each.opcode in _FIXED_IN_PLACE for each in pair) and independent(*pair)
+    return False
+
+
+def independent(first: Instruction, second: Instruction) -> bool:
+    """Return whether two neighbours give the same results in either order, were results there at once."""
+    try:
+        one, two = accesses_of(first), accesses_of(second)
+    except UnknownAccessError:
+        return False
+    reads, writes = ([_cells(one.reads), _cells(two.reads)], [_cells(one.writes), _cells(two.writes)])
+    if writes[0] & (reads[1] | writes[1]) or writes[1] & reads[0]:
+        return False
+    memory = [any(each.opcode.startswith(prefix) for prefix in _MEMORY) for each in (first, second)]
+    return not all(memory)
+
+
+def _cells(accesses: Sequence[Access]) -> set[int]:
+    return {cell for access in accesses for cell in access.cells}

@@ -1,0 +1,55 @@
+"""Reuse flags that promise what does not hold.
+
+A flag keeps a source register in the operand cache, by place (a, b, c). The next instruction of the warp that has a
+register in the same place takes it from there if the number is the same. So the flag is broken if that register gets
+another value in between, as the cache keeps the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmlab.sass.accesses import UnknownAccessError, accesses_of
+from gemmlab.sass.blocks import FlowGraph
+from gemmlab.sass.instruction import Instruction, Operand
+
+_PLACES = frozenset({"reg", "ureg", "imm", "const"})
+
+
+def broken_reuse(graph: FlowGraph) -> Iterator[tuple[Instruction, Instruction, int]]:
+    """Yield (flagged instruction, instruction that reads the old value, register) within each block.
+
+    Nothing is in the cache at the start of a block. Control flow, and waiting for a barrier, empty it as well.
+    """
+    for block in graph.blocks:
+        cached: dict[int, tuple[int, Instruction]] = {}
+        stale: set[int] = set()
+        for instruction in graph.function.instructions[block.start : block.stop]:
+            if instruction.control.wait_mask:
+                cached.clear()
+            for place, operand in sources(instruction):
+                held = cached.pop(place, None)
+                if held is not None and held[0] == operand.index and place in stale:
+                    yield held[1], instruction, operand.index
+                if operand.reuse:
+                    cached[place] = operand.index, instruction
+                    stale.discard(place)
+            written = _written(instruction)
+            stale |= {place for place, (register, _) in cached.items() if register in written}
+
+
+def sources(instruction: Instruction) -> Iterator[tuple[int, Operand]]:
+    """Yield each source register with its place: 0, 1 or 2."""
+    operands = [operand for operand in instruction.operands if operand.kind in _PLACES]
+    if instruction.operands and instruction.operands[0].kind in ("reg", "ureg"):
+        operands = operands[1:]
+    for place, operand in enumerate(operands[:3]):
+        if operand.kind == "reg":
+            yield place, operand
+
+
+def _written(instruction: Instruction) -> set[int]:
+    try:
+        return {cell for access in accesses_of(instruction).writes for cell in access.cells}
+    except UnknownAccessError:
+        return set()

@@ -1,0 +1,116 @@
+"""What the check of control codes needs of each instruction: its registers, guard, barriers and queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gemmlab.sass.accesses import Access, UnknownAccessError, accesses_of
+from gemmlab.sass.cells import PREDICATE, UNIFORM
+from gemmlab.sass.instruction import Control, Instruction, SassFunction
+
+Queue = Literal["shared", "global", "texture", "xu", "constant", "special", "vote", "slow"]
+_QUEUES: dict[Queue, str] = {
+    "shared": "LDS LDSM STS STSM ATOMS SHFL MATCH MOVM",
+    "global": "LDG STG LD ST LDL STL ATOM ATOMG RED REDG LDGSTS CCTL SULD SUST",
+    "texture": "TEX TLD TLD4 TXQ",
+    "xu": "MUFU I2F F2I F2F FRND POPC FLO BREV I2I I2IP",
+    "constant": "LDC LDCU",
+    "special": "S2R S2UR B2R CS2UR",
+    "vote": "REDUX CREDUX",
+    "slow": "DADD DMUL DFMA DSETP DMNMX DMMA FCHK QSPC LDGDEPBAR BMOV R2B LEPC",
+}
+_QUEUE_OF: dict[str, Queue] = {opcode: queue for queue, opcodes in _QUEUES.items() for opcode in opcodes.split()}
+_SLOW_R2UR = 0x3C2
+"""`R2UR` of sm_80 and sm_89 needs a barrier; in sm_90's encoding, 0x2ca, it has a fixed latency."""
+_DOUBLES = frozenset({"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"})
+"""A fixed latency on chips with many units for doubles (sm_80, sm_90), a barrier on the others."""
+_IN_ORDER: frozenset[Queue] = frozenset({"shared", "texture", "xu", "constant", "special"})
+"""Queues whose results come in the order of issue."""
+_READ_TOGETHER: dict[Queue, Queue] = {"global": "shared"}
+"""Queues that read operands in the order of issue together with another; each queue by itself does so too."""
+NO_BARRIER = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One instruction as the check sees it."""
+
+    instruction: Instruction
+    kind: str
+    """Opcode with what changes its latency: `IMAD.WIDE`."""
+    reads: tuple[tuple[int, Access], ...]
+    """Each cell that it reads, with the operand's access."""
+    writes: tuple[int, ...]
+    guard: tuple[int, bool] | None
+    """Cell of the guard and whether it is negated; `None` without a guard, or for one that is always true."""
+    queue: Queue | None
+    """Queue of an instruction without a fixed latency; `None` for one with a fixed latency."""
+
+    @property
+    def control(self) -> Control:
+        return self.instruction.control
+
+    @property
+    def in_order(self) -> bool:
+        """True if its results come in the order of its queue."""
+        return self.queue in _IN_ORDER
+
+    @property
+    def reading(self) -> Queue | None:
+        """The queue in whose order it reads operands."""
+        return None if self.queue is None else _READ_TOGETHER.get(self.queue, self.queue)
+
+    @property
+    def late_reads(self) -> tuple[int, ...]:
+        """Vector registers that it may read after issue. Predicates and uniform registers are read at issue."""
+        if self.queue is None:
+            return ()
+        return tuple(cell for cell, access in self.reads if cell < UNIFORM and access.part != "guard")
+
+
+def step_of(instruction: Instruction) -> Step:
+    """Return the step of an instruction. Raises `UnknownAccessError` if its registers are not known."""
+    accesses = accesses_of(instruction)
+    guard = instruction.predicate
+    always = guard is None or guard.index == NO_BARRIER
+    first = PREDICATE if guard is not None and guard.kind == "pred" else PREDICATE + 8
+    return Step(
+        instruction=instruction,
+        kind=kind_of(instruction),
+        reads=tuple((cell, access) for access in accesses.reads for cell in access.cells),
+        writes=tuple(cell for access in accesses.writes for cell in access.cells),
+        guard=None if always or guard is None else (first + guard.index, guard.invert),
+        queue=queue_of(instruction),
+    )
+
+
+def kind_of(instruction: Instruction) -> str:
+    """Return the opcode with what changes its latency."""
+    opcode, names = instruction.opcode, instruction.modifiers
+    if opcode in ("HMMA", "IMMA"):
+        return ".".join((opcode, *(name for name in names if name.isdigit() or name in ("TF32", "F16", "F32"))))
+    extra = [name for name in ("WIDE", "HI", "MMA") if name in names and opcode in ("IMAD", "UIMAD", "HFMA2")]
+    return ".".join((opcode, *extra))
+
+
+def queue_of(instruction: Instruction) -> Queue | None:
+    """Return the queue of an instruction; `None` if it has a fixed latency."""
+    if instruction.opcode == "R2UR":
+        return "special" if instruction.encoding & 0xFFF == _SLOW_R2UR else None
+    if instruction.opcode in _DOUBLES and instruction.control.write_barrier == NO_BARRIER:
+        return None
+    return _QUEUE_OF.get(instruction.opcode)
+
+
+def steps_of(function: SassFunction) -> tuple[Step, ...]:
+    """Return the steps of a function. Raises `UnknownAccessError` naming every opcode whose registers are unknown."""
+    found, unknown = [], dict[str, str]()
+    for instruction in function.instructions:
+        try:
+            found.append(step_of(instruction))
+        except UnknownAccessError as error:
+            unknown.setdefault(instruction.opcode, str(error))
+    if unknown:
+        raise UnknownAccessError(f"{function.name}: {'; '.join(unknown.values())}")
+    return tuple(found)

@@ -1,0 +1,127 @@
+"""Live registers: those whose value some later instruction may still read.
+
+The analysis is the usual backward one over the control flow graph (Aho, Lam, Sethi and Ullman, "Compilers", 9.2.5). A
+predicated instruction may leave its result as it was, so that it ends no live range. A call reads what its function
+reads and ends the ranges of what that function writes; behind a return everything is live that is live behind one of
+the calls. The stack pointer R1 belongs to the calling convention: it is live in all of a function that sets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gemmlab.sass.blocks import successors
+from gemmlab.sass.instruction import Instruction, SassFunction
+from gemmlab.sass.widths import registers_of
+
+_STACK_POINTER = 1
+_NOTHING = (0, 0)
+
+
+def live_registers(function: SassFunction) -> tuple[frozenset[int], ...]:
+    """Return, for each instruction, the registers that are live right before it, right after it, or that it writes.
+
+    Their number is the number of registers that the instruction keeps occupied, as in `nvdisasm -plr`.
+    """
+    code = _code_of(function)
+    summaries = _summaries(code)
+    live = _solved(code, summaries, 0)
+    behind = 0
+    for place in code.calls:
+        behind |= live[place + 1]
+    if code.calls:
+        live = _solved(code, summaries, behind)
+    always = frozenset({_STACK_POINTER}) if code.writes and code.writes[0] >> _STACK_POINTER & 1 else frozenset()
+    return tuple(
+        always | _numbers(live[place] | _joined(live, code.after[place]) | code.writes[place])
+        for place in range(len(code.reads))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """The instructions as bit masks of registers, and the places that may follow each."""
+
+    reads: Sequence[int]
+    writes: Sequence[int]
+    ends: Sequence[int]
+    """Registers whose old value is lost."""
+    after: Sequence[Sequence[int]]
+    calls: Mapping[int, int]
+    """Place of a call -> place of the first instruction of its function."""
+    returns: frozenset[int]
+
+
+def _code_of(function: SassFunction) -> _Code:
+    code, end = function.instructions, len(function.instructions)
+    sets = [registers_of(instruction) for instruction in code]
+    writes = [_mask(written) for _, written in sets]
+    return _Code(
+        reads=[_mask(read) for read, _ in sets], writes=writes,
+        ends=[0 if i.predicate is not None else mask for i, mask in zip(code, writes, strict=True)],
+        after=[[to for to in successors(function, i) if 0 <= to <= end] if i.opcode != "RET" else [] for i in code],
+        calls={place: to for place, i in enumerate(code) if (to := _target(i)) is not None and to < end},
+        returns=frozenset(place for place, i in enumerate(code) if i.opcode == "RET"),
+    )  # fmt: skip
+
+
+def _target(instruction: Instruction) -> int | None:
+    if instruction.opcode != "CALL":
+        return None
+    return next((o.value // 16 for o in instruction.operands if o.kind == "label" and o.value >= 0), None)
+
+
+def _summaries(code: _Code) -> dict[int, tuple[int, int]]:
+    """Return, by the place of a called function, the masks of the registers that it reads and writes."""
+    found = dict.fromkeys(code.calls.values(), _NOTHING)
+    changed = bool(found)
+    while changed:
+        live = _solved(code, found, 0)
+        now = {first: (live[first], _written(code, first, found)) for first in found}
+        changed, found = now != found, now
+    return found
+
+
+def _written(code: _Code, first: int, summaries: Mapping[int, tuple[int, int]]) -> int:
+    """Return the registers that the function at `first` may write."""
+    written, visited, waiting = 0, {first}, [first]
+    while waiting:
+        place = waiting.pop()
+        if place >= len(code.writes):
+            continue
+        written |= code.writes[place] | summaries.get(code.calls.get(place, -1), _NOTHING)[1]
+        fresh = [to for to in code.after[place] if to not in visited]
+        visited.update(fresh)
+        waiting += fresh
+    return written
+
+
+def _solved(code: _Code, summaries: Mapping[int, tuple[int, int]], behind_returns: int) -> list[int]:
+    """Return the registers that are live before each instruction, and nothing behind the last one."""
+    live = [0] * (len(code.reads) + 1)
+    changed = True
+    while changed:
+        changed = False
+        for place in range(len(code.reads) - 1, -1, -1):
+            leaving = behind_returns if place in code.returns else _joined(live, code.after[place])
+            read, written = summaries.get(code.calls.get(place, -1), _NOTHING)
+            before = code.reads[place] | read | leaving & ~(code.ends[place] | written)
+            changed |= before != live[place]
+            live[place] = before
+    return live
+
+
+def _joined(live: Sequence[int], places: Sequence[int]) -> int:
+    found = 0
+    for place in places:
+        found |= live[place]
+    return found
+
+
+def _mask(registers: frozenset[int]) -> int:
+    return sum(1 << register for register in registers)
+
+
+def _numbers(mask: int) -> frozenset[int]:
+    return frozenset(number for number in range(mask.bit_length()) if mask >> number & 1)

@@ -1,0 +1,50 @@
+"""Which instructions of a block have to stay behind which: registers, memory, barriers and control flow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gemmlab.sass.checking.steps import Step
+
+_ORDERED = frozenset({
+    "BAR", "DEPBAR", "LDGDEPBAR", "MEMBAR", "ERRBAR", "CCTL", "BSSY", "BSYNC", "BREAK", "WARPSYNC", "BRA", "EXIT",
+    "CALL", "RET", "NANOSLEEP", "YIELD", "BMOV", "VOTE", "VOTEU", "NOP", "R2UR", "S2UR", "S2R", "CS2R",
+})  # fmt: skip
+"""Opcodes without a queue that keep their order with memory accesses."""
+
+
+def is_ordered(step: Step) -> bool:
+    """Return whether an instruction keeps its place among memory accesses, barriers and branches."""
+    return step.queue is not None or step.instruction.opcode in _ORDERED
+
+
+def predecessors(steps: Sequence[Step]) -> list[set[int]]:
+    """Return, for each instruction of a block, those before it that it has to stay behind.
+
+    The last one stays last, as does one with a relative target behind what is before it.
+    """
+    found: list[set[int]] = [set() for _ in steps]
+    writer: dict[int, list[int]] = {}
+    readers: dict[int, list[int]] = {}
+    ordered: int | None = None
+    for number, step in enumerate(steps):
+        before = found[number]
+        for cell, _ in step.reads:
+            before.update(writer.get(cell, ()))
+        for cell in step.writes:
+            before.update(writer.get(cell, ()))
+            before.update(readers.get(cell, ()))
+        if is_ordered(step):
+            if ordered is not None:
+                before.add(ordered)
+            ordered = number
+        for cell, _ in step.reads:
+            readers.setdefault(cell, []).append(number)
+        for cell in step.writes:
+            # Under a guard the older value may stay, so older writers still count.
+            writer[cell] = [number] if step.guard is None else [*writer.get(cell, ()), number]
+            readers[cell] = []
+        before.discard(number)
+    if steps:
+        found[-1].update(range(len(steps) - 1))
+    return found

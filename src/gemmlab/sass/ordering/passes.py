@@ -1,0 +1,111 @@
+"""The passes over a main loop, each of which can be left out, and what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from gemmlab.core.errors import UsageError
+from gemmlab.sass.banks import conflict_cycles
+from gemmlab.sass.blocks import Block, flow_graph
+from gemmlab.sass.checking.check import check_function
+from gemmlab.sass.checking.reuse import sources
+from gemmlab.sass.checking.steps import steps_of
+from gemmlab.sass.instruction import Instruction, SassFunction
+from gemmlab.sass.loops import main_loop
+from gemmlab.sass.ordering.codes import least_stalls, repaired, replace_code, reuse_flags
+from gemmlab.sass.ordering.order import new_order
+from gemmlab.sass.ordering.registers import better_banks, renamed
+from gemmlab.sass.writing.slots import EncodingError
+
+PASSES = ("registers", "ffma", "memory", "reuse", "stalls")
+"""Names of the passes, in the order in which they run."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFacts:
+    """Facts of a main loop's largest block, for one iteration of a warp."""
+
+    instructions: int
+    ffmas: int
+    reuse_rate: float
+    """Part of the register sources of FFMAs that the operand cache serves."""
+    conflict_cycles: int
+    """Cycles lost to bank conflicts."""
+    stall_cycles: int
+    """Sum of the stall counts: the least cycles that one warp alone takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A function after the passes: words and order for `with_words`, and facts before and after."""
+
+    function: SassFunction
+    words: tuple[int, ...]
+    """By old index, as `with_words` takes them."""
+    order: tuple[int, ...]
+    before: LoopFacts
+    after: LoopFacts
+
+
+def ordered(function: SassFunction, arch: str, passes: Collection[str] = PASSES) -> Ordered:
+    """Run passes over the main loop of a function.
+
+    Raises `UsageError` for an unknown pass or a function without a main loop, `EncodingError` if something cannot be
+    encoded or the control codes cannot be made sound, and `UnknownAccessError` for asynchronous instructions.
+    """
+    if unknown := sorted(set(passes) - set(PASSES)):
+        raise UsageError(f"no pass {unknown[0]!r}; there are {', '.join(PASSES)}")
+    faults = check_function(function, arch)
+    if faults:
+        raise EncodingError(f"its control codes have faults already: {faults[0]}")
+    block = main_block(function)
+    steps = steps_of(function)
+    code = list(function.instructions)
+    if "registers" in passes:
+        numbers = better_banks(code[block.start : block.stop], code, arch)
+        code = [renamed(one, numbers) for one in code]
+    order = list(range(len(code)))
+    if {"ffma", "memory"} & set(passes):
+        inner = new_order(steps[block.start : block.stop], by_operands="ffma" in passes, spread="memory" in passes)
+        order[block.start : block.stop] = [block.start + number for number in inner]
+    made = list(replace_code(function, [code[old] for old in order]).instructions)
+    places = range(block.start, block.stop)
+    if "stalls" in passes:
+        made = least_stalls(made, [n for n in places[:-1] if made[n].opcode == "FFMA"])
+    if "reuse" in passes:
+        made = reuse_flags(made, places)
+    made = list(repaired(function, made, arch))
+    words = [0] * len(made)
+    for new, old in enumerate(order):
+        words[old] = made[new].encoding
+    before = _facts(function.instructions[block.start : block.stop], arch)
+    after = _facts(made[block.start : block.stop], arch)
+    return Ordered(replace_code(function, made), tuple(words), tuple(order), before, after)
+
+
+def main_block(function: SassFunction) -> Block:
+    """Return the block of the main loop with the most instructions. Raises `UsageError` if there is no loop."""
+    loop = main_loop(function)
+    if loop is None:
+        raise UsageError(f"{function.name} has no main loop: no loop does floating-point work")
+    blocks = flow_graph(function).blocks
+    return max((blocks[index] for index in loop.own), key=lambda block: block.stop - block.start)
+
+
+def _facts(code: Sequence[Instruction], arch: str) -> LoopFacts:
+    ffmas = [one for one in code if one.opcode == "FFMA"]
+    reads = served = 0
+    cached: dict[int, int] = {}
+    for one in code:
+        for place, operand in sources(one):
+            if one.opcode == "FFMA":
+                reads += 1
+                served += cached.get(place) == operand.index
+            cached.pop(place, None)
+            if operand.reuse:
+                cached[place] = operand.index
+    return LoopFacts(
+        instructions=len(code), ffmas=len(ffmas), reuse_rate=served / reads if reads else 0.0,
+        conflict_cycles=sum(conflict_cycles(code, arch)), stall_cycles=sum(one.control.stall for one in code),
+    )  # fmt: skip

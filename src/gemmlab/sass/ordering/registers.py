@@ -1,0 +1,91 @@
+"""Registers assigned to banks anew: sums change places, so that no FFMA reads three operands from one bank.
+
+Only registers that every instruction of the function accesses alone may change places; those that are part of a pair
+or of four, as memory instructions use them, stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gemmlab.sass.accesses import Access, accesses_of
+from gemmlab.sass.banks import conflict_cycles
+from gemmlab.sass.cells import UNIFORM
+from gemmlab.sass.instruction import RZ, Instruction, Operand
+from gemmlab.sass.writing.word import decode, encode
+
+_ROUNDS = 4
+_STACK_POINTER = 1
+
+
+def single_registers(instructions: Sequence[Instruction]) -> list[int]:
+    """Return the vector registers that are never part of a wider operand, by number."""
+    alone: dict[int, bool] = {}
+    for instruction in instructions:
+        accesses = accesses_of(instruction)
+        for access in (*accesses.reads, *accesses.writes):
+            for cell in access.cells:
+                if cell < UNIFORM:
+                    alone[cell] = alone.get(cell, True) and access.count == 1 and access.part == "value"
+    return sorted(cell for cell, is_alone in alone.items() if is_alone and cell != _STACK_POINTER)
+
+
+def better_banks(loop: Sequence[Instruction], everything: Sequence[Instruction], arch: str) -> dict[int, int]:
+    """Return new numbers for registers with which the loop has fewer bank conflicts; empty if there are none."""
+    free = set(single_registers(everything))
+    found: dict[int, int] = {}
+    for _ in range(_ROUNDS):
+        cost = conflict_cycles([renamed(one, found) for one in loop], arch)
+        changed = False
+        for place, cycles in enumerate(cost):
+            if not cycles:
+                continue
+            trial = _relieved(loop, found, free, place, arch, sum(cost))
+            if trial is not None:
+                found, changed = trial, True
+                cost = conflict_cycles([renamed(one, found) for one in loop], arch)
+        if not changed:
+            break
+    return {old: new for old, new in found.items() if old != new}
+
+
+def _relieved(
+    loop: Sequence[Instruction], found: Mapping[int, int], free: set[int], place: int, arch: str, cost: int
+) -> dict[int, int] | None:
+    """Return numbers with which one instruction has no conflict and the loop fewer; `None` if no exchange does it."""
+    mine = [operand.index for operand in loop[place].operands[1:] if operand.kind == "reg" and operand.index in free]
+    for register in mine:
+        now = found.get(register, register)
+        for other in sorted(free):
+            there = found.get(other, other)
+            if (now + there) % 2:
+                trial = {**found, register: there, other: now}
+                if sum(conflict_cycles([renamed(one, trial) for one in loop], arch)) < cost:
+                    return trial
+                break
+    return None
+
+
+def renamed(instruction: Instruction, numbers: Mapping[int, int]) -> Instruction:
+    """Return an instruction with other registers, in its operands and its encoding."""
+    if not numbers:
+        return instruction
+    accesses = accesses_of(instruction)
+    changed = {
+        access.operand: numbers[access.first]
+        for access in (*accesses.reads, *accesses.writes)
+        if _is_renamed(access, numbers)
+    }
+    if not changed:
+        return instruction
+    word = decode(instruction)
+    operands: list[Operand] = list(instruction.operands)
+    for position, number in changed.items():
+        word = word.with_register(position, number)
+        operands[position] = replace(operands[position], index=number)
+    return replace(instruction, operands=tuple(operands), encoding=encode(word))
+
+
+def _is_renamed(access: Access, numbers: Mapping[int, int]) -> bool:
+    return access.first in numbers and access.count == 1 and access.part == "value" and access.first != RZ

@@ -1,0 +1,92 @@
+"""A cubin with other machine code in one of its functions: words changed, instructions reordered.
+
+Only what names the changed instructions is written anew: the code, and if the order changed, relative targets, the
+attributes with instruction offsets, relocations and the line tables. Their extents stay, but for the line tables,
+which may grow and then move to the end of the file. Everything else is the same to the byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gemmlab.core.errors import UsageError
+from gemmlab.sass.instruction import SassFunction
+from gemmlab.sass.writing.line_table import moved_lines
+from gemmlab.sass.writing.relocate import moved_attributes, moved_relocations, moved_word, new_addresses
+from gemmlab.sass.writing.slots import EncodingError
+from gemmlab.toolchain.elf import REL, RELA, read_elf
+
+_HEADERS_AT, _SECTION_BYTES = 0x28, 64
+_LINE_TABLES = (".debug_line", ".nv_debug_line_sass")
+
+
+@dataclass(slots=True)
+class _File:
+    data: bytearray
+    headers: int
+    """Offset of the section headers."""
+
+    def offset(self, index: int) -> int:
+        return int(struct.unpack_from("<Q", self.data, self.headers + index * _SECTION_BYTES + 24)[0])
+
+    def put(self, index: int, content: bytes, room: int) -> None:
+        """Write a section's content, at the end of the file if it does not fit into `room` bytes."""
+        at = self.offset(index)
+        if len(content) > room:
+            at = len(self.data)
+            self.data += content
+        else:
+            self.data[at : at + len(content)] = content
+        struct.pack_into("<QQ", self.data, self.headers + index * _SECTION_BYTES + 24, at, len(content))
+
+
+def with_words(
+    cubin: bytes, function: SassFunction, words: Sequence[int], order: Sequence[int] | None = None, name: str = "cubin"
+) -> bytes:
+    """Return the cubin with these instruction words in one function.
+
+    `words[i]` is the word of instruction i of `function`, and `order` has the index of each instruction at its new
+    place; by default none moves. Raises `EncodingError` if the order cannot change as asked, and `UsageError` if
+    the file is no cubin with that function.
+    """
+    order = range(len(words)) if order is None else order
+    if sorted(order) != list(range(len(function.instructions))) or len(words) != len(order):
+        raise EncodingError(
+            f"{function.name}: an order names each of its {len(function.instructions)} instructions once"
+        )
+    elf = read_elf(cubin, name)
+    place = next((n for n, s in enumerate(elf.sections) if s.name == f".text.{function.name}"), None)
+    if place is None:
+        raise UsageError(f"{name}: no code of {function.name} in this file")
+    section = elf.sections[place]
+    code = b"".join(_in_order(function, words, order))
+    if len(code) > len(section.data):
+        raise UsageError(f"{name}: {function.name} has {len(section.data)} bytes, not {len(code)}")
+    file = _File(bytearray(cubin), struct.unpack_from("<Q", cubin, _HEADERS_AT)[0])
+    start = file.offset(place)
+    file.data[start : start + len(code)] = code
+    moved = new_addresses(order)
+    if any(old != new for old, new in moved.items()):
+        lines_of = [s for s in elf.sections if s.name.startswith(".text.")]
+        for index, other in enumerate(elf.sections):
+            if other.name == f".nv.info.{function.name}":
+                file.put(index, moved_attributes(other.data, moved, name), len(other.data))
+            elif other.kind in (REL, RELA) and other.info == place and other.data:
+                file.put(index, moved_relocations(other.data, 24 if other.kind == RELA else 16, moved), len(other.data))
+            elif other.name in _LINE_TABLES and other.data:
+                if len(lines_of) > 1:
+                    raise EncodingError(
+                        f"{name}: the order cannot change: {other.name} covers {len(lines_of)} functions"
+                    )
+                file.put(index, moved_lines(other.data, moved), len(other.data))
+    return bytes(file.data)
+
+
+def _in_order(function: SassFunction, words: Sequence[int], order: Sequence[int]) -> Iterator[bytes]:
+    for new, old in enumerate(order):
+        yield moved_word(function.instructions[old], words[old], 16 * new).to_bytes(16, "little")
+
+
+__all__ = ["with_words"]

@@ -1,0 +1,191 @@
+"""Line tables of a cubin, for code whose instructions were put in another order.
+
+A table is a program of a small machine that makes rows (address, file, line, ...), by address (DWARF 2, section 6.2).
+NVIDIA's compiler adds two extended operations, 0x90 (where a line was inlined) and 0x91. Every operation that changes
+anything but the address and the line is kept as bytes; a row is the state it was made in.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gemmlab.core.errors import UsageError
+
+_COPY, _ADVANCE_PC, _ADVANCE_LINE, _FILE, _COLUMN = 1, 2, 3, 4, 5
+_NEGATE, _BLOCK, _CONST_ADD, _FIXED_ADVANCE = 6, 7, 8, 9
+_END_SEQUENCE, _SET_ADDRESS = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: what was in force when it was made. `extended` are the last extended operations of each kind."""
+
+    address: int
+    line: int
+    file: int
+    column: int
+    statement: bool
+    extended: tuple[tuple[int, bytes], ...]
+
+
+def moved_lines(data: bytes, moved: Mapping[int, int]) -> bytes:
+    """Return a line section with its rows at new addresses. Raises `UsageError` if it is malformed."""
+    try:
+        return b"".join(_unit(data, start, stop, moved) for start, stop in _units(data))
+    except (struct.error, IndexError) as error:
+        raise UsageError(f"a malformed line table: {error}") from error
+
+
+def _units(data: bytes) -> list[tuple[int, int]]:
+    found, at = [], 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<I", data, at)
+        found.append((at, at + 4 + length))
+        at += 4 + length
+    return found
+
+
+def _unit(data: bytes, start: int, stop: int, moved: Mapping[int, int]) -> bytes:
+    (header,) = struct.unpack_from("<I", data, start + 6)
+    program = start + 10 + header
+    least, is_stmt, line_base, line_range, opcode_base = struct.unpack_from("<BBbBB", data, start + 10)
+    lengths = data[start + 15 : start + 14 + opcode_base]
+    made = bytearray()
+    at = program
+    while at < stop:
+        rows, address, end, at = _sequence(
+            data, at, stop, (least, bool(is_stmt), line_base, line_range, opcode_base, lengths)
+        )
+        made += _written(_placed(rows, moved), address, end, bool(is_stmt), least)
+    body = data[start + 4 : program] + bytes(made)
+    return struct.pack("<I", len(body)) + body
+
+
+def _sequence(
+    data: bytes, at: int, stop: int, facts: tuple[int, bool, int, int, int, bytes]
+) -> tuple[list[Row], bytes, int, int]:
+    """Return the rows of a sequence, the operation that set its address, its end, and where the next one begins."""
+    least, is_stmt, line_base, line_range, opcode_base, lengths = facts
+    row = Row(0, 1, 1, 0, is_stmt, ())
+    rows, setting = list[Row](), b""
+    while at < stop:
+        opcode = data[at]
+        begin, at = at, at + 1
+        if opcode >= opcode_base:
+            step, line = divmod(opcode - opcode_base, line_range)
+            row = replace(row, address=row.address + step * least, line=row.line + line_base + line)
+            rows.append(row)
+        elif opcode == 0:
+            size, at = _unsigned(data, at)
+            kind, operation, at = data[at], data[begin : at + size], at + size
+            if kind == _END_SEQUENCE:
+                return rows, setting, row.address, at
+            if kind == _SET_ADDRESS:
+                setting = operation
+            else:
+                others = tuple(pair for pair in row.extended if pair[0] != kind)
+                row = replace(row, extended=(*others, (kind, operation)))
+        elif opcode == _COPY:
+            rows.append(row)
+        elif opcode == _ADVANCE_PC:
+            step, at = _unsigned(data, at)
+            row = replace(row, address=row.address + step * least)
+        elif opcode == _ADVANCE_LINE:
+            step, at = _signed(data, at)
+            row = replace(row, line=row.line + step)
+        elif opcode == _FILE:
+            number, at = _unsigned(data, at)
+            row = replace(row, file=number)
+        elif opcode == _COLUMN:
+            number, at = _unsigned(data, at)
+            row = replace(row, column=number)
+        elif opcode == _NEGATE:
+            row = replace(row, statement=not row.statement)
+        elif opcode == _CONST_ADD:
+            row = replace(row, address=row.address + (255 - opcode_base) // line_range * least)
+        elif opcode == _FIXED_ADVANCE:
+            row = replace(row, address=row.address + struct.unpack_from("<H", data, at)[0])
+            at += 2
+        else:
+            for _ in range(lengths[opcode - 1]):
+                _, at = _unsigned(data, at)
+    raise UsageError("a malformed line table: a sequence without an end")
+
+
+def _placed(rows: list[Row], moved: Mapping[int, int]) -> list[Row]:
+    """Return a row for every moved instruction, by new address, without repeating what is in force already."""
+    at_address = dict[int, Row]()
+    for row in rows:
+        at_address[row.address] = row
+    in_force: Row | None = None
+    by_old = dict[int, Row]()
+    for old in sorted(moved):
+        in_force = at_address.get(old, in_force)
+        if in_force is not None:
+            by_old[old] = in_force
+    placed = [
+        replace(by_old[old], address=new)
+        for old, new in sorted(moved.items(), key=lambda pair: pair[1])
+        if old in by_old
+    ]
+    found = list[Row]()
+    for row in placed:
+        if row.address in at_address or not found or replace(found[-1], address=row.address) != row:
+            found.append(row)
+    return found
+
+
+def _written(rows: list[Row], setting: bytes, end: int, is_stmt: bool, least: int) -> bytes:
+    made = bytearray(setting)
+    now = Row(0, 1, 1, 0, is_stmt, ())
+    for row in rows:
+        for pair in row.extended:
+            if pair not in now.extended:
+                made += pair[1]
+        if row.file != now.file:
+            made += bytes([_FILE]) + _uleb(row.file)
+        if row.column != now.column:
+            made += bytes([_COLUMN]) + _uleb(row.column)
+        if row.statement != now.statement:
+            made.append(_NEGATE)
+        if row.line != now.line:
+            made += bytes([_ADVANCE_LINE]) + _sleb(row.line - now.line)
+        if row.address != now.address:
+            made += bytes([_ADVANCE_PC]) + _uleb((row.address - now.address) // least)
+        made.append(_COPY)
+        now = row
+    return bytes(made) + bytes([_ADVANCE_PC]) + _uleb((end - now.address) // least) + bytes([0, 1, _END_SEQUENCE])
+
+
+def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+        if not byte & 0x80:
+            return value, at
+
+
+def _signed(data: bytes, at: int) -> tuple[int, int]:
+    value, after = _unsigned(data, at)
+    bits = 7 * (after - at)
+    return value - (1 << bits) if value >> bits - 1 else value, after
+
+
+def _uleb(value: int) -> bytes:
+    made = bytearray()
+    while value >= 0x80:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*made, value])
+
+
+def _sleb(value: int) -> bytes:
+    made = bytearray()
+    while not -64 <= value < 64:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*made, value & 0x7F])

@@ -1,0 +1,61 @@
+"""Values for `__constant__` variables, which a host sets before a launch: they are put into the cubin itself.
+
+A cubin has the initial bytes of its constant banks, so a copy with other bytes is a module whose variables hold these
+values wherever it is loaded, on a GPU and on the emulator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.program import Artifact
+from gemmlab.core.words import nearest
+from gemmlab.toolchain.cubin import Cubin, Variable, digest, read_cubin
+
+_PART = re.compile(r"[NL]*(\d+)")
+
+
+def with_constants(artifact: Artifact, values: Mapping[str, npt.NDArray[Any]]) -> Artifact:
+    """Return machine code whose `__constant__` variables hold `values`, arrays by the variables' names.
+
+    `UsageError` for a name that the code does not have, and for an array of another size than the variable's.
+    """
+    cubin = read_cubin(artifact.code, artifact.kernel)
+    code = bytearray(artifact.code)
+    for name, value in values.items():
+        variable = _found(artifact.kernel, cubin, name)
+        data = np.ascontiguousarray(value).tobytes()
+        if len(data) != variable.size:
+            what = f"{np.asarray(value).dtype} of shape {np.asarray(value).shape}, {len(data)} bytes"
+            raise UsageError(f"{artifact.kernel}: constant {name} has {variable.size} bytes; it was given {what}")
+        start = cubin.sections[variable.section].start + variable.offset
+        code[start : start + len(data)] = data
+    patched = bytes(code)
+    return replace(artifact, code=patched, digest=digest(patched, artifact.kernel))
+
+
+def _source_name(symbol: str) -> str:
+    """Return a variable's name without namespaces: `_ZN4mine4tapsE` and `_ZL4taps` are `taps`."""
+    found, at = symbol, 2
+    while symbol.startswith("_Z") and (part := _PART.match(symbol, at)) is not None:
+        end = part.end() + int(part[1])
+        found, at = symbol[part.end() : end], end
+    return found
+
+
+def _found(kernel: str, cubin: Cubin, name: str) -> Variable:
+    known = {_source_name(symbol): variable for symbol, variable in cubin.symbols.items()
+             if variable.section.startswith(".nv.constant")}  # fmt: skip
+    if name in known:
+        return known[name]
+    if any(_source_name(symbol) == name for symbol in cubin.symbols):
+        raise UsageError(f"{kernel}: {name} is a __device__ variable; only __constant__ ones can be given")
+    what = nearest(name, known, most=1) if known else "the code has none that it uses"
+    raise UsageError(f"{kernel}: no __constant__ variable {name!r}; {what}")

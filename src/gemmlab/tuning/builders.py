@@ -1,0 +1,120 @@
+"""Compilers in processes of their own, on all cores: they fill the cache while the device measures."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import Any, Self
+
+from gemmlab.core.errors import GemmlabError
+from gemmlab.core.program import Artifact, Program
+from gemmlab.kernels.by_name import NamedKernel, kernel_named
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.timing.worker import die_with_parent
+
+Key = tuple[str, str, tuple[str, ...]]
+"""Name expression, target and options of a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The outcome of one compiler process."""
+
+    seconds: float
+    fault: str = ""
+    resources: Mapping[str, int] = field(default_factory=dict)
+
+
+class Builders:
+    """A pool of compiler processes for one kernel. Programs that several configurations share are compiled once.
+
+    A context manager: processes that still compile are ended with it, and by the end of this process, however it ends.
+    """
+
+    def __init__(self, named: NamedKernel, count: int) -> None:
+        self._named, self.count = named, count
+        # Spawned, because a process that has opened a GPU cannot be forked.
+        self._pool = ProcessPoolExecutor(
+            count, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
+        )
+        self._under_way: dict[Key, Future[Code]] = {}
+        self._paid = set[Key]()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_of: object) -> None:
+        processes = list((getattr(self._pool, "_processes", None) or {}).values())
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+
+    def submit(self, instance: Mapping[str, int], target: str) -> Key:
+        """Begin to compile; return the key that `get` takes. Raises `UsageError` and `DeviceError`."""
+        program = self._named.kernel.program(instance, target)
+        key = program.entry, program.target, program.options or (program.fingerprint,)
+        if key not in self._under_way:
+            flags = tuple(sorted(self._named.flags.items()))
+            self._under_way[key] = self._pool.submit(_compile, self._named.origin, flags, dict(instance), target)
+        return key
+
+    def wait(self, key: Key) -> None:
+        """Wait for the end of a compilation."""
+        wait([self._under_way[key]])
+
+    def get(self, key: Key, seconds: float) -> Code | None:
+        """Wait for a compilation; `None` if it has not ended after `seconds`. Only the first to ask sees its time."""
+        future = self._under_way[key]
+        wait([future], max(0.0, min(seconds, _LONGEST_WAIT_S)))
+        if not future.done():
+            return None
+        if (error := future.exception()) is not None:
+            return Code(0.0, f"the compiler's process failed: {error}")
+        found = future.result()
+        seconds = 0.0 if key in self._paid else found.seconds
+        self._paid.add(key)
+        return Code(seconds, found.fault, found.resources)
+
+
+_LONGEST_WAIT_S = 1e6
+
+
+def _begin(parent: int) -> None:
+    die_with_parent(parent)
+    # Ctrl-C reaches all processes of a terminal: the parent ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _compile(origin: str, flags: tuple[tuple[str, Any], ...], instance: Mapping[str, int], target: str) -> Code:
+    started = time.perf_counter()
+    try:
+        artifact = _build(_kernel(origin, flags).program(instance, target))
+    except GemmlabError as error:
+        return Code(time.perf_counter() - started, str(error))
+    return Code(time.perf_counter() - started, "", dict(artifact.resources))
+
+
+def _build(program: Program) -> Artifact:
+    if program.language == "llvm":
+        from gemmlab.devices.cpu import CpuDevice
+
+        return CpuDevice().build(program)
+    from gemmlab.toolchain.build_cuda import build
+
+    return build(program)
+
+
+_kernels: dict[str, Kernel] = {}
+
+
+def _kernel(origin: str, flags: tuple[tuple[str, Any], ...]) -> Kernel:
+    """Return the kernel, read once in this process."""
+    key = repr((origin, flags))
+    if key not in _kernels:
+        _kernels[key] = kernel_named(origin, dict(flags))
+    return _kernels[key]

@@ -1,0 +1,213 @@
+"""A bench on a real device: contestants in worker processes, as `gemmlab bench` has them, one per configuration.
+
+Configurations for a GPU share a worker, which is begun anew now and then, and whenever one of them has broken it: a
+configuration that crashes or hangs is a fault of its own and ends no search.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self
+
+from gemmlab.core.errors import GemmlabError
+from gemmlab.core.gpu import GpuLimits, occupancy
+from gemmlab.core.hardware import usable_cpus
+from gemmlab.core.stats import geometric_mean
+from gemmlab.devices.device import Device
+from gemmlab.kernels.by_name import NamedKernel
+from gemmlab.ops.op import Op
+from gemmlab.timing.arena import Arena
+from gemmlab.timing.configurations import configured
+from gemmlab.timing.families import family_of
+from gemmlab.timing.peers import kernel_spec
+from gemmlab.timing.turns import Crew, Launcher, start_worker
+from gemmlab.timing.verification import judge_outputs
+from gemmlab.tuning.builders import Builders, Key
+from gemmlab.tuning.forecast import block
+from gemmlab.tuning.outcomes import Build, Turn, Verdict
+from gemmlab.tuning.space import Space
+
+TIMEOUT_S = 60.0
+MOST_OPEN = 200
+"""The most configurations of one worker process: each takes memory on the device."""
+SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A kernel at one problem on one device: what is tuned."""
+
+    named: NamedKernel
+    op: Op
+    problems: tuple[Any, ...]
+    """Usually one; of several the geometric mean of the times counts."""
+    device: Device
+    mode: str
+    space: Space
+    threads: int = 1
+    limits: GpuLimits | None = None
+    """The GPU's limits; `None` for a processor."""
+
+    @property
+    def problem(self) -> Any:
+        """The first of the problems, after which code is compiled."""
+        return self.problems[0]
+
+    @property
+    def label(self) -> str:
+        """The problems in words."""
+        return ", ".join(problem.label for problem in self.problems)
+
+
+@dataclass
+class DeviceBench:
+    """The bench of a subject. A context manager that ends all its processes."""
+
+    subject: Subject
+    launcher: Launcher = start_worker
+    _crew: Crew | None = None
+    _open: set[str] = field(default_factory=set)
+    _keys: dict[int, Key] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        of = self.subject
+        self._began = time.perf_counter()
+        self._family = family_of(of.device.family, of.op.name)
+        self._arena = Arena(of.op, of.problems, seed=SEED)
+        self._expected: list[Mapping[str, Any]] | None = None
+        self._spec = kernel_spec(of.named, of.device.device_name, of.mode)
+        self._builders = Builders(of.named, len(usable_cpus()))
+        self._waiting = list[int]()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._builders.__exit__(kind, error, trace)
+        self._end_crew()
+        self._arena.__exit__(kind, error, trace)
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._began
+
+    @property
+    def builders(self) -> int:
+        return self._builders.count
+
+    def submit(self, places: Sequence[int]) -> None:
+        self._waiting += places
+        # On a processor compilers would compete with what is measured: they begin when a build is waited for.
+        if not self._family.host_threads:
+            self._begin_builds(self._waiting)
+
+    def build(self, place: int, until: float) -> Build | None:
+        if place not in self._keys:
+            # A few at a time, so that something is measured early.
+            later = self._waiting.index(place) + self.builders
+            self._begin_builds(self._waiting[:later])
+        code = self._builders.get(self._keys[place], until - self.seconds)
+        if code is not None and self._family.host_threads:
+            for key in self._keys.values():
+                self._builders.wait(key)
+        if code is None:
+            return None
+        return Build(place, code.fault, code.seconds, facts_of(self.subject, place, code.resources))
+
+    def _begin_builds(self, places: Sequence[int]) -> None:
+        of, kernel = self.subject, self.subject.named.kernel
+        for place in places:
+            instance = kernel.instantiate(of.space.config(place), of.op.scalars(of.problem))
+            self._keys[place] = self._builders.submit(instance, of.device.target(instance))
+        self._waiting = self._waiting[len(places) :]
+
+    def verify(self, place: int) -> Verdict:
+        started = time.perf_counter()
+        fault = self._ready(place) or self._run(place)
+        if fault:
+            # It may have written where it should not: into operands that the others of its process read.
+            self._end_crew()
+        return Verdict(place, not fault, fault, time.perf_counter() - started)
+
+    def turn(self, place: int) -> Turn:
+        started, of = time.perf_counter(), self.subject
+        if fault := self._ready(place):
+            return Turn(place, fault=fault)
+        crew, name = self._crew_now(), self._name(place)
+        times = []
+        for index in range(len(of.problems)):
+            found = crew.turn(name, index)
+            if found is None:
+                return Turn(place, fault=crew.lost[name], seconds=time.perf_counter() - started)
+            times.append(float(found["time_us"]))
+        return Turn(place, geometric_mean(times), "", time.perf_counter() - started)
+
+    def _run(self, place: int) -> str:
+        """Run once at each problem and compare; return what is wrong."""
+        of = self.subject
+        contents = [self._arena.fill(index) for index in range(len(of.problems))]
+        if self._expected is None:
+            precision = of.named.kernel.precision
+            pairs = zip(of.problems, contents, strict=True)
+            self._expected = [of.op.reference(problem, inside, precision=precision) for problem, inside in pairs]
+        crew, name = self._crew_now(), self._name(place)
+        for index, (inside, expected) in enumerate(zip(contents, self._expected, strict=True)):
+            self._arena.restore(index, inside)
+            if not crew.run(name, index):
+                return crew.lost[name]
+            outcome = judge_outputs(self._arena, index, expected, inside)
+            if not outcome.right:
+                return f"wrong result at {of.problems[index].label}: " + " ".join(outcome.explanations)
+        return ""
+
+    def _ready(self, place: int) -> str:
+        """Open a configuration in a worker if it is not; return why that is not possible."""
+        crew, name = self._crew_now(), self._name(place)
+        if name in self._open:
+            return ""
+        spec = configured(self._spec, self.subject.space.config(place))
+        if not crew.join(replace(spec, name=name)):
+            return crew.lost[name]
+        for index in range(len(self.subject.problems)):
+            if not crew.prepare(name, index):
+                return crew.lost.get(name) or crew.skipped.get((name, index), "it cannot be prepared")
+        self._open.add(name)
+        return ""
+
+    def _crew_now(self) -> Crew:
+        """Return the present workers; new ones where there are none, or where they have enough to hold."""
+        of = self.subject
+        if self._crew is not None and (len(self._open) >= MOST_OPEN or any(n in self._crew.lost for n in self._open)):
+            self._end_crew()
+        if self._crew is None:
+            timing = replace(self._family.timing[of.mode], timeout_s=TIMEOUT_S)
+            self._crew = Crew(of.op, of.problems, self._arena, of.threads, timing, self.launcher)
+        return self._crew
+
+    def _end_crew(self) -> None:
+        if self._crew is not None:
+            self._crew.__exit__(None, None, None)
+        self._crew, self._open = None, set()
+
+    def _name(self, place: int) -> str:
+        return f"{self._spec.name}[{self.subject.space.text(place)}]"
+
+
+def facts_of(of: Subject, place: int, resources: Mapping[str, int]) -> dict[str, float]:
+    """Return what a configuration's code takes of a multiprocessor; nothing for a processor."""
+    if not resources or of.limits is None:
+        return {}
+    try:
+        threads, dynamic = block(of.named.kernel, of.op, of.problem, of.space.config(place))
+    except (GemmlabError, IndexError):
+        return {}
+    registers, smem = resources["registers"], resources["static_smem_bytes"] + dynamic
+    return {
+        "registers": registers, "smem_bytes": smem, "threads": threads, "spill_bytes": resources.get("spill_stores", 0),
+        "blocks_per_sm": occupancy(of.limits, registers, smem, threads).blocks,
+    }  # fmt: skip

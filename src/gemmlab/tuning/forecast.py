@@ -1,0 +1,91 @@
+"""A forecast of the time of every configuration before anything is compiled: it only orders the search.
+
+The launch alone says much: blocks, threads and shared memory of a block, and the steps along k that it takes. From them
+follow the results that a thread owns, r, and the blocks that fit on a multiprocessor at most (occupancy, registers
+guessed from r). A step of a block costs its multiply-adds, or its loads from shared memory if they take longer: about
+2 * sqrt(r) words for r multiply-adds of a thread. A multiprocessor with few warps waits for latency instead. The sum
+over waves is that of docs/model.md. Its error is large, so after some measurements only its trend counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.analysis.model.kernel_study import Load, loads_of
+from gemmlab.core.errors import GemmlabError
+from gemmlab.core.gpu import GpuLimits, occupancy
+from gemmlab.kernels.kernel import NO_MEMORY, Kernel
+from gemmlab.kernels.names import without_memory
+from gemmlab.ops.op import Op
+from gemmlab.tuning.space import Space
+
+_WORDS_PER_CYCLE = 32
+_MOST_REGISTERS = 255
+_USUAL_REGISTERS = 24
+_STEP_LATENCY = 60.0
+"""Cycles that a step along k takes a block alone, besides its work, spread over a tile's steps."""
+_SPILLED = 1.5
+"""The factor for a thread that cannot hold its results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Multiprocessors:
+    """The properties of a GPU that the forecast needs."""
+
+    limits: GpuLimits
+    count: int
+
+
+def forecasts(kernel: Kernel, op: Op, problem: Any, space: Space, of: Multiprocessors) -> list[float]:
+    """Return a time for every configuration, in cycles. Those that cannot be launched are last; 1 for all if the
+    launches say nothing of a product.
+    """
+    results = sum(operand.rows * operand.cols for operand in op.operands(problem) if operand.role != "in")
+    if op.dot_length(problem) < 1 or not results or kernel.make_launches is None:
+        return [1.0] * len(space)
+    # A record may lack parameters that the kernel got later.
+    configs = ({**kernel.params, **space.config(place)} for place in range(len(space)))
+    found = [_cycles(kernel, op, problem, config, results, of) for config in configs]
+    most = max((cycles for cycles in found if math.isfinite(cycles)), default=1.0)
+    return [min(cycles, 2.0 * most) for cycles in found]
+
+
+def _cycles(
+    kernel: Kernel, op: Op, problem: Any, config: Mapping[str, int], results: int, of: Multiprocessors
+) -> float:  # fmt: skip
+    try:
+        load = loads_of(kernel, config, problem)[-1]
+        threads, smem_bytes = block(kernel, op, problem, config)
+    except (GemmlabError, IndexError):
+        return math.inf
+    return block_cycles(load, threads, smem_bytes, results * op.dot_length(problem), of)
+
+
+def block_cycles(load: Load, threads: int, smem_bytes: int, work: float, of: Multiprocessors) -> float:
+    """Return the forecast cycles of a launch that does `work` multiply-adds in all."""
+    depth = max(1.0, load.depth)
+    # Results of a thread.
+    own = max(1.0, work / (load.blocks * depth * threads))
+    registers = int(own + 2 * math.sqrt(own)) + _USUAL_REGISTERS
+    resident = occupancy(of.limits, min(registers, _MOST_REGISTERS), smem_bytes, threads).blocks
+    if not resident:
+        return math.inf
+    step = threads * max(own / of.limits.fma_lanes, 2.0 * math.sqrt(own) / (4 * _WORDS_PER_CYCLE))
+    if registers > _MOST_REGISTERS:
+        step *= _SPILLED
+    full, last = divmod(math.ceil(load.blocks / of.count), resident)
+    waves = full * max(_STEP_LATENCY / 8, resident * step) + (max(_STEP_LATENCY / 8, last * step) if last else 0.0)
+    return depth * waves + 1000.0
+
+
+def block(kernel: Kernel, op: Op, problem: Any, config: Mapping[str, int]) -> tuple[int, int]:
+    """Return threads, and bytes of dynamic shared memory, of a block of the last launch."""
+    scalars = op.scalars(problem)
+    bound: dict[str, Any] = {**scalars, "threads": 1, **NO_MEMORY}
+    for operand in op.operands(problem):
+        bound |= without_memory(operand.name)
+    launch = kernel.launches(kernel.instantiate(config, scalars), bound)[-1]
+    return math.prod(launch.threads), launch.smem_bytes

@@ -1,0 +1,193 @@
+"""The journal of a search: each outcome a line, on disk before the search goes on.
+
+A search that was interrupted, or killed, is run again on the journal: what it asks for and the journal has is not
+measured again, and the clock stands at the recorded times. A strategy decides by outcomes alone, so it comes to the
+point where it was stopped, and goes on from there. A last line that was cut off is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self, TypeVar
+
+from gemmlab.core.errors import RecordError, UsageError
+from gemmlab.tuning.outcomes import Bench, Build, Turn, Verdict
+from gemmlab.tuning.space import Space
+
+SCHEMA = "gemmlab.tuning/1"
+Outcome = TypeVar("Outcome", Build, Verdict, Turn)
+_KINDS: Mapping[str, type[Build | Verdict | Turn]] = {"build": Build, "verdict": Verdict, "turn": Turn}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One outcome, and the bench's clock after it in seconds."""
+
+    at: float
+    outcome: Build | Verdict | Turn
+
+
+class Journal:
+    """An append-only file: a header line, then a line for each outcome. A context manager that closes the file.
+
+    `header` says what is searched: kernel, digest of its source, problem, device, names of the parameters. Raises
+    `UsageError` for a file that another process is writing, and `RecordError` for one of another search.
+    """
+
+    def __init__(self, path: Path, space: Space, header: Mapping[str, Any]) -> None:
+        self._space = space
+        self.events = list[Event]()
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._file: IO[bytes] = path.open("a+b")
+        try:
+            _lock(self._file, path)
+            self._file.seek(0)
+            data = self._file.read()
+            whole = data[: data.rfind(b"\n") + 1]
+            if len(whole) < len(data):
+                self._file.truncate(len(whole))
+            lines = whole.splitlines()
+            if lines:
+                self.events = _events(path, lines, space, header)
+            else:
+                self._write({"schema": SCHEMA, **header, "names": list(space.names)})
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def append(self, event: Event) -> None:
+        """Write an outcome, and wait until it is on disk."""
+        self.events.append(event)
+        self._write(_line(event, self._space))
+
+    def _write(self, values: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(values, separators=(",", ":")).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+class JournaledBench:
+    """A bench whose outcomes are those of a journal, as far as it has them; others are measured, and written there."""
+
+    def __init__(self, bench: Bench, journal: Journal) -> None:
+        self._bench, self._journal = bench, journal
+        self._seconds = 0.0
+        self._ended = max((event.at for event in journal.events), default=0.0)
+        self._began: float | None = None
+        self._builds = {e.outcome.place: e for e in journal.events if isinstance(e.outcome, Build)}
+        self._verdicts = {e.outcome.place: e for e in journal.events if isinstance(e.outcome, Verdict)}
+        self._turns: dict[int, deque[Event]] = {}
+        for event in journal.events:
+            if isinstance(event.outcome, Turn):
+                self._turns.setdefault(event.outcome.place, deque()).append(event)
+        self._unsubmitted = list[int]()
+
+    @property
+    def seconds(self) -> float:
+        """The recorded time while outcomes come from the journal, afterwards that of all runs together."""
+        if self._began is None:
+            return self._seconds
+        return self._ended + self._bench.seconds - self._began
+
+    @property
+    def builders(self) -> int:
+        return self._bench.builders
+
+    def submit(self, places: Sequence[int]) -> None:
+        fresh = [place for place in places if place not in self._builds]
+        if self._began is None:
+            # Compilation would already cost time, though the search may still be in what the journal has.
+            self._unsubmitted += fresh
+        elif fresh:
+            self._bench.submit(fresh)
+
+    def build(self, place: int, until: float) -> Build | None:
+        if (event := self._builds.get(place)) is not None:
+            return self._recorded(event)  # type: ignore[return-value]  # the table has builds alone
+        self._go_on()
+        found = self._bench.build(place, until - self.seconds + self._bench.seconds)
+        return None if found is None else self._append(found)
+
+    def verify(self, place: int) -> Verdict:
+        if (event := self._verdicts.get(place)) is not None:
+            return self._recorded(event)  # type: ignore[return-value]  # the table has verdicts alone
+        self._go_on()
+        return self._append(self._bench.verify(place))
+
+    def turn(self, place: int) -> Turn:
+        if waiting := self._turns.get(place):
+            return self._recorded(waiting.popleft())  # type: ignore[return-value]  # the table has turns alone
+        self._go_on()
+        return self._append(self._bench.turn(place))
+
+    def _recorded(self, event: Event) -> Build | Verdict | Turn:
+        self._seconds = max(self._seconds, event.at)
+        return event.outcome
+
+    def _go_on(self) -> None:
+        """Begin to measure, where the journal ends."""
+        if self._began is None:
+            self._began = self._bench.seconds
+            if self._unsubmitted:
+                self._bench.submit(self._unsubmitted)
+
+    def _append(self, outcome: Outcome) -> Outcome:
+        self._journal.append(Event(self.seconds, outcome))
+        return outcome
+
+
+def _line(event: Event, space: Space) -> dict[str, Any]:
+    kind = next(name for name, type_ in _KINDS.items() if type(event.outcome) is type_)
+    values = {name: value for name, value in asdict(event.outcome).items() if name != "place" and value not in ("", {})}
+    config = list(space.members[event.outcome.place])
+    return {"kind": kind, "at": round(event.at, 6), "config": config, **values}
+
+
+def _events(path: Path, lines: Sequence[bytes], space: Space, header: Mapping[str, Any]) -> list[Event]:
+    try:
+        first, *others = [json.loads(line) for line in lines]
+        if first.get("schema") != SCHEMA:
+            raise RecordError(f"{path}: schema {first.get('schema')!r}, not {SCHEMA}")
+        expected = {**header, "names": list(space.names)}
+        if differing := [name for name, value in expected.items() if first.get(name) != value]:
+            raise RecordError(f"{path} is the journal of another search: its {differing[0]} differs")
+        return list(filter(None, (event_of(line, space.places) for line in others)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RecordError(f"{path} is no journal of a search: {error}") from error
+
+
+def event_of(line: Mapping[str, Any], places: Mapping[tuple[int, ...], int]) -> Event | None:
+    """Return the event of a line; `None` for a configuration that is not in the space. Raises `KeyError`, `TypeError`
+    and `ValueError` for what is no line.
+    """
+    place = places.get(tuple(line["config"]))
+    if place is None:
+        return None
+    values = {name: value for name, value in line.items() if name not in ("kind", "at", "config")}
+    return Event(float(line["at"]), _KINDS[line["kind"]](place=place, **values))
+
+
+def _lock(file: IO[bytes], path: Path) -> None:
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise UsageError(f"another process runs this search ({path}); wait for it, or end it") from error

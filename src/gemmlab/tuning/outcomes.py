@@ -1,0 +1,73 @@
+"""The protocol between a search and the device, emulator or record that it measures on, and the values it returns.
+
+A configuration is named by its number in the space. Compilation goes on in the background: `submit` starts it, `build`
+waits for it. All times of the protocol are seconds of the bench's own clock, which a record plays without waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """The outcome of compiling one configuration."""
+
+    place: int
+    """Number of the configuration in the space."""
+    fault: str = ""
+    """The reason that it cannot be compiled or loaded; empty if it can."""
+    seconds: float = 0.0
+    """Time of one compiler process."""
+    facts: Mapping[str, float] = field(default_factory=dict)
+    """`registers`, `smem_bytes`, `spill_bytes`, `blocks_per_sm` and the like, as far as they are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The comparison of one result with the float64 reference."""
+
+    place: int
+    right: bool
+    fault: str = ""
+    """The reason that it is wrong or could not run; empty for a right result."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of a configuration on the device."""
+
+    place: int
+    us: float = 0.0
+    """Median time of a call, microseconds."""
+    fault: str = ""
+    """The reason that there is no time; empty if there is one."""
+    seconds: float = 0.0
+    """Time of the turn, with warm-up and repeats."""
+
+
+class Bench(Protocol):
+    """A bench for configurations: a device, an emulator by predicted times, or a recorded space."""
+
+    @property
+    def seconds(self) -> float:
+        """Time since the beginning, compilation included."""
+
+    @property
+    def builders(self) -> int:
+        """Number of compilations that go on at a time."""
+
+    def submit(self, places: Sequence[int]) -> None:
+        """Begin to compile configurations, in this order."""
+
+    def build(self, place: int, until: float) -> Build | None:
+        """Wait for the compilation of a submitted configuration; `None` if it has not ended at the time `until`."""
+
+    def verify(self, place: int) -> Verdict:
+        """Run once and compare every result with the reference."""
+
+    def turn(self, place: int) -> Turn:
+        """Time one turn."""

@@ -1,0 +1,164 @@
+"""Recorded spaces, and a bench that plays them on a clock of its own: searches are compared without a GPU.
+
+A turn is one of the recorded turns of its configuration, drawn at random; a configuration with fewer than three gets
+the spread of those with more. Compilers work at the same time as the device, as many as the record says.
+"""
+
+from __future__ import annotations
+
+import gzip
+import heapq
+import json
+import math
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.errors import RecordError
+from gemmlab.tuning.journal import SCHEMA, Event, event_of
+from gemmlab.tuning.outcomes import Build, Turn, Verdict
+from gemmlab.tuning.space import Space, space_from
+
+_FEW = 3
+_LEAST_SPREAD = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Everything measured of one configuration."""
+
+    us: tuple[float, ...] = ()
+    """Median of each turn, microseconds; empty for one with a fault."""
+    fault: str = ""
+    wrong: bool = False
+    """True if it ran and its result was wrong."""
+    build_s: float = 0.0
+    verify_s: float = 0.0
+    turn_s: float = 0.0
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RecordedSpace:
+    """A space with the outcome of each configuration."""
+
+    name: str
+    """Kernel and problem."""
+    space: Space
+    outcomes: tuple[Recorded, ...]
+    builders: int = 1
+    """Number of compilers that worked at a time."""
+    header: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def best_us(self) -> float:
+        """The least median; among configurations with the most turns, as those were measured again."""
+        most = max((len(one.us) for one in self.outcomes if not one.fault), default=0)
+        if not most:
+            raise RecordError(f"{self.name}: no configuration has a time")
+        return min(statistics.median(one.us) for one in self.outcomes if len(one.us) == most and not one.fault)
+
+    @cached_property
+    def exhaustive_s(self) -> float:
+        """The seconds that it takes to compile, verify and time every configuration once."""
+        build = sum(one.build_s for one in self.outcomes) / self.builders
+        return max(build, sum(one.verify_s + one.turn_s for one in self.outcomes))
+
+    def median_us(self, place: int) -> float:
+        """Return a configuration's time; infinite for one with a fault."""
+        one = self.outcomes[place]
+        return statistics.median(one.us) if one.us and not one.fault else math.inf
+
+    @cached_property
+    def spread(self) -> float:
+        """The usual deviation of a turn from its configuration's median, as a share of it."""
+        found = [
+            abs(us / statistics.median(one.us) - 1.0) for one in self.outcomes if len(one.us) >= _FEW for us in one.us
+        ]
+        return max(statistics.median(found), _LEAST_SPREAD) if found else _LEAST_SPREAD
+
+
+class ReplayBench:
+    """A bench that plays a recorded space."""
+
+    def __init__(self, record: RecordedSpace, seed: int = 0) -> None:
+        self._record = record
+        self._draw = random.Random(seed)  # noqa: S311 - noise, not a secret
+        self.seconds = 0.0
+        self.builders = record.builders
+        self._free = [0.0] * record.builders
+        self._ready: dict[int, float] = {}
+
+    def submit(self, places: Sequence[int]) -> None:
+        for place in places:
+            begin = max(heapq.heappop(self._free), self.seconds)
+            self._ready[place] = begin + self._record.outcomes[place].build_s
+            heapq.heappush(self._free, self._ready[place])
+
+    def build(self, place: int, until: float) -> Build | None:
+        if self._ready[place] > until:
+            self.seconds = max(self.seconds, until)
+            return None
+        self.seconds = max(self.seconds, self._ready[place])
+        one = self._record.outcomes[place]
+        return Build(place, one.fault if one.fault and not one.wrong else "", one.build_s, one.facts)
+
+    def verify(self, place: int) -> Verdict:
+        one = self._record.outcomes[place]
+        self.seconds += one.verify_s
+        return Verdict(place, not one.wrong, one.fault, one.verify_s)
+
+    def turn(self, place: int) -> Turn:
+        one = self._record.outcomes[place]
+        self.seconds += one.turn_s
+        us = self._draw.choice(one.us)
+        if len(one.us) < _FEW:
+            us *= math.exp(self._draw.gauss(0.0, self._record.spread))
+        return Turn(place, us, "", one.turn_s)
+
+
+def read_space(path: Path) -> RecordedSpace:
+    """Return the space that a journal recorded (`.jsonl`, also `.gz`). Raises `RecordError`."""
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        first, *lines = [json.loads(line) for line in data.splitlines()]
+        if first["schema"] != SCHEMA:
+            raise RecordError(f"{path}: schema {first['schema']!r}, not {SCHEMA}")
+        names = tuple(first["names"])
+        space = space_from(names, [dict(zip(names, line["config"], strict=True)) for line in lines])
+        events = [event for line in lines if (event := event_of(line, space.places)) is not None]
+    except (OSError, EOFError) as error:
+        raise RecordError(f"cannot read the recorded space {path}: {error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise RecordError(f"{path} is no recorded space: {error}") from error
+    name = str(first.get("title", f"{first.get('kernel')} in {path.name}"))
+    return RecordedSpace(name, space, _outcomes(events, len(space)), int(first.get("builders", 1)), first)
+
+
+def _outcomes(events: Sequence[Event], count: int) -> tuple[Recorded, ...]:
+    builds, verdicts, turns = dict[int, Build](), dict[int, Verdict](), dict[int, list[Turn]]()
+    for event in events:
+        match event.outcome:
+            case Build() as build:
+                builds[build.place] = build
+            case Verdict() as verdict:
+                verdicts[verdict.place] = verdict
+            case Turn() as turn:
+                turns.setdefault(turn.place, []).append(turn)
+    found = []
+    for place in range(count):
+        build, verdict = builds.get(place, Build(place)), verdicts.get(place, Verdict(place, right=True))
+        own = turns.get(place, [])
+        fault = build.fault or ("" if verdict.right else verdict.fault or "wrong result")
+        fault = fault or next((turn.fault for turn in own if turn.fault), "" if own else "not timed")
+        found.append(
+            Recorded(
+                tuple(turn.us for turn in own if not turn.fault), fault, not verdict.right, build.seconds,
+                verdict.seconds, statistics.fmean(turn.seconds for turn in own) if own else 0.0, build.facts,
+            )
+        )  # fmt: skip
+    return tuple(found)

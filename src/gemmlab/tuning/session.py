@@ -1,0 +1,190 @@
+"""Tune one kernel at one problem: the search, its answer, and what each parameter matters."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gemmlab.analysis.subject import machine
+from gemmlab.core.errors import WrongResultError
+from gemmlab.core.hardware import usable_cpus
+from gemmlab.dispatch.waves import gpu_of_facts
+from gemmlab.kernels.digest import source_digest
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.results.sensitivity import Point, Sensitivity, neighbours, sensitivity
+from gemmlab.tuning.builders import Builders
+from gemmlab.tuning.device_bench import DeviceBench, Subject
+from gemmlab.tuning.emulated_bench import EmulatedBench
+from gemmlab.tuning.forecast import Multiprocessors, forecasts
+from gemmlab.tuning.journal import Journal, JournaledBench
+from gemmlab.tuning.outcomes import Bench
+from gemmlab.tuning.search import BudgetEnd, Progress, Search, Standing
+from gemmlab.tuning.strategies import Halving, Strategy, run_within_budget
+
+FOR_SEARCH = 0.85
+"""The share of the budget for the search; the rest is for the neighbours of its answer."""
+Report = Callable[[Progress], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One configuration with a time."""
+
+    config: Mapping[str, int]
+    us: float
+    samples: tuple[float, ...]
+    """The median of each turn, microseconds."""
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def turns(self) -> int:
+        """The number of turns."""
+        return len(self.samples)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The outcome of one search."""
+
+    kernel: str
+    op: str
+    size: str
+    problem: Mapping[str, Any]
+    device: str
+    predicted: bool
+    """True if the times are predicted and not measured."""
+    best: Row
+    default: Row | None
+    """The default configuration; `None` if it has no time."""
+    rows: tuple[Row, ...]
+    """All configurations with times, the least first."""
+    faults: Mapping[str, str]
+    """Configurations that cannot win, with the reason: they do not compile, do not run, or are wrong."""
+    legal: int
+    """Number of legal configurations."""
+    tried: int
+    seconds: float
+    digest: str
+    """Digest of the kernel's source."""
+    journal: str
+    sensitivity: Sensitivity
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return asdict(self)
+
+
+def tune(
+    of: Subject, budget_s: float, folder: Path, *, strategy: Strategy | None = None, fresh: bool = False,
+    report: Report = lambda _progress: None,
+) -> Tuning:  # fmt: skip
+    """Search the space of a subject within a budget in seconds, and go on with what the journal in `folder` has.
+
+    `fresh` begins a new journal. Raises `WrongResultError` if no configuration computes a right result, `UsageError`
+    if another process runs the same search, and `KeyboardInterrupt`; the journal then has everything measured so far.
+    """
+    kernel, predicted = of.named.kernel, of.device.family == "emulated"
+    header = header_of(of)
+    path = folder / f"{kernel.id}-{key_of(header)}.jsonl"
+    if fresh:
+        path.unlink(missing_ok=True)
+    with _bench(of) as bench, Journal(path, of.space, header) as journal:
+        search = Search(
+            of.space, JournaledBench(bench, journal), FOR_SEARCH * budget_s, forecast=_forecast(of), report=report
+        )
+        run_within_budget(strategy or Halving(), search)
+        best = search.best()
+        if best is None:
+            raise WrongResultError(_nothing_right(kernel, search))
+        search.budget_s = budget_s
+        _look_around(search, best)
+        return _outcome(of, search, best, path, predicted=predicted)
+
+
+def header_of(of: Subject) -> dict[str, Any]:
+    """Return what a search depends on, as the first line of its journal."""
+    info, kernel = of.device.describe(), of.named.kernel
+    return {
+        "title": f"{kernel.id} at {of.label}", "kernel": kernel.id, "digest": source_digest(kernel), "op": of.op.name,
+        "problems": [problem.to_json() for problem in of.problems], "device": info.name,
+        "driver": str(info.facts.get("driver_cuda", "")), "mode": of.mode, "threads": of.threads,
+        "flags": {name: str(value) for name, value in of.named.flags.items()}, "builders": len(usable_cpus()),
+        "space": hashlib.sha256(repr(of.space.members).encode()).hexdigest()[:16],
+    }  # fmt: skip
+
+
+def key_of(header: Mapping[str, Any]) -> str:
+    """Return the part of a journal's name that differs for other searches."""
+    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()[:12]
+
+
+@contextmanager
+def _bench(of: Subject) -> Iterator[Bench]:
+    if of.device.family == "emulated":
+        _, gpu = machine(of.device.device_name.which or "")
+        with Builders(of.named, len(usable_cpus())) as builders:
+            yield EmulatedBench(of, gpu, builders)
+        return
+    with DeviceBench(of) as bench:
+        yield bench
+
+
+def _forecast(of: Subject) -> list[float]:
+    """Return the forecast of every configuration; 1 for each on a processor."""
+    if of.device.family == "cpu":
+        return [1.0] * len(of.space)
+    if of.device.family == "emulated":
+        _, gpu = machine(of.device.device_name.which or "")
+        where = Multiprocessors(gpu.limits, gpu.sms)
+    else:
+        info = of.device.describe()
+        found = gpu_of_facts(info.name, info.facts)
+        where = Multiprocessors(found.limits, found.sms)
+    return forecasts(of.named.kernel, of.op, of.problem, of.space, where)
+
+
+def _look_around(search: Search, best: Standing) -> None:
+    """Time the neighbours of the best configuration that were not timed, as far as the budget goes."""
+    space = search.space
+    around = neighbours(space.config(best.place), [space.config(place) for place in range(len(space))])
+    with suppress(BudgetEnd):
+        search.submit(around)
+        for place in around:
+            if not search.standings[place].us:
+                search.turn(place)
+
+
+def _outcome(of: Subject, search: Search, best: Standing, path: Path, *, predicted: bool) -> Tuning:
+    space, kernel = search.space, of.named.kernel
+    rows = {one.place: _row(search, one) for one in search.ranking()}
+    where = of.device.describe().name
+    points = [Point(row.config, row.us) for place, row in rows.items() if place != best.place]
+    found = sensitivity(
+        f"{kernel.id} at {of.label} on {where}", Point(space.config(best.place), best.median), points,
+        predicted=predicted,
+    )  # fmt: skip
+    progress = search.progress()
+    return Tuning(
+        kernel=kernel.id, op=of.op.name, size=of.label, problem=of.problem.to_json(), device=where,
+        predicted=predicted, best=rows[best.place], default=rows.get(0), rows=tuple(rows.values()),
+        faults={space.text(one.place): one.fault for one in search.faults()}, legal=len(space), tried=progress.tried,
+        seconds=progress.seconds, digest=source_digest(kernel), journal=str(path), sensitivity=found,
+    )  # fmt: skip
+
+
+def _row(search: Search, one: Standing) -> Row:
+    facts = one.build.facts if one.build is not None else {}
+    return Row(search.space.config(one.place), one.median, tuple(one.us), dict(facts))
+
+
+def _nothing_right(kernel: Kernel, search: Search) -> str:
+    faults = search.faults()
+    if not faults:
+        return f"{kernel.id}: the budget of {search.budget_s:.3g} s ended before one configuration was timed"
+    first = f"{search.space.text(faults[0].place)}: {faults[0].fault}"
+    return f"{kernel.id}: none of {len(faults)} configurations tried can win; {first}"

@@ -1,0 +1,124 @@
+"""The search space of a kernel: every legal configuration that its file's header states, and where each one lies."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.program import Config
+from gemmlab.core.words import assignments
+from gemmlab.kernels.kernel import Kernel
+
+Float64Array = npt.NDArray[np.float64]
+Values = tuple[int, ...]
+"""A configuration as the values of its parameters, in the order of `Space.names`."""
+MOST_COMBINATIONS = 1 << 20
+"""The most combinations of values that are looked through for legal ones."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """Legal configurations, the default first. A configuration's place among them is its number."""
+
+    names: tuple[str, ...]
+    members: tuple[Values, ...]
+
+    @cached_property
+    def places(self) -> Mapping[Values, int]:
+        """Numbers of configurations by their values."""
+        return {values: place for place, values in enumerate(self.members)}
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def config(self, place: int) -> dict[str, int]:
+        """Return a configuration by name of parameter."""
+        return dict(zip(self.names, self.members[place], strict=True))
+
+    def place(self, config: Config) -> int | None:
+        """Return the number of a configuration; `None` if it is not in the space."""
+        try:
+            return self.places.get(tuple(config[name] for name in self.names))
+        except KeyError:
+            return None
+
+    def text(self, place: int) -> str:
+        """Return a configuration as text, such as `"BM=64 BN=32"`."""
+        return assignments(self.config(place))
+
+    @cached_property
+    def axes(self) -> tuple[str, ...]:
+        """The parameters with more than one value."""
+        columns = zip(*self.members, strict=True)
+        return tuple(name for name, column in zip(self.names, columns, strict=True) if len(set(column)) > 1)
+
+    @cached_property
+    def points(self) -> Float64Array:
+        """A row per configuration, a column per axis, from 0 to 1: logarithms of sizes, ranks where a value is 0."""
+        found = np.zeros((len(self.members), len(self.axes)))
+        for column, name in enumerate(self.axes):
+            at = self.names.index(name)
+            values = np.array([values[at] for values in self.members], np.float64)
+            if values.min() <= 0:
+                values = np.searchsorted(np.unique(values), values).astype(np.float64)
+            else:
+                values = np.log2(values)
+            found[:, column] = (values - values.min()) / (values.max() - values.min())
+        return found
+
+
+def space_of(kernel: Kernel) -> Space:
+    """Return the space of a kernel: the values of `tune` and `search` in its header, as far as they are legal.
+
+    Raises `UsageError` for a kernel that states nothing to tune; the text shows how to write it.
+    """
+    ranges = ranges_of(kernel)
+    if not ranges:
+        raise UsageError(_nothing_to_tune(kernel))
+    combinations = int(np.prod([len(values) for values in ranges.values()], dtype=np.float64))
+    if combinations > MOST_COMBINATIONS:
+        raise UsageError(
+            f"{kernel.id}: {combinations:,} combinations of values; at most {MOST_COMBINATIONS:,} are searched: state "
+            "fewer values in `tune`"
+        )
+    names = tuple(kernel.params)
+    members = [tuple(kernel.params.values())]
+    for values in itertools.product(*ranges.values()):
+        config = {**kernel.params, **dict(zip(ranges, values, strict=True))}
+        if kernel.legal(config):
+            members.append(tuple(config[name] for name in names))
+    return Space(names, tuple(dict.fromkeys(members)))
+
+
+def ranges_of(kernel: Kernel) -> dict[str, tuple[int, ...]]:
+    """Return the values of each parameter to try, by name: those of `tune`, then further ones of `search`."""
+    return {
+        name: tuple(dict.fromkeys((*kernel.tune.get(name, ()), *kernel.search.get(name, ()))))
+        for name in dict.fromkeys((*kernel.tune, *kernel.search))
+    }
+
+
+def space_from(names: Sequence[str], configs: Sequence[Config]) -> Space:
+    """Return the space of recorded configurations."""
+    return Space(tuple(names), tuple(dict.fromkeys(tuple(config[name] for name in names) for config in configs)))
+
+
+def _nothing_to_tune(kernel: Kernel) -> str:
+    if not kernel.params:
+        return (
+            f"{kernel.id} has no parameters to tune: make a size of it a template parameter or a macro "
+            "(`#ifndef BM`), and state its value and those to try in the header: `params = { BM = 64 }`, "
+            "`tune = { BM = [32, 64, 128] }`"
+        )
+    name, value = next(iter(kernel.params.items()))
+    tries = ", ".join(str(each) for each in sorted({max(1, value // 2), value, 2 * value}))
+    return (
+        f"{kernel.id} states no values to try: write for example `tune = {{ {name} = [{tries}] }}` into its "
+        "`/* gemmlab` comment, and say with `require` which combinations are legal"
+    )

@@ -1,0 +1,130 @@
+"""Changes of the store of choices: merged under a lock, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from gemmlab.core.data_folder import require_data_dir
+from gemmlab.core.errors import RecordError, UsageError
+from gemmlab.core.files import replace_file
+from gemmlab.dispatch.choice_store import FILE_NAME, Entry, machine_of_cpu, objection, read_store, store_path, to_json
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.toolchain import private_files
+
+Entries = dict[tuple[str, ...], Entry]
+
+
+def stored() -> Entries:
+    """Return everything in this user's store. Raises `RecordError` for a file that is damaged or not this user's."""
+    path = store_path()
+    return {} if path is None else read_store(path)
+
+
+def add(entries: Iterable[Entry]) -> None:
+    """Merge entries into the store; of two about the same product on the same machine the later one stays.
+
+    Raises `UsageError` where nothing can be stored, and `RecordError` for a store that is damaged: it is left alone.
+    """
+    with _locked() as path:
+        merged = _merged(read_store(path), entries)
+        _publish(path, merged)
+
+
+def forget(machine: str) -> int:
+    """Forget the entries of a machine; return how many there were. Raises as `add` does."""
+    with _locked() as path:
+        before = read_store(path)
+        after = {key: entry for key, entry in before.items() if entry.machine != machine}
+        if len(after) < len(before):
+            _publish(path, after)
+    return len(before) - len(after)
+
+
+def export(target: Path) -> int:
+    """Write the store to a file; return the number of entries. Raises `RecordError`."""
+    entries = stored()
+    try:
+        replace_file(target, _text(entries))
+    except OSError as error:
+        raise RecordError(f"cannot write {target}: {error.strerror or error}") from error
+    return len(entries)
+
+
+def import_file(source: Path) -> tuple[int, list[str]]:
+    """Merge a file that `export` wrote; return the number of entries, and why others were left out.
+
+    Raises `RecordError` for a file that others can have written, of another schema, or with an entry that the header of
+    its kernel does not allow; then nothing is merged.
+    """
+    if not source.is_file():
+        raise RecordError(f"no file {source}")
+    fresh, older = list[Entry](), list[str]()
+    for entry in read_store(source.absolute()).values():
+        if why := _illegal(entry):
+            raise RecordError(f"{source}: the entry for {entry.product or 'every product'} on {entry.machine}: {why}")
+        if why := "" if _of_another_processor(entry) else objection(entry):
+            older.append(f"{entry.product or 'every product'} on {entry.machine}: {why}")
+        else:
+            fresh.append(entry)
+    add(fresh)
+    return len(fresh), older
+
+
+def _illegal(entry: Entry) -> str:
+    """Return why the kernel's header does not allow an entry; empty if it does, whatever the source was."""
+    try:
+        kernel = find_kernel(entry.kernel)
+        if _of_another_processor(entry):
+            unknown = sorted(entry.config.keys() - kernel.params.keys())
+            return f"{kernel.id}: unknown parameter {unknown[0]}" if unknown else ""
+        kernel.configure(entry.config)
+    except UsageError as error:
+        return str(error)
+    family = "cpu" if entry.machine.startswith("cpu:") else "cuda"
+    fits = kernel.op == entry.op and kernel.device == family
+    return "" if fits else f"{kernel.id} is a kernel for {kernel.op} on {kernel.device}"
+
+
+def _of_another_processor(entry: Entry) -> bool:
+    """Return whether an entry is about a processor that is not here: only there its configuration can be checked."""
+    return entry.machine.startswith("cpu:") and entry.machine != machine_of_cpu()
+
+
+def _merged(before: Entries, entries: Iterable[Entry]) -> Entries:
+    merged = dict(before)
+    for entry in entries:
+        if entry.key not in merged or merged[entry.key].taken <= entry.taken:
+            merged[entry.key] = entry
+    return merged
+
+
+@contextmanager
+def _locked() -> Iterator[Path]:
+    """Yield the store's path while no other process changes it."""
+    folder = require_data_dir()
+    with (folder / f"{FILE_NAME}.lock").open("a+b") as file:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield folder / FILE_NAME
+
+
+def _publish(path: Path, entries: Mapping[tuple[str, ...], Entry]) -> None:
+    try:
+        private_files.publish(path, _text(entries))
+    except OSError as error:
+        raise UsageError(f"choices cannot be stored in {path}: {error.strerror or error}") from error
+
+
+def _text(entries: Mapping[tuple[str, ...], Entry]) -> bytes:
+    return json.dumps(to_json(entries), indent=1).encode()

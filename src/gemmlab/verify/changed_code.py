@@ -1,0 +1,83 @@
+"""A kernel run with changed machine code, to be compared bit by bit with the code as it was compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.program import Artifact
+from gemmlab.devices.device import Buffer, Device
+from gemmlab.kernels.bound import BoundKernel, place
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.op import Problem
+from gemmlab.sass.instruction import SassFunction
+from gemmlab.sass.parse import parse
+from gemmlab.toolchain.build_cuda import compile_here
+from gemmlab.toolchain.cubin import digest
+
+_SEED = 5
+
+
+@dataclass(frozen=True)
+class Build:
+    """A kernel's machine code for one problem and architecture, as compiled."""
+
+    kernel: Kernel
+    problem: Problem
+    config: Mapping[str, int]
+    instance: Mapping[str, int]
+    artifact: Artifact = field(repr=False)
+    function: SassFunction = field(repr=False)
+
+    def operands(self, device: Device) -> dict[str, Buffer]:
+        """Return operands on a device: random numbers that depend on the problem alone, and NaN for the result."""
+        rng = np.random.default_rng(_SEED)
+        found: dict[str, Buffer] = {}
+        for operand in find_op(self.kernel.op).operands(self.problem):
+            span = max((operand.rows - 1) * operand.ld + operand.cols, 1)
+            values = rng.standard_normal(span).astype(np.float32)
+            found[operand.name] = device.upload(values if operand.role == "in" else np.full_like(values, np.nan))
+        return found
+
+    def bind(self, code: bytes, device: Device, operands: Mapping[str, Buffer] | None = None) -> BoundKernel:
+        """Load other machine code on a device, by default with new operands."""
+        # Without its text: it is that of the old code.
+        texts = {name: text for name, text in self.artifact.texts.items() if name != "sass"}
+        placed = place(self.kernel, device, self.config)
+        loaded = device.load(replace(self.artifact, code=code, digest=digest(code, self.kernel.id), texts=texts))
+        placed.loaded[tuple(sorted(self.instance.items()))] = loaded
+        return placed.bind(find_op(self.kernel.op), self.problem, operands or self.operands(device))
+
+    def run(self, code: bytes, device: Device) -> npt.NDArray[np.uint32]:
+        """Return the bits of the result with other machine code."""
+        bound = self.bind(code, device)
+        bound.run()
+        return self.result(bound)
+
+    def result(self, bound: BoundKernel) -> npt.NDArray[np.uint32]:
+        """Return the bits of the result of the last run."""
+        operands = find_op(self.kernel.op).operands(self.problem)
+        out = next(operand for operand in operands if operand.role != "in")
+        result = np.empty(bound.buffers[out.name].nbytes // 4, np.float32)
+        bound.download(out.name, result)
+        return np.array(result.view(np.uint32))
+
+
+def build_of(kernel: Kernel, arch: str, size: str, config: Mapping[str, int]) -> Build:
+    """Compile a kernel for the first problem of `size`. Raises `CompileError`, and `UsageError` for several kernels in
+    one file.
+    """
+    op = find_op(kernel.op)
+    problem = op.parse_sizes(size)[0]
+    configured = kernel.configure(config)
+    instance = kernel.instantiate(configured, op.scalars(problem))
+    artifact, _ = compile_here(kernel.program(instance, arch))
+    functions = parse(artifact.texts["sass"])
+    if len(functions) != 1:
+        raise UsageError(f"{kernel.id}: its machine code has {len(functions)} functions; there has to be one")
+    return Build(kernel, problem, configured, instance, artifact, *functions.values())

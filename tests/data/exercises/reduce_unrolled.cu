@@ -1,0 +1,31 @@
+/* gemmlab
+exercise = "reduce_unrolled"
+op = "reduce"
+require = ["OPERATOR == 0"]  # the sum
+grid = "max(1, ceil_div(N, 512))"
+threads = "256"
+again = { N = "blocks", x = "out" }
+*/
+
+__global__ void my_kernel(long long N, const float* x, float* out)
+{
+    __shared__ float values[256];
+    const unsigned thread = threadIdx.x;
+    const long long i = blockIdx.x * 512ll + thread;
+    values[thread] = (i < N ? x[i] : 0.0f) + (i + 256 < N ? x[i + 256] : 0.0f);
+    __syncthreads();
+
+    if (thread < 128) values[thread] += values[thread + 128];
+    __syncthreads();
+    if (thread < 64) values[thread] += values[thread + 64];
+    __syncthreads();
+#pragma unroll
+    for (unsigned left = 32; left > 0; left /= 2) {
+        float sum = 0.0f;
+        if (thread < 32) sum = values[thread] + values[thread + left];
+        __syncwarp();
+        if (thread < 32) values[thread] = sum;
+        __syncwarp();
+    }
+    if (thread == 0) out[blockIdx.x] = values[0];
+}

@@ -1,0 +1,54 @@
+"""`gemmlab check` on machine code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from gemmlab.cli.app import build_app
+from gemmlab.sass.writing.cubin_code import with_words
+from support.changed_code import subject
+from support.paths import DATA
+
+
+def test_sound_code_ends_with_0(tmp_path: Path) -> None:
+    file = tmp_path / "naive.cubin"
+    file.write_bytes(subject("naive", "sm_80", "64").artifact.code)
+    ended = CliRunner().invoke(build_app(), ["check", str(file)])
+    assert ended.exit_code == 0, ended.output
+    assert "no fault in the control codes" in ended.output
+
+
+def test_faults_are_listed_and_end_with_1(tmp_path: Path) -> None:
+    made = subject("naive", "sm_80", "64")
+    words = [instruction.encoding & ~(0x3F << 116) for instruction in made.function.instructions]
+    file = tmp_path / "wrong.cubin"
+    file.write_bytes(with_words(made.artifact.code, made.function, words))
+    ended = CliRunner().invoke(build_app(), ["check", str(file), "--json"])
+    assert ended.exit_code == 1
+    (answer,) = json.loads(ended.output)
+    assert {finding["fault"] for finding in answer["findings"]} >= {"not waited for"}
+    assert "not waited for: R" in CliRunner().invoke(build_app(), ["check", str(file)]).output
+
+
+def test_machine_code_of_another_compiler_is_judged() -> None:
+    ended = CliRunner().invoke(build_app(), ["check", str(DATA / "cuda_12_9_sm_90a.cubin")])
+    assert ended.exit_code == 0, ended.output
+    assert "not judged, no latency of them is recorded: DMUL, I2FP, UPRMT" in ended.output
+
+
+def test_asynchronous_code_is_refused_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "wgmma.cubin"
+    file.write_bytes(subject("wgmma_tf32", "sm_90a", "64").artifact.code)
+    ended = CliRunner().invoke(build_app(), ["check", str(file)])
+    assert ended.exit_code == 2
+    assert "not checked" in ended.output
+    assert "is asynchronous" in ended.output
+
+
+def test_kernels_and_cubins_are_not_mixed(tmp_path: Path) -> None:
+    ended = CliRunner().invoke(build_app(), ["check", "naive", str(tmp_path / "a.cubin")])
+    assert ended.exit_code == 2
+    assert "name no kernels with them" in str(ended.exception) + ended.output

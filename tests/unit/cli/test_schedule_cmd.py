@@ -1,0 +1,39 @@
+"""`gemmlab schedule`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from gemmlab.cli.app import build_app
+from support.paths import DATA
+
+
+@pytest.mark.parametrize("kernel", ["thread_tile_2d", str(DATA / "user_kernels" / "thread_tile.cu")])
+def test_a_cubin_is_written_that_check_passes(kernel: str, tmp_path: Path) -> None:
+    file = tmp_path / "made.cubin"
+    command = ["schedule", kernel, "--out", str(file), "--sizes", "128", "--json"]
+    ended = CliRunner().invoke(build_app(), command)
+    assert ended.exit_code == 0, ended.output
+    answer = json.loads(ended.output)
+    assert answer["after"]["ffmas"] == answer["before"]["ffmas"] > 0
+    assert CliRunner().invoke(build_app(), ["check", str(file)]).exit_code == 0
+
+
+def test_a_kernel_of_the_cpu_is_refused() -> None:
+    ended = CliRunner().invoke(build_app(), ["schedule", "threaded"])
+    assert ended.exit_code != 0
+    assert "machine code of GPU kernels" in str(ended.exception) + ended.output
+
+
+def test_the_table_says_what_was_done(tmp_path: Path) -> None:
+    file = tmp_path / "made.cubin"
+    ended = CliRunner().invoke(
+        build_app(), ["schedule", "thread_tile_2d", "--out", str(file), "--sizes", "33", "--passes", "reuse"]
+    )
+    assert ended.exit_code == 0, ended.output
+    assert "operands from the operand cache" in ended.output
+    assert "no fault in the control codes" in ended.output

@@ -1,0 +1,123 @@
+"""Exercises of rungs: the file to start from fails by its hidden checks, a right solution passes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from gemmlab.cli.app import build_app
+from gemmlab.core.errors import UsageError
+from gemmlab.devices.select import open_device
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.exercise import Exercise, exercise_ids, find_exercise
+from gemmlab.kernels.user_kernel import starting_text, user_kernel
+from gemmlab.ops.catalog import find_op
+from gemmlab.verify.check import CheckReport, check_kernel
+from support.cuda_source import needs_compiler
+
+SOLUTIONS = Path(__file__).parents[2] / "data" / "exercises"
+
+
+def judged(path: Path) -> CheckReport:
+    kernel = user_kernel(path)
+    return check_kernel(kernel, open_device("emulated:sm_90"), find_op(kernel.op))
+
+
+@pytest.mark.parametrize("rung", exercise_ids())
+def test_an_exercise_belongs_to_a_rung_and_hides_its_checks(rung: str, tmp_path: Path) -> None:
+    exercise, path = find_exercise(rung), tmp_path / "mine.cu"
+    path.write_text(text := starting_text(path, rung), encoding="utf-8")
+    kernel = user_kernel(path)
+    assert find_kernel(rung).step is not None
+    assert kernel.op == find_kernel(rung).op
+    assert [one.that.text for one in kernel.expect] == [
+        one if isinstance(one, str) else one["that"] for one in exercise.expect
+    ]
+    assert text.startswith(f"// Exercise for {rung}. ")
+    assert "expect" not in text
+    assert "my_kernel" not in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+@needs_compiler
+@pytest.mark.parametrize("rung", exercise_ids())
+def test_the_file_to_start_from_fails_by_the_checks_of_the_exercise(rung: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text(starting_text(path, rung), encoding="utf-8")
+    report = judged(path)
+    assert not report.passed
+    # One begins with a race, which stops the check before its counters are looked at.
+    notes = [note for failure in report.failures for note in failure.notes]
+    assert any(note.startswith((f"exercise {rung}: ", "race ")) for note in notes)
+
+
+@needs_compiler
+@pytest.mark.parametrize("rung", exercise_ids())
+def test_a_right_solution_passes(rung: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text((SOLUTIONS / f"{rung}.cu").read_text(encoding="utf-8").replace("my_kernel", "mine"))
+    report = judged(path)
+    assert report.passed, report.explain()
+
+
+def test_every_solution_has_an_exercise_and_every_exercise_a_solution() -> None:
+    assert [path.stem for path in sorted(SOLUTIONS.glob("*.cu"))] == exercise_ids()
+
+
+def test_an_exercise_that_does_not_exist_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no exercise for 'naiv'; did you mean naive"):
+        find_exercise("naiv")
+    path = tmp_path / "mine.cu"
+    path.write_text(starting_text(path, "naive").replace('exercise = "naive"', 'exercise = "none"'))
+    with pytest.raises(UsageError, match="no exercise for 'none'"):
+        user_kernel(path)
+
+
+def test_an_exercise_is_refused_where_nothing_counts(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text(starting_text(path, "naive"), encoding="utf-8")
+    kernel = user_kernel(path)
+    with pytest.raises(UsageError, match="mine is an exercise, which counters judge: --device emulated, not cpu"):
+        check_kernel(kernel, open_device("cpu"), find_op(kernel.op))
+
+
+def test_the_checks_are_added_to_those_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    stated = 'exercise = "naive"\nexpect = ["barriers == 0"]'
+    path.write_text(starting_text(path, "naive").replace('exercise = "naive"', stated))
+    first, *others = user_kernel(path).expect
+    assert (first.that.text, first.where.partition(":")[0]) == ("barriers == 0", "mine.cu")
+    assert {one.where for one in others} == {"exercise naive"}
+
+
+def test_the_command_writes_an_exercise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written = json.loads(run("new", "--exercise", "naive", "--json").stdout)
+    assert (written["file"], written["kernel"]) == ("my_naive.cu", "my_naive")
+    assert re.search(r"__global__ void my_naive\(", (tmp_path / "my_naive.cu").read_text(encoding="utf-8"))
+    assert run("new", "other.cu", "--exercise", "block_tile").exit_code == 0
+    assert (tmp_path / "other.cu").is_file()
+    for wrong in (["nothing"], ["naive"], ["naive", "--rung", "mine", "--after", "naive"]):
+        assert run("new", "--exercise", *wrong).exit_code == 2
+
+
+@needs_compiler
+def test_check_names_the_exercise_that_is_not_solved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("new", "--exercise", "reduce_sequential").exit_code == 0
+    result = run("check", "my_reduce_sequential.cu", "--device", "emulated")
+    assert result.exit_code == 1
+    assert "exercise reduce_sequential: shared_load_requests <= 25" in " ".join(result.output.split())
+
+
+def run(*arguments: str) -> Result:
+    """Return the result of a command line."""
+    return CliRunner().invoke(build_app(), [*arguments])
+
+
+def test_an_exercise_has_a_file_name_of_its_own() -> None:
+    assert Exercise("naive", "Do it.", "", ()).file_name == "my_naive.cu"

@@ -1,0 +1,101 @@
+"""Products of halves, float64 and whole numbers: types from the signature, verdicts, errors that are rejected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gemmlab.core.errors import UsageError
+from gemmlab.devices.select import open_device
+from gemmlab.kernels.user_kernel import user_kernel
+from gemmlab.ops.catalog import find_op
+from gemmlab.verify.check import CheckReport, check_kernel
+from support.cuda_source import needs_compiler
+from support.typed_kernels import ERRORS, KINDS, OPS, kernel_file
+
+SIZES = "1x1x1,3x5x7,17x16x33,64,33x70x129"
+
+
+def report(path: Path, sizes: str = "") -> CheckReport:
+    kernel = user_kernel(path)
+    op = find_op(kernel.op)
+    return check_kernel(kernel, open_device("emulated:sm_80"), op, cases=op.parse_sizes(sizes) if sizes else None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_types_come_from_the_signature(tmp_path: Path, kind: str) -> None:
+    kernel = user_kernel(kernel_file(tmp_path, kind))
+    assert kernel.op == OPS[kind]
+    assert find_op(kernel.op).name == kernel.op
+    assert kernel.align == min(operand.element.nbytes for operand in find_op(kernel.op).operands(problem(kernel.op)))
+
+
+def problem(op: str) -> object:
+    return find_op(op).parse_sizes("8")[0]
+
+
+@needs_compiler
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_of_each_type_are_right(tmp_path: Path, kind: str) -> None:
+    found = report(kernel_file(tmp_path, kind))
+    assert found.passed, found.explain()
+    assert found.padded > 5
+    assert found.cases > 120
+
+
+@needs_compiler
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("kind", ["half_in_half", "brain", "whole"])
+def test_errors_are_rejected(tmp_path: Path, kind: str, error: str) -> None:
+    if kind == "whole" and error == "C read for beta 0":
+        pytest.skip("0 times any whole number is 0")
+    found = report(kernel_file(tmp_path, kind, error))
+    assert not found.passed
+    assert found.failures[0].mismatches or found.failures[0].violations or found.failures[0].notes
+
+
+@needs_compiler
+def test_sums_in_halves_are_allowed_unless_the_file_states_float32(tmp_path: Path) -> None:
+    assert report(kernel_file(tmp_path, "half_in_half"), SIZES).passed
+    strict = report(kernel_file(tmp_path, "half_in_half", lines='precision = "float32"'), "256x64x120")
+    assert not strict.right
+    assert report(kernel_file(tmp_path, "half_in_float", lines='precision = "float32"'), "256x64x120").passed
+
+
+def test_rows_are_aligned_by_the_bytes_of_their_elements(tmp_path: Path) -> None:
+    kernel = user_kernel(kernel_file(tmp_path, "mixed", lines="align = 16"))
+    words = [restriction.that.text for restriction in kernel.restrictions]
+    assert {"lda * 2 % 16 == 0", "ldb * 2 % 16 == 0", "ldc * 4 % 16 == 0"} <= {*words}
+
+
+def test_whole_factors_take_whole_numbers_alone(tmp_path: Path) -> None:
+    kernel = user_kernel(kernel_file(tmp_path, "whole_scaled"))
+    assert not kernel.restrictions
+    kernel = user_kernel(kernel_file(tmp_path, "whole"))
+    assert [restriction.that.text for restriction in kernel.restrictions] == ["alpha % 1 == 0", "beta % 1 == 0"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('precision = "tf32"', "'tf32' is none of float16, float64, float32, bfloat16, which gemm:float16 has"),
+        ('precision = "half"', "'half' is none of float32, "),
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        user_kernel(kernel_file(tmp_path, "half_in_half", lines=line))
+
+
+def test_an_operation_without_other_types_says_so() -> None:
+    with pytest.raises(UsageError, match="x is of float16; the operation reduce has float32 alone"):
+        find_op("reduce:float16")
+    with pytest.raises(UsageError, match="their products are not whole"):
+        find_op("gemm:float16,float16,int32")
+    with pytest.raises(UsageError, match="one type, or one for each of a, b, c"):
+        find_op("gemm:int8,int8")
+    with pytest.raises(UsageError, match="no type of numbers named 'float8'"):
+        find_op("gemm:float8")

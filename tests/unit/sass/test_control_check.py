@@ -1,0 +1,115 @@
+"""The check of control codes: compiled code passes, and each kind of fault is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from gemmlab.core.errors import UsageError
+from gemmlab.sass.accesses import UnknownAccessError
+from gemmlab.sass.checking.check import Finding, check_function
+from gemmlab.sass.instruction import Control, Instruction, SassFunction
+from support.changed_code import subject
+from support.sass_corpus import functions
+
+ARCHS = ("sm_80", "sm_89", "sm_90")
+KERNELS = ("naive", "thread_tile_2d", "async_copy", "reduce_peak")
+
+
+def changed(
+    function: SassFunction, change: Callable[[Instruction], Control | None]
+) -> tuple[Instruction, tuple[Finding, ...]]:
+    """The first instruction for which `change` gives other control codes, and what the check finds then."""
+    code = list(function.instructions)
+    for index, instruction in enumerate(code):
+        control = change(instruction)
+        if control is not None:
+            code[index] = replace(instruction, control=control)
+            return instruction, check_function(replace(function, instructions=tuple(code)), "sm_80")
+    raise AssertionError("no such instruction")
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_compiled_code_passes(kernel: str, arch: str) -> None:
+    size = "64" if kernel != "reduce_peak" else "4096"
+    assert check_function(subject(kernel, arch, size).function, arch) == ()
+
+
+def test_a_wait_bit_that_is_cleared_is_found() -> None:
+    function = subject("naive", "sm_80", "64").function
+
+    def cleared(instruction: Instruction) -> Control | None:
+        if instruction.opcode == "FFMA" and instruction.control.wait_mask:
+            return replace(instruction.control, wait_mask=0)
+        return None
+
+    consumer, found = changed(function, cleared)
+    assert "not waited for" in {finding.fault for finding in found}
+    assert consumer.address in {finding.consumer.address for finding in found}
+    assert "is not waited for" in found[0].reason
+    assert "LDG" in {finding.producer.opcode for finding in found}
+
+
+def test_a_stall_that_is_too_short_names_the_latency() -> None:
+    function = subject("naive", "sm_80", "64").function
+    code = function.instructions
+
+    def lowered(instruction: Instruction) -> Control | None:
+        following = code[min(instruction.address // 16 + 1, len(code) - 1)]
+        if instruction.opcode == "FFMA" == following.opcode and instruction.control.stall >= 4:
+            return replace(instruction.control, stall=1)
+        return None
+
+    _, found = changed(function, lowered)
+    (finding,) = (one for one in found if one.consumer.opcode == "FFMA")
+    assert finding.fault == "too early"
+    assert finding.reason == "read after 1 cycles; FFMA to FFMA (value): 4 cycles on sm_80"
+
+
+def test_an_operand_overwritten_before_it_was_read_is_found() -> None:
+    function = subject("async_copy", "sm_80", "64").function
+
+    def unguarded(instruction: Instruction) -> Control | None:
+        if instruction.opcode in ("STS", "STG", "LDGSTS") and instruction.control.read_barrier != 7:
+            return replace(instruction.control, read_barrier=7)
+        return None
+
+    _, found = changed(function, unguarded)
+    assert found
+    assert {finding.fault for finding in found} == {"overwritten too early"}
+
+
+def test_a_reuse_flag_on_a_register_that_changes_is_found() -> None:
+    function = subject("naive", "sm_80", "64").function
+    code = list(function.instructions)
+    place = next(
+        n for n, (one, two) in enumerate(pairwise(code))
+        if one.opcode == "FFMA" == two.opcode and not two.control.wait_mask
+    )  # fmt: skip
+    # The first writes the register that it flags, and the second reads it in the same place.
+    one, two = code[place], code[place + 1]
+    result = one.operands[0]
+    code[place] = replace(one, operands=(result, replace(result, reuse=True), *one.operands[2:]))
+    code[place + 1] = replace(two, operands=(two.operands[0], result, *two.operands[2:]))
+    found = check_function(replace(function, instructions=tuple(code)), "sm_80")
+    assert "reuse" in {finding.fault for finding in found}
+
+
+def test_asynchronous_instructions_are_refused_by_name() -> None:
+    function = next(
+        function
+        for function in functions("hopper", "sm_90a").values()
+        if any(instruction.opcode == "HGMMA" for instruction in function.instructions)
+    )
+    with pytest.raises(UnknownAccessError, match="is asynchronous: HGMMA"):
+        check_function(function, "sm_90a")
+
+
+def test_an_architecture_without_latencies_is_refused() -> None:
+    function = subject("naive", "sm_80", "64").function
+    with pytest.raises(UsageError, match=r"no latencies of sm_75 are recorded; there are those of sm_80"):
+        check_function(function, "sm_75")

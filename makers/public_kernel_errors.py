@@ -53,11 +53,12 @@ def main() -> None:
                 sys.stderr.write(f"{key}: {outcomes[key] or 'not rejected'}\n")
                 OUTCOMES.write_text(json.dumps(outcomes, indent=1) + "\n", encoding="utf-8")
     found = [outcomes[key] for key in outcomes if key in right]
+    later = sum(took > 1 for took in found)
     text = (
-        f"{found.count(1)} of {len(found)} kernels that pass `check` are rejected once their first barrier is dropped,\n"
-        "or, without barriers, once they take one step too many along k, leave out the last numbers, or subtract where\n"
-        f"they add. For {sum(took > 1 for took in found)} this changes nothing, as where a later barrier suffices, and "
-        f"the\nnext such error is rejected. {found.count(0)} pass with all of them: bounds of sums in halves are wide."
+        f"{found.count(1)} of {len(found)} kernels that pass `check` are rejected once their first barrier\n"
+        "is dropped, or (without barriers) once they take one step too many along k, leave out the last numbers,\n"
+        f"or subtract where they add. For {later} this changes nothing, as where a later barrier suffices, and the\n"
+        f"next such error is rejected. {found.count(0)} pass with all of them: bounds of sums in halves are wide."
     )
     before_it, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     PAGE.write_text(f"{before_it}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")

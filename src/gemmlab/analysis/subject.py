@@ -19,7 +19,7 @@ from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.emulated import MODELS, EmulatedDevice
 from gemmlab.kernels.bound import place
-from gemmlab.kernels.fitting import factor_notes, fitted, with_factors
+from gemmlab.kernels.fitting import as_taken, factor_notes, fitted
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.footprint import check_bytes, require_memory
@@ -179,7 +179,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     hazards = observation.hazards if wrong else without_stray(placed, op, problem, contents, observation, left)[0]
     artifact = bound.loaded.artifact
     (largest,) = op.parse_sizes(family_of("cuda", op.name).bench_sizes.rpartition(",")[2])
-    large = with_factors(kernel, op, largest)
+    large = as_taken(kernel, op, largest)
     return Subject(
         kernel=kernel, config=chosen, arch=arch, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
@@ -203,9 +203,9 @@ def _problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str) -> A
     if len(problems) != 1:
         raise UsageError(f"--sizes {sizes}: one size is explained at a time")
     if sizes:
-        return with_factors(kernel, op, problems[0])
+        return as_taken(kernel, op, problems[0])
     # A user's kernel may accept only squares or whole tiles.
-    like = fitted(kernel, op, config, problems)
+    like = fitted(kernel, op, config, [as_taken(kernel, op, problem) for problem in problems])
     if not like:
         raise UsageError(f"{kernel.id}: {kernel.refusal(config, op.scalars(problems[0]))}; name a size with --sizes")
     return like[0]

@@ -22,7 +22,9 @@ class PoisonedDevice(EmulatedDevice):
         self.warps = warps
         self.found: list[PoisonRead] = []
 
-    def observe(self, loaded: EmulatedLoaded, launch: Launch, *, races: bool = False) -> Observation:
+    def observe(
+        self, loaded: EmulatedLoaded, launch: Launch, *, races: bool = False, filling: int | None = None
+    ) -> Observation:
         """Run once, and return counters and hazards; what came too early is added to `found`.
 
         Raises `UnknownAccessError` for code with asynchronous instructions, `UsageError` if there are no latencies
@@ -30,7 +32,7 @@ class PoisonedDevice(EmulatedDevice):
         """
         watch = PoisonWatch(loaded.image.code, self.arch, self.warps)
         made = replace(loaded, image=replace(loaded.image, code=watch.code))
-        observation = super().observe(made, launch, races=races)
+        observation = super().observe(made, launch, races=races, filling=filling)
         watch.require_sound()
         self.found += watch.found.values()
         return observation

@@ -45,6 +45,13 @@ def with_factors(kernel: Kernel, op: Op, problem: Any) -> Any:
     return replace(problem, **zeros) if zeros else problem
 
 
+def as_taken(kernel: Kernel, op: Op, problem: Any) -> Any:
+    """Return the problem in a layout that the kernel reads, and with factors that it takes (`with_factors`)."""
+    if getattr(problem, "layout", kernel.layouts[0]) not in kernel.layouts:
+        problem = op.in_layouts(problem, kernel.layouts)[0]
+    return with_factors(kernel, op, problem)
+
+
 def factor_notes(kernel: Kernel, op: Op) -> list[str]:
     """Return what `with_factors` does for a kernel: `reads C when beta is 0, so beta is 1 instead`."""
     factors = dict.fromkeys(op.factors[name] for name in kernel.always_reads)

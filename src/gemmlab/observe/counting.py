@@ -16,7 +16,7 @@ from gemmlab.core.hazard_source import with_source
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import CountingDevice, Device
 from gemmlab.kernels.bound import PlacedKernel, place
-from gemmlab.kernels.fitting import factor_notes, with_factors
+from gemmlab.kernels.fitting import as_taken, factor_notes
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
@@ -73,7 +73,7 @@ def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total
         for problem in count.problems:
             progress(f"{kernel.id} {problem.label}", len(results), total)
             try:
-                results.append(_result(count, placed, with_factors(kernel, count.op, problem)))
+                results.append(_result(count, placed, as_taken(kernel, count.op, problem)))
             except TimeLimitError as error:
                 done = f"{len(results)} of {total} counted when the time was over"
                 raise TimeLimitError(f"{done}, at {problem.label}: {error}", error.progress) from error

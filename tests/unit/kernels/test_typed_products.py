@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import gemmlab
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.user_kernel import user_kernel
@@ -99,3 +100,15 @@ def test_an_operation_without_other_types_says_so() -> None:
         find_op("gemm:int8,int8")
     with pytest.raises(UsageError, match="no type of numbers named 'float8'"):
         find_op("gemm:float8")
+
+
+@needs_compiler
+def test_a_kernel_of_one_layout_is_counted_and_explained_in_it(tmp_path: Path) -> None:
+    path = kernel_file(tmp_path, "half_in_float", lines='transposes = ["nt"]')
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("B[(size_t)k * ldb + col]", "B[(size_t)col * ldb + k]"),
+        encoding="utf-8",
+    )
+    assert gemmlab.bench(path, device="emulated:sm_80", sizes=64).counts[0].verified
+    assert gemmlab.explain(path, sizes=64).sound
+    assert gemmlab.check(path, device="emulated:sm_80", sizes=SIZES).passed

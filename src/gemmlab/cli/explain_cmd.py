@@ -16,6 +16,7 @@ from gemmlab.cli.explain_pictures import (
     write_pictures,
 )
 from gemmlab.cli.explain_roofline import RooflineFlag, require_drawable, write_roofline
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import (
     ArgsFlag,
@@ -41,7 +42,11 @@ if TYPE_CHECKING:
 def explain(
     kernels: Annotated[
         list[str],
-        typer.Argument(metavar="KERNEL [KERNEL]", help="One GPU kernel or .cu file, or two; a .cubin or .ptx file."),
+        typer.Argument(
+            autocompletion=kernel_names,
+            metavar="KERNEL [KERNEL]",
+            help="One GPU kernel or .cu file, or two; a .cubin or .ptx file.",
+        ),
     ],
     gpu: Annotated[str, typer.Option(help="The GPU to explain for: H200, A100, L4 ... Default: by --arch, H200.")] = "",
     arch: Annotated[
@@ -82,7 +87,7 @@ def explain(
     Example: gemmlab explain mine.cu --html page.html
     """
     from gemmlab.analysis.subject import machine
-    from gemmlab.instruments.call_arguments import asked_operation
+    from gemmlab.instruments.call_arguments import operation_argument
     from gemmlab.instruments.explain_result import ExplainResult
     from gemmlab.instruments.explaining import explain_kernels
     from gemmlab.instruments.random_launch import is_launch, launched
@@ -109,7 +114,7 @@ def explain(
         kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes,
         options=compile_flags(include, define, option), facts=facts,
     )  # fmt: skip
-    _, flags = asked_operation(op, kernels, flags)
+    _, flags = operation_argument(op, kernels, flags)
     named = [kernel_named(name, flags) for name in kernels]
     chosen, model = machine(arch, gpu)
     settings = parse_config(config or [])

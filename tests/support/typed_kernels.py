@@ -12,10 +12,10 @@ LINES*/
 INCLUDE
 __global__ void NAME(int M, int N, int K, SCALAR alpha, const IN* A, int lda, const IN* B, int ldb, SCALAR beta,
                      OUT* C, int ldc) {
-    int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
+    const long long row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
     if (row >= M || col >= N) return;
     SUM sum = SUM(0);
-    if (alpha != SCALAR(0)) for (int k = 0; k < K; ++k) sum += SUM(A[row * lda + k]) * SUM(B[k * ldb + col]);
+    if (alpha != SCALAR(0)) for (long long k = 0; k < K; ++k) sum += SUM(A[row * lda + k]) * SUM(B[k * ldb + col]);
     SCALAR scaled = alpha != SCALAR(0) ? alpha * SCALAR(sum) : SCALAR(0);
     C[row * ldc + col] = OUT(beta != SCALAR(0) ? scaled + beta * SCALAR(C[row * ldc + col]) : scaled);
 }

@@ -22,6 +22,7 @@ from gemmlab.core.errors import (
 from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.version import __version__
 from gemmlab.groups import gemm_group
+from gemmlab.packs import Packed, pack
 from gemmlab.sums import sum  # noqa: A004 - as NumPy calls it
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from gemmlab.instruments.comparing import compare
     from gemmlab.instruments.explaining import explain
     from gemmlab.instruments.profiling import profile
+    from gemmlab.instruments.tuning_call import tune
     from gemmlab.launching import TensorMap, launch
     from gemmlab.ops.operation import Array, Operation
 
@@ -44,6 +46,7 @@ __all__ = [
     "GemmlabError",
     "NoCompilerError",
     "Operation",
+    "Packed",
     "PeerError",
     "ProfilerError",
     "RecordError",
@@ -62,9 +65,11 @@ __all__ = [
     "gemm",
     "gemm_group",
     "launch",
+    "pack",
     "profile",
     "sgemm",
     "sum",
+    "tune",
     "workspace_bytes",
 ]
 
@@ -83,6 +88,7 @@ _PLACES = {
     "load_ipython_extension": "gemmlab.notebook",
     "profile": "gemmlab.instruments.profiling",
     "sgemm": "gemmlab.blas",
+    "tune": "gemmlab.instruments.tuning_call",
 }
 """Name -> its module, for names that are imported by their first use."""
 

@@ -99,7 +99,7 @@ def bench(
     ] = None,
     precision: Annotated[
         str,
-        typer.Option(metavar="|".join(REQUESTS), help="The precision asked of the library call, on a GPU."),
+        typer.Option(metavar="|".join(REQUESTS), help="The precision asked of the library call."),
     ] = HIGHEST,
     naive: Annotated[bool, typer.Option(help="Compare with the naive kernel too.")] = True,
     function: KernelFlag = None,

@@ -106,7 +106,7 @@ def compare_results(
     """One comparison for each output. `contents` are the operands before the run, `left` the buffers after it."""
     scalars = op.scalars(problem)
     roundings = placed.kernel.roundings(placed.kernel.instantiate(placed.config, scalars), scalars)
-    expected = op.reference(problem, contents, roundings, placed.kernel.precision)
+    expected = op.reference(problem, contents, roundings, placed.kernel.precision_in(placed.config))
     return compare_all(op, problem, expected, left)
 
 

@@ -25,6 +25,7 @@ from gemmlab.instruments.check_result import CheckResult
 from gemmlab.instruments.climb_result import ClimbPart, ClimbResult
 from gemmlab.instruments.explain_result import ExplainResult
 from gemmlab.instruments.profile_result import ProfileResult
+from gemmlab.instruments.tune_result import TuneResult
 from gemmlab.launching import Launched
 from gemmlab.results.comparison import Comparison
 from gemmlab.verify.check import CheckReport
@@ -39,6 +40,7 @@ GIVEN_BACK: Mapping[str, Sequence[type]] = {
     "explain": (ExplainResult,),
     "explain_choice": (Choice, Candidate),
     "profile": (ProfileResult,),
+    "tune": (TuneResult,),
     "launch": (Launched, Counters, SiteCounters, Metric, Hazard, Artifact),
 }
 """Classes that a call answers with, and those that these hold."""

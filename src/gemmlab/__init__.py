@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gemmlab.instruments.comparing import compare
     from gemmlab.instruments.explaining import explain
     from gemmlab.instruments.profiling import profile
+    from gemmlab.instruments.tuning_call import tune
     from gemmlab.launching import TensorMap, launch
     from gemmlab.ops.operation import Array, Operation
 
@@ -68,6 +69,7 @@ __all__ = [
     "profile",
     "sgemm",
     "sum",
+    "tune",
     "workspace_bytes",
 ]
 
@@ -86,6 +88,7 @@ _PLACES = {
     "load_ipython_extension": "gemmlab.notebook",
     "profile": "gemmlab.instruments.profiling",
     "sgemm": "gemmlab.blas",
+    "tune": "gemmlab.instruments.tuning_call",
 }
 """Name -> its module, for names that are imported by their first use."""
 

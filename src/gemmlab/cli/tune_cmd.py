@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gemmlab.cli.answer import print_json
-from gemmlab.cli.console import DEVICE_HELP
+from gemmlab.cli.console import DEVICE_HELP, progress_console
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.own_file import (
     ArgsFlag,
     DefineFlag,
@@ -28,6 +33,7 @@ from gemmlab.instruments.compile_flags import compile_flags
 if TYPE_CHECKING:
     from gemmlab.tuning.session import Tuning
 
+REDRAW_S = 0.3
 HELP = """Search a kernel's configurations within a budget; --library measures this machine for gemmlab.gemm.
 
 \b
@@ -42,7 +48,10 @@ stopped.
 
 
 def tune(
-    kernel: Annotated[str | None, typer.Argument(metavar="[KERNEL]", help="A kernel by id, or a .cu file.")] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Argument(autocompletion=kernel_names, metavar="[KERNEL]", help="A kernel by id, or a .cu file."),
+    ] = None,
     sizes: Annotated[
         str | None, typer.Option(help="Sizes as gemmlab bench takes them; each is tuned by itself.")
     ] = None,
@@ -91,8 +100,8 @@ def tune(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, nothing else.")] = False,
 ) -> None:
-    from gemmlab.cli.tune_kernel import TuneRequest
     from gemmlab.cli.tune_tables import print_tuning
+    from gemmlab.instruments.tune_request import TuneRequest
 
     options = {
         "--show": show, "--export": export_to, "--import": import_from, "--forget": forget, "--library": library,
@@ -123,10 +132,11 @@ def tune(
     )  # fmt: skip
     workers, flags = split_threads([kernel], threads, flags)
     request = TuneRequest(
-        kernel, flags, device=device, mode=mode, sizes=sizes, budget_s=seconds_of(budget), threads=workers, seed=seed,
-        fresh=fresh, counters=counters,
+        kernel, flags, device=device, mode=mode, sizes=sizes, budget_s=seconds_of(budget), threads=_threads(workers),
+        seed=seed, fresh=fresh, counters=counters,
     )  # fmt: skip
-    found = request.run()
+    with progress_status() as status:
+        found = request.run(status)
     first, of = found[0]
     if picture is not None:
         _draw(first, picture)
@@ -145,6 +155,34 @@ def tune(
         return
     for one, _ in found:
         print_tuning(one)
+
+
+@contextmanager
+def progress_status() -> Iterator[Callable[[str, int, int], object]]:
+    """Yield a function that shows the text of a progress on a terminal, at most a few times a second."""
+    console = progress_console()
+    if not console.is_terminal:
+        yield lambda _text, _done, _total: None
+        return
+    drawn = -math.inf
+    with console.status("starting") as status:
+
+        def show(text: str, _done: int, _total: int) -> None:
+            nonlocal drawn
+            # Seldom: a thread that draws during a turn would disturb the measurement.
+            if time.monotonic() - drawn >= REDRAW_S:
+                drawn = time.monotonic()
+                status.update(text)
+
+        yield show
+
+
+def _threads(text: str | None) -> int:
+    if text is None:
+        return 1
+    if not text.isdecimal() or not int(text):
+        raise UsageError(f"--threads {text}: a number of threads")
+    return int(text)
 
 
 def seconds_of(text: str) -> float:

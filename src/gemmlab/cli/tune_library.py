@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from gemmlab.cli.answer import print_json
-from gemmlab.cli.console import add_row, plain_table, progress_console, table_console
+from gemmlab.cli.console import add_row, plain_table, table_console
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import assignments, counted
 
@@ -43,6 +41,7 @@ def store_command(
 def _library(
     device: str, mode: str | None, budget: float, shapes: Path | None, sizes: str | None, *, as_json: bool
 ) -> dict[str, Any]:
+    from gemmlab.cli.tune_cmd import progress_status
     from gemmlab.core.data_folder import require_data_dir
     from gemmlab.devices.select import open_device
     from gemmlab.ops.gemm import GemmOp
@@ -51,9 +50,14 @@ def _library(
     where = open_device(device, mode)
     text = sizes or _sizes_in(shapes)
     problems = list(GemmOp().parse_sizes(text)) if text else usual_problems(where)
-    with _status("gemmlab.gemm") as report:
+    with progress_status() as show:
         request = Request(
-            where, mode or where.device_name.modes[0], budget, problems, require_data_dir() / "searches", report
+            where,
+            mode or where.device_name.modes[0],
+            budget,
+            problems,
+            require_data_dir() / "searches",
+            lambda text: show(f"gemmlab.gemm: {text}", 0, 0),
         )
         entries = list(tune_library(request))
     if not as_json:
@@ -121,13 +125,3 @@ def _print(entries: list[Entry]) -> None:
             f"{entry.shipped_us:.4g}", f"{entry.shipped_us / entry.us:.3f}", entry.taken[:10], entry.machine,
         ])  # fmt: skip
     table_console().print(table)
-
-
-@contextmanager
-def _status(what: str) -> Iterator[Callable[[str], object]]:
-    console = progress_console()
-    if not console.is_terminal:
-        yield lambda _text: None
-        return
-    with console.status(what) as status:
-        yield lambda text: status.update(f"{what}: {text}")

@@ -36,7 +36,7 @@ class Section:
     table: Table
     counters: Table | None
     sensitivity: Table | None
-    """What each parameter matters, from a record with many configurations."""
+    """The effect of each parameter, from a record with many configurations."""
     study: StudyTables | None
     """Tables from the study of its machine code."""
     why_not: str

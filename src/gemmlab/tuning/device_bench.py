@@ -167,9 +167,14 @@ class DeviceBench:
 
     def _ready(self, place: int) -> str:
         """Open a configuration in a worker if it is not; return why that is not possible."""
-        crew, name = self._crew_now(), self._name(place)
+        name = self._name(place)
+        if self._crew is not None and any(each in self._crew.lost for each in self._open):
+            self._end_crew()
         if name in self._open:
             return ""
+        if len(self._open) >= MOST_OPEN:
+            self._end_crew()
+        crew = self._crew_now()
         spec = configured(self._spec, self.subject.space.config(place))
         if not crew.join(replace(spec, name=name)):
             return crew.lost[name]
@@ -180,10 +185,8 @@ class DeviceBench:
         return ""
 
     def _crew_now(self) -> Crew:
-        """Return the present workers; new ones where there are none, or where they have enough to hold."""
+        """Return the present workers; new ones where there are none."""
         of = self.subject
-        if self._crew is not None and (len(self._open) >= MOST_OPEN or any(n in self._crew.lost for n in self._open)):
-            self._end_crew()
         if self._crew is None:
             timing = replace(self._family.timing[of.mode], timeout_s=TIMEOUT_S)
             self._crew = Crew(of.op, of.problems, self._arena, of.threads, timing, self.launcher)

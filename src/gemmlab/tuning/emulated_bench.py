@@ -12,6 +12,7 @@ from gemmlab.analysis.model.predict import Model
 from gemmlab.core.errors import GemmlabError
 from gemmlab.core.gpu import GpuModel
 from gemmlab.kernels.fitting import fitted
+from gemmlab.timing.families import family_of
 from gemmlab.tuning.builders import Builders, Key
 from gemmlab.tuning.device_bench import Subject, facts_of
 from gemmlab.tuning.outcomes import Build, Turn, Verdict
@@ -57,7 +58,7 @@ class EmulatedBench:
         of, started = self._subject, time.perf_counter()
         kernel, config = of.named.kernel, of.space.config(place)
         try:
-            cases: list[Any] = fitted(kernel, of.op, config, of.op.parse_sizes(SIZES[of.op.name]))
+            cases: list[Any] = fitted(kernel, of.op, config, of.op.parse_sizes(_size(of.op.name)))
             report = check_kernel(kernel, of.device, of.op, config=config, cases=cases)
             fault = "" if report.passed else f"wrong result: {report.explain()}"
         except GemmlabError as error:
@@ -80,3 +81,8 @@ class EmulatedBench:
         except GemmlabError as error:
             return Turn(place, fault=f"no time is predicted: {error}", seconds=time.perf_counter() - started)
         return Turn(place, found.time_us, "", time.perf_counter() - started)
+
+
+def _size(op: str) -> str:
+    """Return the problem to check; for an operation of the user's own the usual one of the emulator."""
+    return SIZES.get(op) or family_of("emulated", op).bench_sizes

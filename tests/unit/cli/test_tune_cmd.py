@@ -93,6 +93,10 @@ def test_a_processor_is_tuned_and_a_record_left(tmp_path: Path) -> None:
     record = load_record(tmp_path / "r.json")
     assert len(record.results) == len(found["rows"])
     assert all(result.verified for result in record.results)
+    code, text = gemmlab("report", str(tmp_path / "r.json"), "--no-explain", "--out", str(tmp_path / "r.html"))
+    assert code == 0, text
+    shown = "What parameters matter" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert shown == bool(found["sensitivity"]["single"])
 
 
 def test_a_missing_tune_gets_a_sentence_that_shows_it(tmp_path: Path) -> None:

@@ -1,15 +1,11 @@
-"""The request of `gemmlab tune KERNEL`: what it tunes, and its progress."""
+"""A request to tune one kernel, as the command line and a call of Python make it."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gemmlab.cli.console import progress_console
 from gemmlab.core.data_folder import require_data_dir
 from gemmlab.core.errors import UsageError
 
@@ -22,12 +18,10 @@ if TYPE_CHECKING:
     from gemmlab.tuning.session import Tuning
     from gemmlab.tuning.space import Space
 
-REDRAW_S = 0.3
-
 
 @dataclass(frozen=True, slots=True)
 class TuneRequest:
-    """The command line, its values unparsed."""
+    """The values of a command line or call, unparsed."""
 
     kernel: str
     flags: Mapping[str, Any]
@@ -35,15 +29,15 @@ class TuneRequest:
     mode: str | None
     sizes: str | None
     budget_s: float
-    threads: str | None
+    threads: int
     seed: int
     fresh: bool
     counters: bool
 
-    def run(self) -> list[tuple[Tuning, Subject]]:
+    def run(self, progress: Callable[[str, int, int], object]) -> list[tuple[Tuning, Subject]]:
         """Tune each size by itself, with an equal part of the budget; return outcomes and what they are of.
 
-        Raises `GemmlabError`.
+        `progress` is called with a text, the configurations tried and the legal ones. Raises `GemmlabError`.
         """
         from gemmlab.devices.select import open_device
         from gemmlab.kernels.by_name import named_kernel, require_device
@@ -61,18 +55,18 @@ class TuneRequest:
         space = space_of(kernel)
         problems = [with_factors(kernel, op, one) for one in op.parse_sizes(self.sizes or _usual_size(where, op))]
         subject = Subject(
-            named, op, tuple(problems[:1]), where, self.mode or where.device_name.modes[0], space, self._threads(),
+            named, op, tuple(problems[:1]), where, self.mode or where.device_name.modes[0], space, self.threads,
             limits_of(where),
         )  # fmt: skip
         folder = require_data_dir() / "searches"
         found = []
         for problem in problems:
             _require_taker(self.kernel, space, subject, problem)
-            with _progress(f"{kernel.id} {problem.label}", predicted=where.family == "emulated") as report:
-                outcome = tune(
-                    replace(subject, problems=(problem,)), self.budget_s / len(problems), folder,
-                    strategy=Halving(self.seed), fresh=self.fresh, report=report,
-                )  # fmt: skip
+            outcome = tune(
+                replace(subject, problems=(problem,)), self.budget_s / len(problems), folder,
+                strategy=Halving(self.seed), fresh=self.fresh,
+                report=_reporter(progress, f"{kernel.id} {problem.label}", predicted=where.family == "emulated"),
+            )  # fmt: skip
             found.append((self._explained(outcome, where, subject), replace(subject, problems=(problem,))))
         return found
 
@@ -87,13 +81,6 @@ class TuneRequest:
         device = EmulatedDevice(arch or DEFAULT_ARCH, check_races=False)
         found = with_reasons(outcome.sensitivity, subject.named.kernel, subject.op, device)
         return replace(outcome, sensitivity=found)
-
-    def _threads(self) -> int:
-        if self.threads is None:
-            return 1
-        if not self.threads.isdecimal() or not int(self.threads):
-            raise UsageError(f"--threads {self.threads}: a number of threads")
-        return int(self.threads)
 
 
 def limits_of(device: Device) -> GpuLimits | None:
@@ -125,24 +112,14 @@ def _require_taker(name: str, space: Space, subject: Any, problem: Any) -> None:
         raise UsageError(f"{name} does not take {problem.label}: {kernel.refusal(space.config(0), scalars)}")
 
 
-@contextmanager
-def _progress(what: str, *, predicted: bool) -> Iterator[Callable[[Progress], object]]:
-    console = progress_console()
-    if not console.is_terminal:
-        yield lambda _progress: None
-        return
-    drawn = -math.inf
-    with console.status(what) as status:
+def _reporter(
+    progress: Callable[[str, int, int], object], what: str, *, predicted: bool
+) -> Callable[[Progress], object]:
+    word = "predicted" if predicted else "best"
 
-        def report(progress: Progress) -> None:
-            nonlocal drawn
-            # Seldom: a thread that draws during a turn would disturb the measurement.
-            if time.monotonic() - drawn < REDRAW_S:
-                return
-            drawn = time.monotonic()
-            best = progress.best
-            word = "predicted" if predicted else "best"
-            time_text = f"{word} {best.median:.4g} us, " if best is not None else ""
-            status.update(f"{what}: {time_text}{progress.tried} tried, {progress.left} left, {progress.seconds:.0f} s")
+    def report(now: Progress) -> None:
+        time_text = f"{word} {now.best.median:.4g} us, " if now.best is not None else ""
+        text = f"{what}: {time_text}{now.tried} tried, {now.left} left, {now.seconds:.0f} s"
+        progress(text, now.tried, now.tried + now.left)
 
-        yield report
+    return report

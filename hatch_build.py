@@ -27,6 +27,8 @@ _WITHOUT = (
     "This wheel has no machine code of the GPU kernels; `make wheel`, or GEMMLAB_MACHINE_CODE=require in the "
     "environment of the build, compiles it (minutes)"
 )
+MOST_BYTES = 25_000_000
+"""The bound on the wheel with all machine code, which has about 15 MB."""
 _LOOK = """
 from gemmlab.precompile import shipping
 from gemmlab.toolchain import cache, nvdisasm, nvrtc
@@ -64,9 +66,12 @@ class MachineCodeHook(BuildHookInterface[BuilderConfig]):
         build_data["force_include"][self._folder.name] = "gemmlab/machine_code"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
-        """The wheel is written."""
+        """The wheel is written; refuse one that is too large."""
         if self._folder is not None:
             self._folder.cleanup()
+        if problem := too_large(Path(artifact_path)):
+            Path(artifact_path).unlink()
+            self.app.abort(problem)
 
     def _make(self, python: Path, folder: str, kernels: list[str]) -> None:
         """Compile, and pass on what is said of it as it is said: nobody waits for minutes in silence."""
@@ -96,6 +101,12 @@ class MachineCodeHook(BuildHookInterface[BuilderConfig]):
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "PYTHONPATH": str(Path(self.root, "src"))}
+
+
+def too_large(wheel: Path) -> str:
+    """Return what is wrong with the size of a wheel; empty if it is within its bound."""
+    size = wheel.stat().st_size
+    return "" if size <= MOST_BYTES else f"{wheel.name} has {size / 1e6:.1f} MB; at most {MOST_BYTES / 1e6:.0f} may be"
 
 
 def _wanted() -> str:

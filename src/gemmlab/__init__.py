@@ -22,6 +22,7 @@ from gemmlab.core.errors import (
 from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.version import __version__
 from gemmlab.groups import gemm_group
+from gemmlab.packs import Packed, pack
 from gemmlab.sums import sum  # noqa: A004 - as NumPy calls it
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ __all__ = [
     "GemmlabError",
     "NoCompilerError",
     "Operation",
+    "Packed",
     "PeerError",
     "ProfilerError",
     "RecordError",
@@ -63,6 +65,7 @@ __all__ = [
     "gemm",
     "gemm_group",
     "launch",
+    "pack",
     "profile",
     "sgemm",
     "sum",

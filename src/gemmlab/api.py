@@ -17,12 +17,13 @@ import numpy.typing as npt
 from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.arrays.on_host import host_views, is_host_array, like, one_package
 from gemmlab.core.argument_checks import float32_array, thread_count
-from gemmlab.core.errors import ArgumentTypeError
+from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 from gemmlab.dispatch.request import Request, checked_target, host_operand, request, same
+from gemmlab.packs import Packed
 
 if TYPE_CHECKING:
     from gemmlab.dispatch.choice_values import Choice
@@ -32,9 +33,11 @@ Float32Array = npt.NDArray[np.float32]
 _Entry = Callable[..., Float32Array | None]
 
 _entry: _Entry | None = None
+"""The compiled entry of float32 throughout, once it is loaded."""
 _again: Callable[..., Any] | None = None
 """The function that is tried first for arrays on a GPU, once there were any."""
-_product: CpuProduct | None = None
+_products: dict[str, CpuProduct] = {}
+"""The loaded products by precision."""
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     # A fork waits for a load in progress, so that no child starts in the middle of one.
@@ -64,16 +67,19 @@ def gemm(
     is copied. Shapes are those of `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n), leading axes broadcast,
     and a one-dimensional operand is a row on the left or a column on the right, which no flag transposes.
 
+    `b` may be a packed operand (`gemmlab.pack`).
+
     `c` broadcasts to the result's shape and is needed when `beta` is not 0; with `beta` 0 it is not read.
     `out` receives the result (it may be `c` itself, else it must share no element with an operand) and is returned.
     `alpha` 0 or k 0 gives beta * c without reading a and b. `threads` bounds the threads used, by default
     one for each physical core the process may use; the result is the same to the bit for any number.
 
     `precision` is the lowest that will do: `"highest"`, IEEE float32 throughout; `"float32"`, errors no larger than
-    those of float32's own chain of multiply-adds, by tensor cores where that is faster (products that are exact in
-    float32 need not be exact then); `"tf32"`, inputs rounded to ten bits behind the point. `"tf32x3"`, `"f16x3"`,
-    `"bf16x6"` and `"bf16x9"` name one way to compute with parts of the operands, which is taken wherever it runs. On a
-    CPU all compute in float32. `workspace_bytes` tells how much memory a call on a GPU takes meanwhile, 512 MiB at
+    those of float32's own chain of multiply-adds, by tensor cores or a CPU's AMX tiles where that is faster (products
+    that are exact in float32 need not be exact then); `"tf32"`, inputs rounded to ten bits behind the point.
+    `"tf32x3"`, `"f16x3"`, `"bf16x6"` and `"bf16x9"` name one way to compute with parts of the operands, which is taken
+    wherever it runs, as does `"bf16x3"`, with 16 bits of each operand. On a CPU the ways by bfloat16 need AMX, and all others
+    compute in float32. `workspace_bytes` tells how much memory a call on a GPU takes meanwhile, 512 MiB at
     most.
 
     Arrays may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack), all on the same.
@@ -93,13 +99,17 @@ def gemm(
     gradient, for arrays of several packages and for an `out` of JAX, which never changes an array, `UsageError` (a
     ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, a
     thread count below 1 or one for arrays on a GPU, an unknown precision, kernel or parameter and a kernel that cannot
-    compute this, `CompileError` for a kernel that does not compile here, `DeviceError` for operands on two GPUs, and
-    `MemoryError`.
+    compute this, `CompileError` for a kernel that does not compile here, `DeviceError` for operands on two GPUs and for
+    bfloat16 parts on a CPU without AMX, and `MemoryError`.
     """
     global _again
     if precision != HIGHEST:
         precision_for(precision, (FLOAT32,))
     if type(a) is not np.ndarray or type(b) is not np.ndarray:
+        if isinstance(a, Packed) or isinstance(b, Packed):
+            return _of_packed(
+                Call(a, b, c, out, alpha, beta, trans_a, trans_b, threads, precision, kernel, config, reproducible)
+            )
         if _again is not None and threads is None is config:
             known = _again(a, b, c, out, alpha, beta, trans_a, trans_b, precision, kernel, reproducible)
             if known is not None:
@@ -115,12 +125,15 @@ def gemm(
         if is_host_array(a) or is_host_array(b):
             views = host_views("gemm", {"a": a, "b": b, "c": c, "out": out})
             result = gemm(
-                **views, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b, threads=threads, kernel=kernel,
-                config=config, reproducible=reproducible,
+                **views, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b, threads=threads, precision=precision,
+                kernel=kernel, config=config, reproducible=reproducible,
             )  # fmt: skip
             return like(a, result) if out is None else out
-    if _entry is not None and (c is None or c is out) and kernel is None and config is None and not reproducible:
-        result = _entry(a, b, out, c, alpha, beta, trans_a, trans_b, threads)
+    entry = _entry
+    if precision != HIGHEST:
+        entry = _products[precision].python_entry if precision in _products else None
+    if entry is not None and (c is None or c is out) and kernel is None and config is None and not reproducible:
+        result = entry(a, b, out, c, alpha, beta, trans_a, trans_b, threads)
         if result is not None:
             return result
     return _general(Call(a, b, c, out, alpha, beta, trans_a, trans_b, threads, precision, kernel, config, reproducible))
@@ -189,18 +202,18 @@ def workspace_bytes(
     ).workspace_bytes  # fmt: skip
 
 
-def _load() -> CpuProduct:
-    """Compile or load the product, once."""
-    global _entry, _product
+def _load(precision: str = HIGHEST) -> CpuProduct:
+    """Compile or load the product of a precision, once."""
+    global _entry
     with _lock:
-        if _product is None:
+        if precision not in _products:
             require_room_to_import("gemmlab.dispatch.cpu_gemm")
             from gemmlab.dispatch.cpu_gemm import load_product
 
-            product = load_product()
-            _entry = product.python_entry
-            _product = product
-        return _product
+            _products[precision] = product = load_product(precision)
+            if precision == HIGHEST:
+                _entry = product.python_entry
+        return _products[precision]
 
 
 def checked(call: Call) -> tuple[Request, Float32Array | None, int | None]:
@@ -229,14 +242,42 @@ def _general(call: Call) -> Float32Array:
         require_room_to_import("gemmlab.dispatch.cpu_forced")
         from gemmlab.dispatch.cpu_forced import forced_product
 
-        forced = forced_product(call.kernel, call.config)
+        forced = forced_product(call.kernel, call.config, call.precision)
         for left, right, full in operands.products(target):
             forced.run(left, right, full, operands.alpha, operands.beta, count)
     elif call.reproducible:
         _in_one_order(*operands.stacks(target), operands.alpha, operands.beta, count)
     else:
-        _load().run(*operands.stacks(target), operands.alpha, operands.beta, count)
+        _load(call.precision).run(*operands.stacks(target), operands.alpha, operands.beta, count)
     return target if call.out is None else cast("Float32Array", call.out)
+
+
+def _of_packed(call: Call) -> Any:
+    """Compute a product whose right operand is packed."""
+    from gemmlab.dispatch.packed_product import by_strips, require_usable, stand_in
+
+    require_usable(call, Packed)
+    packed = call.b
+    if any(map(is_device_array, (call.a, call.c, call.out))):
+        raise UsageError("gemm: b was packed on the CPU; a, c and out must lie there, too")
+    foreign = is_host_array(call.a)
+    arrays = {"a": call.a, "c": call.c, "out": call.out}
+    views = host_views("gemm", arrays) if foreign else arrays
+    operands, target, count = checked(call._replace(**views, b=stand_in(packed)))
+    result = _fresh_of(operands.shape) if target is None else target
+    if operands.addend is not None and not same(operands.addend, result):
+        np.copyto(result, operands.addend)
+
+    def run(lefts: Float32Array, rights: Float32Array, full: Float32Array) -> None:
+        compute = _in_one_order if call.reproducible else _load().run
+        compute(lefts, rights, full, operands.alpha, operands.beta, count)
+
+    left, _right, full = operands.stacks(result)
+    if full.size:
+        by_strips(packed, left, full, operands.beta, run)
+    if call.out is not None:
+        return call.out
+    return like(call.a, result) if foreign else result
 
 
 def _in_one_order(

@@ -51,6 +51,8 @@ class AccessRow:
     """
     share: float
     """Fraction of the cycles of all rows."""
+    address: int = -1
+    """Byte address of the first of the instructions."""
 
     @property
     def sectors_per_request(self) -> float:
@@ -138,6 +140,7 @@ def _row(sites: list[SiteCounters], total: int) -> AccessRow:
         wavefronts_ideal=sum(site.wavefronts_ideal for site in sites),
         cycles=cycles,
         share=cycles / total if total else 0.0,
+        address=sites[0].address,
     )  # fmt: skip
 
 

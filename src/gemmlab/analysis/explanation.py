@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -16,11 +17,13 @@ from gemmlab.analysis.resources import ResourceReport, explain_resources
 from gemmlab.analysis.roofline import RooflineReport, explain_roofline
 from gemmlab.analysis.subject import Subject, observe
 from gemmlab.analysis.worst_sites import worst_words
+from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import GpuModel
 from gemmlab.core.notebook_view import Display, Grid, View, grid
 from gemmlab.core.tabular import Row, Tabular
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.sass.source_places import call_sites
 from gemmlab.toolchain.ptxas_log import Remark
 
 
@@ -81,7 +84,7 @@ class Explanation(Display, Tabular):
     def __str__(self) -> str:
         """Return hazards and findings in words, the costliest first, and the bound."""
         subject, roofline = self.subject, self.roofline
-        found = [f"{number}. {one.text} {one.attempt}" for number, one in enumerate(self.findings, 1)]
+        found = [f"{number}. {one.text} {one.attempt} {one.gain}" for number, one in enumerate(self.findings, 1)]
         return "\n".join([
             f"{subject.name}: {subject.arch} code on {subject.model.name}, counted on {subject.counters.origin}",
             *(hazard.explain() for hazard in subject.hazards), *(found or ["none of the known findings"]),
@@ -109,7 +112,7 @@ class Explanation(Display, Tabular):
                 "words": list(self.issue_words),
             },
             "facts": {name: float(value) for name, value in self.facts.items()},
-            "findings": [asdict(finding) for finding in self.findings],
+            "findings": [{**asdict(finding), "gain": finding.gain} for finding in self.findings],
         }  # fmt: skip
 
 
@@ -147,8 +150,15 @@ def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[Access
         "wrong_words": "; ".join(subject.wrong),
         "serialized_words": _remark(subject.serialized),
         "ignored_words": _remark(subject.setmaxnreg_ignored),
-        **worst_words(rows),
+        **worst_words(rows, _call_sites(subject)),
     }
+
+
+def _call_sites(subject: Subject) -> dict[int, str]:
+    """Return the kernel's own line of each inlined instruction, none for code whose line information is malformed."""
+    with suppress(UsageError):
+        return call_sites(subject.artifact, subject.function)
+    return {}
 
 
 def _remark(remark: Remark | None) -> str:

@@ -28,6 +28,15 @@ class Finding(Display):
     """Kernel of the ladder that follows the advice; empty if there is none."""
     figures: Mapping[str, float]
     """Facts that the condition and the weight use."""
+    gain_pct: float | None = None
+    """Predicted gain of the advice in percent of the speed; `None` if it is not predicted (`model.remedies`)."""
+
+    @property
+    def gain(self) -> str:
+        """The predicted gain in words."""
+        if self.gain_pct is None:
+            return "Gain not predicted."
+        return f"Predicted gain: {self.gain_pct:.0f} %." if self.gain_pct >= 1 else "Predicted gain: less than 1 %."
 
     def _line(self) -> str:
         return f"{self.key}: {self.text}"

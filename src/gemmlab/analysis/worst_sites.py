@@ -38,12 +38,13 @@ def worst_facts(rows: Sequence[AccessRow]) -> dict[str, float]:
     return facts
 
 
-def worst_words(rows: Sequence[AccessRow]) -> dict[str, str]:
-    """Return `NAME_place` of each kind of access: the worst line, such as `mine.cu:12`.
+def worst_words(rows: Sequence[AccessRow], callers: Mapping[int, str]) -> dict[str, str]:
+    """Return `NAME_place` of each kind of access: the worst line, `mine.cu:12` or `tile.cuh:3 called from mine.cu:12`.
 
-    In code without line numbers it is the opcode, and `NOWHERE` if no access of the kind ran.
+    `callers` are the lines of the kernel that inlined instructions belong to, by address. In code without line numbers
+    the place is the opcode, and `NOWHERE` if no access of the kind ran.
     """
-    return {f"{name}_place": _place(worst_rows(rows, name)) for name in KINDS}
+    return {f"{name}_place": _place(worst_rows(rows, name), callers) for name in KINDS}
 
 
 def worst_rows(rows: Iterable[AccessRow], name: str) -> list[AccessRow]:
@@ -62,7 +63,10 @@ def worst_rows(rows: Iterable[AccessRow], name: str) -> list[AccessRow]:
     return [row for row in line if 2 * getattr(row, cost) >= most * row.requests]
 
 
-def _place(worst: Sequence[AccessRow]) -> str:
+def _place(worst: Sequence[AccessRow], callers: Mapping[int, str]) -> str:
     if not worst:
         return NOWHERE
-    return f"{worst[0].file}:{worst[0].line}" if worst[0].line else worst[0].opcode
+    if not worst[0].line:
+        return worst[0].opcode
+    calls = " and ".join(dict.fromkeys(callers[row.address] for row in worst if row.address in callers))
+    return f"{worst[0].file}:{worst[0].line}" + (f" called from {calls}" if calls else "")

@@ -1,11 +1,14 @@
 """The `gemmlab` command: finds one file per verb by its name (`*_cmd.py`) and turns errors into exit codes.
 
-Exit codes: 0 fine, 1 wrong result or regression, 2 usage, 3 no such device, 130 interrupted.
+Exit codes: 0 fine, 1 wrong result or regression, 2 usage, 3 no such device, 130 interrupted, 141 where whoever read the
+output has gone (`gemmlab list | head -1`), as of other programs.
 """
 
 from __future__ import annotations
 
+import os
 import pkgutil
+import sys
 import traceback
 from importlib import import_module
 from typing import Annotated, Any
@@ -16,7 +19,11 @@ from typer.core import TyperGroup
 import gemmlab
 import gemmlab.cli
 from gemmlab.cli.answer import error_message, exit_code, json_errors, notices
+from gemmlab.cli.help_examples import epilog
 from gemmlab.core.errors import GemmlabError
+
+_CLOSED_PIPE = 128 + 13
+"""The exit code of a program that SIGPIPE ended."""
 
 
 class _Verbs(TyperGroup):
@@ -28,12 +35,27 @@ class _Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             with notices(), json_errors(wanted="--json" in ctx.args):
-                return super().invoke(ctx)
+                result = super().invoke(ctx)
+                sys.stdout.flush()
+                return result
+        except BrokenPipeError:
+            # The interpreter flushes once more when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(_CLOSED_PIPE) from None
         except (GemmlabError, MemoryError) as error:
             if ctx.params.get("debug"):
                 typer.echo(traceback.format_exc(), err=True)
             typer.echo(f"gemmlab: {error_message(error)}", err=True)
             raise typer.Exit(exit_code(error)) from None
+        finally:
+            _name_broken_kernels()
+
+
+def _name_broken_kernels() -> None:
+    """Name the kernel files that were left out, if the command has read the catalog."""
+    catalog = sys.modules.get("gemmlab.kernels.catalog")
+    for reason in catalog.noted_broken() if catalog else ():
+        typer.echo(f"gemmlab: left out: {reason}", err=True)
 
 
 def _print_version(version: bool) -> None:
@@ -54,12 +76,15 @@ def _start(
 def build_app() -> typer.Typer:
     """Return the application with every verb. A verb's file defines `register(app)`."""
     app = typer.Typer(
-        cls=_Verbs, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
-    )
+        cls=_Verbs, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )  # fmt: skip
     app.callback()(_start)
     for module in pkgutil.iter_modules(gemmlab.cli.__path__):
         if module.name.endswith("_cmd"):
             import_module(f"gemmlab.cli.{module.name}").register(app)
+    for command in app.registered_commands:
+        command.epilog = epilog(command.name or "")
     return app
 
 

@@ -13,6 +13,7 @@ import typer
 
 from gemmlab.cli.answer import CsvFlag, answer_form, print_document
 from gemmlab.cli.console import DEVICE_HELP, progress_console
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import (
     ArgsFlag,
@@ -42,6 +43,7 @@ def bench(
     kernels: Annotated[
         list[str] | None,
         typer.Argument(
+            autocompletion=kernel_names,
             metavar="[KERNEL]...",
             help="Kernels by id, or .cu files. Default: gemmlab.gemm or gemmlab.sum, else the ladder.",
         ),
@@ -97,7 +99,7 @@ def bench(
     ] = None,
     precision: Annotated[
         str,
-        typer.Option(metavar="|".join(REQUESTS), help="The precision asked of the library call, on a GPU."),
+        typer.Option(metavar="|".join(REQUESTS), help="The precision asked of the library call."),
     ] = HIGHEST,
     naive: Annotated[bool, typer.Option(help="Compare with the naive kernel too.")] = True,
     function: KernelFlag = None,

@@ -12,6 +12,7 @@ import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import progress_console, table_console
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
 def cache(
     kernels: Annotated[
-        list[str] | None, typer.Argument(metavar="[KERNEL]...", help="Kernels by id; without any, the ladder.")
+        list[str] | None,
+        typer.Argument(
+            autocompletion=kernel_names, metavar="[KERNEL]...", help="Kernels by id; without any, the ladder."
+        ),
     ] = None,
     op: Annotated[str, typer.Option(help="Operation.")] = "gemm",
     sizes: Annotated[str, typer.Option(help="256, 256,512, 256:4096:128, MxNxK.")] = "128",

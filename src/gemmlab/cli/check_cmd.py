@@ -12,6 +12,7 @@ from gemmlab.cli.answer import CsvFlag, answer_form
 from gemmlab.cli.check_codes import check_codes, is_machine_code
 from gemmlab.cli.check_outcome import answer
 from gemmlab.cli.console import DEVICE_HELP
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config, parse_thread_count
 from gemmlab.cli.own_file import (
     ArgsFlag,
@@ -36,7 +37,9 @@ def check(
     kernels: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KERNEL]...", help=f"Kernels, .cu files, {LIBRARY}, or cubins. Default: the ladder and {LIBRARY}."
+            autocompletion=kernel_names,
+            metavar="[KERNEL]...",
+            help=f"Kernels, .cu files, {LIBRARY}, or cubins. Default: the ladder and {LIBRARY}.",
         ),
     ] = None,
     op: OpFlag = None,

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from gemmlab.instruments.check_result import CheckResult
 
 COLUMNS = (
-    "HAZARDS: results are right, but the kernel did what it must not. "
     "padded: cases with elements between the end of a row and the next one (ld > extent). "
     "error/bound: largest error of an element, as a part of its bound; right up to 1. "
     "error/|c|/K: largest relative error, divided by the number of terms; the source articles test that it is "
@@ -33,6 +32,9 @@ def _show(checked: CheckResult) -> None:
     from gemmlab.cli.console import table_console
     from gemmlab.instruments.check_result import NOT_RUN, stopped, verdict
 
+    for report in checked.reports:
+        if not report.passed:
+            typer.echo(f"{report.subject}: {report.verdict}")
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("kernel", "result", "cases", "padded", "threads", "error/bound", "error/|c|/K", "seconds"):
         table.add_column(heading, justify="left" if heading in ("kernel", "result") else "right")
@@ -49,7 +51,7 @@ def _show(checked: CheckResult) -> None:
         typer.echo(COLUMNS)
     for report in checked.reports:
         if not report.passed:
-            typer.echo("\n" + report.explain())
+            typer.echo("\n" + report.details())
             continue
         for remark in report.remarks:
             typer.echo(f"{report.subject}: {remark.strip()}")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gemmlab.cli.answer import print_json
+from gemmlab.cli.compiled_code import make_room
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import DefineFlag, IncludeFlag, OptionFlag, own_flags
 from gemmlab.core.errors import GemmlabError, UsageError
@@ -25,7 +27,11 @@ if TYPE_CHECKING:
 def compile_kernels(
     kernels: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KERNEL]...", help="Kernels by id, or .cu files. Default: every CUDA kernel."),
+        typer.Argument(
+            autocompletion=kernel_names,
+            metavar="[KERNEL]...",
+            help="Kernels by id, or .cu files. Default: every CUDA kernel.",
+        ),
     ] = None,
     arch: Annotated[str, typer.Option(help="Architectures: sm_90a or sm_80,sm_90.")] = DEFAULT_ARCH,
     config: Annotated[
@@ -48,6 +54,10 @@ def compile_kernels(
     save: Annotated[
         Path | None, typer.Option(help="Write registers, spills, shared memory and occupancy of each to this file.")
     ] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Compile nothing: bring the cache of compiled code under its bound.")
+    ] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Compile nothing: empty the cache of compiled code.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compile kernels and keep the code, for a machine of the same cache without a compiler.
@@ -60,6 +70,11 @@ def compile_kernels(
     from gemmlab.toolchain.nvrtc import check_architecture, compiler
 
     names = kernels or []
+    if prune or clear:
+        if names or (prune and clear):
+            raise UsageError("--prune and --clear stand alone: they are about all compiled code")
+        make_room(everything=clear, as_json=as_json)
+        return
     archs = list(dict.fromkeys(part.strip() for part in arch.split(",")))
     for target in archs:
         check_architecture(target, "--arch")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 DEVICE_HELP = "Where to run: cpu, cuda[:N] (an NVIDIA GPU) or emulated[:sm_XX] (its machine code, without one)."
+_ANY_WIDTH = 1 << 16
 PIPE_WIDTH = 140
 """Width in columns when the output is not a terminal."""
 
@@ -21,13 +22,33 @@ PIPE_WIDTH = 140
 def table_console() -> Console:
     """Return a console on standard output, `PIPE_WIDTH` wide if that is no terminal.
 
-    Texts are not parsed as markup. Control characters and half surrogate pairs, which records may contain, are escaped.
+    A table that does not fit is printed whole, wider than the terminal, which is said on standard error: no column is
+    cut. Texts are not parsed as markup. Control characters and half surrogate pairs, which records may contain, are
+    escaped.
     """
     from rich.console import Console
+    from rich.table import Table
 
     class PlainConsole(Console):
         def render_str(self, text: str, **options: Any) -> Text:
             return super().render_str(printable_lines(text), **options)
+
+        def on_broken_pipe(self) -> None:
+            # The command line gives it its exit code; rich would end with 1, as for a wrong result.
+            raise BrokenPipeError
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            tables = [each for each in objects if isinstance(each, Table)]
+            room = self.options.update(width=_ANY_WIDTH)
+            least = max((self.measure(each, options=room).minimum for each in tables), default=0)
+            own = self.width
+            if least > own:
+                progress_console().print(f"The terminal has {own} columns; the table below needs {least}.")
+                self.width = least
+            try:
+                super().print(*objects, **options)
+            finally:
+                self.width = own
 
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     return PlainConsole(width=width, markup=False, highlight=False, emoji=False)

@@ -70,8 +70,7 @@ def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     identity = f"family {cpu['family']} model {cpu['model']} stepping {cpu['stepping']}"
     yield "processor", f"{cpu['name']} ({cpu['vendor']} {cpu['arch']}, {identity})"
     yield "cores", _cores(cpu)
-    clocks = [f"{cpu[f'{kind}_ghz']:.2f} GHz {kind}" for kind in ("nominal", "current", "max") if cpu[f"{kind}_ghz"]]
-    yield "clock", f"{', '.join(clocks) or 'unknown'} ({cpu['clock_source']})"
+    yield "clock", _clock(cpu)
     yield "vectors", f"{cpu['lanes']} x float32, {cpu['fma_units']} FMA units ({cpu['fma_rule']})"
     yield "features", " ".join(name for name in _TELLING_FEATURES if name in cpu["features"]) or "unknown"
     for cache in cpu["caches"]:
@@ -95,7 +94,7 @@ def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "machine code", f"shipped: {shipped or 'none'}; it serves where there is no CUDA compiler"
     yield "compilers", ", ".join(f"{name} {version or 'none'}" for name, version in facts["compilers"].items())
     store = facts["cache"]
-    yield "cache", f"{store['path']} ({'writable' if store['writable'] else 'NOT WRITABLE'}, {store['bytes']} bytes)"
+    yield "cache", _cache(store)
     yield "tuned", state_text(facts["tuned"])
     yield "versions", ", ".join(f"{name} {version or 'none'}" for name, version in facts["versions"].items())
     for warning in facts["warnings"]:
@@ -109,10 +108,32 @@ def _cores(cpu: Mapping[str, Any]) -> str:
     return f"{cores}, {logical} for this process{quota}{machine}"
 
 
+def _clock(cpu: Mapping[str, Any]) -> str:
+    clocks = [f"{cpu[f'{kind}_ghz']:.2f} GHz {kind}" for kind in ("nominal", "current", "max") if cpu[f"{kind}_ghz"]]
+    if not _clock_is_a_counter(cpu):
+        return f"{', '.join(clocks) or 'unknown'} ({cpu['clock_source']})"
+    remark = (
+        f"the virtual machine tells {cpu['current_ghz']:.2f} GHz, which is often the rate of its time-stamp counter"
+    )
+    return f"{_implied_ghz(cpu):.2f} GHz by the measured peak; {remark}" if _implied_ghz(cpu) else f"unknown; {remark}"
+
+
+def _clock_is_a_counter(cpu: Mapping[str, Any]) -> bool:
+    """Return whether the only clock known is what a hypervisor writes into /proc/cpuinfo."""
+    return bool(cpu["hypervisor"] and cpu["current_ghz"] and not cpu["max_ghz"] and not cpu["nominal_ghz"])
+
+
+def _implied_ghz(cpu: Mapping[str, Any]) -> float:
+    """Return the clock at which one core reaches its measured peak; 0 if that was not measured."""
+    peaks = cpu["measured_peak_gflops"]
+    return float(peaks["1"]) / (2 * cpu["fma_units"] * cpu["lanes"]) if peaks else 0.0
+
+
 def _computed(cpu: Mapping[str, Any]) -> str:
     peak = cpu["computed_peak_gflops"]
-    if peak is None:
-        return "unknown, as the clock is"
+    if peak is None or _clock_is_a_counter(cpu):
+        a_cycle = 2 * cpu["fma_units"] * cpu["lanes"]
+        return f"unknown, as the clock is: {a_cycle} operations a cycle and core ({cpu['fma_units']} units)"
     return (
         f"{peak:.1f} GFLOP/s a core = {cpu['clock_ghz']:.2f} GHz x {cpu['fma_units']} units x {cpu['lanes']} lanes x 2"
     )
@@ -123,9 +144,13 @@ def _measured(cpu: Mapping[str, Any]) -> str:
     if not peaks:
         return str(cpu.get("measured_peak_error", "not measured"))
     text = ", ".join(f"{value:.1f} GFLOP/s with {counted(int(threads), 'thread')}" for threads, value in peaks.items())
-    # In a virtual machine the system may report a wrong clock; the one implied by the peak is more reliable.
-    clock = peaks["1"] / (2 * cpu["fma_units"] * cpu["lanes"])
-    return f"{text}; one core's implies {clock:.2f} GHz if it has {cpu['fma_units']} units"
+    return f"{text}; one core's implies {_implied_ghz(cpu):.2f} GHz if it has {cpu['fma_units']} units"
+
+
+def _cache(store: Mapping[str, Any]) -> str:
+    most = "without a bound" if store["limit_bytes"] is None else f"of {store['limit_bytes'] / 1e6:,.0f} MB at most"
+    size = f"{store['bytes'] / 1e6:,.1f} MB {most}"
+    return f"{store['path']} ({'writable' if store['writable'] else 'NOT WRITABLE'}, {size})"
 
 
 def _tile(cpu: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from gemmlab.cli.explain_pictures import (
     write_pictures,
 )
 from gemmlab.cli.explain_roofline import RooflineFlag, require_drawable, write_roofline
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import (
     ArgsFlag,
@@ -41,7 +42,11 @@ if TYPE_CHECKING:
 def explain(
     kernels: Annotated[
         list[str],
-        typer.Argument(metavar="KERNEL [KERNEL]", help="One GPU kernel or .cu file, or two; a .cubin or .ptx file."),
+        typer.Argument(
+            autocompletion=kernel_names,
+            metavar="KERNEL [KERNEL]",
+            help="One GPU kernel or .cu file, or two; a .cubin or .ptx file.",
+        ),
     ],
     gpu: Annotated[str, typer.Option(help="The GPU to explain for: H200, A100, L4 ... Default: by --arch, H200.")] = "",
     arch: Annotated[

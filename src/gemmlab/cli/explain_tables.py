@@ -84,7 +84,7 @@ class Page:
         for number, finding in enumerate(explained.findings, 1):
             rung = f" Shown by: {finding.rung}." if finding.rung else ""
             self._line(f"{number:>3}. {finding.text}")
-            self._line(f"     {finding.attempt}{rung}")
+            self._line(f"     {finding.attempt}{rung} {finding.gain}")
         if not explained.findings:
             self._line("  none of the known ones")
 

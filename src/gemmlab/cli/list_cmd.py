@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-import gemmlab.kernels
 from gemmlab.cli.answer import CsvFlag, Form, answer_form, print_csv, print_json
 from gemmlab.cli.console import table_console
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.precision import FLOAT32, PRECISIONS
 from gemmlab.core.tabular import csv_text, flat
 from gemmlab.core.words import assignments
 from gemmlab.devices.device_name import parse_device
 from gemmlab.kernels.kernel import Kernel
-
-KERNELS = Path(gemmlab.kernels.__file__).parent
 
 
 def _describe(kernel: Kernel) -> dict[str, Any]:
@@ -38,13 +35,8 @@ def _describe(kernel: Kernel) -> dict[str, Any]:
         "precision": kernel.precision,
         "params": dict(kernel.params),
         "source": kernel.source,
-        "file": _place(kernel.path),
+        "file": str(kernel.path),
     }
-
-
-def _place(path: Path) -> str:
-    """Return a shipped kernel's path within `gemmlab/kernels`; an own file's as it was given."""
-    return str(path.relative_to(KERNELS)) if path.is_relative_to(KERNELS) else str(path)
 
 
 def _print_ladders(kernels: Sequence[Mapping[str, Any]]) -> None:
@@ -99,7 +91,8 @@ def _words(value: Any) -> str:
 
 def list_kernels(
     kernels: Annotated[
-        list[str] | None, typer.Argument(help="Print all facts about these.", metavar="[KERNEL]...")
+        list[str] | None,
+        typer.Argument(autocompletion=kernel_names, help="Print all facts about these.", metavar="[KERNEL]..."),
     ] = None,
     op: Annotated[str | None, typer.Option(help="Only kernels of this operation, as `gemm`.")] = None,
     device: Annotated[str | None, typer.Option(help="Only kernels that run there: cpu, cuda, emulated.")] = None,

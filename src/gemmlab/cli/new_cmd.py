@@ -46,7 +46,7 @@ def new(
 
         _new_file(file or Path(find_exercise(exercise).file_name), exercise, force=force, as_json=as_json)
     elif file is None:
-        raise UsageError("name the FILE.cu to write, a new rung: --rung NAME --after KERNEL, or --exercise RUNG")
+        raise UsageError("name the FILE.cu to write, or a new rung: --rung NAME --after KERNEL, or --exercise RUNG")
     else:
         _new_file(file, None, force=force, as_json=as_json)
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gemmlab.cli.answer import CsvFlag, Form, answer_form
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import (
     ArgsFlag,
@@ -32,7 +33,10 @@ WHOLE = 3
 
 def profile(
     kernels: Annotated[
-        list[str] | None, typer.Argument(metavar="[KERNEL]...", help="GPU kernels or .cu files. Default: the ladder.")
+        list[str] | None,
+        typer.Argument(
+            autocompletion=kernel_names, metavar="[KERNEL]...", help="GPU kernels or .cu files. Default: the ladder."
+        ),
     ] = None,
     op: OpFlag = None,
     sizes: Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gemmlab.cli.answer import print_json
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import (
     ArgsFlag,
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 
 
 def sass(
-    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="A GPU kernel, a .cu, .cubin or .ptx file.")],
+    kernel: Annotated[
+        str,
+        typer.Argument(autocompletion=kernel_names, metavar="KERNEL", help="A GPU kernel, a .cu, .cubin or .ptx file."),
+    ],
     arch: Annotated[str, typer.Option(help="Code for sm_80, sm_89, sm_90 ... Default: sm_90.")] = "",
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gemmlab.cli.answer import print_json
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.core.errors import UsageError, WrongResultError
 
@@ -22,7 +23,12 @@ _WORDS = {
 
 
 def schedule(
-    kernel: Annotated[str, typer.Argument(metavar="KERNEL|FILE.cu", help="A GPU kernel, or a .cu file with one.")],
+    kernel: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=kernel_names, metavar="KERNEL|FILE.cu", help="A GPU kernel, or a .cu file with one."
+        ),
+    ],
     arch: Annotated[str, typer.Option(help="Architecture: sm_80, sm_89 or sm_90.")] = "sm_90",
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")

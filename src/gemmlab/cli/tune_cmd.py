@@ -13,6 +13,7 @@ import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import DEVICE_HELP, progress_console
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.own_file import (
     ArgsFlag,
     DefineFlag,
@@ -47,7 +48,10 @@ stopped.
 
 
 def tune(
-    kernel: Annotated[str | None, typer.Argument(metavar="[KERNEL]", help="A kernel by id, or a .cu file.")] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Argument(autocompletion=kernel_names, metavar="[KERNEL]", help="A kernel by id, or a .cu file."),
+    ] = None,
     sizes: Annotated[
         str | None, typer.Option(help="Sizes as gemmlab bench takes them; each is tuned by itself.")
     ] = None,

@@ -188,6 +188,8 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Function:
         mc = fn.select(narrow, mr, fn.select(single, m, even_block(fn, m, blocks.mc, mr)))
         rows_of_b = b_col.equals(1)
         direct = rows_of_b & (m <= mr)
+        # A strip whose rows follow each other (`gemmlab.pack`): the next k-block lies behind this one.
+        follows = rows_of_b & n.equals(nr) & b_row.equals(nr)
         # No earlier strip packs the first one; in a small product it is read in place.
         bare = single & (n <= _BARE_STRIPS * nr) & (b_row & (_PAGE - 1)).differs(0)
         panel = a_col.differs(1)
@@ -230,9 +232,11 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Function:
                     with fn.when(first & (in_place | packed_before).equals(0)):
                         fn.call(pack_strip, kb, cols, source, b_row, b_col, strip)
                     copying = slices & (jr + 2 * nr <= nb)
-                    ahead = (jr + nr < nb) & (direct | first.equals(0))
-                    ahead_at = fn.select(direct | copying, source + nr, strip + kb * nr, FLOATS)
-                    ahead_step = fn.select(direct | copying, b_row, nr)
+                    ahead = follows | ((jr + nr < nb) & (direct | first.equals(0)))
+                    beside = (direct | copying) & follows.equals(0)
+                    behind = fn.select(follows, source, strip, FLOATS) + kb * nr
+                    ahead_at = fn.select(beside, source + nr, behind, FLOATS)
+                    ahead_step = fn.select(beside, b_row, nr)
 
                     def multiply(ir: Value, rows: Value) -> None:
                         where = c + ldc * (ic + ir) + (jc + jr)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.gemv import AXPY_COLS, emit_axpy, emit_dot
 from gemmlab.codegen.macrokernel import JOB, emit_engine, workspace_floats
@@ -27,6 +29,15 @@ def product_workspace_bytes(tile: Tile, blocks: Blocks) -> int:
     return 4 * max(workspace_floats(tile, blocks), small_workspace_floats(tile), AXPY_COLS)
 
 
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A function with the signature `JOB`, and the multiples of rows and columns at which its jobs begin."""
+
+    job: Function
+    rows: int
+    cols: int
+
+
 def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = SERIAL_WORK) -> Function:
     """Emit `product`, which computes `C = alpha * A B + beta * C` for any sizes and strides.
 
@@ -36,9 +47,9 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = 
     pool = emit_pool(module)
     scale = emit_scale(module)
     vector_products = _emit_vector_products(module, pool)
-    matrix_task = _emit_matrix_task(module, multiply)
+    share = emit_shares(module, Engine(multiply, tile.rows, tile.cols), serial_work)
     with module.function("product", PRODUCT) as fn:
-        m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace, pool_at, threads = fn.args
+        m, n, k, alpha, _a, _a_row, _a_col, _b, _b_row, _b_col, beta, c, ldc, _workspace, _pool, _threads = fn.args
         with fn.when((m < 1) | (n < 1)):
             fn.ret()
         with fn.when((k < 1) | alpha.equals(0.0)):
@@ -47,13 +58,24 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = 
         done = fn.call(vector_products, *fn.args)
         with fn.when(done.differs(0)):
             fn.ret()
+        fn.call(share, *fn.args)
+        fn.finish()
+    return fn
+
+
+def emit_shares(module: Module, engine: Engine, serial_work: int = SERIAL_WORK) -> Function:
+    """Emit a product by one engine, divided among the threads; the module has the pool. alpha != 0, no extent is 0."""
+    multiply = engine.job
+    task = _emit_matrix_task(module, multiply)
+    with module.function(f"{multiply.name}_shares", PRODUCT) as fn:
+        m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace, pool_at, threads = fn.args
         work = m * n * k
         helpers = fn.select(work < serial_work, 1, threads)
         with fn.choose(helpers < 2) as serial:
             with serial.yes():
                 fn.call(multiply, *fn.args[: len(JOB)])
             with serial.no():
-                rows, cols = _cut(fn, tile, m, n, helpers)
+                rows, cols = _cut(fn, engine, m, n, helpers)
                 across = fn.ceil_div(n, cols)
                 words: list[Operand] = [m, n, k, a_row, a_col, b_row, b_col, ldc, fn.address(a), fn.address(b)]
                 context = pack_words(fn, [*words, fn.address(c), 0, 0, rows, cols])
@@ -61,8 +83,8 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = 
                 floats[2 * _ALPHA] = alpha
                 floats[2 * _BETA] = beta
                 jobs = across * fn.ceil_div(m, rows)
-                task = fn.function_address(matrix_task)
-                fn.call(pool.run, pool_at, task, context, jobs, helpers, workspace)
+                run = fn.function_address(task)
+                fn.call(module["pool_run"], pool_at, run, context, jobs, helpers, workspace)
         fn.finish()
     return fn
 
@@ -72,7 +94,7 @@ _ALPHA, _BETA, _ROWS, _COLS = 11, 12, 13, 14
 
 def _emit_matrix_task(module: Module, multiply: Function) -> Function:
     params = list(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
-    with module.function("matrix_task", params) as fn:
+    with module.function(f"{multiply.name}_task", params) as fn:
         context, job, workspace = fn.args
         m, n, k, a_row, a_col, b_row, b_col, ldc = (context[index] for index in range(8))
         a, b, c = (fn.cast(context[index], F32) for index in (8, 9, 10))
@@ -102,13 +124,13 @@ def _emit_matrix_task(module: Module, multiply: Function) -> Function:
     return fn
 
 
-def _cut(fn: Function, tile: Tile, m: Value, n: Value, threads: Value) -> tuple[Value, Value]:
+def _cut(fn: Function, engine: Engine, m: Value, n: Value, threads: Value) -> tuple[Value, Value]:
     """Return the rows and columns of a job.
 
     The chosen grid is the one of `threads` rectangles whose largest rectangle is smallest, columns first on a tie:
     strips of B are then packed by one thread only.
     """
-    tiles_m, tiles_n = fn.ceil_div(m, tile.rows), fn.ceil_div(n, tile.cols)
+    tiles_m, tiles_n = fn.ceil_div(m, engine.rows), fn.ceil_div(n, engine.cols)
     best, down, over = fn.var(I64, 1 << 62), fn.var(I64, 1), fn.var(I64, 1)
     with fn.range(1, threads + 1) as grid_rows:
         grid_cols = threads // grid_rows
@@ -117,7 +139,7 @@ def _cut(fn: Function, tile: Tile, m: Value, n: Value, threads: Value) -> tuple[
             best.set(largest)
             down.set(grid_rows)
             over.set(grid_cols)
-    return fn.ceil_div(tiles_m, down) * tile.rows, fn.ceil_div(tiles_n, over) * tile.cols
+    return fn.ceil_div(tiles_m, down) * engine.rows, fn.ceil_div(tiles_n, over) * engine.cols
 
 
 def emit_scale(module: Module) -> Function:

@@ -41,10 +41,13 @@ def stack_cost(total: Value, m: Value, n: Value, k: Value) -> Value:
 
 
 def emit_stack(
-    module: Module, tile: Tile, blocks: Blocks, product: Function, serial_work: int = SERIAL_WORK
+    module: Module, tile: Tile, blocks: Blocks, product: Function, serial_work: int = SERIAL_WORK, *, small: bool = True
 ) -> Function:
-    """Emit `stack`, which computes every product of a stack; the module has the product already."""
-    run = _emit_run(module, tile, blocks, product)
+    """Emit `stack`, which computes every product of a stack; the module has the product already.
+
+    `small`: small products have loops of their own.
+    """
+    run = _emit_run(module, tile, blocks, product) if small else _emit_plain_run(module, product)
     part = _emit_part(module, run)
     fold = _emit_fold(module)
     with module.function("stack", STACK) as fn:
@@ -163,19 +166,41 @@ def _emit_part(module: Module, run: Function) -> Function:
     return fn
 
 
+_RUN = (
+    ("context", pointer(I64)), ("count", I64), ("a_next", I64), ("b_next", I64), ("c_next", I64), ("a", pointer(F32)),
+    ("b", pointer(F32)), ("c", pointer(F32)), ("workspace", pointer(F32)),
+)  # fmt: skip
+"""Arguments of products at even distances, which are computed on one thread."""
+_EXTENTS = (_M, _N, _K, _A_ROW, _A_COL, _B_ROW, _B_COL, _LDC)
+
+
+def _emit_plain_run(module: Module, product: Function) -> Function:
+    """Emit `stack_run`: each product by `product`."""
+    with module.function("stack_run", _RUN) as fn:
+        _each_product(fn, product)
+        fn.finish()
+    return fn
+
+
+def _each_product(fn: Function, product: Function) -> None:
+    context, count, a_next, b_next, c_next, a, b, c, workspace = fn.args
+    m, n, k, a_row, a_col, b_row, b_col, ldc = (context[word] for word in _EXTENTS)
+    scalars = fn.cast(context, F32)
+    alpha, beta = scalars[2 * _SCALARS], scalars[2 * _SCALARS + 1]
+    a_at, b_at, c_at = (fn.var(pointer(F32), start) for start in (a, b, c))
+    with fn.range(count):
+        job = (m, n, k, alpha, a_at, a_row, a_col, b_at, b_row, b_col, beta, c_at, ldc, workspace)
+        fn.call(product, *job, fn.cast(context[_POOL], I64), 1)
+        for where, step in ((a_at, a_next), (b_at, b_next), (c_at, c_next)):
+            where.set(where + step)
+
+
 def _emit_run(module: Module, tile: Tile, blocks: Blocks, product: Function) -> Function:
     """Emit `stack_run`: products at even distances, on one thread."""
     small, dots = emit_small(module, tile), emit_dots(module)
-    floats = pointer(F32)
-    params = [
-        ("context", pointer(I64)), ("count", I64), ("a_next", I64), ("b_next", I64), ("c_next", I64), ("a", floats),
-        ("b", floats), ("c", floats), ("workspace", floats),
-    ]  # fmt: skip
-    with module.function("stack_run", params) as fn:
+    with module.function("stack_run", _RUN) as fn:
         context, count, a_next, b_next, c_next, a, b, c, workspace = fn.args
-        m, n, k, a_row, a_col, b_row, b_col, ldc = (
-            context[word] for word in (_M, _N, _K, _A_ROW, _A_COL, _B_ROW, _B_COL, _LDC)
-        )
+        m, n, k, a_row, a_col, b_row, b_col, ldc = (context[word] for word in _EXTENTS)
         scalars = fn.cast(context, F32)
         alpha, beta = scalars[2 * _SCALARS], scalars[2 * _SCALARS + 1]
         products = (k > 0) & alpha.differs(0.0)
@@ -195,11 +220,6 @@ def _emit_run(module: Module, tile: Tile, blocks: Blocks, product: Function) -> 
             steps = (count, either(a_next, b_next), either(b_next, a_next), c_next)
             fn.call(dots, *steps, rows, k, alpha, matrix, apart, other, beta, c, fn.select(column, ldc, 1))
             fn.ret()
-        a_at, b_at, c_at = (fn.var(floats, start) for start in (a, b, c))
-        with fn.range(count):
-            job = (m, n, k, alpha, a_at, a_row, a_col, b_at, b_row, b_col, beta, c_at, ldc, workspace)
-            fn.call(product, *job, fn.cast(context[_POOL], I64), 1)
-            for where, step in ((a_at, a_next), (b_at, b_next), (c_at, c_next)):
-                where.set(where + step)
+        _each_product(fn, product)
         fn.finish()
     return fn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 UNWRITTEN = "unwritten"
@@ -43,11 +43,16 @@ class Hazard:
     """Source text of `line`, if it is at hand (`core.hazard_source`)."""
     other_text: str = ""
     """Source text of `other_line`, likewise."""
+    called_from: str = ""
+    """The line of the kernel's own text, `mine.cu:12`, from which a line of a header was inlined, if that is known."""
+    instruction: int = field(default=-1, compare=False, repr=False)
+    """Byte address of the instruction, as its image has it; -1 if the hazard has none."""
 
     def explain(self) -> str:
         """Return the hazard as one sentence."""
         where = f"{self.file or self.kernel}:{self.line}" if self.line else self.kernel
         where += f" `{self.text}`" if self.text else ""
+        where += f" called from {self.called_from}" if self.called_from else ""
         there = f"{self.other_file}:" if self.other_file else "line "
         other = f" and {there}{self.other_line}" if self.other_line else ""
         other += f" `{self.other_text}`" if self.other_text else ""

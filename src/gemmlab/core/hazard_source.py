@@ -32,7 +32,7 @@ def _described(hazard: Hazard, sources: dict[str, str]) -> Hazard:
     files = hazard.file, hazard.other_file or hazard.file
     for file in files:
         if file not in sources:
-            sources[file] = _read(file)
+            sources[file] = source_text(file)
     text, other = (
         _line(sources[file], number) for file, number in zip(files, (hazard.line, hazard.other_line), strict=True)
     )
@@ -47,7 +47,8 @@ def _line(source: str, number: int) -> str:
     return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
 
-def _read(file: str) -> str:
+def source_text(file: str) -> str:
+    """Return the text of a file; empty for one that cannot be read."""
     try:
         return Path(file).read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError):  # ValueError: a name that no file can have

@@ -25,7 +25,9 @@ TF32X3 = "tf32x3"
 """Inputs as two TF32 parts of 11 bits each; three of four products of parts are added."""
 BY_TILE = "by_tile"
 """The cheapest of float16 parts, bfloat16 parts and float32 itself that holds the operands, found out tile by tile."""
-PRECISIONS = (FLOAT32, BF16X9, BF16X6, TF32X3, BY_TILE, F16X3, TF32)
+BF16X3 = "bf16x3"
+"""Inputs as two bfloat16 parts, together 16 bits; three of four products of parts are added."""
+PRECISIONS = (FLOAT32, BF16X9, BF16X6, TF32X3, BY_TILE, F16X3, BF16X3, TF32)
 """All precisions, the highest first."""
 PRODUCTS = {BF16X9: 9, BF16X6: 6, TF32X3: 3, BY_TILE: 3, F16X3: 3}
 """By precision, the products of parts that take the place of one product, at least. Errors are no larger than
@@ -36,6 +38,8 @@ PARTS = tuple(PRODUCTS)
 AS_FLOAT32 = (FLOAT32, *PARTS)
 """Precisions with errors of float32: their speeds are compared with those of float32 libraries."""
 
+BF16X3_ROUNDOFF = 2.0**-14
+"""Largest relative error of a product of two parts each: 2^-16 for each operand, 2^-16 for what is left out."""
 TF32_ROUNDOFF = 2.0**-11
 """Largest relative error of rounding a normal number to TF32, to nearest."""
 TF32_HALF_SUBNORMAL = 2.0**-137

@@ -35,7 +35,7 @@ from gemmlab.devices.cuda_peaks import Peaks
 from gemmlab.devices.cuda_tensor_map import encode
 from gemmlab.devices.cuda_texture import create_texture
 from gemmlab.devices.cuda_timing import EventTimer, Mode
-from gemmlab.devices.device import Buffer, Clocks, DeviceInfo
+from gemmlab.devices.device import Buffer, Clocks, DeviceInfo, Window
 from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.devices.texture import owner_of, texels_of
 from gemmlab.toolchain.build_cuda import build
@@ -118,6 +118,20 @@ class CudaDevice(DeviceIdentity):
         """Return uninitialised memory on a 256-byte boundary; `MemoryError` when there is none."""
         self._enter()
         return self.memory.allocate(nbytes)
+
+    def allocate_sparse(self, nbytes: int) -> CudaBuffer:
+        """Return memory full of NaN; `MemoryError` where the GPU has not so much free."""
+        self._enter()
+        return self.memory.allocate_sparse(nbytes)
+
+    def write(self, window: Window, array: npt.NDArray[Any]) -> None:
+        """Copy a C-contiguous array into a part of a buffer of this size."""
+        self._enter()
+        self.memory.write(window, array)
+
+    def read(self, window: Window, out: npt.NDArray[Any]) -> None:
+        """Copy a part of a buffer into a C-contiguous array of this size."""
+        self.download(window, out)
 
     def upload(self, array: Any) -> CudaBuffer:
         """Return a copy of a C-contiguous NumPy array, or of an array of another package on this GPU."""

@@ -12,6 +12,7 @@ from gemmlab.arrays.on_gpu import UNKNOWN, DeviceArray
 from gemmlab.core.errors import DeviceError, GemmlabError, UsageError
 from gemmlab.devices.cuda_driver import Driver, order, preserved_context
 from gemmlab.devices.cuda_texture import CudaTexture
+from gemmlab.devices.device import Window
 from gemmlab.devices.texture import Texels
 
 
@@ -58,14 +59,30 @@ class CudaMemory:
         buffer.release = freeing
         return buffer
 
+    def allocate_sparse(self, nbytes: int) -> CudaBuffer:
+        """Return memory full of NaN; `MemoryError` if it is more than nine tenths of what is free."""
+        free, _ = self.room()
+        if nbytes > free // 10 * 9:
+            raise MemoryError(f"{nbytes / 1e9:.1f} GB; {free / 1e9:.1f} GB of the GPU's memory are free")
+        buffer = self.allocate(nbytes)
+        self._driver("cuMemsetD8Async", buffer.address, 0xFF, nbytes, self._stream)
+        self._driver("cuStreamSynchronize", self._stream)
+        return buffer
+
+    def write(self, window: Window, array: npt.NDArray[Any]) -> None:
+        """Copy a C-contiguous array into a part of a buffer of this size."""
+        if not array.flags.c_contiguous or array.nbytes != window.nbytes:
+            raise UsageError(f"a C-contiguous array of {array.nbytes} bytes does not fit {window.nbytes} of the GPU")
+        if array.nbytes:
+            self._driver("cuMemcpyHtoDAsync", window.address, array.ctypes.data, array.nbytes, self._stream)
+            self._driver("cuStreamSynchronize", self._stream)
+
     def upload(self, array: npt.NDArray[Any]) -> CudaBuffer:
         """Return a copy of a C-contiguous array."""
         if not array.flags.c_contiguous:
             raise UsageError("only contiguous arrays can be copied to a GPU")
         buffer = self.allocate(array.nbytes)
-        if array.nbytes:
-            self._driver("cuMemcpyHtoDAsync", buffer.address, array.ctypes.data, array.nbytes, self._stream)
-            self._driver("cuStreamSynchronize", self._stream)
+        self.write(Window(buffer, 0, array.nbytes), array)
         return buffer
 
     def download(self, buffer: Any, out: npt.NDArray[Any]) -> None:

@@ -167,6 +167,26 @@ class CountingDevice(Protocol):
 
 
 @runtime_checkable
+class SparseDevice(Protocol):
+    """A device with memory that is read and written in parts, and may be much larger than what lies in it."""
+
+    def allocate_sparse(self, nbytes: int) -> Buffer:
+        """Return memory in which every float that is read before it is written is a NaN, or noticed.
+
+        Raises `MemoryError`.
+        """
+
+    def write(self, window: Window, array: npt.NDArray[Any]) -> None:
+        """Copy a C-contiguous array into a part of a buffer of this size."""
+
+    def read(self, window: Window, out: npt.NDArray[Any]) -> None:
+        """Copy a part of a buffer into a C-contiguous array of this size."""
+
+    def free(self, buffer: Any) -> None:
+        """Free a buffer."""
+
+
+@runtime_checkable
 class SessionDevice(Protocol):
     """A device that can be opened any number of times, each time with a memory of its own."""
 

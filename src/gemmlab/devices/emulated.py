@@ -22,7 +22,7 @@ from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.core.tensor_map import TiledMap
 from gemmlab.core.time_limit import blocks_in_words, current_limit
 from gemmlab.core.trace import Trace, TraceRequest
-from gemmlab.devices.device import Buffer, DeviceInfo
+from gemmlab.devices.device import Buffer, DeviceInfo, Window
 from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.devices.texture import texels_of
 from gemmlab.emulator.endless_loops import TIMED_OUT
@@ -127,6 +127,20 @@ class EmulatedDevice(DeviceIdentity):
     def allocate(self, nbytes: int) -> Allocation:
         """Return memory that counts as never written; `MemoryError` when there is none."""
         return self._memory.allocate(nbytes)
+
+    def allocate_sparse(self, nbytes: int) -> Allocation:
+        """Return memory that takes room only where it is written; `MemoryError` if the system does not provide it."""
+        return self._memory.allocate(nbytes, sparse=True)
+
+    def write(self, window: Window, array: npt.NDArray[Any]) -> None:
+        """Copy a C-contiguous array into a part of an allocation."""
+        allocation, offset = _part(window)
+        self._memory.write(allocation, array, offset)
+
+    def read(self, window: Window, out: npt.NDArray[Any]) -> None:
+        """Copy a part of an allocation into a C-contiguous array of this size."""
+        allocation, offset = _part(window)
+        out.reshape(-1).view(np.uint8)[:] = allocation.data[offset : offset + out.nbytes]
 
     def upload(self, array: npt.NDArray[Any]) -> Allocation:
         """Return a buffer with a copy of a C-contiguous array."""
@@ -252,6 +266,15 @@ class EmulatedDevice(DeviceIdentity):
                 self.launch(loaded, launch)
             samples.append((time.perf_counter_ns() - start) / 1e3 / inner)
         return samples
+
+
+def _part(window: Window) -> tuple[Allocation, int]:
+    """Return the allocation of a window, which may be one of another window, and the window's offset in it."""
+    offset, whole = window.offset, window.whole
+    while isinstance(whole, Window):
+        offset, whole = offset + whole.offset, whole.whole
+    assert isinstance(whole, Allocation)  # noqa: S101 - a device takes back only its own buffers
+    return whole, offset
 
 
 def _hazards_of_ptx(loaded: EmulatedLoaded) -> tuple[Hazard, ...]:

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from gemmlab.core.architecture import runs
 from gemmlab.core.errors import UsageError
+from gemmlab.core.log import LOG
 from gemmlab.core.precision import FLOAT_BYTES, PRECISIONS
 from gemmlab.core.version import __version__
 from gemmlab.core.words import assignments
@@ -44,9 +45,12 @@ def choice_for(call: Call, what: Stored, where: Gpu) -> Choice:
     """Return the kernel for a call whose product lies in memory as `what` says. Raises as `choose` and `forced` do."""
     problem, table, aligned = what.problem, shipped_table(), what.begins_on(VECTOR_BYTES)
     if call.forced:
-        return forced(call.kernel, call.config, problem, where, table, call.precision, call.reproducible, aligned)
-    usual = choose(problem, where, table, precision=call.precision, reproducible=call.reproducible, aligned=aligned)
-    return _own(usual, call, problem, where, aligned) or usual
+        found = forced(call.kernel, call.config, problem, where, table, call.precision, call.reproducible, aligned)
+    else:
+        usual = choose(problem, where, table, precision=call.precision, reproducible=call.reproducible, aligned=aligned)
+        found = _own(usual, call, problem, where, aligned) or usual
+    LOG.debug("%s on %s: %s %s (%s)", problem.label, where.name, found.kernel, dict(found.config), found.reason)
+    return found
 
 
 def _own(usual: Choice, call: Call, problem: GemmProblem, where: Gpu, aligned: bool) -> Choice | None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from gemmlab.codegen import runtime as shared
 from gemmlab.devices.cpu import CpuDevice
+from gemmlab.dispatch.cpu_precision import checked_precision
 from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
 from gemmlab.dispatch.storage import Stored, stored
 from gemmlab.kernels.bound import PlacedKernel, place
@@ -62,9 +63,10 @@ class ForcedProduct:
             device.launch(loaded, launch)
 
 
-def forced_product(kernel: object, config: object) -> ForcedProduct:
+def forced_product(kernel: object, config: object, precision: str) -> ForcedProduct:
     """Return the product for a kernel's id, by default the usual one. Raises `ArgumentTypeError` and `UsageError`."""
     found = named_kernel(USUAL if kernel is None else kernel, "cpu")
+    checked_precision(found, checked_config(config), precision)
     return _product(found.id, tuple(sorted(found.configure(checked_config(config)).items())))
 
 

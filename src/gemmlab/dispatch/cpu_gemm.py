@@ -1,4 +1,4 @@
-"""The compiled product of the `threaded` kernel, called on NumPy views: `gemmlab.gemm` on a CPU."""
+"""The compiled product of a precision's kernel, called on NumPy views: `gemmlab.gemm` on a CPU."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.codegen import runtime as shared
+from gemmlab.codegen.entries import PYTHON_ENTRY, STACK_ENTRY
 from gemmlab.codegen.entry import NO_WORKSPACE
 from gemmlab.codegen.entry import STACK_ENTRY as STACK_SIGNATURE
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers
 from gemmlab.dispatch.built_in import built_in
-from gemmlab.dispatch.choice_store import EVERY, machine_of_cpu, stored_choice
-from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.dispatch.cpu_precision import cpu_way
 from gemmlab.dispatch.request import rows_contiguous
-from gemmlab.kernels.gemm_cpu.threaded import KERNEL, PYTHON_ENTRY, STACK_ENTRY
 from gemmlab.kernels.instances import load
 
 Float32Array = npt.NDArray[np.float32]
@@ -89,21 +88,15 @@ class CpuProduct:
         )
 
 
-def load_product() -> CpuProduct:
-    """Compile (or fetch) and link the product. Raises `CompileError`, `MemoryError`."""
-    device, kernel = CpuDevice(), KERNEL
-    loaded: CpuLoaded = load(kernel, device, cpu_config())
+def load_product(precision: str) -> CpuProduct:
+    """Compile (or fetch) and link the product. Raises `CompileError`, `DeviceError`, `MemoryError`."""
+    way = cpu_way(precision)
+    loaded: CpuLoaded = load(way.kernel, CpuDevice(), way.config)
     start_workers(loaded, 1)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *(_C_TYPES[str(type_)] for _name, type_ in STACK_SIGNATURE))
     return CpuProduct(
         built_in("gemmlab_gemm", loaded.addresses[PYTHON_ENTRY]), prototype(loaded.addresses[STACK_ENTRY]), loaded
     )
-
-
-def cpu_config() -> dict[str, int]:
-    """Return the configuration of the library's kernel: that measured on this machine, else the shipped one."""
-    entry = stored_choice(machine_of_cpu(), EVERY, HIGHEST, KERNEL)
-    return KERNEL.configure(None if entry is None else entry.config)
 
 
 def _rows_contiguous(stack: Float32Array) -> bool:

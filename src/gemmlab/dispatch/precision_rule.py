@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from gemmlab.core.errors import ArgumentTypeError, UsageError
-from gemmlab.core.precision import BF16X6, BF16X9, BY_TILE, F16X3, FLOAT32, PRECISIONS, TF32, TF32X3
+from gemmlab.core.precision import BF16X3, BF16X6, BF16X9, BY_TILE, F16X3, FLOAT32, PRECISIONS, TF32, TF32X3
 
 HIGHEST = "highest"
 REQUESTS: Mapping[str, tuple[str, ...]] = {
@@ -15,11 +15,12 @@ REQUESTS: Mapping[str, tuple[str, ...]] = {
     BF16X6: (FLOAT32, BF16X6),
     TF32X3: (FLOAT32, TF32X3),
     F16X3: (FLOAT32, F16X3),
+    BF16X3: (FLOAT32, BF16X3),
     TF32: (FLOAT32, BY_TILE, TF32),
 }
 """The precisions that satisfy each request, the highest first. `highest` and `tf32` are JAX's names, `float32` asks for
 errors no larger than those of float32's own chain of multiply-adds."""
-METHODS = (BF16X9, BF16X6, TF32X3, F16X3)
+METHODS = (BF16X9, BF16X6, TF32X3, F16X3, BF16X3)
 """Requests for one way to compute: it is taken wherever it runs, the faster one or not."""
 
 

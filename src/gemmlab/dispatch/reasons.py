@@ -23,6 +23,7 @@ from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import named
 from gemmlab.dispatch.choice_store import EVERY, machine_of_cpu, stored_choice
 from gemmlab.dispatch.choice_values import FORCED, RULE, TUNED, Choice
+from gemmlab.dispatch.cpu_precision import checked_precision, cpu_way
 from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 from gemmlab.dispatch.request import Float32Array, Operand, Request, host_operand, request
@@ -125,18 +126,15 @@ def _by_operands(a: Any, b: Any) -> int | None:
 
 def _on_cpu(call: Call, what: Stored) -> Choice:
     precision_for(call.precision, (FLOAT32,))
-    found = named_kernel(USUAL if call.kernel is None else call.kernel, "cpu")
-    reason = "the one kernel of the CPU: it serves every shape, single rows and columns by loops of their own"
-    own = None if call.forced else stored_choice(machine_of_cpu(), EVERY, HIGHEST, found)
-    if own is not None:
-        gain = f"{own.shipped_us / own.us:.3f} x the shipped configuration (GEMMLAB_TUNED=0 takes that)"
-        return Choice(
-            kernel=found.id, config=found.configure(own.config), basis=TUNED, where="cpu",
-            problem=named(what.problem, call.precision),
-            reason=f"{reason}; tuned: measured on this machine, {own.taken[:10]}, {gain}",
-        )  # fmt: skip
-    return Choice(
-        kernel=found.id, config=found.configure(checked_config(call.config)), basis=FORCED if call.forced else RULE,
-        where="cpu", problem=named(what.problem, call.precision),
-        reason="the caller names it" if call.forced else reason,
-    )  # fmt: skip
+    problem = named(what.problem, call.precision)
+    if call.forced:
+        found, config = named_kernel(USUAL if call.kernel is None else call.kernel, "cpu"), checked_config(call.config)
+        checked_precision(found, config, call.precision)
+        return Choice(found.id, found.configure(config), FORCED, "cpu", problem, "the caller names it")
+    way = cpu_way(HIGHEST if call.reproducible else call.precision, (what.problem.m, what.problem.n, what.problem.k))
+    own = stored_choice(machine_of_cpu(), EVERY, HIGHEST, way.kernel) if way.kernel.id == USUAL else None
+    if own is None:
+        return Choice(way.kernel.id, way.config, RULE, "cpu", problem, way.reason)
+    gain = f"{own.shipped_us / own.us:.3f} x the shipped configuration (GEMMLAB_TUNED=0 takes that)"
+    reason = f"{way.reason}; tuned: measured on this machine, {own.taken[:10]}, {gain}"
+    return Choice(way.kernel.id, way.kernel.configure(own.config), TUNED, "cpu", problem, reason)

@@ -101,6 +101,7 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Rank
             count=sum(noted.values()) + sum(1 for event in group if event.site not in noted),
             message=message(image, geometry, outcome.reach, first),
             space=space_of(first) if first.kind in _ACCESSES else "",
+            instruction=instruction_at(image, first.site).address,
         )
         yield Ranked(hazard, Rank.RACE if _without_barrier(group) else Rank.OTHER, first.site, first.other)
 

@@ -5,6 +5,8 @@ Several threads may use one memory: a lock guards the table of slots, and each l
 
 from __future__ import annotations
 
+import mmap
+import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +21,8 @@ from gemmlab.emulator.texture_map import TextureMap
 
 Bytes = npt.NDArray[np.uint8]
 SECTOR = 32
+_NO_RESERVE = 0x4000 if sys.platform == "linux" else getattr(mmap, "MAP_NORESERVE", 0)
+"""`MAP_NORESERVE`, which Python names from 3.13 on: the system promises no memory for the pages."""
 ALIGNMENT = 256
 """Alignment in bytes of every allocation's address, as on a GPU."""
 
@@ -52,8 +56,8 @@ class Reach:
     """Address of the launch's parameters; 0 if they have none."""
 
     def find(self, address: int) -> Allocation | None:
-        """The allocation whose slot contains the address."""
-        return self.allocations.get(address >> Launch.SLOT_BITS)
+        """The allocation that the address belongs to: in the upper half of a slot it is before the next allocation."""
+        return self.allocations.get((address + (1 << (Launch.SLOT_BITS - 1))) >> Launch.SLOT_BITS)
 
     @property
     def nbytes(self) -> int:
@@ -69,12 +73,16 @@ class MemoryMap:
         self._textures = TextureMap()
         self._changing = threading.Lock()
 
-    def allocate(self, nbytes: int, *, valid: bool = False) -> Allocation:
-        """Allocate unwritten memory (`valid`: count it as written). Raises `MemoryError` if there is not enough."""
+    def allocate(self, nbytes: int, *, valid: bool = False, sparse: bool = False) -> Allocation:
+        """Allocate unwritten memory (`valid`: count it as written). Raises `MemoryError` if there is not enough.
+
+        `sparse` memory takes room only in the pages that are written: most of it is never touched.
+        """
         if nbytes < 0 or nbytes > 1 << Launch.SLOT_BITS:
             raise UsageError(f"an allocation of {nbytes} bytes; the emulator's hold 0 to {1 << Launch.SLOT_BITS}")
-        data = _aligned(nbytes)
-        shadow = np.full(nbytes, 0xFF if valid else 0, np.uint8)
+        data, shadow = (_mapped(nbytes), _mapped(nbytes)) if sparse else (_aligned(nbytes), np.zeros(nbytes, np.uint8))
+        if valid:
+            shadow[:] = 0xFF
         with self._changing:
             number = next((n for n in range(1, Launch.SLOT_COUNT) if n not in self._allocations), None)
             if number is None:
@@ -118,14 +126,23 @@ class MemoryMap:
         for allocation in self._allocations.values():
             allocation.data[allocation.valid == 0] = byte
 
-    def write(self, allocation: Allocation, array: npt.NDArray[Any]) -> None:
-        """Copy a C-contiguous array to the start of an allocation."""
+    def write(self, allocation: Allocation, array: npt.NDArray[Any], offset: int = 0) -> None:
+        """Copy a C-contiguous array into an allocation, `offset` bytes from its start."""
         raw = array.reshape(-1).view(np.uint8)
-        allocation.data[: raw.nbytes] = raw
-        allocation.valid[: raw.nbytes] = 0xFF
+        allocation.data[offset : offset + raw.nbytes] = raw
+        allocation.valid[offset : offset + raw.nbytes] = 0xFF
 
 
 def _aligned(nbytes: int) -> Bytes:
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + nbytes]
+
+
+def _mapped(nbytes: int) -> Bytes:
+    """Return zeros in address space alone: the system adds memory page by page where they are written."""
+    flags = {} if sys.platform == "win32" else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE}
+    try:
+        return np.frombuffer(mmap.mmap(-1, max(1, nbytes), **flags), np.uint8, nbytes)
+    except (OSError, ValueError) as error:
+        raise MemoryError(f"no address space for {nbytes} bytes: {error}") from error

@@ -90,9 +90,8 @@ NOT_RUN = "NOT RUN"
 
 
 def verdict(report: CheckReport) -> str:
-    """Return a report's verdict in a word: `PASS`, `FAIL`, `HAZARDS` (results are right), or `STOPPED` by the time."""
-    unsound = "HAZARDS" if report.right else "FAIL"
-    return "PASS" if report.passed else unsound if report.failures else "STOPPED"
+    """Return a report's verdict in a word or two: `PASS`, `RACE`, `WRONG AT EDGES`, `STOPPED` by the time, ..."""
+    return report.verdict.kind.upper()
 
 
 def stopped(error: GemmlabError) -> str:

@@ -65,7 +65,8 @@ class CheckRequest:
                 found[name] = _LIBRARY_CHECKS[name](self.problems, workers, self.scale, self.seed)
                 continue
             kernel = require_device(kernels[name].kernel, where)
-            if kernel.op != op.name:
+            # Several kernels may compute one operation on operands of different types.
+            if kernel.op.partition(":")[0] != op.name.partition(":")[0]:
                 raise UsageError(f"{name} is a kernel for {kernel.op}, not for {op.name}")
             found[name if is_own(name) else kernel.id] = self._kernel_run(kernel, workers)
         if not found:
@@ -73,13 +74,14 @@ class CheckRequest:
         return found
 
     def _kernel_run(self, kernel: Kernel, workers: int) -> Callable[[Progress], CheckReport]:
+        from gemmlab.ops.catalog import find_op
         from gemmlab.verify.check import check_kernel
 
-        cases = None
+        cases, op = None, find_op(kernel.op)
         if self.problems is not None:
-            cases = [case for problem in self.problems for case in self.op.in_layouts(problem, kernel.layouts)]
+            cases = [case for problem in self.problems for case in op.in_layouts(problem, kernel.layouts)]
         return lambda progress: check_kernel(
-            kernel, self.device, self.op, config=self.config, threads=workers if kernel.threaded else 1, cases=cases,
+            kernel, self.device, op, config=self.config, threads=workers if kernel.threaded else 1, cases=cases,
             scale=self.scale, seed=self.seed, progress=progress,
         )  # fmt: skip
 

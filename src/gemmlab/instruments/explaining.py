@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.explanation import explain as explain_kernel
-from gemmlab.analysis.model.quoted_prediction import QuotedPrediction, modelled, quote
+from gemmlab.analysis.model.quoted_prediction import QuotedPrediction, modelled, quote, with_predicted_gains
 from gemmlab.analysis.subject import machine
 from gemmlab.core.errors import GemmlabError, TimeLimitError, UsageError
 from gemmlab.core.gpu import GpuModel
@@ -77,22 +77,25 @@ def explain_kernels(
         explanations.append(explain_kernel(kernel, arch, model, own, sizes))
     if unknown := [name for name in config if not any(name in kernel.params for kernel in kernels)]:
         raise UsageError(f"--config: neither kernel has a parameter {unknown[0]}")
-    return ExplainResult(tuple(explanations), tuple(_quotes(one, model, sizes) for one in explanations))
+    quoted = [_quoted(one, model, sizes) for one in explanations]
+    return ExplainResult(tuple(one for one, _ in quoted), tuple(quotes for _, quotes in quoted))
 
 
-def _quotes(explained: Explanation, model: GpuModel, sizes: str) -> Quotes:
-    """Return the predicted time, or why there is none, at the usual large size, then at the size asked for."""
+def _quoted(explained: Explanation, model: GpuModel, sizes: str) -> tuple[Explanation, Quotes]:
+    """Return the explanation with the predicted gains of its advice, and the predicted time, or why there is none, at
+    the usual large size, then at the size asked for.
+    """
     subject = explained.subject
     if subject.kernel is None:
-        return ()
+        return explained, ()
     if subject.wrong:
-        return (f"its result is wrong at {subject.size.label}",)
+        return explained, (f"its result is wrong at {subject.size.label}",)
     try:
         known = modelled(subject.kernel, subject.arch, model, subject.config)
     except TimeLimitError:
         raise
     except GemmlabError as error:
-        return (str(error),)
+        return explained, (str(error),)
     found: list[QuotedPrediction | str] = []
     for size in ("", sizes) if sizes and subject.size != subject.scaled else ("",):
         try:
@@ -101,4 +104,6 @@ def _quotes(explained: Explanation, model: GpuModel, sizes: str) -> Quotes:
             raise
         except GemmlabError as error:
             found.append(str(error))
-    return tuple(found)
+    if isinstance(found[0], QuotedPrediction):
+        explained = with_predicted_gains(explained, known)
+    return explained, tuple(found)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from gemmlab.core.log import LOG, elapsed_ms
 from gemmlab.core.program import Artifact, Program
 from gemmlab.ir import GENERATOR, llvm
 from gemmlab.ir.compile import LoadedObject, compile_object, load_object
@@ -38,8 +40,11 @@ def build(program: Program, target: Target) -> Artifact:
         program.kernel, program.target, program.entry, program.fingerprint, target.cpu, target.features, compiler()
     )
     found = store.load(key)
+    LOG.debug("%s for %s: %s", program.kernel, program.target, "in the cache" if found else "not in the cache")
     if found is None:
+        started = time.perf_counter()
         found = _compile(program, target)
+        LOG.debug("%s for %s: compiled in %.0f ms", program.kernel, program.target, elapsed_ms(started))
         store.store(key, found)
     return found
 

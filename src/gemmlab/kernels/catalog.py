@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -11,25 +13,77 @@ from gemmlab.core.deprecation import warn_once
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import nearest
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.order import in_order
+from gemmlab.kernels.order import START, PlaceError, in_order
 
 _HERE = Path(__file__).parent
+_AFTER = re.compile(r"^\s*after\s*=\s*[\"'](\w*)[\"']", re.MULTILINE)
+_BRANCH = re.compile(r"^\s*branch\s*=\s*[tT]rue", re.MULTILINE)
+_CPU_SUFFIX = ".py"
 SOURCE_SUFFIX = ".cu"
 SOURCE_SUFFIXES = (SOURCE_SUFFIX, ".cuh")
 """Ends of the names of files that may be a user's own kernels."""
 
 
-@cache
 def all_kernels() -> tuple[Kernel, ...]:
-    """Every kernel shipped, by operation and device, in ladder order (`order.in_order`).
+    """Every kernel shipped, by operation and device, in ladder order (`order.in_order`), without `broken_kernels`."""
+    return _catalog().kernels
 
-    Raises `UsageError`, which names the file, for one that cannot be used or whose place on the ladder is unclear.
-    """
+
+def broken_kernels() -> Mapping[str, str]:
+    """The reason for each file in a kernel folder that cannot be used or has no place on its ladder, by kernel id."""
+    return _catalog().broken
+
+
+def noted_broken() -> tuple[str, ...]:
+    """Return the reasons of `broken_kernels` if the folders have been read, and read nothing."""
+    return tuple(_catalog().broken.values()) if _catalog.cache_info().currsize else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Catalog:
+    kernels: tuple[Kernel, ...]
+    broken: Mapping[str, str]
+
+
+@cache
+def _catalog() -> _Catalog:
+    """Read the folders. One bad file costs no other kernel: what comes after it comes after the rung before it."""
     from gemmlab.kernels.cuda_kernel import shipped_kernel
 
-    found = [_kernel_in(path) for path in sorted(_HERE.glob("*_cpu/*.py")) if path.stem != "__init__"]
-    found += [shipped_kernel(path) for path in sorted(_HERE.glob(f"*_cuda/*{SOURCE_SUFFIX}"))]
-    return tuple(in_order(found))
+    found, broken, gaps = list[Kernel](), dict[str, str](), dict[str, tuple[str, bool]]()
+    readers = ((f"*_cpu/*{_CPU_SUFFIX}", _kernel_in), (f"*_cuda/*{SOURCE_SUFFIX}", shipped_kernel))
+    for pattern, read in readers:
+        for path in sorted(_HERE.glob(pattern)):
+            if path.stem != "__init__":
+                try:
+                    found.append(read(path))
+                except UsageError as error:
+                    broken[path.stem] = str(error)
+                    gaps[path.stem] = _stated_place(path)
+    found = [_bridged(kernel, gaps) for kernel in found]
+    while True:
+        try:
+            return _Catalog(tuple(in_order(found)), broken)
+        except PlaceError as error:
+            broken |= {kernel.id: str(error) for kernel in error.misplaced}
+            found = [kernel for kernel in found if not any(kernel is each for each in error.misplaced)]
+
+
+def _stated_place(path: Path) -> tuple[str, bool]:
+    """Return the `after` of a file that cannot be used, as its text states it, and whether it is a branch."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    after = _AFTER.search(text)
+    return after[1] if after else START, bool(_BRANCH.search(text))
+
+
+def _bridged(kernel: Kernel, gaps: Mapping[str, tuple[str, bool]]) -> Kernel:
+    """Return the kernel with its place on a ladder without the rungs `gaps`."""
+    passed = set[str]()
+    while kernel.after is not None and kernel.after in gaps and kernel.after not in passed:
+        passed.add(kernel.after)
+        after, branch = gaps[kernel.after]
+        kernel = replace(kernel, after=after, branch=kernel.branch or branch)
+    return kernel
 
 
 def _kernel_in(path: Path) -> Kernel:
@@ -66,7 +120,8 @@ def current_id(name: str, *, notice: bool = True) -> str:
 
 
 def find_kernel(kernel_id: str) -> Kernel:
-    """Return the kernel with that id, or in that `.cu` file; `UsageError` gives the nearest names otherwise.
+    """Return the kernel with that id, or in that `.cu` file; `UsageError` says what is wrong with its file, or gives
+    the nearest names.
 
     An id of an earlier version is taken, with one `DeprecationWarning`.
     """
@@ -78,5 +133,7 @@ def find_kernel(kernel_id: str) -> Kernel:
     for kernel in all_kernels():
         if kernel.id == wanted:
             return kernel
+    if wanted in broken_kernels():
+        raise UsageError(broken_kernels()[wanted])
     names = [kernel.id for kernel in all_kernels()]
     raise UsageError(f"no kernel named {kernel_id!r}; {nearest(kernel_id, names, 'kernels')}")

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from gemmlab.codegen.amx.engine import tile_blocks
 from gemmlab.codegen.blocking import Blocks, cache_blocks
 from gemmlab.codegen.microkernel import Tile, best_tile
+from gemmlab.codegen.product import product_workspace_bytes
+from gemmlab.core.errors import DeviceError
 from gemmlab.core.hardware import cpu_info
+from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Config, Program
 from gemmlab.core.sources import Sources
+from gemmlab.devices.cpu_tiles import tiles_refusal
 from gemmlab.ir.build import generator_fingerprint
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.ir.target import host_target
+from gemmlab.ir.target import WIDTHS, host_target
 from gemmlab.ir.types import F32, I64, Type, pointer
 from gemmlab.ir.values import Operand, Value
 from gemmlab.kernels.kernel import Kernel
@@ -111,6 +117,30 @@ def strides(fn: Function, g: Gemm) -> tuple[Value, Value, Value, Value]:
     )
 
 
+ROOM = 2
+"""The workspace of a thread, as a multiple of what the usual blocks need: other configurations must fit in."""
+
+
+def job_arguments(fn: Function, g: Gemm) -> tuple[Value, ...]:
+    """Return the arguments of `macrokernel.JOB` but the workspace."""
+    a_row, a_col, b_row, b_col = strides(fn, g)
+    return g.m, g.n, g.k, g.alpha, g.a, a_row, a_col, g.b, b_row, b_col, g.beta, g.c, g.ldc
+
+
+def thread_resources(_lanes: int) -> dict[str, int]:
+    """Return the workspace of each thread: the same for every kernel and width, because all share one pool."""
+    tiled = 0 if tiles_refusal() else tile_blocks(cpu_info().l2_bytes, 9).workspace_bytes
+    return {"workspace_bytes": multiply_add_bytes() + tiled}
+
+
+@cache
+def multiply_add_bytes() -> int:
+    """Return the bytes of a thread's workspace that products by multiply-adds use, at any width and configuration."""
+    widths = [width for width in WIDTHS if width <= host_target().lanes]
+    needs = [product_workspace_bytes(best_tile(host_target(width)), blocks_for(width)) for width in widths]
+    return ROOM * (-(-max(needs) // 64) * 64)
+
+
 def blocks_for(lanes: int, tile: Tile | None = None) -> Blocks:
     """This machine's cache blocks for a register tile, by default the usual one, at a vector width."""
     return cache_blocks(tile or best_tile(host_target(lanes)), *_caches())
@@ -144,6 +174,9 @@ def cpu_kernel(
     threaded: bool = False,
     exports: tuple[str, ...] = (),
     resources: Callable[[int], Mapping[str, int]] = lambda _lanes: {},
+    unavailable: Callable[[], str] = lambda: "",
+    precision: str = FLOAT32,
+    precisions: Mapping[int, str] | None = None,
     op: str = "gemm",
     types: Mapping[str, Type] = ARGUMENTS,
     from_problem: tuple[str, ...] = (),
@@ -163,6 +196,8 @@ def cpu_kernel(
 
     def make_program(chosen: Config, target: str) -> Program:
         lanes = int(target.split(":")[1])
+        if why := unavailable():
+            raise DeviceError(f"{name}: {why}")
 
         def text() -> str:
             module = Module(host_target(lanes), probe_of(target))
@@ -199,11 +234,14 @@ def cpu_kernel(
         make_program=make_program,
         path=path,
         layouts=layouts,
-        tune={"LANES": (4, 8, 16), **(tune or {})},
+        tune={"LANES": (4, 8, 16)} | dict(tune or {}),
         search=search or {},
         legal=legal,
         workspace_bytes=workspace_bytes,
         threaded=threaded,
+        unavailable=unavailable,
+        precision=precision,
+        precisions=precisions or {},
         from_problem=from_problem,
         roundings=roundings,
     )
@@ -216,5 +254,5 @@ def _fingerprint(sources: Sources, config: Config) -> str:
     own, generator = sources.fingerprint(), generator_fingerprint()
     if not (own and generator):
         return ""
-    facts = repr((own, generator, sorted(config.items()), _caches()))
+    facts = repr((own, generator, sorted(config.items()), _caches(), tiles_refusal()))
     return sha256(facts.encode()).hexdigest()

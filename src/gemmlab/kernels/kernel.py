@@ -57,6 +57,10 @@ class Kernel:
     """Ids that it had in earlier versions."""
     precision: str = FLOAT32
     """The type that its inputs are rounded to, one of `core.precision`."""
+    precisions: Mapping[int, str] = field(default_factory=dict)
+    """Other precisions by the value of the parameter `PRODUCTS`."""
+    unavailable: Callable[[], str] = field(default=lambda: "", repr=False)
+    """Return what this machine lacks for the kernel; empty if nothing."""
     layouts: tuple[str, ...] = ("nn",)
     """Operand layouts the kernel reads in place; the front end copies for the others."""
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -118,6 +122,10 @@ class Kernel:
             why = self.objection(config)
             raise UsageError(f"{self.id}: configuration {config} breaks the kernel's constraints{why and f': {why}'}")
         return config
+
+    def precision_in(self, config: Config) -> str:
+        """Return the type that inputs are rounded to in a configuration."""
+        return self.precisions.get(config.get("PRODUCTS", 0), self.precision)
 
     def configurations(self) -> Iterator[dict[str, int]]:
         """Every legal configuration of the tuning space, the default first."""

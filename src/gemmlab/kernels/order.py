@@ -14,6 +14,15 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.words import nearest
 from gemmlab.kernels.kernel import Kernel
 
+
+class PlaceError(UsageError):
+    """A ladder that is out of order; without the kernels `misplaced` the others are in order, or less out of it."""
+
+    def __init__(self, message: str, *misplaced: Kernel) -> None:
+        super().__init__(message)
+        self.misplaced = misplaced
+
+
 START = ""
 """The `after` of the first rung of a line."""
 
@@ -21,7 +30,7 @@ START = ""
 def in_order(kernels: Sequence[Kernel]) -> list[Kernel]:
     """Kernels by operation and device, in ladder order with their `step`, those that are no rungs last, by id.
 
-    Raises `UsageError`, which names the files, for an id or alias that two kernels have, for `after` that names no rung
+    Raises `PlaceError`, which names the files, for an id or alias that two kernels have, for `after` that names no rung
     of the same ladder, for two rungs that continue one, and for a circle.
     """
     _require_own_names(kernels)
@@ -44,19 +53,21 @@ def _require_own_names(kernels: Sequence[Kernel]) -> None:
     named = dict[str, Kernel]()
     for kernel in kernels:
         if kernel.id in named:
-            raise UsageError(f"two kernels named {kernel.id}: {file_of(named[kernel.id])} and {file_of(kernel)}")
+            both = f"{file_of(named[kernel.id])} and {file_of(kernel)}"
+            raise PlaceError(f"two kernels named {kernel.id}: {both}", kernel)
         named[kernel.id] = kernel
     for kernel in kernels:
         for alias in kernel.aliases:
             if alias in named:
                 other = named[alias]
-                raise UsageError(f"{file_of(kernel)}: alias {alias!r} is a name of {other.id} ({file_of(other)})")
+                of = f"{other.id} ({file_of(other)})"
+                raise PlaceError(f"{file_of(kernel)}: alias {alias!r} is a name of {of}", kernel)
             named[alias] = kernel
 
 
 def _no_rung(kernel: Kernel) -> Kernel:
     if kernel.branch:
-        raise UsageError(f"{file_of(kernel)}: a branch without `after`, which names the rung that it leaves")
+        raise PlaceError(f"{file_of(kernel)}: a branch without `after`, which names the rung that it leaves", kernel)
     return kernel
 
 
@@ -68,19 +79,20 @@ def _climbed(rungs: Sequence[Kernel], ladder: str) -> list[Kernel]:
     for rung in rungs:
         before = rung.after or START
         if before != START and before not in known:
-            raise UsageError(f"{file_of(rung)}: after = {before!r} is no rung of {ladder}; {nearest(before, known)}")
+            wrong = f"{file_of(rung)}: after = {before!r} is no rung of {ladder}; {nearest(before, known)}"
+            raise PlaceError(wrong, rung)
         if rung.branch:
             branches.setdefault(before, []).append(rung)
         elif before in following:
-            raise UsageError(_both_follow(following[before], rung, before, ladder))
+            raise PlaceError(_both_follow(following[before], rung, before, ladder), rung)
         else:
             following[before] = rung
     order = [*_from(START, following, branches)]
     placed = {rung.id for rung in order}
     if left := {rung.id: rung for rung in rungs if rung.id not in placed}:
-        raise UsageError(f"the ladder of {ladder} runs in a circle: {_circle(left)}")
+        raise PlaceError(f"the ladder of {ladder} runs in a circle: {_circle(left)}", *left.values())
     if order and START not in following:
-        raise UsageError(f"no rung begins the ladder of {ladder}: {file_of(order[0])} is a branch")
+        raise PlaceError(f"no rung begins the ladder of {ladder}: {file_of(order[0])} is a branch", *order)
     return order
 
 

@@ -23,7 +23,9 @@ def rungs_on(op: str, device: Device) -> Rungs:
     kernels, left_out = list[Kernel](), list[str]()
     for kernel in ladder(op, device.kernels):
         target = device.target(kernel.params)
-        if runs(kernel.arch, target):
+        if why := kernel.unavailable():
+            left_out.append(f"left out: {kernel.id}: {why}")
+        elif runs(kernel.arch, target):
             kernels.append(kernel)
         else:
             newer = "" if is_only(kernel.arch) else " or newer"

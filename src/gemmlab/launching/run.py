@@ -12,8 +12,9 @@ import numpy as np
 
 from gemmlab.core.counters import Observation
 from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_source import with_source
-from gemmlab.core.program import Launch
+from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.time_limit import require_seconds, time_limit
 from gemmlab.core.words import shown
 from gemmlab.devices.device import CountingDevice, Device, own
@@ -22,6 +23,7 @@ from gemmlab.devices.select import open_device
 from gemmlab.launching.launched import Array, Launched
 from gemmlab.launching.parameters import Bound, in_order, parameters
 from gemmlab.launching.source import PtxText, ReadyCubin, Source, encodable, read_source
+from gemmlab.sass.source_places import with_call_sites
 from gemmlab.toolchain.constant_values import with_constants
 from gemmlab.toolchain.cubin import read_cubin
 
@@ -48,9 +50,10 @@ def launch(
 ) -> Launched:
     """Run `kernel` once and wait for it.
 
-    `source` is CUDA C++ text, a path to a `.cu`, `.cuh`, `.ptx` or `.cubin` file, or a cubin's bytes; `kernel` the
-    function's name, with template arguments where it has any (`"tile<32>"`). `grid` (in blocks) and `threads` (of a
-    block) are one to three extents, x first; `smem_bytes` is the dynamic shared memory of a block.
+    `source` is CUDA C++ text, a path to a `.cu`, `.cuh`, `.ptx` or `.cubin` file, a cubin's bytes, or the id of a
+    kernel that comes with gemmlab (`"block_tile"`); `kernel` is the function's name, with template arguments where it
+    has any (`"tile<32>"`; the defaults for gemmlab's own). `grid` (in blocks) and `threads` (of a block) are one to
+    three extents, x first; `smem_bytes` is the dynamic shared memory of a block.
 
     `args` are the kernel's arguments in order, or a dictionary by their names (of a cubin, which has no names, in their
     order). Arrays (NumPy, of any layout and the dtype that the parameter points to; on a GPU also torch, CuPy and
@@ -94,7 +97,8 @@ def launch(
         signature = None
     else:
         try:
-            artifact = where.build(code.program(kernel, arch or where.target({}), options))
+            target = arch or where.target({})
+            artifact = where.build(code.program(code.named(kernel, target), target, options))
         except CompileError as error:
             hint = code.hint(kernel)
             if not hint or isinstance(error, NoCompilerError):
@@ -124,7 +128,7 @@ def launch(
     return Launched(
         outputs=_named(args, ordered, outputs),
         counters=None if observation is None else observation.counters,
-        hazards=None if observation is None else with_source(observation.hazards, code.texts(artifact.kernel)),
+        hazards=None if observation is None else _described(observation, code.texts(artifact.kernel), artifact),
         device=where.id,
         artifact=artifact,
         request=request,
@@ -136,6 +140,11 @@ def _run(device: Device, loaded: Any, request: Launch, *, races: bool) -> Observ
         return device.observe(loaded, request, races=races)
     device.launch(loaded, request)
     return None
+
+
+def _described(observation: Observation, texts: Mapping[str, str], artifact: Artifact) -> tuple[Hazard, ...]:
+    """Return the hazards with the text of their lines, and the lines that call those of headers."""
+    return tuple(with_call_sites(with_source(observation.hazards, texts), artifact))
 
 
 def _named(

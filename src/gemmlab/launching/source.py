@@ -15,10 +15,12 @@ from gemmlab.core.program import Artifact, Program
 from gemmlab.kernels.cuda_file.device_code import LIKE_NVCC, device_code
 from gemmlab.kernels.cuda_file.instance import COMMON
 from gemmlab.kernels.cuda_file.signature import Signature, signatures
+from gemmlab.kernels.kernel import Kernel
 from gemmlab.toolchain import nvdisasm, ptxas
 from gemmlab.toolchain.cubin import Cubin, digest, read_cubin
 
 Source = str | bytes | os.PathLike[str]
+_IDENTIFIER = re.compile(r"[a-z]\w*")
 _ELF = b"\x7fELF"
 
 
@@ -28,6 +30,15 @@ class CudaText:
 
     text: str
     path: str
+    shipped: Kernel | None = None
+    """The kernel of the catalog that was named instead of a file."""
+
+    def named(self, kernel: str, target: str) -> str:
+        """Return `kernel`; for one of the catalog that is named alone the instance with its default parameters."""
+        if self.shipped is None or kernel != self.shipped.id:
+            return kernel
+        default = self.shipped.instances(self.shipped.configure())[0]
+        return self.shipped.program(default, target).entry
 
     def program(self, kernel: str, target: str, options: Sequence[str]) -> Program:
         """Return the program that a device builds to run the instance that the name expression `kernel` names.
@@ -119,13 +130,16 @@ class PtxText:
 
 
 def read_source(source: Source) -> CudaText | ReadyCubin | PtxText:
-    """Read CUDA C++ from text or a `.cu` file, PTX from a `.ptx` file, or machine code from a `.cubin` file or bytes.
+    """Read CUDA C++ (text, a file, a kernel of the catalog), PTX (a file) or machine code (a file, bytes).
 
-    A `str` of one line that ends in `.cu`, `.cuh`, `.ptx` or `.cubin` is a path. Raises `ArgumentTypeError` for
+    A `str` of one line that ends in `.cu`, `.cuh`, `.ptx` or `.cubin` is a path, and a single word the id of a kernel
+    for GPUs, as `gemmlab list` shows it. Raises `ArgumentTypeError` for
     anything else, `UsageError` for a file that cannot be read and for an invalid cubin.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return _ready(bytes(source), "the cubin")
+    if isinstance(source, str) and _IDENTIFIER.fullmatch(source):
+        return _of_catalog(source)
     if isinstance(source, str) and ("\n" in source or not source.strip().endswith((".cu", ".cuh", ".ptx", ".cubin"))):
         return CudaText(encodable("source", source), "")
     if not isinstance(source, str | os.PathLike):
@@ -147,6 +161,15 @@ def read_source(source: Source) -> CudaText | ReadyCubin | PtxText:
         return CudaText(data.decode("utf-8-sig"), str(path))
     except UnicodeDecodeError as error:
         raise UsageError(f"launch: {path} is neither a cubin nor UTF-8 text (byte {error.start})") from error
+
+
+def _of_catalog(name: str) -> CudaText:
+    from gemmlab.kernels.catalog import find_kernel
+
+    found = find_kernel(name)
+    if found.device != "cuda":
+        raise UsageError(f"launch: {name} is a kernel for {found.device}; gemmlab.launch runs kernels for GPUs")
+    return CudaText(found.path.read_text(encoding="utf-8"), str(found.path), found)
 
 
 def encodable(what: str, text: str) -> str:

@@ -11,6 +11,8 @@ import numpy as np
 from gemmlab.core.elements import Element
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import (
+    BF16X3,
+    BF16X3_ROUNDOFF,
     FLOAT32,
     FLOAT_BYTES,
     OVERFLOW,
@@ -32,6 +34,8 @@ __all__ = ["GemmOp", "GemmProblem"]
 
 PART_ROUNDINGS = 8
 """Roundings that stand for what 16-bit parts of the operands do not hold, and for the products of parts left out."""
+_ROUNDINGS_OF_PARTS = {**dict.fromkeys(PARTS, PART_ROUNDINGS), BF16X3: round(BF16X3_ROUNDOFF / UNIT_ROUNDOFF)}
+"""By precision, roundings that stand for what parts do not hold."""
 ROUNDINGS = 4
 """The constant c of the bound: roundings beside the K of the dot product (alpha, beta, their sum, one to spare)."""
 
@@ -159,7 +163,7 @@ class GemmOp:
             magnitude += moved
             scaled = abs(p.alpha) * magnitude + np.abs(added)
             steps = (p.k if roundings is None else roundings) * (2 if precision == TF32 else 1) + ROUNDINGS
-            steps += PART_ROUNDINGS if precision in PARTS else 0
+            steps += _ROUNDINGS_OF_PARTS.get(precision, 0)
             bound = steps * (UNIT_ROUNDOFF * scaled + SMALLEST_NORMAL * max(1.0, abs(p.alpha))) + abs(p.alpha) * moved
             finite = np.isfinite(values)
             bound = np.where(finite, bound, 0.0)

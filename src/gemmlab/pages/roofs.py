@@ -48,7 +48,7 @@ def _placed(one: Section, explanation: Mapping[str, Any]) -> RooflinePoint:
 
 
 def _pointed(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the specification with tooltips that name the kernel: there are more kernels than shapes of marks."""
+    """Return the specification with tooltips that name the kernel: many marks lie close together."""
     layers = []
     for layer in spec["layer"]:
         encoding = dict(layer["encoding"])

@@ -70,7 +70,8 @@ def study(request: Request) -> Outcome:
             return _with_pictures(Study(None), kernel, "", config)
         arch, model = machine(request.arch, request.gpu)
         explained = explain(kernel, arch, model, config)
-        found = replace(_explained(explained), prediction=_prediction(explained))
+        explained, prediction = _predicted(explained)
+        found = replace(_explained(explained), prediction=prediction)
         return _with_pictures(found, kernel, arch, config)
     except (GemmlabError, MemoryError) as error:
         return str(error) or type(error).__name__
@@ -109,17 +110,19 @@ def _with_pictures(found: Study, kernel: Kernel, arch: str, config: Mapping[str,
     return replace(found, drawings=tuple(drawings))
 
 
-def _prediction(explained: Explanation) -> dict[str, Any] | None:
-    from gemmlab.analysis.model.quoted_prediction import modelled, quote
+def _predicted(explained: Explanation) -> tuple[Explanation, dict[str, Any] | None]:
+    """Return the explanation with the predicted gains of its advice, and the predicted time; `None` without one."""
+    from gemmlab.analysis.model.quoted_prediction import modelled, quote, with_predicted_gains
 
     subject = explained.subject
     if subject.kernel is None:
-        return None
+        return explained, None
     try:
         known = modelled(subject.kernel, subject.arch, subject.model, subject.config)
-        return quote(known, subject.kernel, subject.config).to_json()
+        prediction = quote(known, subject.kernel, subject.config).to_json()
+        return with_predicted_gains(explained, known), prediction
     except (GemmlabError, MemoryError):
-        return None
+        return explained, None
 
 
 def _explained(explained: Explanation) -> Study:

@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from gemmlab.core.files import replace_file
+from gemmlab.plots.notices import notices
 from gemmlab.toolchain import private_files
 from gemmlab.toolchain.cache import private_folder
 
@@ -18,7 +19,14 @@ _FOLDER = "charts"
 
 @cache
 def vega_bundle() -> str:
-    """Return the script, to be put into a script element. It defines `vegaEmbed` and never closes the element."""
+    """Return the script, to be put into a script element. It defines `vegaEmbed` and never closes the element.
+
+    It begins with the notices of its authors (`plots.notices`).
+    """
+    return f"/*!\n{notices()}\n*/\n{_scripts()}"
+
+
+def _scripts() -> str:
     import vl_convert
 
     stored = _place(metadata.version("vl-convert-python"))

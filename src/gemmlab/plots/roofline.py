@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.plots.chart import BLACK, BLUE, ORANGE, TFLOPS, VERMILION, Unit
+from gemmlab.plots.marks import marks
 
 if TYPE_CHECKING:
     import altair as alt
 
 _COLOURS = (BLUE, ORANGE, VERMILION)
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "triangle-right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def roofline_chart(
         start = max(low, bottom * unit.times / rate)
         for at in (start, ridge):
             roofs.append({"level": level, "x": at, "y": at * rate / unit.times})
-    marks = [
+    places = [
         {"level": level, "kernel": kernel.name, "low": ends[0], "x": ends[1], "y": kernel.gflops / unit.times}
         for kernel in kernels
         for level, ends in kernel.intensity.items()
@@ -58,11 +58,14 @@ def roofline_chart(
     y = alt.Y("y:Q", scale=alt.Scale(type="log", domain=[bottom, highest / unit.times * 1.6], nice=False),
               axis=alt.Axis(title=unit.name, format="~g", tickCount=5))  # fmt: skip
     names = [kernel.name for kernel in kernels]
-    shapes = [_SHAPES[place % len(_SHAPES)] for place in range(len(names))]
     colour = alt.Color("level:N", scale=alt.Scale(domain=list(gbs), range=list(_COLOURS[: len(gbs)])),
                        legend=alt.Legend(title="bytes moved by"))  # fmt: skip
-    shape = alt.Shape("kernel:N", scale=alt.Scale(domain=names, range=shapes), legend=alt.Legend(title=None))
-    points = alt.Chart(alt.InlineData(values=marks)).encode(x=x, y=y, color=colour)
+    shape = alt.Shape(
+        "kernel:N",
+        scale=alt.Scale(domain=names, range=marks(len(names))),
+        legend=alt.Legend(title=None, symbolLimit=0, columns=1 + len(names) // 24),
+    )
+    points = alt.Chart(alt.InlineData(values=places)).encode(x=x, y=y, color=colour)
     widest = max(gbs.values())
     tops = [
         {"x": peak / widest, "y": peak / unit.times, "x2": high, "label": f"{name} {peak / unit.times:.3g}"}

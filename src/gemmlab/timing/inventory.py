@@ -12,6 +12,8 @@ from typing import Any
 from gemmlab.core.errors import GemmlabError
 from gemmlab.core.hardware import cpu_info, physical_cores
 from gemmlab.toolchain.cache import cache_dir
+from gemmlab.toolchain.cache_bound import limit as cache_limit
+from gemmlab.toolchain.cache_bound import size as cache_size
 
 COMPILERS = (
     "llvmlite", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvdisasm", "cuda-bindings", "cuda-core",
@@ -175,11 +177,13 @@ def versions() -> dict[str, str | None]:
 
 
 def cache_folder() -> dict[str, Any]:
-    """Return path, existence, writability and size in bytes of the cache of compiled code."""
+    """Return path, existence, writability, size and bound (`None`: none) in bytes of the cache of compiled code."""
     path = cache_dir()
     if path is None:
-        return {"path": "", "exists": False, "writable": False, "bytes": 0}
+        return {"path": "", "exists": False, "writable": False, "bytes": 0, "limit_bytes": cache_limit()}
     nearest = next(folder for folder in (path, *path.parents) if folder.exists())
     writable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
-    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else 0
-    return {"path": str(path), "exists": path.is_dir(), "writable": writable, "bytes": size}
+    return {
+        "path": str(path), "exists": path.is_dir(), "writable": writable, "bytes": cache_size(path),
+        "limit_bytes": cache_limit(),
+    }  # fmt: skip

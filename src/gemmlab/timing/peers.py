@@ -98,7 +98,7 @@ def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op
         return kernel_spec(named_kernel(tail), device, mode)
     if text == "gemmlab" and (family.library_call or family.array_call):
         return Spec(text, "gemmlab", device=device, mode=mode)
-    if head == "gemmlab" and tail in REQUESTS and family.array_call and family.tf32_peers:
+    if head == "gemmlab" and tail in REQUESTS and op == "gemm" and (family.library_call or family.array_call):
         return Spec(text, "gemmlab", device=device, mode=mode, precision=REQUESTS[tail][-1])
     if "=" in text and family.host_threads:
         return _custom(text, mode)

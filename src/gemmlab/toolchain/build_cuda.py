@@ -8,12 +8,14 @@ another one, a cache filled elsewhere gives the same code. Without a compiler, c
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from gemmlab.core.errors import NoCompilerError
+from gemmlab.core.log import LOG, elapsed_ms
 from gemmlab.core.program import Artifact, Program
 from gemmlab.toolchain import apart, cuda_headers, nvdisasm, nvrtc, variants
 from gemmlab.toolchain import cache as store
@@ -82,7 +84,14 @@ def _places() -> str:
 
 def _found_or_compiled(program: Program, files: CompilerInput, source: str) -> Artifact:
     by = _made_by()
-    return _own(source, by, files) or _any(source, files) or _compile(program, files, source, by)
+    found = _own(source, by, files) or _any(source, files)
+    LOG.debug("%s for %s: %s", program.kernel, program.target, "in the cache" if found else "not in the cache")
+    if found is not None:
+        return found
+    started = time.perf_counter()
+    made = _compile(program, files, source, by)
+    LOG.debug("%s for %s: compiled in %.0f ms by %s", program.kernel, program.target, elapsed_ms(started), by)
+    return made
 
 
 def _own(source: str, by: str, files: CompilerInput) -> Artifact | None:

@@ -3,7 +3,8 @@
 One file an artifact: a magic line, the SHA-256 of the rest, a length, JSON facts, the code and packed texts. Files
 are written beside their place and renamed into it, so that a reader sees a whole file or none; one that does not
 match its checksum or its name is removed and made again. Files and folders that others could have written are not
-trusted (see `private_files`), and where nothing can be stored the caller goes on without, after one warning.
+trusted (see `private_files`), what was used least recently goes when there is too much (`cache_bound`), and where
+nothing can be stored the caller goes on without, after one warning.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from gemmlab.core.program import Artifact
 from gemmlab.core.warning import warn_caller
-from gemmlab.toolchain import private_files
+from gemmlab.toolchain import cache_bound, private_files
 
 MAGIC = b"gemmlab artifact 1\n"
 _LENGTH_BYTES = 8
@@ -139,6 +140,7 @@ def publish(name: str, data: bytes) -> bool:
         return False
     try:
         private_files.publish(directory / name, data)
+        cache_bound.added(directory, len(data))
     except OSError as error:
         if isinstance(error, PermissionError) and sys.platform == "win32" and (directory / name).exists():
             # Windows does not replace a file that is being read. The existing file has the same key, so it will do.

@@ -71,6 +71,17 @@ def _temporary() -> tempfile.TemporaryDirectory[str]:
 
 
 @cache
+def random_folder() -> Path | None:
+    """Return the folder of cuRAND's headers, of a toolkit or of the package `nvidia-curand`; `None` without either."""
+    try:
+        from cuda.pathfinder import find_nvidia_header_directory
+    except ImportError:
+        return None
+    found = find_nvidia_header_directory("curand")
+    return Path(found) if found else None
+
+
+@cache
 def _toolkit() -> tuple[Path, ...]:
     try:
         from cuda.pathfinder import find_nvidia_header_directory

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from gemmlab.core.errors import TimeLimitError, UsageError
-from gemmlab.core.hazard import UNFINISHED
-from gemmlab.core.hazard_source import with_source
+from gemmlab.core.hazard import UNFINISHED, Hazard
 from gemmlab.core.notebook_view import Display, View
 from gemmlab.core.time_limit import require_time
 from gemmlab.core.words import assignments, counted
@@ -22,12 +21,16 @@ from gemmlab.kernels.fitting import factor_notes, fitted, with_factors
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
+from gemmlab.verify.diagnosis import described, far_cases, needs
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
 from gemmlab.verify.expectations import judge_claims, require_counters, require_known_names
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
 from gemmlab.verify.guards import Violation
+from gemmlab.verify.missing_barrier import missing_barrier
 from gemmlab.verify.nan_hint import nan_cause
+from gemmlab.verify.passes_where import Condition
 from gemmlab.verify.stray_words import without_stray
+from gemmlab.verify.verdict import PASSED, RACE, STOPPED, Faults, Verdict, verdict_of
 
 MOST_FAILURES = 8
 """Checking stops after this many failing cases: they suffice for a diagnosis, and a faulty kernel may do harm."""
@@ -49,12 +52,16 @@ class Failure:
     mismatches: tuple[Mismatch, ...] = ()
     violations: tuple[Violation, ...] = ()
     notes: tuple[str, ...] = ()
+    hazards: tuple[Hazard, ...] = ()
+    """Errors that the device noticed, with the names of their arrays."""
+    claims: tuple[str, ...] = ()
+    """Statements of the kernel's file about its counters that do not hold."""
 
     @property
     def kind(self) -> tuple[object, ...]:
         """A key that is equal for failures that need only one explanation."""
         places = sorted({(violation.operand, violation.place) for violation in self.violations})
-        return (bool(self.mismatches), tuple(places), self.notes)
+        return (bool(self.mismatches), tuple(places), self.notes, self.claims)
 
     def explain(self) -> str:
         """The failure in several lines of text."""
@@ -63,8 +70,17 @@ class Failure:
         # Forbidden accesses and counters that the file did not expect do not make a result wrong.
         verb = "is wrong for" if self.mismatches else "fails at"
         head = f"{self.subject} ({config}) {verb} {self.problem}"
-        details = [*(m.explain() for m in self.mismatches), *(v.explain() for v in self.violations), *self.notes]
-        return "\n  ".join([head, *details])
+        return "\n  ".join([head, *self._details()])
+
+    def _details(self) -> list[str]:
+        """Everything but hazards, of which a report lists each once."""
+        places = [*(m.explain() for m in self.mismatches), *(v.explain() for v in self.violations)]
+        return [*places, *self.notes, *self.claims]
+
+    @property
+    def only_hazards(self) -> bool:
+        """True if the result is right and hazards are all there is."""
+        return not self._details()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -96,6 +112,8 @@ class CheckReport(Display):
     """Parts of the contract that the kernel's file says it does not keep."""
     time_limit: str = ""
     """Progress of the check when the time limit ended it; empty where it did not."""
+    verdict: Verdict = field(default=Verdict(PASSED, ""))
+    """The kind of fault in a word or two, and one sentence on it."""
     progress: Mapping[str, int] = field(default_factory=dict)
     """Progress within the case that was running then, as numbers (`TimeLimitError.progress`)."""
 
@@ -135,19 +153,37 @@ class CheckReport(Display):
         if self.passed:
             error = f"largest error {self.worst_ratio:.3f} of its bound"
             return "\n".join([f"{self.subject}: {self.cases} cases right, {error}", *left_out])
+        return f"{self.subject}: {self.verdict}\n{self.details()}"
+
+    def details(self) -> str:
+        """Everything after the verdict: each hazard once, a few failures at length, the problems of the others."""
+        left_out = self.remarks
         if not self.failures:
             return "\n".join([f"{self.subject}: {self.time_limit}", *left_out])
         head = f"{self.subject}: {len(self.failures)} of {self.cases} cases failed"
         head += ", with results that are right" if self.right else ""
         if self.cases < self.planned:
             head += f" (stopped there; {self.planned} planned)"
-        firsts = {failure.kind: failure for failure in reversed(self.failures)}.values()
-        shown = [failure for failure in self.failures if failure in firsts]
-        shown += [failure for failure in self.failures if failure not in shown][: max(MOST_EXPLAINED - len(shown), 0)]
+        worded = [failure for failure in self.failures if not failure.only_hazards]
+        firsts = {failure.kind: failure for failure in reversed(worded)}.values()
+        shown = [failure for failure in worded if failure in firsts]
+        shown += [failure for failure in worded if failure not in shown][: max(MOST_EXPLAINED - len(shown), 0)]
         others = "; ".join(failure.problem for failure in self.failures if failure not in shown)
         also = [f"{self.subject} also fails at {others}"] if others else []
         also += [f"{self.subject}: {self.time_limit}"] if self.timed_out else []
-        return "\n".join([head, *left_out, *(failure.explain() for failure in shown), *also])
+        return "\n".join([head, *left_out, *self._hazards(), *(failure.explain() for failure in shown), *also])
+
+    def _hazards(self) -> Iterator[str]:
+        """Each hazard once, with the number of cases that have it."""
+        found: dict[tuple[object, ...], list[Hazard]] = {}
+        for failure in self.failures:
+            for hazard in failure.hazards:
+                lines = frozenset(((hazard.file, hazard.line), (hazard.other_file or hazard.file, hazard.other_line)))
+                found.setdefault((hazard.kind, hazard.space, lines), []).append(hazard)
+        for group in found.values():
+            place = missing_barrier(group[0]) if group[0].kind == RACE else ""
+            missing = f"; put {place}" if place else ""
+            yield f"  in {counted(len(group), 'case')}: {group[0].explain()}{missing}"
 
     def _outcome(self) -> str:
         return "passed" if self.passed else "not passed" if self.failures else "stopped"
@@ -186,6 +222,8 @@ class Tally:
         self._padded = 0
         self._started = time.perf_counter()
         self._failures: list[Failure] = []
+        self._wrong: list[Problem] = []
+        self._far: list[tuple[str, tuple[Hazard, ...]]] = []
         self._cases = 0
         self._worst = (0.0, "")
         self._source = (0.0, "")
@@ -196,6 +234,17 @@ class Tally:
     def enough(self) -> bool:
         """True if there are so many failures that further cases would add nothing."""
         return len(self._failures) >= MOST_FAILURES
+
+    @property
+    def failed(self) -> bool:
+        """True if any case has failed."""
+        return bool(self._failures)
+
+    @property
+    def unsound(self) -> bool:
+        """True if a result was wrong or an access forbidden, with rows as they usually lie."""
+        faults = self.faults()
+        return bool(faults.wrong or faults.outside or faults.hazards)
 
     def ratio(self, problem: str, worst_ratio: float, source_error: float) -> None:
         """Record how far the results of one case are from the reference."""
@@ -208,24 +257,51 @@ class Tally:
 
     def case(
         self, problem: Problem, mismatches: Iterable[Mismatch | None], violations: Iterable[Violation],
-        notes: Iterable[str] = (), suffix: str = "", *, padded: bool = False,
+        notes: Iterable[str] = (), suffix: str = "", *, padded: bool = False, hazards: Iterable[Hazard] = (),
+        claims: Iterable[str] = (), far: str = "",
     ) -> None:  # fmt: skip
-        """Record one case; it has failed if any of the three lists is not empty. `padded`: it had long rows."""
+        """Record one case; it has failed if any of the five lists is not empty.
+
+        `padded`: it had long rows. `far`: the operand whose rows were far apart.
+        """
         self._cases += 1
         self._padded += padded
-        wrong, changed, remarks = tuple(m for m in mismatches if m), tuple(violations), tuple(notes)
-        if wrong or changed or remarks:
-            subject, _, config, threads, _ = self._about
-            label = problem.label + suffix
-            self._failures.append(Failure(subject, config, threads, label, problem.to_json(), wrong, changed, remarks))
+        wrong, changed = tuple(m for m in mismatches if m), tuple(violations)
+        others = tuple(notes), tuple(hazards), tuple(claims)
+        if not (wrong or changed or any(others)):
+            return
+        subject, _, config, threads, _ = self._about
+        label = problem.label + suffix
+        self._failures.append(Failure(subject, config, threads, label, problem.to_json(), wrong, changed, *others))
+        if far:
+            self._far.append((far, others[1]))
+        else:
+            self._wrong += [problem] if wrong else []
+
+    def faults(self) -> Faults:
+        """Return what a verdict is made of."""
+        # Rows far apart are tried only if nothing else has failed.
+        near = () if self._far else self._failures
+        return Faults(
+            cases=self._cases, wrong=self._wrong,
+            outside=[violation.explain() for failure in near for violation in failure.violations],
+            hazards=[failure.hazards for failure in near if failure.hazards], far=self._far,
+            claims=[claim for failure in self._failures for claim in failure.claims],
+            others=[note for failure in near for note in failure.notes],
+        )  # fmt: skip
 
     def stop(self, problem: str, planned: int, error: TimeLimitError) -> None:
         """Record that the time limit passed while a case ran, or before it began."""
         so_far = f"{self._cases} of {counted(planned, 'case')} checked when the time was over"
         self._stopped = f"{so_far}, in {problem}: {error}", error.progress
 
-    def report(self, planned: int) -> CheckReport:
-        """Return the report on the cases so far, of `planned` cases in all."""
+    def report(
+        self, planned: int, conditions: Sequence[Condition] | None = None, *, probed: bool = False
+    ) -> CheckReport:
+        """Return the report on the cases so far, of `planned` cases in all. `conditions` as for `verdict_of`."""
+        verdict = verdict_of(self.faults(), conditions, probed=probed) if self._failures else Verdict(PASSED, "")
+        if not self._failures and self._stopped[0]:
+            verdict = Verdict(STOPPED, "")
         seconds = time.perf_counter() - self._started
         return CheckReport(
             *self._about,
@@ -238,7 +314,9 @@ class Tally:
             self._refused,
             self._padded,
             self._traits,
-            *self._stopped,
+            self._stopped[0],
+            verdict,
+            self._stopped[1],
             dict(self._stray),
         )
 
@@ -305,26 +383,35 @@ def check_kernel(
                 placed, op, problem, contents, observation, case.guarded, shift=index % 16
             )  # fmt: skip
             tally.strays(strays)
-        notes = [hazard.explain() for hazard in with_source(hazards)]
+        hazards = described(case.artifact, hazards, case.places)
+        notes = []
         if case.nonzero_tickets:
             notes.append(f"{case.nonzero_tickets} of its tickets are not 0 after the launch; the next one needs zeros")
         wrongs = [] if observation and observation.stopped else [wrong for wrong in mismatches if wrong]
         hints = {hint for wrong in wrongs if (hint := nan_cause(wrong, contents, kernel))}
-        tally.case(problem, mismatches, violations, [*notes, *hints], padded=_is_padded(op, problem))
+        tally.case(problem, mismatches, violations, [*notes, *hints], padded=_is_padded(op, problem), hazards=hazards)
         if progress:
             progress(index + 1, len(planned))
         if tally.enough or (observation and any(hazard.kind == UNFINISHED for hazard in observation.hazards)):
             break
-    claims = 0
-    if cases is None and not config:
-        try:
-            for problem, broken in judge_claims(kernel, device, op, seed=seed):
-                claims += 1
-                tally.case(problem, (), (), [broken] if broken else [], suffix=" (what its file expects)")
-        except TimeLimitError as error:
-            claims = len(kernel.expect)
-            tally.stop("what its file expects", len(planned) + claims, error)
-    return tally.report(len(planned) + claims)
+    if cases is not None or config:
+        return tally.report(len(planned))
+    extra, conditions, probed = 0, None, False
+    try:
+        if not tally.failed:
+            for far in far_cases(placed, op, threads=threads, seed=seed):
+                extra += 1
+                wrong = [compared.mismatch for compared in far.comparisons]
+                tally.case(far.problem, wrong, (), hazards=far.hazards, far=far.operand)
+        # What the counters of a wrong kernel show is of no interest.
+        for problem, broken in judge_claims(kernel, device, op, seed=seed) if not tally.unsound else ():
+            extra += 1
+            tally.case(problem, (), (), suffix=" (what its file expects)", claims=[broken] if broken else [])
+        if tally.unsound:
+            conditions, probed = needs(placed, op, threads=threads, seed=seed)
+    except TimeLimitError as error:
+        tally.stop("what its file expects", len(planned) + extra, error)
+    return tally.report(len(planned) + extra, conditions, probed=probed)
 
 
 def _is_padded(op: Op, problem: Problem) -> bool:

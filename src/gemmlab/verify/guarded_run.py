@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmlab.core.counters import Observation
+from gemmlab.core.program import Artifact
 from gemmlab.devices.device import Buffer, CountingDevice
 from gemmlab.kernels.bound import PlacedKernel
 from gemmlab.ops.op import Contents, Expected, Op, Operand, Problem
@@ -35,6 +36,10 @@ class GuardedRun:
         }
         self.nonzero_tickets = 0
         """Number of tickets that the run did not leave zero."""
+        self.artifact: Artifact | None = None
+        """The code that ran."""
+        self.places: dict[str, tuple[int, Operand | None]] = {}
+        """Address of each array during the run, and the shape of those that are operands."""
 
     def _used_workspace(self) -> Buffer | None:
         """Return a workspace that an execution has left, for a kernel whose launches rely on what is in it."""
@@ -67,6 +72,14 @@ class GuardedRun:
                 self._op, self._problem, inside, threads=self._threads, workspace=self._used_workspace()
             )
             observation = None
+            self.artifact = bound.loaded.artifact
+            operands = {operand.name: operand for operand in self._op.operands(self._problem)}
+            self.places = {name: (window.address, operands[name]) for name, window in inside.items()}
+            self.places |= {
+                name: (buffer.address, None)
+                for name, buffer in (("workspace", bound.workspace), ("tickets", bound.tickets))
+                if buffer is not None and name in self._placed.kernel.args
+            }
             if isinstance(device, CountingDevice):
                 observation = bound.observe(races=races, filling=filling)
             else:
@@ -93,7 +106,7 @@ def compare_results(
     """One comparison for each output. `contents` are the operands before the run, `left` the buffers after it."""
     scalars = op.scalars(problem)
     roundings = placed.kernel.roundings(placed.kernel.instantiate(placed.config, scalars), scalars)
-    expected = op.reference(problem, contents, roundings, placed.kernel.precision)
+    expected = op.reference(problem, contents, roundings, placed.kernel.precision_in(placed.config))
     return compare_all(op, problem, expected, left)
 
 

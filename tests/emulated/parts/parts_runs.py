@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from parts_data import Array
 
 from gemmlab.core.counters import Counters
 from gemmlab.core.precision import PARTS
@@ -17,6 +16,7 @@ from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from support.parts_data import Array
 
 OP = GemmOp()
 KERNELS = [kernel for kernel in ladder("gemm", "cuda") if kernel.precision in PARTS and kernel.arch == "sm_90a"]

@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from parts_data import KINDS, NORMAL, Array
 from parts_runs import KERNELS, device, product
 
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.gemm_problem import LAYOUTS
+from support.parts_data import KINDS, NORMAL, Array
 from support.parts_model import errors
 
 M, N, K = 130, 70, 300

@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from parts_data import KINDS, NORMAL
 from parts_runs import KERNELS, product
 
 from gemmlab.core.precision import BY_TILE, F16X3
 from gemmlab.kernels.kernel import Kernel
+from support.parts_data import KINDS, NORMAL
 from support.parts_model import BLOCK, chain, errors, errors_of_halves, verdict, ways
 
 M, N, K = 130, 70, 300

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from parts_data import NORMAL, Array
 from parts_runs import KERNELS, product
 
 from gemmlab.kernels.kernel import Kernel
+from support.parts_data import NORMAL, Array
 from support.parts_model import STRIP, ways
 
 M, N, K = 2 * STRIP + 3, STRIP + 5, 130

@@ -62,7 +62,7 @@ def test_a_right_kernel_ends_with_0_and_a_table(run: Run) -> None:
 def test_a_wrong_kernel_ends_with_1_and_the_first_wrong_element(run: Run) -> None:
     result = run("good", "bad", "--sizes", "33")
     assert result.exit_code == 1
-    assert "FAIL" in result.stdout
+    assert result.stdout.startswith("bad: WRONG: 1 of 1 cases, the first one 33x33x33")
     assert "bad (TILE=4) is wrong for 33x33x33" in result.stdout
     assert "c[0, 0] = " in result.stdout
 

@@ -92,10 +92,15 @@ def test_gpus_are_described_by_the_driver(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_cache_folder_says_whether_it_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "cache" / "deeper"
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(folder))
-    assert inventory.cache_folder() == {"path": str(folder), "exists": False, "writable": True, "bytes": 0}
+    monkeypatch.setenv("GEMMLAB_CACHE_LIMIT", "3M")
+    assert inventory.cache_folder() == {
+        "path": str(folder), "exists": False, "writable": True, "bytes": 0, "limit_bytes": 3_000_000,
+    }  # fmt: skip
     folder.mkdir(parents=True)
-    (folder / "code").write_bytes(b"12345")
+    (folder / f"{'0' * 64}.bin").write_bytes(b"12345")
     assert inventory.cache_folder()["bytes"] == 5
+    assert "0.0 MB of 3 MB at most" in dict(doctor_cmd.rows(_facts()))["cache"]
+    (folder / "code").write_bytes(b"foreign")
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(folder / "code" / "below"))
     assert not inventory.cache_folder()["writable"]
 
@@ -131,6 +136,7 @@ def _facts(**changes: Any) -> dict[str, Any]:
 def test_peaks_and_warnings_are_shown() -> None:
     facts = _facts(warnings=["look out"])
     facts["cpu"] |= {"computed_peak_gflops": 80.0, "clock_ghz": 2.5, "fma_units": 2, "lanes": 8, "cpu_quota": 1.5}
+    facts["cpu"] |= {"hypervisor": False}
     facts["cpu"]["measured_peak_gflops"] = {"1": 80.0, "2": 158.25}
     shown = dict(doctor_cmd.rows(facts))
     assert shown["computed peak"] == "80.0 GFLOP/s a core = 2.50 GHz x 2 units x 8 lanes x 2"
@@ -141,5 +147,18 @@ def test_peaks_and_warnings_are_shown() -> None:
     assert shown["warning"] == "look out"
     facts["cpu"] |= {"computed_peak_gflops": None, "measured_peak_gflops": {}, "measured_peak_error": "no device"}
     shown = dict(doctor_cmd.rows(facts))
-    assert shown["computed peak"] == "unknown, as the clock is"
+    assert shown["computed peak"] == "unknown, as the clock is: 32 operations a cycle and core (2 units)"
     assert shown["measured peak"] == "no device"
+
+
+def test_the_clock_of_a_virtual_machine_is_not_taken_at_its_word() -> None:
+    facts = _facts()
+    facts["cpu"] |= {
+        "hypervisor": True, "nominal_ghz": None, "max_ghz": None, "current_ghz": 2.7, "clock_ghz": 2.7, "fma_units": 2,
+        "lanes": 16, "computed_peak_gflops": 172.8, "measured_peak_gflops": {"1": 240.0},
+    }  # fmt: skip
+    shown = dict(doctor_cmd.rows(facts))
+    assert shown["clock"].startswith("3.75 GHz by the measured peak; the virtual machine tells 2.70 GHz")
+    assert shown["computed peak"] == "unknown, as the clock is: 64 operations a cycle and core (2 units)"
+    facts["cpu"] |= {"measured_peak_gflops": {}}
+    assert dict(doctor_cmd.rows(facts))["clock"].startswith("unknown; the virtual machine tells 2.70 GHz")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gemmlab.core.errors import UsageError
-from gemmlab.kernels.catalog import all_kernels, find_kernel
+from gemmlab.kernels.catalog import all_kernels, broken_kernels, find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.order import in_order
 
@@ -76,6 +76,7 @@ def test_what_has_no_place_is_refused_with_its_files(kernels: list[Kernel], said
 
 
 def test_the_catalog_is_in_order() -> None:
+    assert broken_kernels() == {}
     kernels = all_kernels()
     assert in_order([replace(kernel, step=None) for kernel in reversed(kernels)]) == list(kernels)
     for kernel in kernels:

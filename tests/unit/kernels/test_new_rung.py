@@ -55,7 +55,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def forget() -> None:
-    catalog.all_kernels.cache_clear()
+    catalog._catalog.cache_clear()
     catalog.current_ids.cache_clear()
 
 

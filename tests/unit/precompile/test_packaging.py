@@ -13,35 +13,33 @@ import venv
 import zipfile
 from pathlib import Path
 
+import hatch_build
 import pytest
+from hatch_readme import with_absolute_links
 
 import gemmlab
 from gemmlab.kernels.catalog import ladder
 from support import cuda_source
 from support.cuda_source import needs_compiler
 from support.paths import ROOT
+from support.wheels import build_wheel
 
 pytestmark = pytest.mark.slow
 
 PACKAGE = ROOT / "src" / "gemmlab"
 SHIPPED = "naive"
 """The kernel whose machine code the wheel of these tests has: all of them would take minutes to compile."""
+MOST_BYTES = 3_000_000
+"""The bound on a wheel without machine code; docs/installing.md states the size."""
 COMPILER = ("cuda", "nvidia", "gemmlab", "__editable__")
 """How the names begin of what is left out of the environment that the wheel is installed in."""
-
-
-def build_wheel(python: Path, source: Path, folder: Path, wanted: str) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """What the build said, and the wheel."""
-    command = [str(python), "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
-    environment = {**os.environ, "GEMMLAB_MACHINE_CODE": wanted}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100, env=environment)
-    return done, next(folder.glob("*.whl"), folder)
 
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     wanted = SHIPPED if not cuda_source._missing() else "none"
-    done, built = build_wheel(Path(sys.executable), ROOT, tmp_path_factory.mktemp("dist"), wanted)
+    folder = tmp_path_factory.mktemp("dist")
+    done, built = build_wheel(Path(sys.executable), ROOT, folder, wanted, "https://example.org/gemmlab/v0/")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr, built
 
@@ -103,7 +101,44 @@ def test_wheel_metadata(wheel: Path) -> None:
     assert f"\nVersion: {gemmlab.__version__}\n" in text
     assert "\nLicense-Expression: MIT\n" in text
     assert "\nProvides-Extra: peers\n" in text
-    assert any(name.endswith("/licenses/LICENSE") for name in archive.namelist())
+    for name in ("LICENSE", "THIRD_PARTY.md"):
+        assert any(found.endswith(f"/licenses/{name}") for found in archive.namelist())
+
+
+def test_no_link_of_the_package_page_is_relative(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    page = archive.read(metadata).decode().partition("\n\n")[2]
+    targets = re.findall(r"\]\(([^()\s]+)\)", page)
+    assert targets
+    assert all(target.startswith(("https://", "http://", "#")) for target in targets)
+    pictures = re.findall(r"!\[[^\]]*\]\(([^()\s]+)\)", page)
+    assert pictures
+    for picture in pictures:
+        assert picture.startswith("https://example.org/gemmlab/v0/")
+        assert Path(ROOT, picture.removeprefix("https://example.org/gemmlab/v0/").removesuffix("?raw=true")).is_file()
+
+
+def test_without_an_address_the_package_page_has_no_pictures_and_no_dead_links() -> None:
+    page = with_absolute_links((ROOT / "README.md").read_text(encoding="utf-8"), "")
+    assert "gemmlab.gemm" in page
+    assert "![" not in page
+    assert not [target for target in re.findall(r"\]\(([^()\s]+)\)", page) if not target.startswith(("http", "#"))]
+
+
+def test_the_wheel_without_machine_code_is_small(wheel: Path) -> None:
+    parts = zipfile.ZipFile(wheel).infolist()
+    package = sum(part.compress_size for part in parts if "/machine_code/" not in part.filename)
+    assert package < MOST_BYTES
+
+
+def test_a_wheel_beyond_its_bound_is_refused(tmp_path: Path) -> None:
+    large = tmp_path / "large.whl"
+    large.touch()
+    os.truncate(large, hatch_build.MOST_BYTES + 1)
+    assert "at most" in hatch_build.too_large(large)
+    os.truncate(large, hatch_build.MOST_BYTES)
+    assert hatch_build.too_large(large) == ""
 
 
 def test_installed_package_is_not_the_checkout(installed: Path, tmp_path: Path) -> None:
@@ -181,7 +216,7 @@ def test_an_edited_kernel_never_runs_the_code_of_the_old_one(installed: Path, tm
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source as it comes in an archive: no environment beside it."""
     folder = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "README.md", "LICENSE", "hatch_build.py"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "THIRD_PARTY.md", "hatch_build.py", "hatch_readme.py"):
         shutil.copy(ROOT / name, folder)
     shutil.copytree(PACKAGE, folder / "src" / "gemmlab", ignore=shutil.ignore_patterns("__pycache__"))
     recorded = Path("benchmarks", "results", "h200")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePath
 
 from gemmlab.core.program import Artifact
 from gemmlab.sass.banks import bank_reads, conflict_cycles
@@ -13,8 +12,8 @@ from gemmlab.sass.instruction import RZ, Instruction, SassFunction, SourceLine
 from gemmlab.sass.liveness import live_registers
 from gemmlab.sass.loops import Loop, find_loops
 from gemmlab.sass.parse import parse
+from gemmlab.sass.source_places import source_places
 from gemmlab.toolchain.line_tables import FunctionLines, read_line_tables
-from gemmlab.toolchain.ptx_places import ptx_places
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +96,16 @@ def code_of(artifact: Artifact, config: Mapping[str, int] | None = None, title: 
     function = parse(artifact.texts["sass"])[artifact.entry]
     tables = read_line_tables(artifact.code, artifact.kernel)
     lines = tables.functions.get(artifact.entry, FunctionLines((), ()))
-    names, named = _names(function, lines), ptx_places(artifact.texts.get("ptx", ""))
+    places = source_places(function, lines, artifact.texts.get("ptx", ""))
     depths, inner, spans = _loops(function)
     live = live_registers(function)
     reads = bank_reads(function.instructions, artifact.target)
     conflicts = conflict_cycles(function.instructions, artifact.target)
     rows = tuple(
         Row(
-            instruction=i, places=_places(i, lines, names, named), ptx_line=lines.ptx_line(i.address),
-            live=len(live[at]), banks=reads[at] if any(reads[at]) else (), conflict_cycles=conflicts[at],
-            depth=depths.get(i.address, 0), loop=inner.get(i.address),
+            instruction=i, places=places[i.address], ptx_line=lines.ptx_line(i.address), live=len(live[at]),
+            banks=reads[at] if any(reads[at]) else (), conflict_cycles=conflicts[at], depth=depths.get(i.address, 0),
+            loop=inner.get(i.address),
         )
         for at, i in enumerate(_without_padding(function))
     )  # fmt: skip
@@ -127,37 +126,6 @@ def _without_padding(function: SassFunction) -> tuple[Instruction, ...]:
     while end and function.instructions[end - 1].opcode == "NOP":
         end -= 1
     return function.instructions[:end]
-
-
-def _names(function: SassFunction, lines: FunctionLines) -> dict[str, str]:
-    """Return the real name of each file that the cubin names: the text has the real ones of the innermost lines.
-
-    A file without an innermost line lies in the same folder as others that the cubin puts into one.
-    """
-    found: dict[str, str] = {}
-    for i in function.instructions:
-        places = lines.places(i.address)
-        if i.line is not None and places and places[0][1] == i.line[1]:
-            found.setdefault(places[0][0], i.line[0])
-    folders = {PurePath(file).parent: PurePath(real).parent for file, real in found.items()
-               if PurePath(file).name == PurePath(real).name}  # fmt: skip
-    for file in {file for _, chain in lines.source for file, _ in chain if file not in found}:
-        if PurePath(file).parent in folders:
-            found[file] = str(folders[PurePath(file).parent] / PurePath(file).name)
-    return found
-
-
-def _places(
-    instruction: Instruction, lines: FunctionLines, names: Mapping[str, str], named: Sequence[tuple[SourceLine, ...]]
-) -> tuple[SourceLine, ...]:
-    """Return the places of an instruction: by `named`, those of its PTX, if they agree on the innermost line."""
-    places = tuple((names.get(file, file), line) for file, line in lines.places(instruction.address))
-    if not places:
-        return (instruction.line, *instruction.inlined_at) if instruction.line else ()
-    at = lines.ptx_line(instruction.address)
-    of_ptx = named[at - 1] if 0 < at <= len(named) else ()
-    alike = of_ptx and (PurePath(of_ptx[0][0]).name, of_ptx[0][1]) == (PurePath(places[0][0]).name, places[0][1])
-    return tuple((names.get(file, file), line) for file, line in of_ptx) if alike else places
 
 
 def _loops(function: SassFunction) -> tuple[dict[int, int], dict[int, int], tuple[Span, ...]]:

@@ -66,7 +66,9 @@ def _of_finding(finding: Finding, explained: Explanation, rows: Sequence[Row]) -
     addresses = tuple(_addresses(finding, explained))
     wanted = set(addresses)
     lines = dict.fromkeys(row.places[0] for row in rows if row.address in wanted and row.places)
-    return Pin(FINDING, finding.key, finding.text, finding.attempt, finding.rung, addresses, tuple(lines))
+    return Pin(
+        FINDING, finding.key, finding.text, f"{finding.attempt} {finding.gain}", finding.rung, addresses, tuple(lines)
+    )
 
 
 def _addresses(finding: Finding, explained: Explanation) -> Iterable[int]:

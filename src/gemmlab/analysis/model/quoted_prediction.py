@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.model.kernel_study import loads_of, study
 from gemmlab.analysis.model.model_record import CONFIGURATION, LADDER, ModelRecord, median_error, recorded_model
 from gemmlab.analysis.model.predict import Model, Prediction
+from gemmlab.analysis.model.remedies import with_gains
 from gemmlab.core.gpu import GpuModel
 from gemmlab.core.precision import FLOAT32
 from gemmlab.kernels.fitting import with_factors
@@ -60,6 +62,18 @@ def quote(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = 
     speed = op.work(problem) / found.time_us / 1e3
     trust = reliability(recorded_model(), known.gpu.name, op.name, kernel.precision)
     return QuotedPrediction(problem.label, op.unit, speed, found, trust)
+
+
+def with_predicted_gains(explained: Explanation, known: Model) -> Explanation:
+    """Return the explanation with the gain of each finding's advice, at `large_size`. Raises as `quote`."""
+    subject = explained.subject
+    assert subject.kernel is not None  # noqa: S101 - the caller has predicted it
+    op = find_op(subject.kernel.op)
+    problem = with_factors(subject.kernel, op, op.parse_sizes(large_size(op.name))[0])
+    found = with_gains(
+        explained.findings, known, subject.counters, subject.kernel, subject.config, op, problem
+    )  # fmt: skip
+    return replace(explained, findings=found)
 
 
 def reliability(record: ModelRecord | None, gpu: str, op: str, precision: str) -> str:

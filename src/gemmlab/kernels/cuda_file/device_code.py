@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gemmlab.kernels.cuda_file.host_code import without_host_code
 from gemmlab.kernels.cuda_file.tokens import pieces
+from gemmlab.toolchain import cuda_headers
 from gemmlab.toolchain.host_headers import HOST_HEADERS
 from gemmlab.toolchain.include_path import include_path
 
@@ -22,6 +23,8 @@ _OF_CUDA = re.compile(
 """The beginnings of headers that code for a GPU needs: without them it does not compile."""
 _NOTHING = "// This header was not found; code for a GPU seldom needs one that is not CUDA's.\n"
 _OF_TORCH = re.compile(r"(?:torch|ATen|c10)/")
+_OF_RANDOM = re.compile(r"curand\w*\.h")
+"""cuRAND's headers stay as they are: their functions have qualifiers by a macro of another header."""
 _OF_TORCH_TOO = f"{_NOTHING}#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cmath>\n#include <algorithm>\n"
 """Headers that torch's include; files that include torch's often do not."""
 
@@ -53,6 +56,9 @@ def _headers(text: str, folders: Sequence[Path], names: set[str]) -> Iterator[tu
         name = (match[1] or match[2]).strip()
         if name in names or name in HOST_HEADERS:
             continue
+        if _OF_RANDOM.match(name):
+            yield from _random(name, folders, names)
+            continue
         names.add(name)
         file = next((folder / name for folder in folders if (folder / name).is_file()), None)
         if file is not None:
@@ -63,6 +69,20 @@ def _headers(text: str, folders: Sequence[Path], names: set[str]) -> Iterator[tu
             yield from _headers(inside, [file.parent, *folders], names)
         elif match[1] and not _OF_CUDA.match(name):
             yield name, _OF_TORCH_TOO if _OF_TORCH.match(name) else _NOTHING
+
+
+def _random(name: str, folders: Sequence[Path], names: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield a header of cuRAND and those that it includes, unless a folder of the options has it."""
+    names.add(name)
+    folder = cuda_headers.random_folder()
+    if folder is None or any((each / name).is_file() for each in folders) or not (folder / name).is_file():
+        return
+    text = _text(folder / name)
+    yield name, text
+    for match in filter(None, (_INCLUDE.match(piece.text) for piece in pieces(text) if piece.is_directive)):
+        inside = (match[1] or match[2]).strip()
+        if _OF_RANDOM.match(inside) and inside not in names:
+            yield from _random(inside, folders, names)
 
 
 def _text(file: Path) -> str:

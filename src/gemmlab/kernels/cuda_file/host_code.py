@@ -22,7 +22,7 @@ _ATTRIBUTES = re.compile(r"__\w+|alignas|decltype|noexcept|explicit|requires|asm
 _HOST_SPACES = frozenset(("torch", "at", "c10", "pybind11", "py", "chrono", "filesystem"))
 _HOST_CALL = re.compile(
     r"main|cuda(?:Malloc|Memcpy|Memset|Free|Event|Device|Stream|Get|Set|Func|Create|Peek|Launch|Occupancy|Host)\w*"
-    r"|cu(?:blas|dnn|rand|sparse)\w+|TORCH_\w+|PYBIND11_\w+|cout|cerr|fprintf|fopen|exit|rand|srand|getenv"
+    r"|cu(?:blas|dnn|rand|sparse)[A-Z]\w*|TORCH_\w+|PYBIND11_\w+|cout|cerr|fprintf|fopen|exit|rand|srand|getenv"
 )
 """Names that only code for the host has."""
 _DEFINE = re.compile(r"#\s*define\s+(\w+)(.*)", re.DOTALL)

@@ -20,7 +20,7 @@ from gemmlab.codegen.product import emit_scale
 from gemmlab.core.program import Config
 from gemmlab.ir.function import Function
 from gemmlab.ir.target import host_target
-from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, blocks_for, cpu_kernel, strides
+from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, blocks_for, cpu_kernel, job_arguments
 
 
 def _blocks(config: Config, lanes: int) -> Blocks:
@@ -42,9 +42,7 @@ def emit(fn: Function, g: Gemm) -> None:
         with empty.yes():
             fn.call(scale, g.m, g.n, g.beta, g.c, g.ldc)
         with empty.no():
-            a_row, a_col, b_row, b_col = strides(fn, g)
-            args = (g.m, g.n, g.k, g.alpha, g.a, a_row, a_col, g.b, b_row, b_col, g.beta, g.c, g.ldc)
-            fn.call(job, *args, g.workspace)
+            fn.call(job, *job_arguments(fn, g), g.workspace)
 
 
 KERNEL = cpu_kernel(

@@ -14,24 +14,26 @@ MR x NV vectors is the register tile; MC, KC and NC are the cache blocks, 0 for 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 from gemmlab.codegen.blocking import Blocks
-from gemmlab.codegen.entry import emit_c_entry, emit_python_entry, emit_stack_entry
+from gemmlab.codegen.entries import EXPORTS, emit_entries
 from gemmlab.codegen.microkernel import LINE, Tile, best_tile
 from gemmlab.codegen.product import emit_product, product_workspace_bytes
-from gemmlab.codegen.stack_entry import emit_python_stack
-from gemmlab.codegen.stacks import emit_stack
 from gemmlab.core.program import Config
 from gemmlab.ir.function import Function
 from gemmlab.ir.target import WIDTHS, Target, host_target
-from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, blocks_for, cpu_kernel, strides
+from gemmlab.kernels.cpu_kernel import (
+    ALL_LAYOUTS,
+    ROOM,
+    TRANSPOSABLE,
+    Gemm,
+    blocks_for,
+    cpu_kernel,
+    job_arguments,
+    multiply_add_bytes,
+    thread_resources,
+)  # fmt: skip
 
-C_ENTRY, STACK_ENTRY, PYTHON_ENTRY = "gemmlab_sgemm", "gemmlab_sgemm_stack", "gemmlab_python"
-
-
-ROOM = 2
-"""The workspace of a thread, as a multiple of what the usual blocks need: other configurations must fit in."""
 USUAL_SERIAL = 20
 """Products of fewer than 2^20 multiply-adds take one thread unless SERIAL says otherwise."""
 
@@ -56,17 +58,6 @@ def _widths() -> list[int]:
     return [width for width in WIDTHS if width <= host_target().lanes]
 
 
-def resources(_lanes: int) -> dict[str, int]:
-    """Return the workspace of each thread: the same for every width and configuration, because all share one pool."""
-    return {"workspace_bytes": _room()}
-
-
-@cache
-def _room() -> int:
-    needs = [product_workspace_bytes(best_tile(host_target(width)), blocks_for(width)) for width in _widths()]
-    return ROOM * max(needs)
-
-
 def objection(config: Config) -> str:
     """Return why a configuration cannot be built here; empty if it can."""
     if min(config[name] for name in ("MC", "KC", "NC", "MR", "NV", "SERIAL")) < 0 or config["SERIAL"] > 40:
@@ -80,7 +71,7 @@ def objection(config: Config) -> str:
         return "MR * NV + NV + 1 <= registers and MR >= 2"
     if tile.rows * tile.unroll % LINE:
         return "MR * unroll % 16 == 0"
-    if product_workspace_bytes(tile, blocks_of(config, tile)) > _room():
+    if product_workspace_bytes(tile, blocks_of(config, tile)) > multiply_add_bytes():
         return f"the workspace of a thread is at most {ROOM} times that of the usual blocks"
     return ""
 
@@ -88,14 +79,8 @@ def objection(config: Config) -> str:
 def emit(fn: Function, g: Gemm) -> None:
     tile = tile_of(g.config, g.module.target)
     blocks, serial_work = blocks_of(g.config, tile), 1 << (g.config["SERIAL"] or USUAL_SERIAL)
-    product = emit_product(g.module, tile, blocks, serial_work)
-    stack = emit_stack(g.module, tile, blocks, product, serial_work)
-    entry = emit_c_entry(g.module, product, C_ENTRY)
-    emit_stack_entry(g.module, stack, STACK_ENTRY)
-    emit_python_entry(g.module, product, emit_python_stack(g.module, stack, "python_stack"), PYTHON_ENTRY)
-    a_row, a_col, b_row, b_col = strides(fn, g)
-    args = (g.m, g.n, g.k, g.alpha, g.a, a_row, a_col, g.b, b_row, b_col, g.beta, g.c, g.ldc, g.threads)
-    fn.ret(fn.call(entry, *args))
+    entry = emit_entries(g.module, tile, blocks, emit_product(g.module, tile, blocks, serial_work), serial_work)
+    fn.ret(fn.call(entry, *job_arguments(fn, g), g.threads))
 
 
 KERNEL = cpu_kernel(
@@ -108,8 +93,8 @@ KERNEL = cpu_kernel(
     args=(*TRANSPOSABLE, "threads"),
     layouts=ALL_LAYOUTS,
     threaded=True,
-    exports=("gemmlab_pool_init", "gemmlab_worker", C_ENTRY, STACK_ENTRY, PYTHON_ENTRY),
-    resources=resources,
+    exports=EXPORTS,
+    resources=thread_resources,
     params={"MR": 0, "NV": 0, "MC": 0, "KC": 0, "NC": 0, "SERIAL": 0},
     search={
         "MR": (0, 6, 8, 12, 16, 24), "NV": (0, 1, 2, 3), "MC": (0, 96, 192, 384), "KC": (0, 256, 384, 512, 1024),

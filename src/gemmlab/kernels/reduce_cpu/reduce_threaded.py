@@ -11,9 +11,8 @@ from gemmlab.codegen.reductions import GRAIN, PARTS, SUMS, emit_sums
 from gemmlab.codegen.rowsum import row_roundings
 from gemmlab.codegen.sum_entry import emit_python_sum
 from gemmlab.ir.function import Function
-from gemmlab.kernels.cpu_kernel import Arguments
+from gemmlab.kernels.cpu_kernel import Arguments, thread_resources
 from gemmlab.kernels.cpu_reduce import PLAIN, operator_of, reduce_kernel
-from gemmlab.kernels.gemm_cpu.threaded import resources
 
 PYTHON_SUM = "gemmlab_python_sum"
 
@@ -35,6 +34,6 @@ KERNEL = reduce_kernel(
     threaded=True,
     exports=("gemmlab_pool_init", "gemmlab_worker", SUMS, PYTHON_SUM),
     # All code of a process shares one pool, so every kernel requests the workspace that the product needs.
-    resources=resources,
+    resources=thread_resources,
     roundings=lambda _config, n: row_roundings(-(-n // PARTS) + GRAIN) + row_roundings(PARTS),
 )

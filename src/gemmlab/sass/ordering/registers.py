@@ -36,7 +36,7 @@ def better_banks(loop: Sequence[Instruction], everything: Sequence[Instruction],
     free = set(single_registers(everything))
     found: dict[int, int] = {}
     for _ in range(_ROUNDS):
-        cost = conflict_cycles([renamed(one, found) for one in loop], arch)
+        cost = loop_conflicts(loop, found, arch)
         changed = False
         for place, cycles in enumerate(cost):
             if not cycles:
@@ -44,10 +44,26 @@ def better_banks(loop: Sequence[Instruction], everything: Sequence[Instruction],
             trial = _relieved(loop, found, free, place, arch, sum(cost))
             if trial is not None:
                 found, changed = trial, True
-                cost = conflict_cycles([renamed(one, found) for one in loop], arch)
+                cost = loop_conflicts(loop, found, arch)
         if not changed:
             break
     return {old: new for old, new in found.items() if old != new}
+
+
+def loop_conflicts(loop: Sequence[Instruction], numbers: Mapping[int, int], arch: str) -> list[int]:
+    """Return the cycles of bank conflicts of each instruction, were single registers numbered like this."""
+    return conflict_cycles([_printed_with(one, numbers) for one in loop], arch)
+
+
+def _printed_with(instruction: Instruction, numbers: Mapping[int, int]) -> Instruction:
+    """Return an instruction with other registers in its operands alone: quick, and enough to count conflicts."""
+    if not any(operand.kind == "reg" and operand.index in numbers for operand in instruction.operands):
+        return instruction
+    operands = tuple(
+        replace(operand, index=numbers.get(operand.index, operand.index)) if operand.kind == "reg" else operand
+        for operand in instruction.operands
+    )
+    return replace(instruction, operands=operands)
 
 
 def _relieved(
@@ -61,7 +77,7 @@ def _relieved(
             there = found.get(other, other)
             if (now + there) % 2:
                 trial = {**found, register: there, other: now}
-                if sum(conflict_cycles([renamed(one, trial) for one in loop], arch)) < cost:
+                if sum(loop_conflicts(loop, trial, arch)) < cost:
                     return trial
                 break
     return None

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.core.precision import FLOAT32
+from gemmlab.dispatch.precision_rule import request_for
 from gemmlab.timing.arena import Float32Array
 from gemmlab.timing.contestants.cblas import BlasLibrary
 from gemmlab.timing.contestants.contestant import Calls, Prepared, UnsupportedError, Work, address_of, call_for
@@ -16,6 +18,9 @@ from gemmlab.timing.contestants.places import PRODUCTS, stored
 
 class LibraryCall:
     """`gemmlab.gemm` or `gemmlab.sum` as a user calls it, argument handling included."""
+
+    def __init__(self, precision: str = FLOAT32) -> None:
+        self._lowest = {} if precision == FLOAT32 else {"precision": request_for(precision)}
 
     def prepare(self, work: Work) -> Prepared:
         calls = {**dict.fromkeys(PRODUCTS, self._product), "reduce": self._sum}
@@ -34,13 +39,12 @@ class LibraryCall:
 
         return call
 
-    @staticmethod
-    def _product(work: Work) -> Callable[[], object]:
+    def _product(self, work: Work) -> Callable[[], object]:
         import gemmlab
 
         gemm: Callable[..., object] = gemmlab.gemm
         a, b, c = (host_array(work, name) for name in ("a", "b", "c"))
-        return partial(gemm, a, b, threads=work.threads, **library_options(work, c))
+        return partial(gemm, a, b, threads=work.threads, **self._lowest, **library_options(work, c))
 
     def facts(self) -> dict[str, Any]:
         from gemmlab.core.version import __version__

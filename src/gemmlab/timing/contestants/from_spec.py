@@ -16,7 +16,7 @@ def make_contestant(spec: Mapping[str, Any]) -> Contestant:
     """Return the contestant that a `gemmlab.timing.peers.Spec.to_json` describes."""
     kind, where = spec["kind"], (spec.get("device", "cpu"), spec.get("mode", "warm"))
     if kind == "gemmlab" and family_of(parse_device(where[0]).family).host_threads:
-        return LibraryCall()
+        return LibraryCall(spec.get("precision", FLOAT32))
     if kind == "numpy":
         return NumpyCall()
     if kind in ("kernel", "probe"):

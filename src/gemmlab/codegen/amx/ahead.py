@@ -1,0 +1,77 @@
+"""The next strip of B, split row by row while tiles multiply.
+
+A tile instruction is one micro-operation for 16 cycles, so the vector units and most of the issue slots are idle
+meanwhile, and so are the ways from memory. `split_ahead` splits one pair of rows of the next strip at each call, and is
+called once for four tile instructions. The strip's state is in memory:
+
+    word 0        1        2             3       4            8 ..
+    pairs left    source   row of tile   out     row stride   extremes (`split.py`)
+"""
+
+from __future__ import annotations
+
+from gemmlab.codegen.amx.split import Extremes, split_row, step_bytes
+from gemmlab.codegen.amx.tiles import DEPTH, ROW_BYTES, ROWS, TILE_BYTES
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import F32, I8, I32, I64, pointer
+from gemmlab.ir.values import Operand, Value
+
+_LEFT, _SOURCE, _ROW, _OUT, _STRIDE, _EXTREMES = 0, 1, 2, 3, 4, 8
+WORDS = _EXTREMES + ROWS
+AHEAD = pointer(I64)
+
+
+def extremes_of(fn: Function, state: Value) -> Value:
+    """Return the extremes of the strip."""
+    return fn.cast(state + _EXTREMES, I32)
+
+
+def stop(state: Value) -> None:
+    """Split nothing."""
+    state[_LEFT] = 0
+
+
+def start(fn: Function, state: Value, depth: Value, source: Value, stride: Value, out: Value) -> None:
+    """Begin with a strip of full width whose rows are contiguous; k beyond the last whole tile is left."""
+    for word, item in ((_LEFT, depth // DEPTH * ROWS), (_ROW, 0), (_STRIDE, stride)):
+        state[word] = item
+    state[_SOURCE] = fn.address(source)
+    state[_OUT] = fn.address(out)
+
+
+def finished(state: Value, depth: Value) -> Value:
+    """Return the k up to which the strip is split."""
+    done: Value = (depth // DEPTH * ROWS - state[_LEFT]) // ROWS * DEPTH
+    return done
+
+
+def emit_split_ahead(module: Module, parts: int) -> Function:
+    """Emit `split_ahead(state)`: one pair of rows, 32 columns wide, if any are left."""
+    with module.function("split_ahead", [("state", AHEAD)]) as fn:
+        (state,) = fn.args
+        left = state[_LEFT]
+        with fn.when(left > 0):
+            source, row, out, stride = (
+                fn.cast(state[_SOURCE], F32),
+                state[_ROW],
+                fn.cast(state[_OUT], I8),
+                state[_STRIDE],
+            )
+            found = Extremes(fn, extremes_of(fn, state))
+            for half in (0, 1):
+                to = out + half * TILE_BYTES
+                split_row(fn, source + half * ROWS, stride * ROWS, to, 2 * TILE_BYTES, parts, found)
+            found.save()
+            last = row.equals(ROWS - 1)
+
+            def step(word: int, usual: Operand, at_end: Operand) -> None:
+                state[word] = state[word] + fn.select(last, at_end, usual)
+
+            # From the last pair of 32 rows, 15 and 31, to row 32.
+            step(_SOURCE, stride * 4, stride * (4 * (ROWS + 1)))
+            step(_OUT, ROW_BYTES, step_bytes(parts) - (ROWS - 1) * ROW_BYTES)
+            step(_ROW, 1, 1 - ROWS)
+            state[_LEFT] = left - 1
+        fn.finish()
+    return fn

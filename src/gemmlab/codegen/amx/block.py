@@ -1,0 +1,132 @@
+"""A block of 32 x 32 results: four accumulators, two tiles of A and two of B.
+
+            B tile 0   B tile 1           tile registers 0 .. 3: C      4, 5: A      6, 7: B
+    A tile 0   C00        C01
+    A tile 1   C10        C11             each multiplication is the fourth after the last on the same C, whose result
+                                          takes 52 cycles, at 16 cycles each
+
+All of k passes by twice: first the products of which a factor is not a high part, then high by high. So small products
+are added to each other before a large one joins them, and a large sum is rounded once for 32 of k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gemmlab.codegen.amx import tiles
+from gemmlab.codegen.amx.ahead import AHEAD, emit_split_ahead
+from gemmlab.codegen.amx.split import BYTES, LINES, step_bytes
+from gemmlab.codegen.microkernel import FLOATS
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import F32, I64, vector
+from gemmlab.ir.values import Value
+
+Pair = tuple[int, int]
+"""The numbers of a part of A and a part of B: 0 high, 1 mid, 2 low."""
+SMALL_PRODUCTS: dict[int, tuple[Pair, ...]] = {
+    3: ((1, 0), (0, 1)),
+    6: ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2)),
+    9: ((2, 2), (1, 2), (0, 2), (0, 1), (1, 1), (2, 1), (2, 0), (1, 0)),
+}
+"""By the number of all products, those of which a factor is not a high part; one factor changes from each to the next,
+so that the other stays in its registers."""
+_HIGH: Pair = (0, 0)
+_C, _A, _B = (0, 1, 2, 3), (4, 5), (6, 7)
+
+BLOCK = (
+    ("steps", I64), ("a", BYTES), ("b", BYTES), ("c", FLOATS), ("ldc", I64), ("alpha", F32), ("keep", F32),
+    ("rows", I64), ("cols", I64), ("state", AHEAD),
+)  # fmt: skip
+
+
+def part_count(products: int) -> int:
+    """The number of parts of an operand in so many products."""
+    return 2 if products == 3 else 3
+
+
+def emit_block(module: Module, products: int) -> Function:
+    """Emit `block`: `C = alpha * A B + keep * C` for `rows` x `cols` of C, at most 32 x 32.
+
+    `a` and `b` are packed blocks of `steps` times 32 of k. `keep` 0 does not read C. The thread has tile state.
+    Meanwhile the strip of `state` is split.
+    """
+    ahead = emit_split_ahead(module, part_count(products))
+    each = step_bytes(part_count(products))
+    with module.function("block", BLOCK, noalias=("c",)) as fn:
+        steps, a, b, c, ldc, alpha, keep, rows, cols, state = fn.args
+        for register in _C:
+            tiles.zero(fn, register)
+        for products_of_pass in (SMALL_PRODUCTS[products], (_HIGH,)):
+            with fn.range(steps) as step:
+                _add(fn, a + step * each, b + step * each, products_of_pass, lambda: fn.call(ahead, state))
+        whole = rows.equals(LINES) & cols.equals(LINES)
+        with fn.when(whole & alpha.equals(1.0) & keep.equals(0.0)):
+            _store(fn, c, ldc * 4)
+            fn.ret()
+        sums = fn.scratch(F32, LINES * LINES)
+        _store(fn, sums, fn.index(LINES * 4))
+        with fn.choose(whole) as full:
+            with full.yes():
+                _join(fn, sums, c, ldc, alpha, keep, rows, [None, None])
+            with full.no():
+                masks = [fn.first_lanes(cols - first, tiles.ROWS) for first in (0, tiles.ROWS)]
+                _join(fn, sums, c, ldc, alpha, keep, rows, masks)
+        fn.finish()
+    return fn
+
+
+def _add(fn: Function, a: Value, b: Value, products: Sequence[Pair], beside: Callable[[], object]) -> None:
+    """Add products of parts for 32 of k to all four accumulators; `beside` emits what is done after each."""
+    at: tuple[int | None, int | None] = (None, None)
+    for left, right in products:
+        if left != at[0] and right != at[1]:
+            _load(fn, _B, b, right)
+        if left != at[0]:
+            for down, register in enumerate(_A):
+                tiles.load(fn, register, _tile(a, left, down))
+                for over in (0, 1):
+                    tiles.multiply(fn, _C[2 * down + over], register, _B[over])
+        else:
+            for over, register in enumerate(_B):
+                tiles.load(fn, register, _tile(b, right, over))
+                for down in (0, 1):
+                    tiles.multiply(fn, _C[2 * down + over], _A[down], register)
+        at = left, right
+        beside()
+
+
+def _load(fn: Function, registers: Sequence[int], block: Value, part: int) -> None:
+    for half, register in enumerate(registers):
+        tiles.load(fn, register, _tile(block, part, half))
+
+
+def _tile(block: Value, part: int, half: int) -> Value:
+    return block + (2 * part + half) * tiles.TILE_BYTES
+
+
+def _store(fn: Function, to: Value, row_bytes: Value) -> None:
+    for down in (0, 1):
+        for over in (0, 1):
+            at = to + row_bytes // 4 * (down * tiles.ROWS) + over * tiles.ROWS
+            tiles.store(fn, _C[2 * down + over], at, row_bytes)
+
+
+def _join(
+    fn: Function, sums: Value, c: Value, ldc: Value, alpha: Value, keep: Value, rows: Value,
+    masks: Sequence[Value | None],
+) -> None:  # fmt: skip
+    """`C = alpha * sums + keep * C`, row by row."""
+    wide = vector(F32, tiles.ROWS)
+    with fn.choose(keep.equals(0.0)) as fresh:
+        for arm, reads in ((fresh.yes, False), (fresh.no, True)):
+            with arm(), fn.range(rows) as row:
+                for half, mask in enumerate(masks):
+                    at = c + ldc * row + half * tiles.ROWS
+                    total = fn.load(sums + row * LINES + half * tiles.ROWS, tiles.ROWS)
+                    if reads:
+                        before = fn.load(at, tiles.ROWS, mask) * keep
+                        result = fn.fma(fn.constant(alpha, wide), total, before)
+                    else:
+                        result = total * alpha
+                    fn.store(at, result, mask)

@@ -1,0 +1,44 @@
+"""The whole product by tiles: who computes which extents, and the division among threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gemmlab.codegen.amx.engine import TileBlocks, emit_tiled_engine
+from gemmlab.codegen.amx.split import LINES
+from gemmlab.codegen.product import PRODUCT, Engine, emit_shares
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+
+_LEAST_LINES, _LEAST_K, _LEAST_WORK = 96, 128, 1 << 24
+"""Rows and columns, k and multiply-adds below which tiles are not the faster way."""
+
+
+def emit_tiled_product(
+    module: Module, product: Function, blocks: TileBlocks, offset: int, *, everywhere: bool
+) -> Function:
+    """Emit `tiled_product`, with the arguments of `product`, which computes what tiles do not.
+
+    `everywhere`: tiles take every product that is not empty, otherwise those that they compute faster. `offset` is the
+    number of bytes of the workspace that `product` uses.
+    """
+    job = emit_tiled_engine(module, module["job"], blocks, offset)
+    share = emit_shares(module, Engine(job, LINES, LINES))
+    with module.function("tiled_product", PRODUCT) as fn:
+        m, n, k, alpha, *_rest = fn.args
+        nothing = (m < 1) | (n < 1) | (k < 1) | alpha.equals(0.0)
+        with fn.choose(nothing if everywhere else nothing | slower(m, n, k)) as how:
+            with how.yes():
+                fn.call(product, *fn.args)
+            with how.no():
+                fn.call(share, *fn.args)
+        fn.finish()
+    return fn
+
+
+def slower(m: Any, n: Any, k: Any) -> Any:
+    """Return whether multiply-adds are at least as fast, by extents alone, so that bits do not depend on threads.
+
+    Extents are numbers, or values of code under construction; so is the result.
+    """
+    return (m < _LEAST_LINES) | (n < _LEAST_LINES) | (k < _LEAST_K) | (m * n * k < _LEAST_WORK)

@@ -1,0 +1,64 @@
+"""The kernel that serves a call on a CPU, by the precision that the caller asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.core.precision import BF16X3, BF16X6, BF16X9
+from gemmlab.devices.cpu_tiles import tiles_refusal
+from gemmlab.dispatch.choice_store import EVERY, machine_of_cpu, stored_choice
+from gemmlab.dispatch.precision_rule import HIGHEST, forced_precisions
+from gemmlab.kernels.kernel import Kernel
+
+_PRODUCTS = {BF16X3: 3, BF16X6: 6, BF16X9: 9}
+_FASTEST = {"float32": {"PRODUCTS": 6, "EVERYWHERE": 0}}
+_FORCED = {precision: {"PRODUCTS": count, "EVERYWHERE": 1} for precision, count in _PRODUCTS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class CpuWay:
+    """A kernel in a configuration, and the reason for it."""
+
+    kernel: Kernel
+    config: Mapping[str, int]
+    reason: str
+
+
+def cpu_way(precision: str, extents: tuple[int, int, int] | None = None) -> CpuWay:
+    """Return the kernel for a request; with `extents` (m, n, k), the one that computes a product of these.
+
+    Raises `DeviceError` for parts of bfloat16 where there are no tiles.
+    """
+    from gemmlab.kernels.gemm_cpu.threaded import KERNEL as MULTIPLY_ADDS
+
+    refusal = tiles_refusal()
+    if precision in _FORCED and refusal:
+        raise DeviceError(f"gemm: precision {precision!r} by amx_bf16x6 {refusal}")
+    if precision not in _FORCED and (precision not in _FASTEST or refusal):
+        usual = "serves every shape, single rows and columns by loops of their own"
+        lack = f"; amx_bf16x6 {refusal}" if precision in _FASTEST else ""
+        return CpuWay(MULTIPLY_ADDS, _usual(MULTIPLY_ADDS), f"the one kernel of the CPU: it {usual}{lack}")
+    from gemmlab.codegen.amx.product import slower
+    from gemmlab.kernels.gemm_cpu.amx_bf16x6 import KERNEL as TILES
+
+    if precision in _FORCED:
+        return CpuWay(TILES, TILES.configure(_FORCED[precision]), "the precision names it")
+    if extents is not None and slower(*extents):
+        return CpuWay(MULTIPLY_ADDS, _usual(MULTIPLY_ADDS), "too small for tiles to be faster than multiply-adds")
+    why = "tiles are faster than multiply-adds; blocks whose parts would be subnormal, infinite or NaN go to these"
+    return CpuWay(TILES, TILES.configure(_FASTEST[precision]), why)
+
+
+def _usual(kernel: Kernel) -> dict[str, int]:
+    """Return the configuration measured on this machine, else the shipped one."""
+    entry = stored_choice(machine_of_cpu(), EVERY, HIGHEST, kernel)
+    return kernel.configure(None if entry is None else entry.config)
+
+
+def checked_precision(kernel: Kernel, config: Mapping[str, int], precision: str) -> None:
+    """Raise `UsageError` if a kernel that the caller names computes in less than the precision asked for."""
+    own = kernel.precision_in(kernel.configure(config))
+    if own not in forced_precisions(precision):
+        raise UsageError(f"gemm: {kernel.id} computes in {own}, and precision is {precision!r}")

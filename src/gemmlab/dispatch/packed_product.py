@@ -1,0 +1,78 @@
+"""Products whose right operand is packed (`gemmlab.pack`): each strip of columns is a product of a stack.
+
+    C[:, 32 s : 32 s + 32] = alpha * A strip[s] + beta * C[:, 32 s : 32 s + 32]
+
+A strip is a matrix whose rows follow each other, so the compiled product reads it in place, from one end to the other.
+A result does not depend on how C is divided, so it has the bits of the whole product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.precision_rule import METHODS
+
+Float32Array = npt.NDArray[np.float32]
+Run = Callable[[Float32Array, Float32Array, Float32Array], None]
+"""A function of stacks of left matrices, right matrices and results."""
+
+
+class Strips(Protocol):
+    """A packed operand."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def strips(self) -> Float32Array: ...
+
+
+def require_usable(call: Call, packed: type) -> None:
+    """Raise `UsageError` or `ArgumentTypeError` for a call that a packed operand does not serve."""
+    for name in ("a", "c", "out"):
+        if isinstance(getattr(call, name), packed):
+            raise ArgumentTypeError(f"gemm: {name} is a packed operand; only b can be one")
+    if call.trans_b:
+        raise UsageError("gemm: b is packed as it is; pack(b, trans_b=True) packs its transpose")
+    if call.forced:
+        raise UsageError("gemm: b is packed for the usual kernel; kernel and config take an array")
+    if call.precision in METHODS:
+        raise UsageError(f"gemm: b is packed in float32, and precision is {call.precision!r}")
+
+
+def stand_in(packed: Strips) -> Float32Array:
+    """Return an array of the operand's shape, without its elements, for checks of shapes."""
+    return np.broadcast_to(np.float32(0), packed.shape)
+
+
+def by_strips(packed: Strips, left: Float32Array, full: Float32Array, beta: float, run: Run) -> None:
+    """Compute `full` from left matrices (..., m, k) and a packed operand by products of stacks."""
+    strips = packed.strips
+    n, width = packed.shape[1], strips.shape[-1]
+    if n == 1:
+        # A product with a column has loops of its own.
+        run(left, np.broadcast_to(np.ascontiguousarray(strips[0, :, :1]), (*left.shape[:-2], packed.shape[0], 1)), full)
+        return
+    whole, rest = divmod(n, width)
+    lefts = left[..., np.newaxis, :, :]
+
+    def rights(some: Float32Array) -> Float32Array:
+        return np.broadcast_to(some, (*left.shape[:-2], *some.shape))
+
+    if whole:
+        *outer, down, over = full.strides
+        shape = (*full.shape[:-2], whole, full.shape[-2], width)
+        places = np.lib.stride_tricks.as_strided(full, shape, (*outer, width * over, down, over))
+        run(np.broadcast_to(lefts, (*shape[:-2], *left.shape[-2:])), rights(strips[:whole]), places)
+    if rest:
+        edge = np.zeros((*full.shape[:-1], width), np.float32)
+        if beta:
+            edge[..., :rest] = full[..., whole * width :]
+        run(left, rights(strips[-1]), edge)
+        full[..., whole * width :] = edge[..., :rest]

@@ -1,0 +1,78 @@
+"""Source places of each instruction, from the innermost inlined function out to the kernel's own text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import PurePath
+
+from gemmlab.core.errors import RecordError, UsageError
+from gemmlab.core.hazard import Hazard
+from gemmlab.core.program import Artifact
+from gemmlab.sass.instruction import Instruction, SassFunction, SourceLine
+from gemmlab.sass.parse import parse
+from gemmlab.toolchain.line_tables import FunctionLines, read_line_tables
+from gemmlab.toolchain.ptx_places import ptx_places
+
+
+def source_places(function: SassFunction, lines: FunctionLines, ptx: str) -> dict[int, tuple[SourceLine, ...]]:
+    """Return the places of each instruction by its address, innermost first; empty if unknown."""
+    names, named = _names(function, lines), ptx_places(ptx)
+    return {i.address: _places(i, lines, names, named) for i in function.instructions}
+
+
+def call_sites(artifact: Artifact, function: SassFunction) -> dict[int, str]:
+    """Return the line of the kernel's own text, `mine.cu:12`, of each instruction that was inlined from elsewhere.
+
+    Keys are addresses. Raises `UsageError` if the cubin's line information is malformed.
+    """
+    tables = read_line_tables(artifact.code, artifact.kernel)
+    lines = tables.functions.get(function.name, FunctionLines((), ()))
+    places = source_places(function, lines, artifact.texts.get("ptx", ""))
+    outermost = {address: chain[-1] for address, chain in places.items() if len(chain) > 1}
+    return {address: f"{PurePath(file).name}:{line}" for address, (file, line) in outermost.items()}
+
+
+def with_call_sites(hazards: Iterable[Hazard], artifact: Artifact) -> Iterator[Hazard]:
+    """Yield hazards with the line of the kernel that calls their header's line, where the code says it."""
+    found = tuple(hazards)
+    sites: dict[int, str] = {}
+    if any(hazard.instruction >= 0 for hazard in found) and "sass" in artifact.texts:
+        with suppress(UsageError, RecordError, KeyError):
+            sites = call_sites(artifact, parse(artifact.texts["sass"])[artifact.entry])
+    for hazard in found:
+        site = sites.get(hazard.instruction, "")
+        inside = PurePath(hazard.file).name == site.partition(":")[0]
+        yield hazard if inside or not site else replace(hazard, called_from=site)
+
+
+def _names(function: SassFunction, lines: FunctionLines) -> dict[str, str]:
+    """Return the real name of each file that the cubin names: the text has the real ones of the innermost lines.
+
+    A file without an innermost line lies in the same folder as others that the cubin puts into one.
+    """
+    found: dict[str, str] = {}
+    for i in function.instructions:
+        places = lines.places(i.address)
+        if i.line is not None and places and places[0][1] == i.line[1]:
+            found.setdefault(places[0][0], i.line[0])
+    folders = {PurePath(file).parent: PurePath(real).parent for file, real in found.items()
+               if PurePath(file).name == PurePath(real).name}  # fmt: skip
+    for file in {file for _, chain in lines.source for file, _ in chain if file not in found}:
+        if PurePath(file).parent in folders:
+            found[file] = str(folders[PurePath(file).parent] / PurePath(file).name)
+    return found
+
+
+def _places(
+    instruction: Instruction, lines: FunctionLines, names: Mapping[str, str], named: Sequence[tuple[SourceLine, ...]]
+) -> tuple[SourceLine, ...]:
+    """Return the places of an instruction: by `named`, those of its PTX, if they agree on the innermost line."""
+    places = tuple((names.get(file, file), line) for file, line in lines.places(instruction.address))
+    if not places:
+        return (instruction.line, *instruction.inlined_at) if instruction.line else ()
+    at = lines.ptx_line(instruction.address)
+    of_ptx = named[at - 1] if 0 < at <= len(named) else ()
+    alike = of_ptx and (PurePath(of_ptx[0][0]).name, of_ptx[0][1]) == (PurePath(places[0][0]).name, places[0][1])
+    return tuple((names.get(file, file), line) for file, line in of_ptx) if alike else places

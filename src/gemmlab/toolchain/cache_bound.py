@@ -1,0 +1,145 @@
+"""The bound on the size of the cache: what was used least recently goes first.
+
+A file's time of access says when it was used; reading it through `private_files` sets that, at most once an hour. Files
+are removed one by one, by name, so a process that has opened one reads it to its end, and one that comes later finds
+none and compiles. Several processes may remove at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache as once
+from pathlib import Path
+
+from gemmlab.core.log import LOG
+from gemmlab.core.warning import warn_caller
+from gemmlab.toolchain import private_files
+
+VARIABLE = "GEMMLAB_CACHE_LIMIT"
+DEFAULT_LIMIT = 2 * 10**9
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_LIMIT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", re.IGNORECASE)
+_OWN_FILES = re.compile(r"[0-9a-f]{64}\.(?:bin|ref)|\.new-[0-9a-f]{16}")
+_OWN_FOLDERS = re.compile(r"studies|charts|cuda-headers-[\w.]+")
+_TEMPORARY, _HEADERS = ".new-", "cuda-headers-"
+_ROOM = 0.9
+"""The part of the bound that is left filled, so that not every new file removes an old one."""
+_STALE_S = 3600.0
+"""The age of a temporary file that no process can still be writing."""
+_LOOK_EVERY = 64 << 20
+"""Bytes that one process adds before it looks at the size again."""
+_added = _LOOK_EVERY
+"""Bytes added since the last look; the first file of a process looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The files removed from the cache, and the bytes that are left in it."""
+
+    files: int
+    nbytes: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    path: Path
+    nbytes: int
+    used: float
+    """Seconds since the epoch."""
+    header: bool = False
+    """True for a file that came with a compiler."""
+
+
+def limit() -> int | None:
+    """Return the bound in bytes: that of `GEMMLAB_CACHE_LIMIT` (`500M`, `2G`, `none`), else 2 GB. `None`: no bound."""
+    return _parsed(os.environ.get(VARIABLE, "").strip())
+
+
+def size(directory: Path) -> int:
+    """Return the bytes of all files of the cache."""
+    return sum(entry.nbytes for entry in _entries(directory))
+
+
+def prune(directory: Path, most: int) -> Removed:
+    """Remove what was used least recently until at most `most` bytes are left, and temporary files nobody writes.
+
+    Headers of a compiler stay: another process may be compiling with them.
+    """
+    return _remove(directory, most, headers=False)
+
+
+def clear(directory: Path) -> Removed:
+    """Remove every file that the cache has written; nothing else that may lie in the folder."""
+    return _remove(directory, 0, headers=True)
+
+
+def _remove(directory: Path, most: int, *, headers: bool) -> Removed:
+    entries = sorted(_entries(directory), key=lambda entry: entry.used)
+    left = sum(entry.nbytes for entry in entries)
+    files = nbytes = 0
+    for entry in entries:
+        temporary = entry.path.name.startswith(_TEMPORARY)
+        stale = temporary and entry.used < time.time() - _STALE_S
+        if not stale and (temporary or left <= most or (entry.header and not headers)):
+            continue
+        private_files.remove(entry.path)
+        if not entry.path.exists():
+            files, nbytes, left = files + 1, nbytes + entry.nbytes, left - entry.nbytes
+    LOG.debug("cache %s: removed %d files, %d bytes; %d bytes are left", directory, files, nbytes, left)
+    return Removed(files, nbytes, left)
+
+
+def added(directory: Path, nbytes: int) -> None:
+    """Note that a file was added, and remove others if the cache is beyond its bound."""
+    global _added
+    _added += nbytes
+    if _added < _LOOK_EVERY:
+        return
+    _added = 0
+    most = limit()
+    if most is not None and size(directory) > most:
+        prune(directory, int(_ROOM * most))
+
+
+def _entries(directory: Path) -> Iterator[_Entry]:
+    """Yield the files that the cache wrote, in the folder itself and in its own folders."""
+    with suppress(OSError), os.scandir(directory) as inside:
+        for found in inside:
+            with suppress(OSError):
+                if found.is_dir(follow_symlinks=False):
+                    if _OWN_FOLDERS.fullmatch(found.name):
+                        yield from _below(Path(found.path))
+                elif _OWN_FILES.fullmatch(found.name):
+                    yield _entry(Path(found.path))
+
+
+def _below(folder: Path) -> Iterator[_Entry]:
+    header = folder.name.startswith(_HEADERS)
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            yield _entry(path, header=header)
+
+
+def _entry(path: Path, *, header: bool = False) -> _Entry:
+    facts = path.lstat()
+    return _Entry(path, facts.st_size, max(facts.st_atime, facts.st_mtime), header)
+
+
+@once
+def _parsed(text: str) -> int | None:
+    """Parse a bound; a text that is none gives the default, with a warning."""
+    if not text:
+        return DEFAULT_LIMIT
+    if text.lower() == "none":
+        return None
+    found = _LIMIT.fullmatch(text)
+    if found is None:
+        warn_caller(f"{VARIABLE}={text!r} is no size: write 500M, 2G or none; {DEFAULT_LIMIT // 10**9} GB are taken")
+        return DEFAULT_LIMIT
+    return int(float(found[1]) * _UNITS[found[2].lower()])

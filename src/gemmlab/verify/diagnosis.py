@@ -1,0 +1,106 @@
+"""The end of a check: rows far apart, and for a kernel that failed the search for what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gemmlab.core.counters import Observation
+from gemmlab.core.errors import UsageError
+from gemmlab.core.hazard import UNWRITTEN, Hazard
+from gemmlab.core.hazard_source import with_source
+from gemmlab.core.program import Artifact
+from gemmlab.core.time_limit import require_time
+from gemmlab.devices.device import SparseDevice
+from gemmlab.kernels.bound import PlacedKernel
+from gemmlab.kernels.fitting import with_factors
+from gemmlab.ops.op import Op, Operand
+from gemmlab.sass.source_places import with_call_sites
+from gemmlab.toolchain.cubin import read_cubin
+from gemmlab.verify.elementwise import Comparison
+from gemmlab.verify.far_rows import far_rows, run_far
+from gemmlab.verify.guarded_run import GuardedRun, compare_results
+from gemmlab.verify.hazard_arrays import SharedArray, shared_arrays, with_arrays
+from gemmlab.verify.passes_where import Condition, passes_where
+
+Places = Mapping[str, tuple[int, Operand | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class FarCase:
+    """The outcome of a problem with the rows of one operand far apart."""
+
+    operand: str
+    problem: Any
+    comparisons: Sequence[Comparison]
+    hazards: tuple[Hazard, ...]
+
+
+def described(artifact: Artifact | None, hazards: Iterable[Hazard], places: Places) -> tuple[Hazard, ...]:
+    """Return hazards of a run with source lines, call sites and the names of arrays.
+
+    `artifact` is the code that ran, `places` the arrays' addresses in global memory.
+    """
+    every = tuple(hazards)
+    if artifact is None or not every:
+        return ()
+    shared, start = _shared(artifact)
+    named = {name.upper() if shape is not None else name: (at, shape) for name, (at, shape) in places.items()}
+    found = with_call_sites(with_source(every), artifact)
+    return tuple(with_arrays(found, named, shared, start))
+
+
+def _shared(artifact: Artifact) -> tuple[tuple[SharedArray, ...], int]:
+    """Return the arrays in shared memory, and the address at which they begin."""
+    if artifact.kind != "cubin":
+        return (), 0
+    function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
+    arrays = shared_arrays(artifact.texts.get("ptx", ""), function.static_smem_bytes)
+    return arrays, function.reserved_smem_bytes
+
+
+def far_cases(placed: PlacedKernel, op: Op, *, threads: int, seed: int) -> Iterator[FarCase]:
+    """Yield the outcome of each problem of `far_rows`, on a device that can hold it."""
+    if not isinstance(placed.device, SparseDevice):
+        return
+    for far in far_rows(placed, op):
+        require_time(placed.kernel.id)
+        contents = op.fill(far.problem, np.random.default_rng(seed))
+        try:
+            run = run_far(placed, op, far, contents, threads=threads)
+        except MemoryError:
+            continue  # The same kernel on the emulator has the case.
+        hazards = _serious(run.observation, wrong=any(one.mismatch for one in run.comparisons))
+        yield FarCase(far.name, far.problem, run.comparisons, described(run.artifact, hazards, run.places))
+
+
+def _serious(observation: Observation | None, *, wrong: bool) -> tuple[Hazard, ...]:
+    """Return a run's hazards; beside a right result not the reads of unwritten memory, which may reach no result."""
+    hazards = observation.hazards if observation else ()
+    return tuple(hazard for hazard in hazards if wrong or hazard.kind != UNWRITTEN)
+
+
+def needs(placed: PlacedKernel, op: Op, *, threads: int, seed: int) -> tuple[Sequence[Condition] | None, bool]:
+    """Return the conditions under which the kernel is right, `None` if it never is, and whether that is known."""
+
+    def passes(problem: Any) -> bool | None:
+        problem = with_factors(placed.kernel, op, problem)
+        if placed.kernel.refusal(placed.config, op.scalars(problem)):
+            return None
+        require_time(placed.kernel.id)
+        contents = op.fill(problem, np.random.default_rng(seed))
+        case = GuardedRun(placed, op, problem, contents, threads=threads)
+        observation = case.run()
+        if _serious(observation, wrong=False):
+            return False
+        if any(guarded.violations() for guarded in case.guarded.values()):
+            return False
+        return not any(one.mismatch for one in compare_results(placed, op, problem, contents, case.guarded))
+
+    try:
+        return passes_where(placed.kernel, op, passes), True
+    except UsageError:
+        return None, False

@@ -1,0 +1,129 @@
+"""Rows so far apart that their offset, `row * lda`, does not fit into 32 bits.
+
+Each operand with a leading dimension has its turn: five rows, three of them beyond the reach of an `int`, and the last
+one beyond that of an `unsigned`. Nearly all of that memory is never touched, so an emulated device provides it without
+having it; a GPU must have it, 17 GB, and 9 GB in front, where an offset that wraps to a negative one leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.counters import Observation
+from gemmlab.core.errors import UsageError
+from gemmlab.core.program import Artifact
+from gemmlab.devices.device import Buffer, CountingDevice, SparseDevice, Window
+from gemmlab.kernels.bound import PlacedKernel
+from gemmlab.kernels.fitting import fitted
+from gemmlab.ops.op import Contents, Op, Operand
+from gemmlab.verify.elementwise import Comparison, compare
+
+_ROWS = 5
+_WORDS = 1 << 32
+"""The last row begins at least so many elements behind the first one: as many as 32 bits without a sign count."""
+_FRONT = 1 << 31
+"""Elements before the operand, where the least offset of 32 bits leads."""
+_MOST_LD = (1 << 31) - 1
+_ALIGNED = 64
+_BETA = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class FarRows:
+    """A problem whose operand `name` has rows far apart."""
+
+    name: str
+    problem: Any
+
+
+def far_rows(placed: PlacedKernel, op: Op) -> Iterator[FarRows]:
+    """Yield a problem for each operand whose rows the kernel lets lie far apart; none for a kernel of a CPU.
+
+    There offsets are 64 bits wide already where they are made (`codegen`).
+    """
+    if placed.kernel.device != "cuda":
+        return
+    kernel = placed.kernel
+    try:
+        (problem,) = op.parse_sizes(str(_ROWS))
+    except UsageError:
+        return  # An operation that one number does not give a size.
+    if hasattr(problem, "beta"):
+        problem = replace(problem, beta=_BETA)
+    for small in fitted(kernel, op, placed.config, [problem]):
+        for operand in op.operands(small):
+            leading = f"ld{operand.name}"
+            if not hasattr(small, leading) or operand.rows < 2:
+                continue
+            apart = -(-_WORDS // (operand.rows - 1) // _ALIGNED) * _ALIGNED
+            far = replace(small, **{leading: min(max(apart, operand.cols), _MOST_LD // _ALIGNED * _ALIGNED)})
+            if not kernel.refusal(placed.config, op.scalars(far)):
+                yield FarRows(operand.name, far)
+
+
+@dataclass(frozen=True, slots=True)
+class FarRun:
+    """The outcome of one such problem."""
+
+    comparisons: list[Comparison]
+    observation: Observation | None
+    places: Mapping[str, tuple[int, Operand]]
+    """Address and shape of each operand."""
+    artifact: Artifact
+    """The code that ran."""
+
+
+def run_far(placed: PlacedKernel, op: Op, far: FarRows, contents: Contents, *, threads: int) -> FarRun:
+    """Run one such problem on a device. Raises `MemoryError` where a GPU has not the memory."""
+    device = placed.device
+    assert isinstance(device, SparseDevice)  # noqa: S101 - the caller asks devices that are
+    operands = {operand.name: operand for operand in op.operands(far.problem)}
+    buffers: dict[str, Buffer] = {}
+    whole: list[Buffer] = []
+    try:
+        for name, operand in operands.items():
+            size = operand.element.nbytes
+            span = size * ((operand.rows - 1) * operand.ld + operand.cols)
+            front = 0 if isinstance(device, CountingDevice) or name != far.name else size * _FRONT
+            whole.append(device.allocate_sparse(front + span))
+            buffers[name] = Window(whole[-1], front, span)
+            for row, values in enumerate(contents[name]):
+                device.write(_row(buffers[name], operand, row), np.ascontiguousarray(values))
+        bound = placed.bind(op, far.problem, buffers, threads=threads)
+        observation = None
+        if isinstance(device, CountingDevice):
+            observation = bound.observe()
+        else:
+            bound.run()
+        found = {name: _rows(device, buffers[name], operands[name]) for name in _outputs(operands)}
+    finally:
+        for buffer in whole:
+            device.free(buffer)
+    scalars = op.scalars(far.problem)
+    roundings = placed.kernel.roundings(placed.kernel.instantiate(placed.config, scalars), scalars)
+    expected = op.reference(far.problem, contents, roundings, placed.kernel.precision)
+    terms = op.dot_length(far.problem)
+    compared = [compare(name, found[name], values, terms, operands[name].element) for name, values in expected.items()]
+    places = {name: (buffers[name].address, shape) for name, shape in operands.items()}
+    return FarRun(compared, observation, places, bound.loaded.artifact)
+
+
+def _outputs(operands: Mapping[str, Operand]) -> list[str]:
+    return [name for name, operand in operands.items() if operand.role != "in"]
+
+
+def _row(buffer: Buffer, operand: Operand, row: int) -> Window:
+    size = operand.element.nbytes
+    return Window(buffer, size * row * operand.ld, size * operand.cols)
+
+
+def _rows(device: SparseDevice, buffer: Buffer, operand: Operand) -> npt.NDArray[Any]:
+    found = np.empty((operand.rows, operand.cols), operand.element.storage)
+    for row in range(operand.rows):
+        device.read(_row(buffer, operand, row), found[row])
+    return found

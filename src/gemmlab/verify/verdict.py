@@ -1,0 +1,128 @@
+"""One plain verdict on a kernel that failed: what kind of fault it has, and where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.hazard import Hazard
+from gemmlab.verify.missing_barrier import missing_barrier
+from gemmlab.verify.passes_where import Condition
+
+PASSED = "pass"
+STOPPED = "stopped"
+UNEXPECTED = "not as expected"
+OVERFLOW = "index overflow"
+EDGES = "wrong at edges"
+EVERYWHERE = "wrong everywhere"
+SOMEWHERE = "wrong"
+WRITES = "writes outside"
+RACE = "race"
+_ONLY = "at ragged edges only: "
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The kind of fault in a word or two, and a sentence on it."""
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        """Return kind and sentence."""
+        return f"{self.kind.upper()}: {self.text}" if self.text else self.kind.upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """Everything that a verdict is made of."""
+
+    cases: int
+    wrong: Sequence[Any]
+    """The problems with wrong results."""
+    outside: Sequence[str]
+    """For each write outside the operands that guard bands show, its words."""
+    hazards: Sequence[Sequence[Hazard]]
+    """The hazards of each failing case."""
+    far: Sequence[tuple[str, Sequence[Hazard]]]
+    """Operands that are wrong only if their rows lie far apart, with the hazards of that case."""
+    claims: Sequence[str]
+    """Statements of the kernel's file that do not hold."""
+    others: Sequence[str]
+    """Other faults in words."""
+
+
+def verdict_of(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bool) -> Verdict:
+    """Return the verdict. `conditions` are those of `passes_where`, if that was `probed`."""
+    kinds = Counter(kind for case in faults.hazards for kind in dict.fromkeys(hazard.kind for hazard in case))
+    if kinds:
+        kind = kinds.most_common(1)[0][0]
+        first = next(hazard for case in faults.hazards for hazard in case if hazard.kind == kind)
+        edges = _edges(faults, conditions) if probed and kind != RACE else ""
+        text = _race(faults) if kind == RACE else _of_hazard(first)
+        return Verdict(kind, "; ".join(filter(None, [text, edges, _results(faults)])))
+    if faults.outside and not faults.wrong:
+        edges = _edges(faults, conditions) if probed else ""
+        return Verdict(WRITES, "; ".join(filter(None, [faults.outside[0], edges])))
+    if faults.wrong:
+        return _wrong(faults, conditions, probed=probed)
+    if faults.far:
+        return Verdict(OVERFLOW, _overflow(faults.far))
+    if faults.claims:
+        return Verdict(UNEXPECTED, f"the results are right; its file expects something else: {faults.claims[0]}")
+    return Verdict(SOMEWHERE, next(iter(faults.others), ""))
+
+
+def _wrong(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bool) -> Verdict:
+    first = faults.wrong[0].label
+    if not probed:
+        return Verdict(SOMEWHERE, f"{len(faults.wrong)} of {faults.cases} cases, the first one {first}")
+    if conditions is None:
+        return Verdict(EVERYWHERE, f"at whole tiles, too; the smallest case is {first}")
+    edges = _edges(faults, conditions)
+    if not edges:
+        return Verdict(SOMEWHERE, f"{len(faults.wrong)} of {faults.cases} cases, the first one {first}")
+    if all(condition.ragged for condition in conditions):
+        return Verdict(EDGES, edges.removeprefix(_ONLY))
+    return Verdict(SOMEWHERE, edges)
+
+
+def _edges(faults: Faults, conditions: Sequence[Condition] | None) -> str:
+    """Return `passes where K % 16 == 0`, unless a wrong case fulfils that."""
+    if not conditions:
+        return ""
+    if any(all(condition.holds(problem) for condition in conditions) for problem in faults.wrong):
+        return ""
+    only = _ONLY if all(condition.ragged for condition in conditions) else ""
+    return f"{only}passes where {' and '.join(condition.text for condition in conditions)}"
+
+
+def _of_hazard(hazard: Hazard) -> str:
+    where = f"{Path(hazard.file).name}:{hazard.line}" if hazard.line else hazard.kernel
+    where += f" called from {hazard.called_from}" if hazard.called_from else ""
+    return f"{hazard.array} at {where}" if hazard.array else where
+
+
+def _race(faults: Faults) -> str:
+    """Name the arrays that race in one case, and the missing barrier of the first of them."""
+    races = next(found for case in faults.hazards if (found := [one for one in case if one.kind == RACE]))
+    arrays = " and ".join(dict.fromkeys(one.array for one in races if one.array)) or f"{races[0].space} memory"
+    barrier = missing_barrier(races[0])
+    file = Path(races[0].file).name
+    missing = f"; missing: {barrier} of {file}" if barrier else ""
+    return f"{arrays}, at {file}:{races[0].line}, accessed by several threads without an order{missing}"
+
+
+def _results(faults: Faults) -> str:
+    return "" if faults.wrong else "the results are right all the same"
+
+
+def _overflow(far: Iterable[tuple[str, Sequence[Hazard]]]) -> str:
+    parts = []
+    for name, hazards in far:
+        line = next((f" ({_of_hazard(hazard).rpartition(' at ')[2]})" for hazard in hazards if hazard.line), "")
+        parts.append(f"the offset of a row of {name.upper()}, row * ld{name}, is computed in 32 bits{line}")
+    return f"{'; '.join(parts)}: make one factor 64 bits wide, as static_cast<long long>(row) * lda"

@@ -1,0 +1,123 @@
+"""`precision=` on a CPU: which kernel serves it, with AMX and without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gemmlab
+from gemmlab import api
+from gemmlab.codegen.amx.product import slower
+from gemmlab.core.hardware import cpu_info
+from gemmlab.devices import cpu_tiles
+from gemmlab.devices.cpu import CpuDevice
+from gemmlab.dispatch.cpu_precision import cpu_way
+from gemmlab.dispatch.precision_rule import REQUESTS
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.rungs_on import rungs_on
+from support.amx_model import needs_tiles
+
+BY_BFLOATS = ("bf16x9", "bf16x6", "bf16x3")
+LARGE = (512, 512, 512)
+
+
+@pytest.fixture
+def without_tiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A processor of the same kind without AMX."""
+    info = replace(cpu_info(), features=cpu_info().features - {"amx_tile", "amx_bf16"}, name="A Processor")
+    monkeypatch.setattr(cpu_tiles, "cpu_info", lambda: info)
+    monkeypatch.setattr(api, "_products", {})
+    cpu_tiles.tiles_refusal.cache_clear()
+    yield
+    cpu_tiles.tiles_refusal.cache_clear()
+
+
+@needs_tiles
+def test_float32_is_by_tiles_from_where_they_are_faster() -> None:
+    large, small = cpu_way("float32", LARGE), cpu_way("float32", (32, 512, 512))
+    assert (large.kernel.id, dict(large.config)) == ("amx_bf16x6", {"LANES": 0, "PRODUCTS": 6, "EVERYWHERE": 0})
+    assert small.kernel.id == "threaded"
+    assert slower(32, 512, 512)
+    assert not slower(*LARGE)
+
+
+@needs_tiles
+def test_a_small_product_in_float32_has_the_bits_of_multiply_adds() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((64, 2, 33, 35), np.float32), rng.standard_normal((35, 37), np.float32)
+    for left in (a, a[0, 0]):
+        assert gemmlab.gemm(left, b, precision="float32").tobytes() == gemmlab.gemm(left, b).tobytes()
+
+
+@needs_tiles
+@pytest.mark.parametrize("precision", BY_BFLOATS)
+def test_bfloat16_parts_are_forced_at_every_size(precision: str) -> None:
+    way = cpu_way(precision, (3, 4, 5))
+    assert (way.kernel.id, way.config["EVERYWHERE"]) == ("amx_bf16x6", 1)
+    assert way.kernel.precision_in(way.config) == precision
+    explained = gemmlab.explain_choice((3, 5), (5, 4), precision=precision, device="cpu")
+    assert explained.kernel == "amx_bf16x6"
+
+
+@pytest.mark.parametrize("precision", ["highest", "f16x3", "tf32"])
+def test_other_requests_are_multiply_adds(precision: str) -> None:
+    assert cpu_way(precision, LARGE).kernel.id == "threaded"
+
+
+def test_three_products_are_never_chosen_for_float32() -> None:
+    assert "bf16x3" not in REQUESTS["float32"]
+    assert cpu_way("float32", LARGE).config.get("PRODUCTS", 6) == 6
+
+
+@needs_tiles
+def test_one_order_of_sums_means_multiply_adds() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((200, 300), np.float32), rng.standard_normal((300, 250), np.float32)
+    pinned = gemmlab.gemm(a, b, precision="float32", reproducible=True)
+    assert pinned.tobytes() == gemmlab.gemm(a, b).tobytes()
+    assert gemmlab.explain_choice(a, b, precision="float32", reproducible=True).kernel == "threaded"
+
+
+@needs_tiles
+def test_a_kernel_of_less_precision_must_be_asked_for() -> None:
+    one = np.ones((40, 40), np.float32)
+    with pytest.raises(gemmlab.UsageError, match="amx_bf16x6 computes in bf16x6, and precision is 'highest'"):
+        gemmlab.gemm(one, one, kernel="amx_bf16x6")
+    with pytest.raises(gemmlab.UsageError, match="amx_bf16x6 computes in bf16x3, and precision is 'float32'"):
+        gemmlab.gemm(one, one, kernel="amx_bf16x6", config={"PRODUCTS": 3}, precision="float32")
+    assert (gemmlab.gemm(one, one, kernel="amx_bf16x6", precision="float32") == 40).all()
+
+
+@pytest.mark.usefixtures("without_tiles")
+@pytest.mark.parametrize("precision", BY_BFLOATS)
+def test_without_tiles_parts_are_refused_by_name(precision: str) -> None:
+    one = np.ones((2, 2), np.float32)
+    lack = r"amx_bf16x6 needs AMX tiles, and this processor \(A Processor\) has no amx_tile and no amx_bf16"
+    with pytest.raises(gemmlab.DeviceError, match=f"precision '{precision}' by {lack}"):
+        gemmlab.gemm(one, one, precision=precision)
+    with pytest.raises(gemmlab.DeviceError, match=lack):
+        gemmlab.explain_choice(one, one, precision=precision)
+
+
+@pytest.mark.usefixtures("without_tiles")
+def test_without_tiles_float32_is_multiply_adds_and_says_so() -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal((300, 300), np.float32), rng.standard_normal((300, 300), np.float32)
+    assert gemmlab.gemm(a, b, precision="float32").tobytes() == gemmlab.gemm(a, b).tobytes()
+    explained = gemmlab.explain_choice(a, b, precision="float32")
+    assert explained.kernel == "threaded"
+    assert "amx_bf16x6 needs AMX tiles, and this processor (A Processor) has no amx_tile" in explained.reason
+
+
+@pytest.mark.usefixtures("without_tiles")
+def test_without_tiles_the_rung_is_left_out_and_does_not_load() -> None:
+    found = rungs_on("gemm", CpuDevice())
+    assert "amx_bf16x6" not in [kernel.id for kernel in found.kernels]
+    (line,) = found.left_out
+    assert line.startswith("left out: amx_bf16x6: needs AMX tiles")
+    kernel = find_kernel("amx_bf16x6")
+    with pytest.raises(gemmlab.DeviceError, match="amx_bf16x6: needs AMX tiles"):
+        kernel.program(kernel.configure(), CpuDevice().target({}))

@@ -1,0 +1,170 @@
+"""One plain verdict on each kind of mistake: in kernels of Python, and in the file that `gemmlab new` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gemmlab.core.hazard import Hazard
+from gemmlab.devices.select import open_device
+from gemmlab.kernels.user_kernel import starting_text, user_kernel
+from gemmlab.ops.gemm import GemmOp
+from gemmlab.verify.check import CheckReport, check_kernel
+from gemmlab.verify.hazard_arrays import shared_arrays
+from gemmlab.verify.missing_barrier import missing_barrier
+from support.cuda_source import needs_compiler
+from support.fake_device import FakeDevice, Gemm, make_kernel, right
+
+OP = GemmOp()
+Wrong = Callable[[Gemm], bool]
+
+
+def judge(wrong: Wrong, layouts: tuple[str, ...] = ("nn",)) -> CheckReport:
+    def body(call: Gemm) -> None:
+        right(call)
+        if call.c.size and wrong(call):
+            call.c[0, 0] = np.float32(12345)
+
+    device = FakeDevice()
+    return check_kernel(make_kernel("fake", device, body, layouts), device, OP)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "verdict"),
+    [
+        (lambda _: True, "WRONG EVERYWHERE: at whole tiles, too"),
+        (lambda call: call.k % 16 != 0, "WRONG AT EDGES: passes where K % 16 == 0"),
+        (lambda call: call.m % 4 or call.n % 8, "WRONG AT EDGES: passes where M % 4 == 0 and N % 8 == 0"),
+        (lambda call: call.beta != 0, "WRONG: passes where beta == 0"),
+        (lambda call: call.alpha == 0, "WRONG: passes where alpha != 0"),
+        (lambda call: call.m == 3 and call.n == 3, "WRONG: "),
+    ],
+)
+def test_a_wrong_kernel_is_judged_by_what_it_needs(wrong: Wrong, verdict: str) -> None:
+    report = judge(wrong)
+    assert str(report.verdict).startswith(verdict)
+    assert report.explain().startswith(f"fake: {verdict}")
+    assert report.to_json()["verdict"]["kind"] == report.verdict.kind
+
+
+def test_a_right_kernel_passes() -> None:
+    assert str(judge(lambda _: False).verdict) == "PASS"
+
+
+def edited(tmp_path: Path, *edits: tuple[str, str]) -> CheckReport:
+    """Check the file that `gemmlab new` writes, with some of its text replaced."""
+    path = tmp_path / "mine.cu"
+    text = starting_text(path)
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text, encoding="utf-8")
+    return check_kernel(user_kernel(path), open_device("emulated"), OP)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("edit", "operand"),
+    [
+        (("static_cast<long long>(row) * lda", "row * lda"), "A"),
+        (("static_cast<long long>(k) * ldb", "k * ldb"), "B"),
+        (("static_cast<long long>(row) * ldc", "row * ldc"), "C"),
+        (("static_cast<long long>(row) * lda", "unsigned(row) * unsigned(lda)"), "A"),
+    ],
+)
+def test_an_offset_of_32_bits_is_caught(tmp_path: Path, edit: tuple[str, str], operand: str) -> None:
+    report = edited(tmp_path, edit)
+    assert str(report.verdict).startswith(f"INDEX OVERFLOW: the offset of a row of {operand}, row * ld")
+    assert len(report.failures) == 1
+    assert "=1073741824" in report.failures[0].problem
+
+
+@needs_compiler
+def test_a_missing_guard_is_out_of_bounds_at_the_edges(tmp_path: Path) -> None:
+    report = edited(tmp_path, ("    if (row >= M || col >= N) return;\n", ""))
+    text = str(report.verdict)
+    assert text.startswith("OUT OF BOUNDS: C at ")
+    assert "at ragged edges only: passes where M % 16 == 0 and N % 16 == 0" in text
+    listed = [line for line in report.explain().splitlines() if line.startswith("  in ")]
+    assert len({line.partition("(array")[0].partition(": ")[2] for line in listed}) == len(listed)
+    assert any("that would be C[1, 0], and C is 1 x 1" in line for line in listed)
+
+
+@needs_compiler
+def test_a_broken_expectation_is_no_wrong_result(tmp_path: Path) -> None:
+    report = edited(tmp_path, ("per_request == 4", "per_request == 5"))
+    assert report.right
+    assert str(report.verdict).startswith(
+        "NOT AS EXPECTED: the results are right; its file expects something else: mine"
+    )
+
+
+RACE = """/* gemmlab
+grid = "ceil_div(N, 32) * ceil_div(M, 8)"
+threads = "32, 8"
+*/
+__global__ void race(int M, int N, int K, float alpha, const float* A, const float* B, float* C)
+{
+    __shared__ float As[8][32];
+    __shared__ float Bs[32][32];
+    const int tiles = (N + 31) / 32, x = threadIdx.x, y = threadIdx.y;
+    const long long row = blockIdx.x / tiles * 8 + y, col = blockIdx.x % tiles * 32 + x;
+    float sum = 0.0f;
+    for (int from = 0; from < K; from += 32) {
+        As[y][x] = row < M && from + x < K ? A[row * K + from + x] : 0.0f;
+        for (int k = y; k < 32; k += 8)
+            Bs[k][x] = from + k < K && col < N ? B[static_cast<long long>(from + k) * N + col] : 0.0f;
+        __syncthreads();  // FIRST
+        for (int k = 0; k < 32; ++k) sum += As[y][k] * Bs[k][x];
+        __syncthreads();  // SECOND
+    }
+    if (row < M && col < N) C[row * N + col] = alpha != 0.0f && K ? alpha * sum : 0.0f;
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("without", "place"),
+    [
+        ("FIRST", "missing: __syncthreads() between line 15 and line 17 of "),
+        ("SECOND", "missing: __syncthreads() after line 17, before line 15 is reached again in the loop of "),
+    ],
+)
+def test_a_race_names_the_arrays_and_the_place_of_the_missing_barrier(tmp_path: Path, without: str, place: str) -> None:
+    path = tmp_path / "race.cu"
+    path.write_text(RACE.replace(f"__syncthreads();  // {without}", f"// no __syncthreads() {without}"))
+    report = check_kernel(user_kernel(path), open_device("emulated"), OP)
+    text = str(report.verdict)
+    assert text.startswith("RACE: ")
+    assert "Bs" in text
+    assert place in text
+
+
+def test_the_place_of_a_barrier_between_lines_of_two_files() -> None:
+    race = Hazard("race", "k", (0, 0, 0), (0, 0, 0), 0, "a.cu", 3, 9, other_file="b.cuh", space="shared")
+    assert missing_barrier(race, lambda _file: "") == "__syncthreads() between a.cu:3 and b.cuh:9"
+    assert missing_barrier(Hazard("race", "k", (0, 0, 0), (0, 0, 0), 0, "a.cu", 3, 9, space="global")) == ""
+
+
+def test_arrays_of_shared_memory_are_laid_out_as_they_are_declared() -> None:
+    ptx = ".shared .align 16 .b8 _ZZ4tilePKfE2As[4096];\n\t.shared .align 128 .b8 _ZZ4tilePKfE4ring[256];\n"
+    assert [(a.name, a.start, a.nbytes) for a in shared_arrays(ptx, 4352)] == [("As", 0, 4096), ("ring", 4096, 256)]
+    assert shared_arrays(ptx, 5000) == ()
+
+
+@needs_compiler
+def test_a_hazard_in_a_header_names_the_line_that_calls_it(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    text = starting_text(path).replace("    *c = result;\n", "    put(c + (row == M - 1 ? ldc : 0), result);\n")
+    assert "put(" in text
+    (tmp_path / "put.cuh").write_text("__device__ inline void put(float* to, float value)\n{\n    *to = value;\n}\n")
+    head, _, rest = text.partition("*/")
+    path.write_text(f'{head}*/\n#include "put.cuh"\n{rest}')
+    (line,) = (n for n, one in enumerate(path.read_text().splitlines(), 1) if "put(c" in one)
+    report = check_kernel(user_kernel(path), open_device("emulated"), OP)
+    assert f"put.cuh:3 called from mine.cu:{line}" in str(report.verdict)
+    assert f" called from mine.cu:{line} (array C" in report.explain()

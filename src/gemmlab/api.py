@@ -78,9 +78,8 @@ def gemm(
     those of float32's own chain of multiply-adds, by tensor cores or a CPU's AMX tiles where that is faster (products
     that are exact in float32 need not be exact then); `"tf32"`, inputs rounded to ten bits behind the point.
     `"tf32x3"`, `"f16x3"`, `"bf16x6"` and `"bf16x9"` name one way to compute with parts of the operands, which is taken
-    wherever it runs, as does `"bf16x3"`, with 16 bits of each operand. On a CPU the ways by bfloat16 need AMX, and all others
-    compute in float32. `workspace_bytes` tells how much memory a call on a GPU takes meanwhile, 512 MiB at
-    most.
+    wherever it runs; so does `"bf16x3"`, with 16 bits of each operand. On a CPU the ways by bfloat16 need AMX, and all
+    others compute in float32. `workspace_bytes` tells how much memory a call on a GPU takes meanwhile, 512 MiB at most.
 
     Arrays may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack), all on the same.
     Then the result is an array of the same package, made on the stream that is current there; nothing is copied to the

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gemmlab.precompile.shipping import shipped_jobs
-from gemmlab.sass.accesses import UnknownAccessError
+from gemmlab.sass.register_accesses import UnknownAccessError
 from gemmlab.sass.blocks import flow_graph
 from gemmlab.sass.checking.flow import HORIZON, meetings
 from gemmlab.sass.checking.latencies import Row, row_of

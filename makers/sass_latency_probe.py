@@ -25,13 +25,13 @@ from typing import Any
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.sass.blocks import flow_graph
-from gemmlab.sass.checking.check import check_function
+from gemmlab.sass.checking.control_codes import check_function
 from gemmlab.sass.checking.flow import meetings
 from gemmlab.sass.checking.latencies import Row, row_of
 from gemmlab.sass.checking.steps import steps_of
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.ordering.codes import replace_code, with_control
-from gemmlab.sass.ordering.passes import main_block
+from gemmlab.sass.ordering.loop_passes import main_block
 from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.sass.writing.slots import EncodingError
 from gemmlab.verify.changed_code import build_of

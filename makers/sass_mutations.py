@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.sass.checking.check import check_function
+from gemmlab.sass.checking.control_codes import check_function
 from gemmlab.sass.checking.mutations import Mutation, applied, mutation
 from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.verify.changed_code import Build, build_of

@@ -23,7 +23,7 @@ from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.bound import BoundKernel
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.sass.ordering.passes import PASSES, ordered
+from gemmlab.sass.ordering.loop_passes import PASSES, ordered
 from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.verify.changed_code import build_of
 

@@ -14,7 +14,7 @@ from gemmlab.cli.option_values import parse_config
 from gemmlab.core.errors import UsageError, WrongResultError
 
 if TYPE_CHECKING:
-    from gemmlab.sass.ordering.passes import LoopFacts
+    from gemmlab.sass.ordering.loop_passes import LoopFacts
 
 _WORDS = {
     "instructions": "instructions", "ffmas": "of them FFMA", "reuse_rate": "operands from the operand cache",
@@ -50,7 +50,7 @@ def schedule(
 
     from gemmlab.devices.emulated import EmulatedDevice
     from gemmlab.kernels.by_name import named_kernels
-    from gemmlab.sass.ordering.passes import ordered
+    from gemmlab.sass.ordering.loop_passes import ordered
     from gemmlab.sass.writing.cubin_code import with_words
     from gemmlab.verify.changed_code import build_of
 

@@ -18,7 +18,7 @@ from gemmlab.emulator.decode import Bytes, Code
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.layout import FULL, LANES, Block, Status, Warp
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
-from gemmlab.sass.checking.check import Fault, judged
+from gemmlab.sass.checking.control_codes import Fault, judged
 from gemmlab.sass.checking.flow import Meeting, State, Tracker
 from gemmlab.sass.checking.latencies import Latencies, latencies
 from gemmlab.sass.checking.steps import steps_of

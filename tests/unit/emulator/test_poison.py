@@ -11,7 +11,7 @@ from gemmlab.core.errors import GemmlabError
 from gemmlab.core.time_limit import time_limit
 from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.devices.poisoned import PoisonedDevice
-from gemmlab.sass.checking.check import check_function
+from gemmlab.sass.checking.control_codes import check_function
 from gemmlab.sass.checking.mutations import mutation
 from gemmlab.sass.parse import parse
 from gemmlab.sass.writing.cubin_code import with_words

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.emulated import EmulatedDevice
-from gemmlab.sass.checking.check import check_function
+from gemmlab.sass.checking.control_codes import check_function
 from gemmlab.sass.checking.steps import steps_of
 from gemmlab.sass.ordering.codes import replace_code
 from gemmlab.sass.ordering.dependences import predecessors
-from gemmlab.sass.ordering.order import new_order
-from gemmlab.sass.ordering.passes import PASSES, main_block, ordered
+from gemmlab.sass.ordering.loop_order import new_order
+from gemmlab.sass.ordering.loop_passes import PASSES, main_block, ordered
 from gemmlab.sass.ordering.registers import loop_conflicts, renamed, single_registers
 from gemmlab.sass.parse import parse
 from gemmlab.sass.writing.cubin_code import with_words

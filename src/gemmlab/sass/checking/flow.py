@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gemmlab.sass.accesses import Access
+from gemmlab.sass.register_accesses import Access
 from gemmlab.sass.blocks import Block, FlowGraph
 from gemmlab.sass.checking.steps import NO_BARRIER, Step
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median_low
 
 from gemmlab.core.errors import UsageError
-from gemmlab.sass.accesses import Access
+from gemmlab.sass.register_accesses import Access
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from gemmlab.sass.checking.flow import Meeting
 from gemmlab.sass.checking.steps import Step

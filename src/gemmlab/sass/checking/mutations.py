@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gemmlab.sass.accesses import Access, UnknownAccessError, accesses_of
+from gemmlab.sass.register_accesses import Access, UnknownAccessError, accesses_of
 from gemmlab.sass.blocks import flow_graph
 from gemmlab.sass.instruction import Control, Instruction, SassFunction
 from gemmlab.sass.writing.slots import EncodingError

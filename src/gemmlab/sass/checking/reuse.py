@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gemmlab.sass.accesses import UnknownAccessError, accesses_of
+from gemmlab.sass.register_accesses import UnknownAccessError, accesses_of
 from gemmlab.sass.blocks import FlowGraph
 from gemmlab.sass.instruction import Instruction, Operand
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gemmlab.sass.accesses import Access, UnknownAccessError, accesses_of
+from gemmlab.sass.register_accesses import Access, UnknownAccessError, accesses_of
 from gemmlab.sass.cells import PREDICATE, UNIFORM
 from gemmlab.sass.instruction import Control, Instruction, SassFunction
 

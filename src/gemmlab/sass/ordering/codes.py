@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from gemmlab.sass.checking.check import check_function
+from gemmlab.sass.checking.control_codes import check_function
 from gemmlab.sass.checking.reuse import sources
 from gemmlab.sass.checking.steps import queue_of
 from gemmlab.sass.instruction import Control, Instruction, SassFunction

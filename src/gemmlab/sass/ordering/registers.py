@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gemmlab.sass.accesses import Access, accesses_of
+from gemmlab.sass.register_accesses import Access, accesses_of
 from gemmlab.sass.banks import conflict_cycles
 from gemmlab.sass.cells import UNIFORM
 from gemmlab.sass.instruction import RZ, Instruction, Operand

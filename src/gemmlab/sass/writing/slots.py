@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gemmlab.core.errors import UsageError
-from gemmlab.sass.accesses import ASYNCHRONOUS, Part
+from gemmlab.sass.register_accesses import ASYNCHRONOUS, Part
 from gemmlab.sass.instruction import RZ, URZ, Instruction, Operand
 
 _RESULT, _A, _B, _C, _TEXTURE_HANDLE = 16, 24, 32, 64, 40

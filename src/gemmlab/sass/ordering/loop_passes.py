@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from gemmlab.core.errors import UsageError
 from gemmlab.sass.banks import conflict_cycles
 from gemmlab.sass.blocks import Block, flow_graph
-from gemmlab.sass.checking.check import check_function
+from gemmlab.sass.checking.control_codes import check_function
 from gemmlab.sass.checking.reuse import sources
 from gemmlab.sass.checking.steps import steps_of
 from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.loops import main_loop
 from gemmlab.sass.ordering.codes import least_stalls, repaired, replace_code, reuse_flags
-from gemmlab.sass.ordering.order import new_order
+from gemmlab.sass.ordering.loop_order import new_order
 from gemmlab.sass.ordering.registers import better_banks, renamed
 from gemmlab.sass.writing.slots import EncodingError
 

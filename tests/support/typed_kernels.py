@@ -15,7 +15,8 @@ __global__ void NAME(int M, int N, int K, SCALAR alpha, const IN* A, int lda, co
     int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
     if (row >= M || col >= N) return;
     SUM sum = SUM(0);
-    if (alpha != SCALAR(0)) for (int k = 0; k < K; ++k) sum += SUM(A[(size_t)row * lda + k]) * SUM(B[(size_t)k * ldb + col]);
+    if (alpha != SCALAR(0))
+        for (int k = 0; k < K; ++k) sum += SUM(A[(size_t)row * lda + k]) * SUM(B[(size_t)k * ldb + col]);
     SCALAR scaled = alpha != SCALAR(0) ? alpha * SCALAR(sum) : SCALAR(0);
     C[(size_t)row * ldc + col] = OUT(beta != SCALAR(0) ? scaled + beta * SCALAR(C[(size_t)row * ldc + col]) : scaled);
 }

@@ -13,7 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from gemmlab.analysis.listing.listing import explained_listing
+from gemmlab.analysis.listing.kernel_listing import explained_listing
 from gemmlab.pages.kernel_page import kernel_page
 from support.chromium import Browser, executable
 from support.page_kernels import explained, user_file

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmlab.analysis.listing.listing import explained_listing, static_listing
+from gemmlab.analysis.listing.kernel_listing import explained_listing, static_listing
 from gemmlab.cli.sass_subject import Wanted, static_code
 from gemmlab.pages.kernel_page import kernel_page
 from support.chromium import Browser

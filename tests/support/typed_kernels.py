@@ -12,13 +12,12 @@ LINES*/
 INCLUDE
 __global__ void NAME(int M, int N, int K, SCALAR alpha, const IN* A, int lda, const IN* B, int ldb, SCALAR beta,
                      OUT* C, int ldc) {
-    int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
+    const long long row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
     if (row >= M || col >= N) return;
     SUM sum = SUM(0);
-    if (alpha != SCALAR(0))
-        for (int k = 0; k < K; ++k) sum += SUM(A[(size_t)row * lda + k]) * SUM(B[(size_t)k * ldb + col]);
+    if (alpha != SCALAR(0)) for (long long k = 0; k < K; ++k) sum += SUM(A[row * lda + k]) * SUM(B[k * ldb + col]);
     SCALAR scaled = alpha != SCALAR(0) ? alpha * SCALAR(sum) : SCALAR(0);
-    C[(size_t)row * ldc + col] = OUT(beta != SCALAR(0) ? scaled + beta * SCALAR(C[(size_t)row * ldc + col]) : scaled);
+    C[row * ldc + col] = OUT(beta != SCALAR(0) ? scaled + beta * SCALAR(C[row * ldc + col]) : scaled);
 }
 """
 HALF, BRAIN = "#include <cuda_fp16.h>", "#include <cuda_bf16.h>"
@@ -41,7 +40,7 @@ ERRORS: Mapping[str, tuple[str, str]] = {
     "one step too few": ("k < K;", "k < K - (K > 20);"),
     "one step too many": ("k < K;", "k < K + (row + 1 < M && K > 20);"),
     "leading dimension of B": ("k * ldb", "k * N"),
-    "leading dimension of C": ("[(size_t)row * ldc + col] = ", "[row * N + col] = "),
+    "leading dimension of C": ("[row * ldc + col] = ", "[row * N + col] = "),
     "a factor forgotten": ("beta * SCALAR(C", "SCALAR(C"),
     "C read for beta 0": ("beta != SCALAR(0) ?", "true ?"),
     "the last row left out": ("row >= M ", "row >= M - (M > 5) "),

@@ -87,7 +87,7 @@ def explain(
     Example: gemmlab explain mine.cu --html page.html
     """
     from gemmlab.analysis.subject import machine
-    from gemmlab.instruments.call_arguments import asked_operation
+    from gemmlab.instruments.call_arguments import operation_argument
     from gemmlab.instruments.explain_result import ExplainResult
     from gemmlab.instruments.explaining import explain_kernels
     from gemmlab.instruments.random_launch import is_launch, launched
@@ -114,7 +114,7 @@ def explain(
         kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes,
         options=compile_flags(include, define, option), facts=facts,
     )  # fmt: skip
-    _, flags = asked_operation(op, kernels, flags)
+    _, flags = operation_argument(op, kernels, flags)
     named = [kernel_named(name, flags) for name in kernels]
     chosen, model = machine(arch, gpu)
     settings = parse_config(config or [])

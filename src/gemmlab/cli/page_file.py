@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from gemmlab.analysis.listing.listing import Listing
+    from gemmlab.analysis.listing.kernel_listing import Listing
     from gemmlab.instruments.explain_result import ExplainResult
 
 PageFlag = Annotated[

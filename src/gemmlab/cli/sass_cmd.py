@@ -26,7 +26,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.instruments.compile_flags import compile_flags
 
 if TYPE_CHECKING:
-    from gemmlab.analysis.listing.listing import Listing
+    from gemmlab.analysis.listing.kernel_listing import Listing
 
 
 def sass(

@@ -13,7 +13,7 @@ from gemmlab.instruments.random_launch import CODE
 
 if TYPE_CHECKING:
     from gemmlab.analysis.listing.code import Code
-    from gemmlab.analysis.listing.listing import Listing
+    from gemmlab.analysis.listing.kernel_listing import Listing
     from gemmlab.analysis.listing.samples import Samples
     from gemmlab.kernels.kernel import Kernel
 
@@ -60,7 +60,7 @@ def listed(wanted: Wanted, samples: Sequence[Samples], *, counts: bool) -> Listi
     Raises `CompileError`, `UsageError`, `NoCompilerError`.
     """
     from gemmlab.analysis.explanation import explain
-    from gemmlab.analysis.listing.listing import explained_listing, static_listing
+    from gemmlab.analysis.listing.kernel_listing import explained_listing, static_listing
     from gemmlab.analysis.subject import machine
 
     if not counts:

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from gemmlab.analysis.listing.alignment import CHANGED, LEFT, SAME, Pair
 from gemmlab.analysis.listing.code import Row, Span
-from gemmlab.analysis.listing.listing import Listing
+from gemmlab.analysis.listing.kernel_listing import Listing
 from gemmlab.core.words import assignments, printable
 from gemmlab.sass.instruction import SourceLine
 
@@ -54,7 +54,7 @@ def lines(listing: Listing, *, ptx: bool, only_loops: bool) -> Iterator[str]:
         yield from _loop_starts(listing.code.loops, row)
         if row.places != place:
             place = row.places
-            yield f"; {_where(place)}{_said(texts.get(place[0], '') if place else '')}"
+            yield f"; {_where(place)}{_source_text(texts.get(place[0], '') if place else '')}"
         if ptx and row.ptx_line != at:
             at = row.ptx_line
             if 0 < at <= len(listing.code.ptx):
@@ -116,5 +116,5 @@ def _where(places: Sequence[SourceLine]) -> str:
     return " called from ".join(f"{printable(PurePath(file).name)}:{line}" for file, line in places) or "no source line"
 
 
-def _said(text: str) -> str:
+def _source_text(text: str) -> str:
     return f"    {printable(text.strip())}" if text.strip() else ""

@@ -6,7 +6,7 @@ each of which multiplies two blocks.
 
 from __future__ import annotations
 
-from gemmlab.dask.operator import enabled
-from gemmlab.dask.product import gemm
+from gemmlab.dask.matmul import enabled
+from gemmlab.dask.task_graph import gemm
 
 __all__ = ["enabled", "gemm"]

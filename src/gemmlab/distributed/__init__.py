@@ -6,8 +6,8 @@ operands from rank to rank while it does. Importing this module makes `torch.ops
 
 from __future__ import annotations
 
-from gemmlab.distributed.choice import Candidate, Choice, explain_choice
-from gemmlab.distributed.product import gemm
+from gemmlab.distributed.algorithm import Candidate, Choice, explain_choice
+from gemmlab.distributed.mesh_product import gemm
 from gemmlab.distributed.sharding import register
 from gemmlab.distributed.traffic import Traffic
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from gemmlab.distributed.layout import share
+from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
 
 PANEL = 2048

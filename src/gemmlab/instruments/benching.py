@@ -16,8 +16,8 @@ from gemmlab.instruments.call_arguments import (
     KernelName,
     OpName,
     Sizes,
-    asked_operation,
     kernel_names,
+    operation_argument,
     size_text,
     stated_facts,
 )
@@ -105,7 +105,7 @@ def run_request(
     The others, `request`, are fields of `BenchRequest`.
     """
     report = progress or (lambda _text, _done, _total: None)
-    of, facts = asked_operation(op, names, facts)
+    of, facts = operation_argument(op, names, facts)
     found = named_kernels(names, facts)
     where = open_for(device, found.values(), request["mode"])
     of = operation_of(names, found, of)

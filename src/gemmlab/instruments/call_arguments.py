@@ -51,7 +51,7 @@ def stated_facts(facts: Facts | None, names: Iterable[str]) -> dict[str, Any]:
     return stated
 
 
-def asked_operation(op: OpName | None, names: Iterable[str], facts: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def operation_argument(op: OpName | None, names: Iterable[str], facts: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the name of the operation that is asked for, empty if none is, and the facts about `.cu` files with it.
 
     A Python file that states an operation is run here. Raises `UsageError`.

@@ -14,8 +14,8 @@ from gemmlab.instruments.call_arguments import (
     KernelName,
     OpName,
     Sizes,
-    asked_operation,
     kernel_names,
+    operation_argument,
     size_text,
     stated_facts,
 )
@@ -78,9 +78,9 @@ def check_runs(
     config: Mapping[str, int], full: bool, facts: Mapping[str, Any], seed: int,
 ) -> Runs:  # fmt: skip
     """Return the checks that are asked for; `names` and `sizes` are as on the command line. Raises as `check`."""
-    asked, facts = asked_operation(op, names, facts)
+    requested, facts = operation_argument(op, names, facts)
     found = named_kernels([name for name in names if not library_operation(name)], facts)
-    operation = find_op(operation_of(names, found, asked))
+    operation = find_op(operation_of(names, found, requested))
     problems = operation.parse_sizes(sizes) if sizes is not None else None
     return CheckRequest(
         names=names, kernels=found, op=operation, problems=problems, device=open_for(device, found.values()),

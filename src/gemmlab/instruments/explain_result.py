@@ -10,7 +10,7 @@ from typing import Any
 
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.findings import Finding
-from gemmlab.analysis.listing.listing import explained_listing
+from gemmlab.analysis.listing.kernel_listing import explained_listing
 from gemmlab.analysis.listing.samples import read_samples
 from gemmlab.analysis.model.quoted_prediction import QuotedPrediction
 from gemmlab.core.errors import UsageError

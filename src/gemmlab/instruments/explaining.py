@@ -16,8 +16,8 @@ from gemmlab.instruments.call_arguments import (
     KernelName,
     OpName,
     Sizes,
-    asked_operation,
     kernel_names,
+    operation_argument,
     size_text,
     stated_facts,
 )
@@ -56,7 +56,7 @@ def explain(
     """
     require_seconds("explain: timeout_s", timeout_s)
     names = kernel_names([kernel] if other is None else [kernel, other])
-    _, stated = asked_operation(op, names, stated_facts(facts, names))
+    _, stated = operation_argument(op, names, stated_facts(facts, names))
     named = [kernel_named(name, stated) for name in names]
     chosen, model = machine(arch, gpu)
     with time_limit(timeout_s):

@@ -16,8 +16,8 @@ from gemmlab.instruments.call_arguments import (
     KernelName,
     OpName,
     Sizes,
-    asked_operation,
     kernel_names,
+    operation_argument,
     size_text,
     stated_facts,
 )
@@ -100,9 +100,9 @@ def profile_names(
     """Profile or count kernels; arguments are as on the command line. Raises as `profile`."""
     if config and not names:
         raise UsageError("--config: name the kernel it is for")
-    asked, facts = asked_operation(op, names, facts)
+    requested, facts = operation_argument(op, names, facts)
     found = named_kernels(names, facts)
-    operation = find_op(operation_of(names, found, asked))
+    operation = find_op(operation_of(names, found, requested))
     for name in names:
         kernel = found[name].kernel
         if (kernel.op, kernel.device) != (operation.name, "cuda"):

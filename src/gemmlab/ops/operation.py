@@ -1,4 +1,4 @@
-"""What a person states about an operation of their own: arguments, reference, bound, shapes, and the work it is.
+"""An operation as a person states it: arguments, reference, bound, shapes, and the work it is.
 
     from gemmlab import Array, Operation
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gemmlab.analysis.explanation import explain
 from gemmlab.analysis.listing.alignment import align
-from gemmlab.analysis.listing.listing import Listing, explained_listing
+from gemmlab.analysis.listing.kernel_listing import Listing, explained_listing
 from gemmlab.analysis.listing.pins import Pin
 from gemmlab.analysis.subject import machine
 from gemmlab.core.errors import UsageError

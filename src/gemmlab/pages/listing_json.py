@@ -8,8 +8,8 @@ from typing import Any
 
 from gemmlab.analysis.listing.alignment import Pair
 from gemmlab.analysis.listing.code import Code, Row
-from gemmlab.analysis.listing.columns import Column
-from gemmlab.analysis.listing.listing import Listing
+from gemmlab.analysis.listing.figure_columns import Column
+from gemmlab.analysis.listing.kernel_listing import Listing
 from gemmlab.analysis.listing.pictures import LanePicture
 from gemmlab.analysis.listing.pins import Pin
 

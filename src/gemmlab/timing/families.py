@@ -191,10 +191,10 @@ def library_operation(name: str) -> str:
     return next((op.name for op in all_ops() if name == family_of("cpu", op.name).library_call), "")
 
 
-def operation_of(names: Sequence[str], kernels: Mapping[str, NamedKernel], asked: str = "") -> str:
+def operation_of(names: Sequence[str], kernels: Mapping[str, NamedKernel], request: str = "") -> str:
     """Return the operation of the first kernel or library function in `names`; `"gemm"` without names.
 
-    `asked` is another one that was asked for, without types: those are the kernel's.
+    `request` names another one, without types: those are the kernel's.
     """
-    named = (library_operation(names[0]) or kernels[names[0]].kernel.op) if names else asked or "gemm"
-    return asked if asked and named.partition(":")[0] != asked else named
+    named = (library_operation(names[0]) or kernels[names[0]].kernel.op) if names else request or "gemm"
+    return request if request and named.partition(":")[0] != request else named

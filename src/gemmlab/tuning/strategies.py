@@ -78,13 +78,17 @@ class Halving:
     def run(self, search: Search) -> None:
         draw = random.Random(f"{self.seed} {len(search.space)}")  # noqa: S311 - an order, not a secret
         size = max(self.constants.batch, search.bench.builders)
-        batch = self._first(search, draw)
+        first = self._first(search, draw, size)
+        batch, first = first[:size], first[size:]
         search.submit(batch)
         fit: _Fit | None = None
         while batch and search.left_s > self._final_s(search):
             # What the process says of the batch after this one is said before this one was measured: so compilers and
             # device work at the same time.
-            following, fit = self._next(search, size, draw, fit)
+            if first:
+                following, first = first[:size], first[size:]
+            else:
+                following, fit = self._next(search, size, draw, fit)
             if following:
                 search.submit(following)
             for place in batch:
@@ -94,9 +98,11 @@ class Halving:
             batch = following
         self._decide(search, draw)
 
-    def _first(self, search: Search, draw: random.Random) -> list[int]:
-        """Return the default and configurations far from each other among those with the least forecasts."""
-        count = min(self.constants.first, len(search.space))
+    def _first(self, search: Search, draw: random.Random, size: int) -> list[int]:
+        """Return the default and configurations far from each other among those with the least forecasts: at least two
+        batches, as the process has nothing to go by before the first one was measured.
+        """
+        count = min(max(self.constants.first, 2 * size), len(search.space))
         pool = max(count, int(self.constants.promising * len(search.space)))
         order = sorted(range(1, len(search.space)), key=lambda place: (search.forecast[place], draw.random()))[:pool]
         points, chosen = search.space.points, [0]

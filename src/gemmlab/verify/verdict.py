@@ -125,4 +125,5 @@ def _overflow(far: Iterable[tuple[str, Sequence[Hazard]]]) -> str:
     for name, hazards in far:
         line = next((f" ({_of_hazard(hazard).rpartition(' at ')[2]})" for hazard in hazards if hazard.line), "")
         parts.append(f"the offset of a row of {name.upper()}, row * ld{name}, is computed in 32 bits{line}")
-    return f"{'; '.join(parts)}: make one factor 64 bits wide, as static_cast<long long>(row) * lda"
+    cure = "make one factor 64 bits wide, as static_cast<long long>(row) * lda"
+    return f'{"; ".join(parts)}: {cure}, or say that it takes no such matrix: require = ["M * lda < 2**31"]'

@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from parts_data import KINDS, NORMAL
 from parts_runs import product
 from test_parts_special import ieee, same_places
 
@@ -16,6 +15,7 @@ from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.gemm_problem import LAYOUTS
+from support.parts_data import KINDS, NORMAL
 from support.parts_model import chain, errors
 
 ARCHS = ("sm_80", "sm_90")

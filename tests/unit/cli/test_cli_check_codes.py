@@ -10,7 +10,10 @@ from typer.testing import CliRunner
 from gemmlab.cli.app import build_app
 from gemmlab.sass.writing.cubin_code import with_words
 from support.changed_code import subject
+from support.cuda_source import needs_compiler
 from support.paths import DATA
+
+pytestmark = needs_compiler
 
 
 def test_sound_code_ends_with_0(tmp_path: Path) -> None:

@@ -9,7 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
+from support.cuda_source import needs_compiler
 from support.paths import DATA
+
+pytestmark = needs_compiler
 
 
 @pytest.mark.parametrize("kernel", ["thread_tile_2d", str(DATA / "user_kernels" / "thread_tile.cu")])

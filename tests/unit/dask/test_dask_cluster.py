@@ -20,8 +20,8 @@ import distributed
 
 import gemmlab.dask
 from gemmlab.core.errors import UsageError
-from gemmlab.dask import product, tasks
-from gemmlab.dask.product import tasks_on_a_host
+from gemmlab.dask import task_graph, tasks
+from gemmlab.dask.task_graph import tasks_on_a_host
 
 WORKERS, THREADS = 2, 2
 pytestmark = [
@@ -75,7 +75,7 @@ def test_a_worker_that_dies_is_replaced_and_changes_no_bit(client: Any) -> None:
 
 
 def test_another_version_is_an_error_of_the_call(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(product, "Settings", partial(tasks.Settings, version="0.0.1"))
+    monkeypatch.setattr(task_graph, "Settings", partial(tasks.Settings, version="0.0.1"))
     a, b = operands(10, 10, 10)
     with pytest.raises(UsageError, match="install the same version on both"):
         gemmlab.dask.gemm(a, b).compute()

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
-from gemmlab.distributed.choice import choose
-from gemmlab.distributed.layout import share
+from gemmlab.distributed.algorithm import choose
+from gemmlab.distributed.placements import share
 
 WORDS = ("rows", "columns", "replica", "sum")
 

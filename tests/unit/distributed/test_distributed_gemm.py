@@ -19,7 +19,7 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distrib
 import gemmlab.distributed
 import gemmlab.torch
 from gemmlab.core.errors import UsageError
-from gemmlab.distributed import Traffic, panels, product
+from gemmlab.distributed import Traffic, mesh_product, panels
 from support.ranks import on_ranks
 
 M, N, K = 37, 29, 53
@@ -164,7 +164,7 @@ SCENES: dict[int, list[Any]] = {
 
 def play(rank: int, ranks: int) -> dict[str, Any]:
     """All scenes of a number of ranks in one set of processes, with small panels."""
-    for module in (panels, product):
+    for module in (panels, mesh_product):
         vars(module)["PANEL"] = PANEL
     return {scene.__name__: scene(rank, ranks) for scene in SCENES[ranks]}
 

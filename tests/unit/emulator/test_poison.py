@@ -18,6 +18,9 @@ from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.toolchain.nvdisasm import disassemble
 from gemmlab.verify.changed_code import Build
 from support.changed_code import subject
+from support.cuda_source import needs_compiler
+
+pytestmark = needs_compiler
 
 ARCH = "sm_80"
 SECONDS = 8

@@ -32,10 +32,10 @@ require = ["M % 32 == 0", "N % 32 == 0"]
 */
 __global__ void strided(int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta,
                         float* C, int ldc) {
-    const int row = blockIdx.y * 32 + threadIdx.y, col = blockIdx.x * 32 + threadIdx.x;
+    const long long row = blockIdx.y * 32 + threadIdx.y, col = blockIdx.x * 32 + threadIdx.x;
     float sum = 0.0f;
     if (alpha != 0.0f)
-        for (int k = 0; k < K; ++k) sum += A[row * lda + k] * B[k * ldb + col];
+        for (long long k = 0; k < K; ++k) sum += A[row * lda + k] * B[k * ldb + col];
     const float product = alpha != 0.0f ? alpha * sum : 0.0f;
     C[row * ldc + col] = beta != 0.0f ? product + beta * C[row * ldc + col] : product;
 }

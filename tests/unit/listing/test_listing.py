@@ -9,7 +9,7 @@ import pytest
 
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.listing.code import Code, Row, code_of
-from gemmlab.analysis.listing.listing import Listing, explained_listing, static_listing
+from gemmlab.analysis.listing.kernel_listing import Listing, explained_listing, static_listing
 from gemmlab.analysis.listing.pins import FINDING, HAZARD
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.toolchain import build_cuda

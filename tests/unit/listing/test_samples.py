@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gemmlab.analysis.listing.code import Code, Row
-from gemmlab.analysis.listing.listing import static_listing
+from gemmlab.analysis.listing.kernel_listing import static_listing
 from gemmlab.analysis.listing.samples import by_address, read_samples, samples_for
 from gemmlab.core.errors import ProfilerError, UsageError
 from support.sass_corpus import written

@@ -13,7 +13,10 @@ from gemmlab.sass.accesses import UnknownAccessError
 from gemmlab.sass.checking.check import Finding, check_function
 from gemmlab.sass.instruction import Control, Instruction, SassFunction
 from support.changed_code import subject
+from support.cuda_source import needs_compiler
 from support.sass_corpus import functions
+
+pytestmark = needs_compiler
 
 ARCHS = ("sm_80", "sm_89", "sm_90")
 KERNELS = ("naive", "thread_tile_2d", "async_copy", "reduce_peak")

@@ -17,6 +17,9 @@ from gemmlab.sass.writing.slots import EncodingError
 from gemmlab.sass.writing.word import decode, encode
 from gemmlab.toolchain.build_cuda import compile_here
 from gemmlab.toolchain.nvdisasm import disassemble
+from support.cuda_source import needs_compiler
+
+pytestmark = needs_compiler
 
 ARCHS = ("sm_80", "sm_89", "sm_90")
 

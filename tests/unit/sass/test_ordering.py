@@ -22,6 +22,9 @@ from gemmlab.sass.parse import parse
 from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.toolchain.nvdisasm import disassemble
 from support.changed_code import subject
+from support.cuda_source import needs_compiler
+
+pytestmark = needs_compiler
 
 CHOICES = [choice for count in range(len(PASSES) + 1) for choice in combinations(PASSES, count)]
 

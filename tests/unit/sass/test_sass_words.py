@@ -14,8 +14,11 @@ from gemmlab.sass.accesses import UnknownAccessError, accesses_of
 from gemmlab.sass.instruction import RZ, Control, Instruction
 from gemmlab.sass.writing.slots import EncodingError, slots_of
 from gemmlab.sass.writing.word import WORD_BITS, Word, decode, encode
+from support.cuda_source import needs_compiler
 from support.raw_disassembly import disassembled
 from support.sass_corpus import everything
+
+pytestmark = needs_compiler
 
 ARCHS = ("sm_80", "sm_89", "sm_90")
 

@@ -168,3 +168,9 @@ def test_a_hazard_in_a_header_names_the_line_that_calls_it(tmp_path: Path) -> No
     report = check_kernel(user_kernel(path), open_device("emulated"), OP)
     assert f"put.cuh:3 called from mine.cu:{line}" in str(report.verdict)
     assert f" called from mine.cu:{line} (array C" in report.explain()
+
+
+@needs_compiler
+def test_a_kernel_may_state_that_its_offsets_fit_32_bits(tmp_path: Path) -> None:
+    edits = ("static_cast<long long>(row) * lda", "row * lda"), ("<= 1024", '<= 1024", "M * lda < 2**31')
+    assert str(edited(tmp_path, *edits).verdict) == "PASS"

@@ -1,4 +1,4 @@
-"""What a memory instruction does to memory: for one warp's access, the address, bank or sector of each lane."""
+"""Pictures of a memory instruction: for one warp's access, the address, bank or sector of each lane."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def lane_pictures(accesses: Iterable[Access], shared_low: int) -> dict[tuple[int
     Accesses that differ only in their lowest address count as the same, so that few are worked out.
     """
     found: dict[tuple[int, str], LanePicture] = {}
-    seen: set[tuple[int, str, int, tuple[int | None, ...]]] = set()
+    shapes: set[tuple[int, str, int, tuple[int | None, ...]]] = set()
     for access in accesses:
         low = min(access.addresses[lane] for lane in access.lanes)
         on = set(access.lanes)
         offsets = tuple(access.addresses[lane] - low if lane in on else None for lane in range(len(access.addresses)))
         key = access.site.address, access.space
         shape = (*key, low % 128, offsets)
-        if shape in seen:
+        if shape in shapes:
             continue
-        seen.add(shape)
+        shapes.add(shape)
         picture = _picture(access, low, offsets, shared_low)
         before = found.get(key)
         if before is None or (picture.cost, len(on)) > (before.cost, sum(o is not None for o in before.offsets)):

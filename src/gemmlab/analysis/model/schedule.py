@@ -49,9 +49,9 @@ class InstructionTimes:
     executions: npt.NDArray[np.int64] = field(repr=False)
     cycles: npt.NDArray[np.float64] = field(repr=False)
     dependency: npt.NDArray[np.float64] = field(repr=False)
-    """Of `cycles`, those between the stall count's end and the release of the last dependency barrier."""
+    """The part of `cycles` between the stall count's end and the release of the last dependency barrier."""
     fetch: npt.NDArray[np.float64] = field(repr=False)
-    """Of `cycles`, those for which its code was not there."""
+    """The part of `cycles` for which its code was not there."""
 
 
 def block_cycles(script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float) -> float:

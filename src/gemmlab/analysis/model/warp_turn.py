@@ -68,7 +68,7 @@ def _emit_issue(fn: Function, module: Module) -> None:
     size = room.get("size")
     block, part = number // size, number % PARTITIONS
     time = fn.call(module["read_banks"], table, part, at, due)
-    _emit_spent(room, number, at, time)
+    _emit_stay(room, number, at, time)
     room["times"][at] = room["times"][at] + 1
     room["free"][part] = time + 1.0
     room["pipes"][part * room.get("pipe_count") + room["pipe"][at]] = time + room["busy"][at]
@@ -98,10 +98,10 @@ def _emit_issue(fn: Function, module: Module) -> None:
     fn.finish(fn.call(module["meet"], table, block, time))
 
 
-def _emit_spent(room: Room, number: Value, at: Value, until: Value) -> None:
+def _emit_stay(room: Room, number: Value, at: Value, until: Value) -> None:
     """Emit the count of a warp's cycles at the instruction `at`, from its last issue to `until`."""
-    spent, issued = room["spent"], room["issued"]
-    spent[at] = spent[at] + (until - issued[number])
+    stay, issued = room["spent"], room["issued"]
+    stay[at] = stay[at] + (until - issued[number])
     issued[number] = until
 
 
@@ -182,7 +182,7 @@ def _emit_go_on(fn: Function, module: Module) -> None:
         last = room["way"][room["begin"][warp] + place - 1]
         # A warp stays at a barrier until it is released.
         with fn.when(room["role"][last].equals(MEET)):
-            _emit_spent(room, number, last, since)
+            _emit_stay(room, number, last, since)
     room["place"][number] = place
     where = room["begin"][warp] + place
     with fn.when(where.equals(room["end"][warp])):

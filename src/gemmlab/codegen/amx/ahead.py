@@ -2,10 +2,11 @@
 
 A tile instruction is one micro-operation for 16 cycles, so the vector units and most of the issue slots are idle
 meanwhile, and so are the ways from memory. `split_ahead` splits one pair of rows of the next strip at each call, and is
-called once for four tile instructions. The strip's state is in memory:
+called once for four tile instructions. Where no strip is left to split, it brings the next packed one into L2. The
+strip's state is in memory:
 
-    word 0        1        2             3       4            8 ..
-    pairs left    source   row of tile   out     row stride   extremes (`split.py`)
+    word 0        1        2             3       4            5               8 ..
+    pairs left    source   row of tile   out     row stride   line to fetch   extremes (`split.py`)
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from gemmlab.ir.module import Module
 from gemmlab.ir.types import F32, I8, I32, I64, pointer
 from gemmlab.ir.values import Operand, Value
 
-_LEFT, _SOURCE, _ROW, _OUT, _STRIDE, _EXTREMES = 0, 1, 2, 3, 4, 8
+_LEFT, _SOURCE, _ROW, _OUT, _STRIDE, _NEXT, _EXTREMES = 0, 1, 2, 3, 4, 5, 8
+_LINES_A_CALL = 4
+"""Cache lines that a call fetches: four panels pass by a strip of 3,072 lines in 768 calls."""
 WORDS = _EXTREMES + ROWS
 AHEAD = pointer(I64)
 
@@ -27,9 +30,10 @@ def extremes_of(fn: Function, state: Value) -> Value:
     return fn.cast(state + _EXTREMES, I32)
 
 
-def stop(state: Value) -> None:
-    """Split nothing."""
+def fetch(fn: Function, state: Value, packed: Value) -> None:
+    """Split nothing; bring a packed strip into L2 instead."""
     state[_LEFT] = 0
+    state[_NEXT] = fn.address(packed)
 
 
 def start(fn: Function, state: Value, depth: Value, source: Value, stride: Value, out: Value) -> None:
@@ -51,6 +55,11 @@ def emit_split_ahead(module: Module, parts: int) -> Function:
     with module.function("split_ahead", [("state", AHEAD)]) as fn:
         (state,) = fn.args
         left = state[_LEFT]
+        with fn.when(left.equals(0)):
+            line = fn.cast(state[_NEXT], I8)
+            for number in range(_LINES_A_CALL):
+                fn.prefetch(line + number * ROW_BYTES, locality=2)
+            state[_NEXT] = state[_NEXT] + _LINES_A_CALL * ROW_BYTES
         with fn.when(left > 0):
             source, row, out, stride = (
                 fn.cast(state[_SOURCE], F32),

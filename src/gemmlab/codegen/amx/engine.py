@@ -113,7 +113,7 @@ def emit_tiled_engine(module: Module, multiply_adds: Function, blocks: TileBlock
                     fn.call(clear, extremes)
                     fn.call(split_rows, mb - ir, 0, depth, a_block + a_row * ir, a_row, a_col, panel, extremes)
                     fn.call(find_range, extremes, a_ranges + ir // LINES * _RANGE_WORDS)
-                ahead.stop(state)
+                ahead.fetch(fn, state, b_pack)
                 with fn.range(0, nb, LINES) as jr:
                     cols, of_strip = fn.minimum(nb - jr, LINES), b + b_col * (jc + jr) + b_row * pc
                     strip, strip_range = b_pack + packed_bytes * (jr // LINES), b_ranges + jr // LINES * _RANGE_WORDS
@@ -123,11 +123,14 @@ def emit_tiled_engine(module: Module, multiply_adds: Function, blocks: TileBlock
                             fn.call(clear, strip_extremes)
                         fn.call(split_cols, cols, first, depth, of_strip, b_col, b_row, strip, strip_extremes)
                         fn.call(find_range, strip_extremes, strip_range)
-                        ahead.stop(state)
+                        ahead.fetch(fn, state, strip + packed_bytes)
                         with fn.when(b_col.equals(1) & (jr + 2 * LINES <= nb)):
                             fn.call(clear, strip_extremes)
                             ahead.start(fn, state, depth, of_strip + LINES, b_row, strip + packed_bytes)
                             begun.set(jr + LINES)
+
+                    with fn.when(ic > 0):
+                        ahead.fetch(fn, state, strip + packed_bytes)
 
                     def fit(ir: Value) -> Value:
                         return fn.call(fits, a_ranges + ir // LINES * _RANGE_WORDS, strip_range).differs(0)

@@ -6,12 +6,14 @@ from typing import Any
 
 from gemmlab.codegen.amx.engine import TileBlocks, emit_tiled_engine
 from gemmlab.codegen.amx.split import LINES
+from gemmlab.codegen.amx.tiles import DEPTH
 from gemmlab.codegen.product import PRODUCT, Engine, emit_shares
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 
-_LEAST_LINES, _LEAST_K, _LEAST_WORK = 96, 128, 1 << 24
-"""Rows and columns, k and multiply-adds below which tiles are not the faster way."""
+_LARGE_B = 1 << 22
+_LEAST_LINES, _LEAST_K = 128, 64
+"""Rows and columns, and k, below which tiles are not the faster way: packing takes too much of the time."""
 
 
 def emit_tiled_product(
@@ -41,4 +43,11 @@ def slower(m: Any, n: Any, k: Any) -> Any:
 
     Extents are numbers, or values of code under construction; so is the result.
     """
-    return (m < _LEAST_LINES) | (n < _LEAST_LINES) | (k < _LEAST_K) | (m * n * k < _LEAST_WORK)
+    whole = _padded(m, LINES) * _padded(n, LINES) * _padded(k, DEPTH)
+    # A B that comes from memory is split for at least so many rows; a quarter of the tiles' work may be for zeros.
+    thin = (m < 2 * _LEAST_LINES) & (n * k > _LARGE_B)
+    return (m < _LEAST_LINES) | (n < _LEAST_LINES) | (k < _LEAST_K) | thin | (whole * 4 > m * n * k * 5)
+
+
+def _padded(extent: Any, multiple: int) -> Any:
+    return (extent + (multiple - 1)) // multiple * multiple

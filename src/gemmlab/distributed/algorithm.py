@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gemmlab.distributed.layout import COLUMNS, REPLICA, ROWS, SUM, words
+from gemmlab.distributed.placements import COLUMNS, REPLICA, ROWS, SUM, words
 
 FLOAT_BYTES = 4
 LINK = {"cuda": 383e9, "cpu": 2e9}

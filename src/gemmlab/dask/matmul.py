@@ -12,7 +12,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from gemmlab.dask.product import gemm
+from gemmlab.dask.task_graph import gemm
 
 _PRECISION: ContextVar[str | None] = ContextVar("_PRECISION", default=None)
 """The precision of `@` in this context; `None` where it is Dask's own."""

@@ -13,9 +13,9 @@ from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.dispatch.precision_rule import precision_for
 from gemmlab.distributed.agreement import CALL, answered, bits, require_agreement
-from gemmlab.distributed.choice import Candidate, explain_choice
-from gemmlab.distributed.layout import COLUMNS, ROWS, SUM, placement_for, words
+from gemmlab.distributed.algorithm import Candidate, explain_choice
 from gemmlab.distributed.panels import PANEL, Panels
+from gemmlab.distributed.placements import COLUMNS, ROWS, SUM, placement_for, words
 from gemmlab.distributed.traffic import Traffic
 
 MOST_DIMENSIONS = 2

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.listing.code import Code, code_of
-from gemmlab.analysis.listing.columns import Column, counted, measured, predicted
+from gemmlab.analysis.listing.figure_columns import Column, counted, measured, predicted
 from gemmlab.analysis.listing.pictures import LanePicture, lane_pictures
 from gemmlab.analysis.listing.pins import Pin, pins_of
 from gemmlab.analysis.listing.samples import Samples, by_address, samples_for
@@ -92,9 +92,9 @@ def _pictures(explained: Explanation, code: Code) -> tuple[tuple[LanePicture, ..
     try:
         small = (None,) if op.name in SIZES or "trace" in op.usual_sizes else ()
         for problem in (*small, op.parse_sizes(subject.size.label)[0]):
-            traced = trace_kernel(subject.kernel, subject.arch, subject.config, problem)
-            if traced.artifact.digest == code.digest:
-                found = lane_pictures(traced.trace.accesses, traced.trace.shared_low)
+            run = trace_kernel(subject.kernel, subject.arch, subject.config, problem)
+            if run.artifact.digest == code.digest:
+                found = lane_pictures(run.trace.accesses, run.trace.shared_low)
                 return tuple(found.values()), []
     except TimeLimitError:
         raise

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gemmlab.precompile.shipping import shipped_jobs
-from gemmlab.sass.register_accesses import UnknownAccessError
 from gemmlab.sass.blocks import flow_graph
 from gemmlab.sass.checking.flow import HORIZON, meetings
 from gemmlab.sass.checking.latencies import Row, row_of
@@ -22,6 +21,7 @@ from gemmlab.sass.checking.reuse import broken_reuse
 from gemmlab.sass.checking.steps import steps_of
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.parse import parse
+from gemmlab.sass.register_accesses import UnknownAccessError
 from gemmlab.toolchain.build_cuda import compile_here
 
 FOLDER = Path(__file__).parents[1] / "src/gemmlab/sass/checking/recorded"

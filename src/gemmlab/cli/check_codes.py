@@ -39,9 +39,9 @@ def check_codes(names: Sequence[str], *, as_json: bool) -> None:
 
 
 def _of_file(name: str) -> list[dict[str, Any]]:
-    from gemmlab.sass.register_accesses import UnknownAccessError
     from gemmlab.sass.checking.control_codes import check_function, unjudged
     from gemmlab.sass.parse import parse
+    from gemmlab.sass.register_accesses import UnknownAccessError
     from gemmlab.toolchain.cubin import read_cubin
     from gemmlab.toolchain.nvdisasm import disassemble
 

@@ -65,7 +65,7 @@ class Element:
         with np.errstate(over="ignore", under="ignore"):
             return values.astype(self.storage)
 
-    def unread(self, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    def filler(self, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return memory that must not be read: NaN, or whole numbers that no sum is likely to be."""
         if self.whole:
             limits = np.iinfo(np.dtype(self.storage).name)

@@ -18,7 +18,7 @@ from gemmlab.emulator.decode import Bytes, Code
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.layout import FULL, LANES, Block, Status, Warp
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
-from gemmlab.sass.checking.control_codes import Fault, judged
+from gemmlab.sass.checking.control_codes import Fault, fault_of
 from gemmlab.sass.checking.flow import Meeting, State, Tracker
 from gemmlab.sass.checking.latencies import Latencies, latencies
 from gemmlab.sass.checking.steps import steps_of
@@ -42,7 +42,7 @@ class PoisonRead:
 
 @dataclass(slots=True)
 class _Warp:
-    """What is on its way in one warp. `lanes`: those that executed each producer last."""
+    """The results that are on their way in one warp. `lanes`: those that executed each producer last."""
 
     block: int
     tracker: Tracker
@@ -129,10 +129,10 @@ class PoisonWatch:
     def _too_early(self, warp: _Warp, meeting: Meeting, active: int) -> bool:
         if meeting.cell < UNIFORM and not warp.lanes.get(meeting.producer, 0) & active:
             return False
-        return judged(meeting, self._steps, self._known) is not None
+        return fault_of(meeting, self._steps, self._known) is not None
 
     def _note(self, meeting: Meeting) -> None:
-        verdict = judged(meeting, self._steps, self._known)
+        verdict = fault_of(meeting, self._steps, self._known)
         if verdict is not None:
             key = (verdict[0], meeting.producer, meeting.consumer, meeting.cell)
             self.found[key] = PoisonRead(*key, verdict[1])

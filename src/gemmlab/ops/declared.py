@@ -29,10 +29,10 @@ class DeclaredProblem:
     @property
     def label(self) -> str:
         """The extents, followed by all values that differ from the defaults."""
-        given: list[Any] = [*fields(self)]  # type: ignore[arg-type]
-        values = [getattr(self, one.name) for one in given if one.name in self.extents]
+        members: list[Any] = [*fields(self)]  # type: ignore[arg-type]
+        values = [getattr(self, one.name) for one in members if one.name in self.extents]
         others = [
-            f"{one.name}={getattr(self, one.name):g}" for one in given
+            f"{one.name}={getattr(self, one.name):g}" for one in members
             if one.name not in self.extents and getattr(self, one.name) != one.default
         ]  # fmt: skip
         return " ".join(["x".join(map(str, values)), *others])
@@ -99,14 +99,14 @@ class DeclaredOp:
     def flops(self, problem: Any) -> int:
         """Return the stated number of operations, or one for each result."""
         if self._stated.flops is not None:
-            return int(_given(self._stated.flops, self._numbers(problem)))
+            return int(_call_with(self._stated.flops, self._numbers(problem)))
         return sum(math.prod(self._shape(array, problem)) for array in self._stated.arrays if array.role != "in")
 
     def bytes_moved(self, problem: Any) -> int:
         """Return the stated number of bytes, or those of every array once, in and out."""
         if self._stated.bytes is not None:
             sizes = {f"{name}_bytes": kind.nbytes for name, kind in self._types.items()}
-            return int(_given(self._stated.bytes, {**self._numbers(problem), **sizes}))
+            return int(_call_with(self._stated.bytes, {**self._numbers(problem), **sizes}))
         return sum(
             self._types[array.name].nbytes * math.prod(self._shape(array, problem)) * (1 + (array.role == "inout"))
             for array in self._stated.arrays
@@ -138,7 +138,7 @@ class DeclaredOp:
             array, kind = self._arrays[operand.name], operand.element
             rows = (operand.rows, operand.cols)
             if array.role == "out":
-                found[operand.name] = kind.unread(rows)
+                found[operand.name] = kind.filler(rows)
                 continue
             shape = self._shape(array, problem)
             if array.fill is not None:
@@ -162,10 +162,10 @@ class DeclaredOp:
         }  # fmt: skip
         names = [array.name for array in stated.arrays if array.role != "in"]
         with np.errstate(all="ignore"):
-            results = _by_name(names, _given(stated.reference, {**numbers, **arrays}))
+            results = _by_name(names, _call_with(stated.reference, {**numbers, **arrays}))
             total = ELEMENTS[precision if precision in self.precisions else self.precisions[0]]
             known = {**numbers, **arrays, **results, "u": total.roundoff}
-            bounds = None if stated.bound is None else _by_name(names, _given(stated.bound, known))
+            bounds = None if stated.bound is None else _by_name(names, _call_with(stated.bound, known))
         return {name: self._expected(name, problem, results[name], bounds) for name in names}
 
     def cases(
@@ -205,7 +205,7 @@ def _type(array: Array, types: Mapping[str, Element]) -> Element:
     return ELEMENTS[array.type]
 
 
-def _given(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
+def _call_with(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
     """Call a function with what its parameters name. `UsageError` for a parameter that stands for nothing."""
     wanted = inspect.signature(function).parameters
     if any(one.kind is one.VAR_KEYWORD for one in wanted.values()):

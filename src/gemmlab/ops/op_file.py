@@ -19,11 +19,11 @@ from gemmlab.ops.operation import Operation
 SUFFIX = ".py"
 
 
-def op_named(given: str | Operation) -> Op:
+def op_named(source: str | Operation) -> Op:
     """Return the operation of a name, of a Python file, or of an object. Raises `UsageError`."""
-    if isinstance(given, Operation):
-        return declared(given)
-    return load_operation(Path(given)) if given.endswith(SUFFIX) else find_op(given)
+    if isinstance(source, Operation):
+        return declared(source)
+    return load_operation(Path(source)) if source.endswith(SUFFIX) else find_op(source)
 
 
 def declared(stated: Operation, file: str | None = None) -> Op:

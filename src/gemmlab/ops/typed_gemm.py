@@ -67,8 +67,8 @@ class TypedGemmOp(GemmOp):
         """Data of the kind `problem.contents`, of the operands' types; what must not be read is NaN."""
         values = contents(problem, self._types, rng)
         found = {name: self._types[name].stored(array) for name, array in values.items()}
-        unread = [*("ab" if problem.without_product else ""), *("c" if problem.beta == 0.0 else "")]
-        return {name: self._types[name].unread(array.shape) if name in unread else array
+        ignored = [*("ab" if problem.without_product else ""), *("c" if problem.beta == 0.0 else "")]
+        return {name: self._types[name].filler(array.shape) if name in ignored else array
                 for name, array in found.items()}  # fmt: skip
 
     def reference(

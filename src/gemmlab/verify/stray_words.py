@@ -39,9 +39,9 @@ def without_stray(
         return hazards, ()
     for filling in FILLINGS:
         again = GuardedRun(placed, op, problem, contents, shift=shift)
-        seen = again.run(filling=filling)
+        outcome = again.run(filling=filling)
         same = all(np.array_equal(again.guarded[name].words, buffer.words) for name, buffer in left.items())
-        if not same or seen is None or _steps(seen) != _steps(observation):
+        if not same or outcome is None or _steps(outcome) != _steps(observation):
             return hazards, ()
     return (), tuple(dict.fromkeys(map(_words, with_source(hazards))))
 

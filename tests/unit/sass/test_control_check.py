@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 
 from gemmlab.core.errors import UsageError
-from gemmlab.sass.register_accesses import UnknownAccessError
 from gemmlab.sass.checking.control_codes import Finding, check_function
 from gemmlab.sass.instruction import Control, Instruction, SassFunction
+from gemmlab.sass.register_accesses import UnknownAccessError
 from support.changed_code import subject
 from support.cuda_source import needs_compiler
 from support.sass_corpus import functions

@@ -17,7 +17,7 @@ from gemmlab.sass.ordering.codes import replace_code
 from gemmlab.sass.ordering.dependences import predecessors
 from gemmlab.sass.ordering.loop_order import new_order
 from gemmlab.sass.ordering.loop_passes import PASSES, main_block, ordered
-from gemmlab.sass.ordering.registers import loop_conflicts, renamed, single_registers
+from gemmlab.sass.ordering.registers import loop_conflicts, with_registers, single_registers
 from gemmlab.sass.parse import parse
 from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.toolchain.nvdisasm import disassemble
@@ -91,7 +91,7 @@ def test_registers_in_one_bank_are_exchanged() -> None:
     tried = (dict(zip(free, np.random.default_rng(seed).permutation(free), strict=True)) for seed in range(40))
     numbers = next(one for one in tried if sum(loop_conflicts(code[block.start : block.stop], one, "sm_90")) > 2)
     numbers = {old: int(new) for old, new in numbers.items()}
-    function = replace_code(build.function, [renamed(each, numbers) for each in code])
+    function = replace_code(build.function, [with_registers(each, numbers) for each in code])
     made = ordered(function, "sm_90", ["registers"])
     assert made.after.conflict_cycles < made.before.conflict_cycles
     device = EmulatedDevice("sm_90")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gemmlab.sass.register_accesses import UnknownAccessError, accesses_of
 from gemmlab.sass.instruction import RZ, Control, Instruction
+from gemmlab.sass.register_accesses import UnknownAccessError, accesses_of
 from gemmlab.sass.writing.slots import EncodingError, slots_of
 from gemmlab.sass.writing.word import WORD_BITS, Word, decode, encode
 from support.cuda_source import needs_compiler

@@ -66,7 +66,7 @@ def unjudged(function: SassFunction, arch: str) -> tuple[str, ...]:
 
 def _early(function: SassFunction, graph: FlowGraph, steps: Sequence[Step], known: Latencies) -> Iterator[Finding]:
     for meeting in meetings(graph, steps):
-        verdict = judged(meeting, steps, known)
+        verdict = fault_of(meeting, steps, known)
         if verdict is not None:
             fault, reason = verdict
             producer, consumer = (steps[n].instruction for n in (meeting.producer, meeting.consumer))
@@ -75,7 +75,7 @@ def _early(function: SassFunction, graph: FlowGraph, steps: Sequence[Step], know
             )
 
 
-def judged(meeting: Meeting, steps: Sequence[Step], known: Latencies) -> tuple[Fault, str] | None:
+def fault_of(meeting: Meeting, steps: Sequence[Step], known: Latencies) -> tuple[Fault, str] | None:
     """Return the fault of a meeting and its reason; `None` if the result has come by then."""
     if meeting.age is None:
         barriers = ", ".join(f"SB{barrier}" for barrier in sorted(meeting.barriers))

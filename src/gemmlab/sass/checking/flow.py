@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gemmlab.sass.register_accesses import Access
 from gemmlab.sass.blocks import Block, FlowGraph
 from gemmlab.sass.checking.steps import NO_BARRIER, Step
+from gemmlab.sass.register_accesses import Access
 
 HORIZON = 64
 """Cycles after which a result of fixed latency has surely come."""
@@ -128,13 +128,13 @@ def _on_edge(steps: Sequence[Step], block: Block, following: Block, state: State
     # What ran under the opposite of the condition that now holds did not run.
     cell, negated = last.guard
     holds = (cell, negated if following.start in target else not negated)
-    gone = {
+    absent = {
         producer
         for producer, _ in (*state.fixed, *state.late, *state.operands)
         if steps[producer].guard == (holds[0], not holds[1]) and producer not in state.changed
     }
     for table in (left.fixed, left.late, left.operands):
-        for key in [key for key in table if key[0] in gone]:
+        for key in [key for key in table if key[0] in absent]:
             del table[key]
     return left
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from statistics import median_low
 
 from gemmlab.core.errors import UsageError
-from gemmlab.sass.register_accesses import Access
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from gemmlab.sass.checking.flow import Meeting
 from gemmlab.sass.checking.steps import Step
 from gemmlab.sass.pipes import pipe_of
+from gemmlab.sass.register_accesses import Access
 
 TIGHT = 15
 """Cycles above which a row says little: results of arithmetic, predicates and uniform registers take at most 13."""

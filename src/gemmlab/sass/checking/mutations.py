@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gemmlab.sass.register_accesses import Access, UnknownAccessError, accesses_of
 from gemmlab.sass.blocks import flow_graph
 from gemmlab.sass.instruction import Control, Instruction, SassFunction
+from gemmlab.sass.register_accesses import Access, UnknownAccessError, accesses_of
 from gemmlab.sass.writing.slots import EncodingError
 from gemmlab.sass.writing.word import decode, encode
 
@@ -27,7 +27,7 @@ class Mutation:
 
     kind: str
     address: int
-    """Of the changed instruction; the first one of two that are swapped."""
+    """The address of the changed instruction; the first one of two that are swapped."""
     text: str
     words: tuple[int, ...]
     order: tuple[int, ...]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gemmlab.sass.register_accesses import UnknownAccessError, accesses_of
 from gemmlab.sass.blocks import FlowGraph
 from gemmlab.sass.instruction import Instruction, Operand
+from gemmlab.sass.register_accesses import UnknownAccessError, accesses_of
 
 _PLACES = frozenset({"reg", "ureg", "imm", "const"})
 
@@ -28,9 +28,9 @@ def broken_reuse(graph: FlowGraph) -> Iterator[tuple[Instruction, Instruction, i
             if instruction.control.wait_mask:
                 cached.clear()
             for place, operand in sources(instruction):
-                held = cached.pop(place, None)
-                if held is not None and held[0] == operand.index and place in stale:
-                    yield held[1], instruction, operand.index
+                entry = cached.pop(place, None)
+                if entry is not None and entry[0] == operand.index and place in stale:
+                    yield entry[1], instruction, operand.index
                 if operand.reuse:
                     cached[place] = operand.index, instruction
                     stale.discard(place)

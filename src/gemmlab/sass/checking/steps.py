@@ -1,13 +1,13 @@
-"""What the check of control codes needs of each instruction: its registers, guard, barriers and queue."""
+"""Facts about each instruction that the check of control codes needs: its registers, guard, barriers and queue."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from gemmlab.sass.register_accesses import Access, UnknownAccessError, accesses_of
 from gemmlab.sass.cells import PREDICATE, UNIFORM
 from gemmlab.sass.instruction import Control, Instruction, SassFunction
+from gemmlab.sass.register_accesses import Access, UnknownAccessError, accesses_of
 
 Queue = Literal["shared", "global", "texture", "xu", "constant", "special", "vote", "slow"]
 _QUEUES: dict[Queue, str] = {

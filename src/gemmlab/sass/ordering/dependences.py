@@ -1,4 +1,4 @@
-"""Which instructions of a block have to stay behind which: registers, memory, barriers and control flow."""
+"""Dependences of instructions within a block, whose order stays: registers, memory, barriers and control flow."""
 
 from __future__ import annotations
 

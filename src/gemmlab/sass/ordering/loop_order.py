@@ -15,14 +15,14 @@ from gemmlab.sass.ordering.dependences import is_ordered, predecessors
 
 _ARITHMETIC = "FFMA"
 _WINDOW = 48
-"""How many places an FFMA may be drawn forward: further, and a load for the next step waits for its registers."""
+"""The most places that an FFMA is drawn forward: further, and a load for the next step waits for its registers."""
 _APART = 4
 """Issue slots that a sum needs before the next FFMA adds to it."""
 
 
 @dataclass(slots=True)
 class _Front:
-    """What was issued last."""
+    """The instruction that was issued last."""
 
     cached: dict[int, int]
     """Register by place of the last FFMA."""

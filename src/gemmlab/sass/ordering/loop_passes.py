@@ -15,7 +15,7 @@ from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.loops import main_loop
 from gemmlab.sass.ordering.codes import least_stalls, repaired, replace_code, reuse_flags
 from gemmlab.sass.ordering.loop_order import new_order
-from gemmlab.sass.ordering.registers import better_banks, renamed
+from gemmlab.sass.ordering.registers import better_banks, with_registers
 from gemmlab.sass.writing.slots import EncodingError
 
 PASSES = ("registers", "ffma", "memory", "reuse", "stalls")
@@ -64,7 +64,7 @@ def ordered(function: SassFunction, arch: str, passes: Collection[str] = PASSES)
     code = list(function.instructions)
     if "registers" in passes:
         numbers = better_banks(code[block.start : block.stop], code, arch)
-        code = [renamed(one, numbers) for one in code]
+        code = [with_registers(one, numbers) for one in code]
     order = list(range(len(code)))
     if {"ffma", "memory"} & set(passes):
         inner = new_order(steps[block.start : block.stop], by_operands="ffma" in passes, spread="memory" in passes)

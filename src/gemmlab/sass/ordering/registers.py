@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gemmlab.sass.register_accesses import Access, accesses_of
 from gemmlab.sass.banks import conflict_cycles
 from gemmlab.sass.cells import UNIFORM
 from gemmlab.sass.instruction import RZ, Instruction, Operand
+from gemmlab.sass.register_accesses import Access, accesses_of
 from gemmlab.sass.writing.word import decode, encode
 
 _ROUNDS = 4
@@ -83,7 +83,7 @@ def _relieved(
     return None
 
 
-def renamed(instruction: Instruction, numbers: Mapping[int, int]) -> Instruction:
+def with_registers(instruction: Instruction, numbers: Mapping[int, int]) -> Instruction:
     """Return an instruction with other registers, in its operands and its encoding."""
     if not numbers:
         return instruction
@@ -91,7 +91,7 @@ def renamed(instruction: Instruction, numbers: Mapping[int, int]) -> Instruction
     changed = {
         access.operand: numbers[access.first]
         for access in (*accesses.reads, *accesses.writes)
-        if _is_renamed(access, numbers)
+        if _moves(access, numbers)
     }
     if not changed:
         return instruction
@@ -103,5 +103,5 @@ def renamed(instruction: Instruction, numbers: Mapping[int, int]) -> Instruction
     return replace(instruction, operands=tuple(operands), encoding=encode(word))
 
 
-def _is_renamed(access: Access, numbers: Mapping[int, int]) -> bool:
+def _moves(access: Access, numbers: Mapping[int, int]) -> bool:
     return access.first in numbers and access.count == 1 and access.part == "value" and access.first != RZ

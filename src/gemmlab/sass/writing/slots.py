@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gemmlab.core.errors import UsageError
-from gemmlab.sass.register_accesses import ASYNCHRONOUS, Part
 from gemmlab.sass.instruction import RZ, URZ, Instruction, Operand
+from gemmlab.sass.register_accesses import ASYNCHRONOUS, Part
 
 _RESULT, _A, _B, _C, _TEXTURE_HANDLE = 16, 24, 32, 64, 40
 _REGISTER_BITS, _UNIFORM_BITS, _PREDICATE_BITS, _BARRIER_BITS = 8, 6, 3, 4
@@ -52,11 +52,11 @@ def slots_of(instruction: Instruction) -> tuple[Slot, ...]:
     """Return the slot of every register number. Raises `EncodingError` if a place does not hold what is printed."""
     found = tuple(_slots(instruction))
     for slot in found:
-        printed, held = _printed(instruction, slot), slot.read(instruction.encoding)
-        if printed != held:
+        printed, encoded = _printed(instruction, slot), slot.read(instruction.encoding)
+        if printed != encoded:
             raise EncodingError(
                 f"cannot encode {instruction.text!r} (opcode {instruction.encoding & 0xFFF:#x}): operand "
-                f"{slot.operand + 1} is not in bits {slot.low} to {slot.low + slot.width - 1}, which hold {held}"
+                f"{slot.operand + 1} is not in bits {slot.low} to {slot.low + slot.width - 1}, which hold {encoded}"
             )
     bits = [bit for slot in found for bit in range(slot.low, slot.low + slot.width)]
     if len(bits) != len(set(bits)):

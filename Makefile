@@ -82,6 +82,7 @@ results: $(STAMP)
 	$(BIN)/gemmlab climb --out $(RESULTS)
 	rm -f $(RESULTS)/climb.png
 	$(BIN)/gemmlab bench --sizes $(SIZES),$(SKINNY) --peers $(PEERS) --threads 1,2 --save $(RESULTS)/gemm.json
+	$(BIN)/gemmlab bench --precision float32 --sizes $(SIZES) --peers $(PEERS) --threads 1,2 --save $(RESULTS)/float32.json
 	$(BIN)/gemmlab bench --sizes $(SMALL) --peers numpy:best --threads 1,2 --save $(RESULTS)/small.json
 	$(BIN)/gemmlab bench --op reduce --sizes $(SUMS) --threads 1,2 --rounds 9 --save $(RESULTS)/reduce.json
 	$(BIN)/gemmlab cache --sizes $(CACHED) $(CACHES) --save $(RESULTS)/cache.json

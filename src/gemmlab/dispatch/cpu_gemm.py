@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.codegen import runtime as shared
-from gemmlab.codegen.entries import PYTHON_ENTRY, STACK_ENTRY
+from gemmlab.codegen.call_entries import PYTHON_ENTRY, STACK_ENTRY
 from gemmlab.codegen.entry import NO_WORKSPACE
 from gemmlab.codegen.entry import STACK_ENTRY as STACK_SIGNATURE
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers

@@ -40,7 +40,7 @@ def cpu_way(precision: str, extents: tuple[int, int, int] | None = None) -> CpuW
         usual = "serves every shape, single rows and columns by loops of their own"
         lack = f"; amx_bf16x6 {refusal}" if precision in _FASTEST else ""
         return CpuWay(MULTIPLY_ADDS, _usual(MULTIPLY_ADDS), f"the one kernel of the CPU: it {usual}{lack}")
-    from gemmlab.codegen.amx.product import slower
+    from gemmlab.codegen.amx.amx_product import slower
     from gemmlab.kernels.gemm_cpu.amx_bf16x6 import KERNEL as TILES
 
     if precision in _FORCED:

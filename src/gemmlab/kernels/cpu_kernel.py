@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from gemmlab.codegen.amx.engine import tile_blocks
+from gemmlab.codegen.amx.blocked_product import tile_blocks
 from gemmlab.codegen.blocking import Blocks, cache_blocks
 from gemmlab.codegen.microkernel import Tile, best_tile
 from gemmlab.codegen.product import product_workspace_bytes

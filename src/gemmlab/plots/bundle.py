@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from gemmlab.core.files import replace_file
-from gemmlab.plots.notices import notices
+from gemmlab.plots.script_notices import notices
 from gemmlab.toolchain import private_files
 from gemmlab.toolchain.cache import private_folder
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.codegen.amx import tiles
+from gemmlab.codegen.amx import tile_registers
 from gemmlab.ir.build import load_functions
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import I64
@@ -22,17 +22,17 @@ _TILE_STATE = 3 << 17
 
 
 def _emit(module: Module) -> None:
-    tiles.define_shape(module)
+    tile_registers.define_shape(module)
     for name, configured in (("state", False), ("state_within", True)):
         with module.function(name, [], I64, exported=True) as fn:
             if configured:
-                tiles.configure(fn)
+                tile_registers.configure(fn)
             text = 'call { i32, i32 } asm sideeffect "xgetbv", "={ax},={dx},{cx}"(i32 1)'
             fn.line(f"%pair = {text}")
             fn.line("%low = extractvalue { i32, i32 } %pair, 0")
             found = fn.emit(I64, "zext i32 %low to i64")
             if configured:
-                tiles.release(fn)
+                tile_registers.release(fn)
             fn.finish(found)
 
 

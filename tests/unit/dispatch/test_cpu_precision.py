@@ -10,7 +10,7 @@ import pytest
 
 import gemmlab
 from gemmlab import api
-from gemmlab.codegen.amx.product import slower
+from gemmlab.codegen.amx.amx_product import slower
 from gemmlab.core.hardware import cpu_info
 from gemmlab.devices import cpu_tiles
 from gemmlab.devices.cpu import CpuDevice

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gemmlab.plots.bundle import vega_bundle
-from gemmlab.plots.notices import COMPONENTS, LICENCES, Component, markdown
+from gemmlab.plots.script_notices import COMPONENTS, LICENCES, Component, markdown
 from support.paths import ROOT
 
 

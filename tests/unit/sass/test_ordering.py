@@ -17,7 +17,7 @@ from gemmlab.sass.ordering.codes import replace_code
 from gemmlab.sass.ordering.dependences import predecessors
 from gemmlab.sass.ordering.loop_order import new_order
 from gemmlab.sass.ordering.loop_passes import PASSES, main_block, ordered
-from gemmlab.sass.ordering.registers import loop_conflicts, with_registers, single_registers
+from gemmlab.sass.ordering.registers import loop_conflicts, single_registers, with_registers
 from gemmlab.sass.parse import parse
 from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.toolchain.nvdisasm import disassemble

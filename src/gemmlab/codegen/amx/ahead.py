@@ -12,7 +12,7 @@ strip's state is in memory:
 from __future__ import annotations
 
 from gemmlab.codegen.amx.split import Extremes, split_row, step_bytes
-from gemmlab.codegen.amx.tiles import DEPTH, ROW_BYTES, ROWS, TILE_BYTES
+from gemmlab.codegen.amx.tile_registers import DEPTH, ROW_BYTES, ROWS, TILE_BYTES
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import F32, I8, I32, I64, pointer

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gemmlab.codegen.amx import tiles
+from gemmlab.codegen.amx import tile_registers
 from gemmlab.codegen.amx.ahead import AHEAD, emit_split_ahead
 from gemmlab.codegen.amx.split import BYTES, LINES, step_bytes
 from gemmlab.codegen.microkernel import FLOATS
@@ -56,7 +56,7 @@ def emit_block(module: Module, products: int) -> Function:
     with module.function("block", BLOCK, noalias=("c",)) as fn:
         steps, a, b, c, ldc, alpha, keep, rows, cols, state = fn.args
         for register in _C:
-            tiles.zero(fn, register)
+            tile_registers.zero(fn, register)
         for products_of_pass in (SMALL_PRODUCTS[products], (_HIGH,)):
             with fn.range(steps) as step:
                 _add(fn, a + step * each, b + step * each, products_of_pass, lambda: fn.call(ahead, state))
@@ -70,7 +70,7 @@ def emit_block(module: Module, products: int) -> Function:
             with full.yes():
                 _join(fn, sums, c, ldc, alpha, keep, rows, [None, None])
             with full.no():
-                masks = [fn.first_lanes(cols - first, tiles.ROWS) for first in (0, tiles.ROWS)]
+                masks = [fn.first_lanes(cols - first, tile_registers.ROWS) for first in (0, tile_registers.ROWS)]
                 _join(fn, sums, c, ldc, alpha, keep, rows, masks)
         fn.finish()
     return fn
@@ -84,32 +84,32 @@ def _add(fn: Function, a: Value, b: Value, products: Sequence[Pair], beside: Cal
             _load(fn, _B, b, right)
         if left != at[0]:
             for down, register in enumerate(_A):
-                tiles.load(fn, register, _tile(a, left, down))
+                tile_registers.load(fn, register, _tile(a, left, down))
                 for over in (0, 1):
-                    tiles.multiply(fn, _C[2 * down + over], register, _B[over])
+                    tile_registers.multiply(fn, _C[2 * down + over], register, _B[over])
         else:
             for over, register in enumerate(_B):
-                tiles.load(fn, register, _tile(b, right, over))
+                tile_registers.load(fn, register, _tile(b, right, over))
                 for down in (0, 1):
-                    tiles.multiply(fn, _C[2 * down + over], _A[down], register)
+                    tile_registers.multiply(fn, _C[2 * down + over], _A[down], register)
         at = left, right
         beside()
 
 
 def _load(fn: Function, registers: Sequence[int], block: Value, part: int) -> None:
     for half, register in enumerate(registers):
-        tiles.load(fn, register, _tile(block, part, half))
+        tile_registers.load(fn, register, _tile(block, part, half))
 
 
 def _tile(block: Value, part: int, half: int) -> Value:
-    return block + (2 * part + half) * tiles.TILE_BYTES
+    return block + (2 * part + half) * tile_registers.TILE_BYTES
 
 
 def _store(fn: Function, to: Value, row_bytes: Value) -> None:
     for down in (0, 1):
         for over in (0, 1):
-            at = to + row_bytes // 4 * (down * tiles.ROWS) + over * tiles.ROWS
-            tiles.store(fn, _C[2 * down + over], at, row_bytes)
+            at = to + row_bytes // 4 * (down * tile_registers.ROWS) + over * tile_registers.ROWS
+            tile_registers.store(fn, _C[2 * down + over], at, row_bytes)
 
 
 def _join(
@@ -117,15 +117,15 @@ def _join(
     masks: Sequence[Value | None],
 ) -> None:  # fmt: skip
     """`C = alpha * sums + keep * C`, row by row."""
-    wide = vector(F32, tiles.ROWS)
+    wide = vector(F32, tile_registers.ROWS)
     with fn.choose(keep.equals(0.0)) as fresh:
         for arm, reads in ((fresh.yes, False), (fresh.no, True)):
             with arm(), fn.range(rows) as row:
                 for half, mask in enumerate(masks):
-                    at = c + ldc * row + half * tiles.ROWS
-                    total = fn.load(sums + row * LINES + half * tiles.ROWS, tiles.ROWS)
+                    at = c + ldc * row + half * tile_registers.ROWS
+                    total = fn.load(sums + row * LINES + half * tile_registers.ROWS, tile_registers.ROWS)
                     if reads:
-                        before = fn.load(at, tiles.ROWS, mask) * keep
+                        before = fn.load(at, tile_registers.ROWS, mask) * keep
                         result = fn.fma(fn.constant(alpha, wide), total, before)
                     else:
                         result = total * alpha

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gemmlab.codegen.amx.tiles import DEPTH, ROW_BYTES, ROWS, TILE_BYTES
+from gemmlab.codegen.amx.tile_registers import DEPTH, ROW_BYTES, ROWS, TILE_BYTES
 from gemmlab.codegen.microkernel import FLOATS
 from gemmlab.codegen.packing import transpose
 from gemmlab.ir.function import Function

@@ -7,7 +7,7 @@
 A tile instruction does 8,192 multiply-adds in 16 cycles, 16 times what two AVX-512 units do. Parts are made while
 operands are packed (`codegen/amx/split.py`), a block of 32 x 32 results stays in four of the eight tile registers
 (`codegen/amx/block.py`). Where parts or products could be subnormal, and for infinities and NaN, the packer's ranges
-send blocks to the multiply-adds of `threaded` (`codegen/amx/engine.py`).
+send blocks to the multiply-adds of `threaded` (`codegen/amx/blocked_product.py`).
 
 `PRODUCTS` is 6, 9 (nothing left out) or 3 (a2 b2 and the third parts left out, which is no float32). `EVERYWHERE` 0
 leaves products to multiply-adds where these are faster, as `gemmlab.gemm(precision="float32")` does.
@@ -15,9 +15,9 @@ leaves products to multiply-adds where these are faster, as `gemmlab.gemm(precis
 
 from __future__ import annotations
 
-from gemmlab.codegen.amx.engine import tile_blocks
-from gemmlab.codegen.amx.product import emit_tiled_product
-from gemmlab.codegen.entries import EXPORTS, emit_entries
+from gemmlab.codegen.amx.amx_product import emit_tiled_product
+from gemmlab.codegen.amx.blocked_product import tile_blocks
+from gemmlab.codegen.call_entries import EXPORTS, emit_entries
 from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.product import emit_product
 from gemmlab.core.hardware import cpu_info

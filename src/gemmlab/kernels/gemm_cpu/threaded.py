@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gemmlab.codegen.blocking import Blocks
-from gemmlab.codegen.entries import EXPORTS, emit_entries
+from gemmlab.codegen.call_entries import EXPORTS, emit_entries
 from gemmlab.codegen.microkernel import LINE, Tile, best_tile
 from gemmlab.codegen.product import emit_product, product_workspace_bytes
 from gemmlab.core.program import Config

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gemmlab.codegen.amx.engine import TileBlocks, emit_tiled_engine
+from gemmlab.codegen.amx.blocked_product import TileBlocks, emit_tiled_engine
 from gemmlab.codegen.amx.split import LINES
-from gemmlab.codegen.amx.tiles import DEPTH
+from gemmlab.codegen.amx.tile_registers import DEPTH
 from gemmlab.codegen.product import PRODUCT, Engine, emit_shares
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module

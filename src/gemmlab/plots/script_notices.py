@@ -99,7 +99,7 @@ def markdown() -> str:
 
         The wheel of gemmlab contains no code of third parties. Pages that gemmlab writes (`gemmlab report`, charts as
         HTML) contain the scripts below, which come from the installed package vl-convert-python. The same notices
-        stand in each page, before the scripts. `gemmlab.plots.notices` makes this file.
+        stand in each page, before the scripts. `gemmlab.plots.script_notices` makes this file.
 
         | part | copyright | licence |
         |---|---|---|

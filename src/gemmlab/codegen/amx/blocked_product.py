@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.codegen.amx import ahead, tiles
+from gemmlab.codegen.amx import ahead, tile_registers
 from gemmlab.codegen.amx.block import emit_block, part_count
 from gemmlab.codegen.amx.split import LINES, emit_extremes, emit_split, step_bytes
 from gemmlab.codegen.macrokernel import JOB, even_block
@@ -25,7 +25,7 @@ from gemmlab.ir.values import Value
 
 KC = 1024
 """Nominal k-block: C is updated once for it, 2 % of the time."""
-_KC_MOST = KC * 4 // 3 + tiles.DEPTH
+_KC_MOST = KC * 4 // 3 + tile_registers.DEPTH
 _NC = 2048
 _RANGE_WORDS = 2
 _MANTISSA_BITS = 23
@@ -53,7 +53,7 @@ class TileBlocks:
     @property
     def panel_bytes(self) -> int:
         """Bytes of the longest packed panel or strip."""
-        return -(-_KC_MOST // tiles.DEPTH) * self.step_bytes
+        return -(-_KC_MOST // tile_registers.DEPTH) * self.step_bytes
 
     @property
     def panels(self) -> int:
@@ -73,7 +73,7 @@ class TileBlocks:
 
 def tile_blocks(l2_bytes: int, products: int) -> TileBlocks:
     """Return the cache blocks: a block of A takes 3/8 of L2, beside the strip and the tiles of C."""
-    mc = max(1, l2_bytes * 3 // 8 // (KC // tiles.DEPTH * step_bytes(part_count(products)))) * LINES
+    mc = max(1, l2_bytes * 3 // 8 // (KC // tile_registers.DEPTH * step_bytes(part_count(products)))) * LINES
     return TileBlocks(mc, products)
 
 
@@ -82,7 +82,7 @@ def emit_tiled_engine(module: Module, multiply_adds: Function, blocks: TileBlock
 
     `multiply_adds` is the engine of float32, whose workspace takes the first `offset` bytes.
     """
-    tiles.define_shape(module)
+    tile_registers.define_shape(module)
     parts = part_count(blocks.products)
     split_rows = emit_split(module, "split_rows", parts, lines_are_rows=True)
     split_cols = emit_split(module, "split_cols", parts, lines_are_rows=False)
@@ -94,14 +94,14 @@ def emit_tiled_engine(module: Module, multiply_adds: Function, blocks: TileBlock
         b_pack = a_pack + blocks.panels * blocks.panel_bytes
         a_ranges = fn.cast(b_pack + blocks.strips * blocks.panel_bytes, I64)
         b_ranges = a_ranges + blocks.panels * _RANGE_WORDS
-        kc, nc = even_block(fn, k, KC, tiles.DEPTH), even_block(fn, n, _NC, LINES)
+        kc, nc = even_block(fn, k, KC, tile_registers.DEPTH), even_block(fn, n, _NC, LINES)
         mc = even_block(fn, m, blocks.mc, LINES)
-        extremes, state = fn.scratch(I32, 2 * tiles.ROWS), fn.scratch(I64, ahead.WORDS)
+        extremes, state = fn.scratch(I32, 2 * tile_registers.ROWS), fn.scratch(I64, ahead.WORDS)
         strip_extremes = ahead.extremes_of(fn, state)
-        tiles.configure(fn)
+        tile_registers.configure(fn)
         with fn.range(0, n, nc) as jc, fn.range(0, k, kc) as pc:
             nb, depth = fn.minimum(n - jc, nc), fn.minimum(k - pc, kc)
-            steps = fn.ceil_div(depth, tiles.DEPTH)
+            steps = fn.ceil_div(depth, tile_registers.DEPTH)
             packed_bytes = steps * blocks.step_bytes
             keep = fn.select(pc.equals(0), beta, 1.0, F32)
             begun = fn.var(I64, -1)
@@ -157,7 +157,7 @@ def emit_tiled_engine(module: Module, multiply_adds: Function, blocks: TileBlock
                                     of_strip, b_row, b_col, keep, c_at, ldc, workspace,
                                 )  # fmt: skip
                         at.set(end)
-        tiles.release(fn)
+        tile_registers.release(fn)
         fn.finish()
     return fn
 

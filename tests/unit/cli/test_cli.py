@@ -30,6 +30,9 @@ VERBS = (
     "new",
     "profile",
     "report",
+    "sass",
+    "schedule",
+    "tune",
 )
 
 

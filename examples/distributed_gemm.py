@@ -1,5 +1,6 @@
-"""A product on several ranks: torchrun --nproc-per-node 4 examples/distributed_gemm.py [SIZE]."""
+"""A product on several ranks: torchrun --nproc-per-node 4 distributed_gemm.py [SIZE]. Without torchrun there is one."""
 
+import os
 import sys
 from datetime import timedelta
 
@@ -12,6 +13,8 @@ import gemmlab.distributed
 
 size = int(sys.argv[1]) if len(sys.argv) > 1 else 1024
 kind = "cuda" if torch.cuda.is_available() else "cpu"
+for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 0}.items():
+    os.environ.setdefault(name, str(value))
 dist.init_process_group("nccl" if kind == "cuda" else "gloo", timeout=timedelta(seconds=60))
 ranks = dist.get_world_size()
 if kind == "cuda":

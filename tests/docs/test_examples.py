@@ -21,13 +21,14 @@ from gemmlab.timing.process import importable_here
 from gemmlab.toolchain import nvdisasm
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-OPTIONAL = {"gemmlab.torch"}
+OPTIONAL = {"gemmlab.torch", "gemmlab.dask", "gemmlab.distributed"}
 """Modules that are public and have to be imported by name, since they need a package that gemmlab does not."""
 SCRIPTS = sorted(path for path in EXAMPLES.rglob("*.py") if path.parent.name != "operations")
 """Those of operations are no scripts: `test_operations.py` has them."""
 GPU, EMULATOR = "a GPU", "the emulator"
 NEEDS = {
     "torch_training_step.py": ["torch"],
+    "distributed_gemm.py": ["torch"],
     "cupy_gemm.py": ["cupy", GPU],
     "own_kernel.py": ["cuda.bindings.nvrtc", EMULATOR],
     "emulator_in_a_test_suite.py": ["cuda.bindings.nvrtc", EMULATOR],

@@ -173,7 +173,7 @@ def test_many_combinations_are_refused_before_they_are_counted_out() -> None:
     names = [f"P{index}" for index in range(12)]
     params = ", ".join(f"{name} = 1" for name in names)
     tune = "\n".join(f"{name} = {list(range(50))}" for name in names)
-    with pytest.raises(UsageError, match=r"tune: \d+ combinations, legal or not; at most 16384"):
+    with pytest.raises(UsageError, match=r"tune: \d+ combinations, legal or not; at most 65536"):
         facts_of(f"params = {{ {params} }}\n[tune]\n{tune}")
 
 

@@ -169,7 +169,7 @@ for module, names in {
 import importlib, pkgutil
 import gemmlab
 for module in pkgutil.walk_packages(gemmlab.__path__, "gemmlab."):
-    if not module.name.endswith("__main__") and ".torch" not in module.name:
+    if not module.name.endswith("__main__") and not {"torch", "dask", "distributed"} & {*module.name.split(".")}:
         importlib.import_module(module.name)
 import numpy as np
 a = np.random.default_rng(0).standard_normal((70, 80), dtype=np.float32)

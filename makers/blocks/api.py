@@ -28,7 +28,7 @@ from gemmlab.instruments.profile_result import ProfileResult
 from gemmlab.instruments.tune_result import TuneResult
 from gemmlab.launching import Launched
 from gemmlab.results.comparison import Comparison
-from gemmlab.verify.check import CheckReport
+from gemmlab.verify.check_report import CheckReport
 
 FIRST = ("gemm", "sum", "explain_choice")
 WIDEST = 100

@@ -10,7 +10,7 @@ from gemmlab.core.errors import GemmlabError, TimeLimitError
 from gemmlab.core.notebook_view import Display, View, grid
 from gemmlab.core.tabular import Row, Tabular
 from gemmlab.core.words import assignments
-from gemmlab.verify.check import CheckReport
+from gemmlab.verify.check_report import CheckReport
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from gemmlab.kernels.by_name import NamedKernel
     from gemmlab.kernels.kernel import Kernel
     from gemmlab.ops.op import Op, Problem
-    from gemmlab.verify.check import CheckReport, Progress
+    from gemmlab.verify.case_tally import Progress
+    from gemmlab.verify.check_report import CheckReport
 
 LIBRARY = "gemmlab.gemm"
 """Name of the library call among the kernels."""

@@ -25,8 +25,8 @@ from gemmlab.instruments.default_device import open_for
 from gemmlab.kernels.by_name import named_kernels
 from gemmlab.ops.catalog import find_op
 from gemmlab.timing.families import library_operation, operation_of
-from gemmlab.verify.check import CheckReport
-from gemmlab.verify.check import Progress as CaseProgress
+from gemmlab.verify.case_tally import Progress as CaseProgress
+from gemmlab.verify.check_report import CheckReport
 
 Runs = Mapping[str, Callable[[CaseProgress], CheckReport]]
 """Name of a kernel or library function -> its check."""

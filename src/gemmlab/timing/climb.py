@@ -25,7 +25,8 @@ from gemmlab.timing.coretype import require_core_types, with_best_core_type
 from gemmlab.timing.families import Family, family_of
 from gemmlab.timing.peers import Spec, installed_peers, parse_contestant
 from gemmlab.timing.prebuild import of_ladder, prebuild
-from gemmlab.verify.check import CheckReport, check_kernel
+from gemmlab.verify.check import check_kernel
+from gemmlab.verify.check_report import CheckReport
 
 CALL_LIMIT_S = 0.25
 """Longest call, in seconds; a rung is timed at the largest size within it."""

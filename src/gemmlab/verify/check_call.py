@@ -14,7 +14,8 @@ from gemmlab.core.time_limit import require_time
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.ops.op import Expected, Float32Array
-from gemmlab.verify.check import CheckReport, Progress, Tally
+from gemmlab.verify.case_tally import Progress, Tally
+from gemmlab.verify.check_report import CheckReport
 from gemmlab.verify.elementwise import compare
 from gemmlab.verify.views import VIEWS, WRITABLE_VIEWS, View, make_view
 

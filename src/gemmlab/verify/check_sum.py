@@ -15,7 +15,8 @@ from gemmlab.core.time_limit import require_time
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Expected, Float32Array
 from gemmlab.ops.reduce import ReduceOp, ReduceProblem
-from gemmlab.verify.check import CheckReport, Progress, Tally
+from gemmlab.verify.case_tally import Progress, Tally
+from gemmlab.verify.check_report import CheckReport
 from gemmlab.verify.elementwise import compare
 from gemmlab.verify.views import VIEWS, make_view
 

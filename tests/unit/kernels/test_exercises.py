@@ -16,7 +16,8 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.exercise import Exercise, exercise_ids, find_exercise
 from gemmlab.kernels.user_kernel import starting_text, user_kernel
 from gemmlab.ops.catalog import find_op
-from gemmlab.verify.check import CheckReport, check_kernel
+from gemmlab.verify.check import check_kernel
+from gemmlab.verify.check_report import CheckReport
 from gemmlab.verify.verdict import RACE
 from support.cuda_source import needs_compiler
 

@@ -11,7 +11,8 @@ from gemmlab.core.errors import UsageError
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.user_kernel import user_kernel
 from gemmlab.ops.catalog import find_op
-from gemmlab.verify.check import CheckReport, check_kernel
+from gemmlab.verify.check import check_kernel
+from gemmlab.verify.check_report import CheckReport
 from support.cuda_source import needs_compiler
 from support.typed_kernels import ERRORS, KINDS, OPS, kernel_file
 

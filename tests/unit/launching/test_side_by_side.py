@@ -14,7 +14,8 @@ from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm import GemmOp
-from gemmlab.verify.check import CheckReport, check_kernel
+from gemmlab.verify.check import check_kernel
+from gemmlab.verify.check_report import CheckReport
 from support.cuda_source import needs_compiler, program
 from support.side_by_side import differing, jobs, together
 

@@ -8,7 +8,9 @@ import pytest
 
 from gemmlab.core.errors import UsageError
 from gemmlab.ops.gemm import GemmOp, GemmProblem
-from gemmlab.verify.check import MOST_FAILURES, CheckReport, Failure, check_kernel
+from gemmlab.verify.case_tally import MOST_FAILURES
+from gemmlab.verify.check import check_kernel
+from gemmlab.verify.check_report import CheckReport, Failure
 from support.fake_device import FakeDevice, Gemm, GemmBody, make_kernel, product, right
 
 ALL_LAYOUTS = ("nn", "nt", "tn", "tt")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gemmlab.ops.gemm import GemmProblem
-from gemmlab.verify.check import CheckReport
 from gemmlab.verify.check_call import Call, check_callable, default_calls
+from gemmlab.verify.check_report import CheckReport
 from gemmlab.verify.views import VIEWS, WRITABLE_VIEWS, make_view
 
 Array = npt.NDArray[np.float32]

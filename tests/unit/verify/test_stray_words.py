@@ -13,7 +13,8 @@ from gemmlab.devices.select import open_device
 from gemmlab.kernels.user_kernel import user_kernel
 from gemmlab.observe.counting import Count, count_kernels
 from gemmlab.ops.gemm import GemmOp
-from gemmlab.verify.check import CheckReport, check_kernel
+from gemmlab.verify.check import check_kernel
+from gemmlab.verify.check_report import CheckReport
 from support.cuda_source import needs_compiler
 
 pytestmark = needs_compiler

@@ -11,7 +11,8 @@ import pytest
 
 from gemmlab.core.precision import FLOAT32, TF32, TF32_OVERFLOW
 from gemmlab.ops.gemm import GemmOp, GemmProblem
-from gemmlab.verify.check import CheckReport, check_kernel
+from gemmlab.verify.check import check_kernel
+from gemmlab.verify.check_report import CheckReport
 from support.fake_device import FakeDevice, Gemm, make_kernel, right
 
 OP = GemmOp()

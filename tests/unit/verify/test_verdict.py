@@ -12,7 +12,8 @@ from gemmlab.core.hazard import Hazard
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.user_kernel import starting_text, user_kernel
 from gemmlab.ops.gemm import GemmOp
-from gemmlab.verify.check import CheckReport, check_kernel
+from gemmlab.verify.check import check_kernel
+from gemmlab.verify.check_report import CheckReport
 from gemmlab.verify.hazard_arrays import shared_arrays
 from gemmlab.verify.missing_barrier import missing_barrier
 from support.cuda_source import needs_compiler

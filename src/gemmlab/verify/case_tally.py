@@ -1,0 +1,133 @@
+"""A collector of the outcomes of cases, from which the report of a check is made."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from gemmlab.core.errors import TimeLimitError
+from gemmlab.core.hazard import Hazard
+from gemmlab.core.words import counted
+from gemmlab.ops.op import Problem
+from gemmlab.verify.check_report import CheckReport, Failure
+from gemmlab.verify.elementwise import Mismatch
+from gemmlab.verify.guards import Violation
+from gemmlab.verify.passes_where import Condition
+from gemmlab.verify.verdict import PASSED, STOPPED, Faults, Verdict, verdict_of
+
+MOST_FAILURES = 8
+"""Checking stops after this many failing cases: they suffice for a diagnosis, and a faulty kernel may do harm."""
+Progress = Callable[[int, int], None]
+"""Function called with (cases done, cases in all)."""
+
+
+class Tally:
+    """A collector of case outcomes, from which a report is made."""
+
+    def __init__(
+        self, subject: str, device: str, config: Mapping[str, int], threads: int, seed: int,
+        refused: Mapping[str, int] | None = None, traits: Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        self._about = (subject, device, dict(config), threads, seed)
+        self._refused, self._traits = dict(refused or {}), tuple(traits)
+        self._padded = 0
+        self._started = time.perf_counter()
+        self._failures: list[Failure] = []
+        self._wrong: list[Problem] = []
+        self._far: list[tuple[str, tuple[Hazard, ...]]] = []
+        self._cases = 0
+        self._worst = (0.0, "")
+        self._source = (0.0, "")
+        self._stopped: tuple[str, Mapping[str, int]] = ("", {})
+        self._stray: Counter[str] = Counter()
+
+    @property
+    def enough(self) -> bool:
+        """True if there are so many failures that further cases would add nothing."""
+        return len(self._failures) >= MOST_FAILURES
+
+    @property
+    def failed(self) -> bool:
+        """True if any case has failed."""
+        return bool(self._failures)
+
+    @property
+    def unsound(self) -> bool:
+        """True if a result was wrong or an access forbidden, with rows as they usually lie."""
+        faults = self.faults()
+        return bool(faults.wrong or faults.outside or faults.hazards)
+
+    def ratio(self, problem: str, worst_ratio: float, source_error: float) -> None:
+        """Record how far the results of one case are from the reference."""
+        self._worst = max(self._worst, (worst_ratio, problem))
+        self._source = max(self._source, (source_error, problem))
+
+    def strays(self, reads: Iterable[str]) -> None:
+        """Record the reads of unwritten memory that reach no result of one case."""
+        self._stray.update(dict.fromkeys(reads, 1))
+
+    def case(
+        self, problem: Problem, mismatches: Iterable[Mismatch | None], violations: Iterable[Violation],
+        notes: Iterable[str] = (), suffix: str = "", *, padded: bool = False, hazards: Iterable[Hazard] = (),
+        claims: Iterable[str] = (), far: str = "",
+    ) -> None:  # fmt: skip
+        """Record one case; it has failed if any of the five lists is not empty.
+
+        `padded`: it had long rows. `far`: the operand whose rows were far apart.
+        """
+        self._cases += 1
+        self._padded += padded
+        wrong, changed = tuple(m for m in mismatches if m), tuple(violations)
+        others = tuple(notes), tuple(hazards), tuple(claims)
+        if not (wrong or changed or any(others)):
+            return
+        subject, _, config, threads, _ = self._about
+        label = problem.label + suffix
+        self._failures.append(Failure(subject, config, threads, label, problem.to_json(), wrong, changed, *others))
+        if far:
+            self._far.append((far, others[1]))
+        else:
+            self._wrong += [problem] if wrong else []
+
+    def faults(self) -> Faults:
+        """Return what a verdict is made of."""
+        # Rows far apart are tried only if nothing else has failed.
+        near = () if self._far else self._failures
+        return Faults(
+            cases=self._cases, wrong=self._wrong,
+            outside=[violation.explain() for failure in near for violation in failure.violations],
+            hazards=[failure.hazards for failure in near if failure.hazards], far=self._far,
+            claims=[claim for failure in self._failures for claim in failure.claims],
+            others=[note for failure in near for note in failure.notes],
+        )  # fmt: skip
+
+    def stop(self, problem: str, planned: int, error: TimeLimitError) -> None:
+        """Record that the time limit passed while a case ran, or before it began."""
+        so_far = f"{self._cases} of {counted(planned, 'case')} checked when the time was over"
+        self._stopped = f"{so_far}, in {problem}: {error}", error.progress
+
+    def report(
+        self, planned: int, conditions: Sequence[Condition] | None = None, *, probed: bool = False
+    ) -> CheckReport:
+        """Return the report on the cases so far, of `planned` cases in all. `conditions` as for `verdict_of`."""
+        verdict = verdict_of(self.faults(), conditions, probed=probed) if self._failures else Verdict(PASSED, "")
+        if not self._failures and self._stopped[0]:
+            verdict = Verdict(STOPPED, "")
+        seconds = time.perf_counter() - self._started
+        return CheckReport(
+            *self._about,
+            self._cases,
+            planned,
+            tuple(self._failures),
+            *self._worst,
+            *self._source,
+            seconds,
+            self._refused,
+            self._padded,
+            self._traits,
+            self._stopped[0],
+            verdict,
+            self._stopped[1],
+            dict(self._stray),
+        )

@@ -1,0 +1,188 @@
+"""The outcome of a check: failing cases, and the report of all cases, in words and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gemmlab.core.hazard import Hazard
+from gemmlab.core.notebook_view import Display, View
+from gemmlab.core.words import assignments, counted
+from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
+from gemmlab.verify.guards import Violation
+from gemmlab.verify.missing_barrier import missing_barrier
+from gemmlab.verify.verdict import PASSED, RACE, Verdict
+
+MOST_EXPLAINED = 3
+"""Failures explained at length: one of each kind, and others up to this number; `--json` has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One case with a wrong result, a forbidden access, or counters that the kernel's file does not expect."""
+
+    subject: str
+    config: Mapping[str, int]
+    threads: int
+    problem: str
+    problem_json: Mapping[str, Any]
+    mismatches: tuple[Mismatch, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    notes: tuple[str, ...] = ()
+    hazards: tuple[Hazard, ...] = ()
+    """Errors that the device noticed, with the names of their arrays."""
+    claims: tuple[str, ...] = ()
+    """Statements of the kernel's file about its counters that do not hold."""
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """A key that is equal for failures that need only one explanation."""
+        places = sorted({(violation.operand, violation.place) for violation in self.violations})
+        return (bool(self.mismatches), tuple(places), self.notes, self.claims)
+
+    def explain(self) -> str:
+        """The failure in several lines of text."""
+        threads = [f"threads={self.threads}"] if self.threads > 1 else []
+        config = ", ".join([assignments(self.config) or "no parameters", *threads])
+        # Forbidden accesses and counters that the file did not expect do not make a result wrong.
+        verb = "is wrong for" if self.mismatches else "fails at"
+        head = f"{self.subject} ({config}) {verb} {self.problem}"
+        return "\n  ".join([head, *self._details()])
+
+    def _details(self) -> list[str]:
+        """Everything but hazards, of which a report lists each once."""
+        places = [*(m.explain() for m in self.mismatches), *(v.explain() for v in self.violations)]
+        return [*places, *self.notes, *self.claims]
+
+    @property
+    def only_hazards(self) -> bool:
+        """True if the result is right and hazards are all there is."""
+        return not self._details()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckReport(Display):
+    """The cases that were checked, and their outcome."""
+
+    subject: str
+    device: str
+    config: Mapping[str, int]
+    threads: int
+    seed: int
+    cases: int
+    """Number of cases run."""
+    planned: int
+    """Number of cases planned; more than `cases` if the check stopped early."""
+    failures: tuple[Failure, ...]
+    worst_ratio: float
+    """Largest error / bound over all cases; right if it is at most 1."""
+    worst_problem: str
+    source_error: float
+    """The source listings' own test: largest relative error / dot length; it passes below 1e-6."""
+    source_problem: str
+    seconds: float
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """Number of cases left out, by the reason for which the kernel does not take them."""
+    padded: int = 0
+    """Number of cases with a leading dimension longer than a row."""
+    traits: tuple[str, ...] = ()
+    """Parts of the contract that the kernel's file says it does not keep."""
+    time_limit: str = ""
+    """Progress of the check when the time limit ended it; empty where it did not."""
+    verdict: Verdict = field(default=Verdict(PASSED, ""))
+    """The kind of fault in a word or two, and one sentence on it."""
+    progress: Mapping[str, int] = field(default_factory=dict)
+    """Progress within the case that was running then, as numbers (`TimeLimitError.progress`)."""
+
+    stray: Mapping[str, int] = field(default_factory=dict)
+    """Reads of unwritten memory that reach no result, in words, and the number of cases that have them."""
+
+    @property
+    def timed_out(self) -> bool:
+        """True if the time limit ended the check before its last case."""
+        return bool(self.time_limit)
+
+    @property
+    def passed(self) -> bool:
+        """True if every case was run and right."""
+        return not self.failures and not self.timed_out
+
+    @property
+    def right(self) -> bool:
+        """True if every result was within its bound, whatever else the kernel did."""
+        return not any(failure.mismatches for failure in self.failures)
+
+    @property
+    def source_passed(self) -> bool:
+        """True if the source listings' own test would have passed."""
+        return self.source_error < SOURCE_LIMIT
+
+    @property
+    def remarks(self) -> list[str]:
+        """Lines on what the verdict does not cover: traits of the kernel, stray reads, cases left out."""
+        left_out = (f"  {counted(count, 'case')} left out: it needs {reason}" for reason, count in self.refused.items())
+        strays = (f"  it {stray} ({counted(count, 'case')})" for stray, count in self.stray.items())
+        return [*(f"  it {trait}" for trait in self.traits), *strays, *left_out]
+
+    def explain(self) -> str:
+        """The outcome in words: a few failures at length, one of each kind first, then the problems of the others."""
+        left_out = self.remarks
+        if self.passed:
+            error = f"largest error {self.worst_ratio:.3f} of its bound"
+            return "\n".join([f"{self.subject}: {self.cases} cases right, {error}", *left_out])
+        return f"{self.subject}: {self.verdict}\n{self.details()}"
+
+    def details(self) -> str:
+        """Everything after the verdict: each hazard once, a few failures at length, the problems of the others."""
+        left_out = self.remarks
+        if not self.failures:
+            return "\n".join([f"{self.subject}: {self.time_limit}", *left_out])
+        head = f"{self.subject}: {len(self.failures)} of {self.cases} cases failed"
+        head += ", with results that are right" if self.right else ""
+        if self.cases < self.planned:
+            head += f" (stopped there; {self.planned} planned)"
+        worded = [failure for failure in self.failures if not failure.only_hazards]
+        firsts = {failure.kind: failure for failure in reversed(worded)}.values()
+        shown = [failure for failure in worded if failure in firsts]
+        shown += [failure for failure in worded if failure not in shown][: max(MOST_EXPLAINED - len(shown), 0)]
+        others = "; ".join(failure.problem for failure in self.failures if failure not in shown)
+        also = [f"{self.subject} also fails at {others}"] if others else []
+        also += [f"{self.subject}: {self.time_limit}"] if self.timed_out else []
+        return "\n".join([head, *left_out, *self._hazards(), *(failure.explain() for failure in shown), *also])
+
+    def _hazards(self) -> Iterator[str]:
+        """Each hazard once, with the number of cases that have it."""
+        found: dict[tuple[object, ...], list[Hazard]] = {}
+        for failure in self.failures:
+            for hazard in failure.hazards:
+                lines = frozenset(((hazard.file, hazard.line), (hazard.other_file or hazard.file, hazard.other_line)))
+                found.setdefault((hazard.kind, hazard.space, lines), []).append(hazard)
+        for group in found.values():
+            place = missing_barrier(group[0]) if group[0].kind == RACE else ""
+            missing = f"; put {place}" if place else ""
+            yield f"  in {counted(len(group), 'case')}: {group[0].explain()}{missing}"
+
+    def _outcome(self) -> str:
+        return "passed" if self.passed else "not passed" if self.failures else "stopped"
+
+    def _line(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"{self.subject} on {self.device}: {self._outcome()}, {counted(self.cases, 'case')}{failed}"
+
+    def _view(self) -> View:
+        error = f"largest error {self.worst_ratio:.3f} of its bound, at {self.worst_problem}"
+        return View(
+            f"{self.subject} {assignments(self.config)}", self._outcome(), self.passed,
+            (f"{counted(self.cases, 'case')} on {self.device} in {self.seconds:.1f} s, {error}",),
+            folded=() if self.passed else (("failures", self.explain()),),
+            notes=tuple(line.strip() for line in self.remarks),
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields as JSON values."""
+        data: dict[str, Any] = plain(self)
+        return data | {
+            "passed": self.passed, "right": self.right, "source_passed": self.source_passed,
+            "timed_out": self.timed_out,
+        }  # fmt: skip

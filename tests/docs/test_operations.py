@@ -95,3 +95,13 @@ def test_an_operation_is_an_object_in_python() -> None:
     assert not gemmlab.check(source.replace("-x[i]", "x[i]"), op=stated, facts=facts, device=device).passed
     assert gemmlab.explain(source, op=stated, facts=facts).sound
     assert not gemmlab.bench(source, op=stated, facts=facts, device=device).wrong
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["softmax", "transpose"])
+def test_no_finding_takes_an_operation_for_a_product_a_sum_or_a_division(name: str) -> None:
+    code, answer = run("explain", str(FOLDER / f"{name}.cu"), "--op", str(FOLDER / f"{name}.py"))
+    assert code == 0, answer
+    found = json.dumps(answer)
+    assert "narrow global loads" in found
+    assert not [key for key in ("beyond the edges", "barriers of a tree", '"division"') if key in found]

@@ -16,7 +16,8 @@ from gemmlab.analysis.worst_sites import worst_facts
 from gemmlab.core import counters as core
 from gemmlab.sass.metrics import WARP, flops
 
-_DIVISION = ("I2F", "F2I", "I2FP", "MUFU")
+_PRODUCTS, _SUMS = ("gemm", "batch"), ("reduce", "sums")
+"""Operations whose work is a product, and those that add up."""
 
 
 def facts_of(
@@ -32,8 +33,11 @@ def facts_of(
 
     Figures of the main loop are 0 for a kernel without one. Each of `rows` is of one instruction.
     """
+    op = "" if subject.kernel is None else subject.kernel.op.partition(":")[0]
     return {
         **subject.counters.facts(),
+        "of_product": op in _PRODUCTS,
+        "of_sum": op in _SUMS,
         "hazards": len(subject.hazards),
         "wrong": len(subject.wrong),
         "wgmma_serialized": float(subject.serialized is not None),
@@ -130,7 +134,8 @@ def _of_loop(loop: LoopReport | None, issue: IssueReport | None, partition_warps
         "loop_narrow_ldg": 0.0 if loop is None else mix.get("LDG", 0.0) + mix.get("LDGSTS", 0.0) - loop.wide_global,
         "loop_sts": mix.get("STS", 0.0),
         "loop_xu": pipes.get("xu", 0.0),
-        "loop_division": min((mix.get(op, 0.0) for op in _DIVISION if op in mix), default=0.0),
+        # An integer division converts to float, takes the reciprocal (MUFU) and converts back; expf has MUFU alone.
+        "loop_division": min(mix.get("MUFU", 0.0), mix.get("I2F", 0.0) + mix.get("I2FP", 0.0), mix.get("F2I", 0.0)),
         "loop_integer": sum(pipes.get(name, 0.0) for name in ("alu", "fmaheavy", "uniform")),
         "loop_barriers": 0.0 if loop is None else loop.barriers,
         "loop_bytes": 0 if loop is None else loop.code_bytes,

@@ -52,7 +52,8 @@ PACE = (
         ("reduce_sequential", "reduce_first_add", "reduce_grid_stride"),
     ),
     Advice(
-        "barriers of a tree", "8 * shared_store_requests > load_sectors and barriers > 0 and loop_ffma + loop_hmma < 1",
+        "barriers of a tree",
+        "of_sum > 0 and 8 * shared_store_requests > load_sectors and barriers > 0 and loop_ffma + loop_hmma < 1",
         "10",
         "{barriers:.0f} waits of warps at barriers and {shared_store_requests:.0f} shared stores to "
         "{global_load_requests:.0f} global loads: the tree costs as much as the reading.",

@@ -56,7 +56,8 @@ WASTE = (
         "float over a tile, and in double from tile to tile.",
     ),
     Advice(
-        "beyond the edges", "loop_ffma > 0 and loop_hmma == 0 and useful_pct < 67", "200 - useful_pct",
+        "beyond the edges", "of_product > 0 and loop_ffma > 0 and loop_hmma == 0 and useful_pct < 67",
+        "200 - useful_pct",
         "{useful_pct:.2g} % of the multiply-adds that are executed belong to the product; the others are of tiles that "
         "reach beyond its edges.",
         "Smaller tiles for such a size. Do not extrapolate from this size to larger ones: explain one of them instead.",

@@ -11,6 +11,8 @@ UNFINISHED = "unfinished"
 """Kind of hazard: the launch was stopped because it executed too many instructions."""
 CLUSTER = "cluster"
 """Kind of hazard: nothing was launched because the grid does not consist of whole clusters."""
+TWO_WRITES = "two threads write the same element"
+"""Words of a race's message if both accesses are plain writes of global memory: a barrier is no remedy then."""
 STOPPING = frozenset({"deadlock", "endless loop", "trap", "call", UNFINISHED, CLUSTER})
 """Kinds of hazards that end a launch: memory that it had not written yet is unchanged."""
 

@@ -19,6 +19,8 @@ from gemmlab.sass.instruction import Instruction
 
 SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local", Space.CONSTANT: "constant"}
 
+_STORES = ("STG", "ST")
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -63,20 +65,7 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
     verb = "write" if extra & 0x100 else "read"
     what = f"{width}-byte {verb} of {space} memory"
     if kind in {Kind.RACE_BLOCK, Kind.RACE_WARP, Kind.RACE_GRID}:
-        fellow = position(extra >> 32, geometry.threads)
-        there = instruction_at(image, event.other).name if event.other >= 0 else "?"
-        if kind == Kind.RACE_GRID:
-            block = position(event.other_block, geometry.grid)
-            return (
-                f"{what} ({instruction.name}) and an access by thread {fellow} of block {block} ({there}) with nothing"
-                " between that orders blocks: an atomic or a flag with __threadfence, or the end of a launch"
-            )
-        missing = (
-            "no barrier between: __syncthreads() is missing"
-            if kind == Kind.RACE_BLOCK
-            else "no warp-level synchronisation between: __syncwarp() is missing"
-        )
-        return f"{what} ({instruction.name}) and an access by thread {fellow} ({there}) with {missing}"
+        return f"{what} ({instruction.name}) and {_fellow(image, geometry, event)}"
     if kind == Kind.OUT_OF_BOUNDS:
         return what + _bounds(geometry, memory, space, address)
     if kind == Kind.ENDED:
@@ -86,6 +75,27 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
     if kind == Kind.ASYNC:
         return f"{what} that an asynchronous copy has not brought yet: no wait for it came before"
     return f"{what} that nothing has written"
+
+
+def _fellow(image: Image, geometry: Geometry, event: Event) -> str:
+    """Return the other access of a race, and what orders the two."""
+    there = instruction_at(image, event.other) if event.other >= 0 else None
+    name = there.name if there else "?"
+    who = f"by thread {position(event.extra >> 32, geometry.threads)}"
+    if event.kind == Kind.RACE_GRID:
+        who += f" of block {position(event.other_block, geometry.grid)}"
+    stores = instruction_at(image, event.site).opcode in _STORES and there is not None and there.opcode in _STORES
+    if stores and space_of(event) == "global":
+        return f"a write {who} ({name}): {hazard.TWO_WRITES}, and the later one wins; let one thread own each element"
+    if event.kind == Kind.RACE_GRID:
+        missing = (
+            "with nothing between that orders blocks: an atomic or a flag with __threadfence, or the end of a launch"
+        )
+    elif event.kind == Kind.RACE_BLOCK:
+        missing = "with no barrier between: __syncthreads() is missing"
+    else:
+        missing = "with no warp-level synchronisation between: __syncwarp() is missing"
+    return f"an access {who} ({name}) {missing}"
 
 
 def lanes_in_words(mask: int) -> str:

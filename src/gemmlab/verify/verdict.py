@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard import TWO_WRITES, Hazard
 from gemmlab.verify.missing_barrier import missing_barrier
 from gemmlab.verify.passes_where import Condition
 
@@ -113,6 +113,10 @@ def _race(faults: Faults) -> str:
     barrier = missing_barrier(races[0])
     file = Path(races[0].file).name
     missing = f"; missing: {barrier} of {file}" if barrier else ""
+    # Where the kernel reads the element first, for beta, the read races too; the second writer is the cause of both.
+    writes = next((one for one in races if TWO_WRITES in one.message), None)
+    if writes is not None:
+        return f"{writes.array or arrays}, at {Path(writes.file).name}:{writes.line}: {TWO_WRITES}"
     return f"{arrays}, at {file}:{races[0].line}, accessed by several threads without an order{missing}"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard import TWO_WRITES, Hazard
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.user_kernel import starting_text, user_kernel
 from gemmlab.ops.gemm import GemmOp
@@ -143,6 +143,17 @@ def test_a_race_names_the_arrays_and_the_place_of_the_missing_barrier(tmp_path: 
     assert text.startswith("RACE: ")
     assert "Bs" in text
     assert place in text
+
+
+@needs_compiler
+def test_an_element_that_two_threads_write_lacks_no_barrier(tmp_path: Path) -> None:
+    report = edited(tmp_path, ("static_cast<long long>(row) * ldc", "static_cast<long long>(row - row % 16) * ldc"))
+    assert f"{TWO_WRITES}; " in f"{report.verdict}; "
+    assert str(report.verdict).startswith("RACE: C, at mine.cu:")
+    (line,) = (one for one in report.explain().splitlines()[1:] if TWO_WRITES in one)
+    assert "and a write by thread (" in line
+    assert "barrier" not in line
+    assert "__syncthreads" not in line
 
 
 def test_the_place_of_a_barrier_between_lines_of_two_files() -> None:

@@ -35,7 +35,7 @@ class Tally:
         self._started = time.perf_counter()
         self._failures: list[Failure] = []
         self._wrong: list[Problem] = []
-        self._far: list[tuple[str, tuple[Hazard, ...]]] = []
+        self._far: list[tuple[str, Problem, tuple[Hazard, ...]]] = []
         self._cases = 0
         self._worst = (0.0, "")
         self._source = (0.0, "")
@@ -86,7 +86,7 @@ class Tally:
         label = problem.label + suffix
         self._failures.append(Failure(subject, config, threads, label, problem.to_json(), wrong, changed, *others))
         if far:
-            self._far.append((far, others[1]))
+            self._far.append((far, problem, others[1]))
         else:
             self._wrong += [problem] if wrong else []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ EVERYWHERE = "wrong everywhere"
 SOMEWHERE = "wrong"
 WRITES = "writes outside"
 RACE = "race"
+_ROWS: Mapping[str, tuple[str, str]] = {"a": ("M", "K"), "b": ("K", "N"), "c": ("M", "M")}
+"""The number of rows of an operand as it is stored, and of its transpose."""
 _ONLY = "at ragged edges only: "
 
 
@@ -47,8 +49,8 @@ class Faults:
     """For each write outside the operands that guard bands show, its words."""
     hazards: Sequence[Sequence[Hazard]]
     """The hazards of each failing case."""
-    far: Sequence[tuple[str, Sequence[Hazard]]]
-    """Operands that are wrong only if their rows lie far apart, with the hazards of that case."""
+    far: Sequence[tuple[str, Any, Sequence[Hazard]]]
+    """Operands that are wrong only if their rows lie far apart, with the problem and the hazards of that case."""
     claims: Sequence[str]
     """Statements of the kernel's file that do not hold."""
     others: Sequence[str]
@@ -124,10 +126,13 @@ def _results(faults: Faults) -> str:
     return "" if faults.wrong else "the results are right all the same"
 
 
-def _overflow(far: Iterable[tuple[str, Sequence[Hazard]]]) -> str:
-    parts = []
-    for name, hazards in far:
+def _overflow(far: Sequence[tuple[str, Any, Sequence[Hazard]]]) -> str:
+    parts, conditions = [], list[str]()
+    for name, problem, hazards in far:
         line = next((f" ({_of_hazard(hazard).rpartition(' at ')[2]})" for hazard in hazards if hazard.line), "")
         parts.append(f"the offset of a row of {name.upper()}, row * ld{name}, is computed in 32 bits{line}")
-    cure = "make one factor 64 bits wide, as static_cast<long long>(row) * lda"
-    return f'{"; ".join(parts)}: {cure}, or say that it takes no such matrix: require = ["M * lda < 2**31"]'
+        rows = _ROWS[name][bool(getattr(problem, f"trans_{name}", 0))]
+        conditions.append(f'"{rows} * ld{name} < 2**31"')
+    cure = f"make one factor 64 bits wide, as static_cast<long long>(row) * ld{far[0][0]}"
+    such = "such matrix" if len(parts) == 1 else "such matrices"
+    return f"{'; '.join(parts)}: {cure}, or say that it takes no {such}: require = [{', '.join(conditions)}]"

@@ -12,10 +12,12 @@ from gemmlab.core.hazard import TWO_WRITES, Hazard
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.user_kernel import starting_text, user_kernel
 from gemmlab.ops.gemm import GemmOp
+from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.verify.check import check_kernel
 from gemmlab.verify.check_report import CheckReport
 from gemmlab.verify.hazard_arrays import shared_arrays
 from gemmlab.verify.missing_barrier import missing_barrier
+from gemmlab.verify.verdict import Faults, verdict_of
 from support.cuda_source import needs_compiler
 from support.fake_device import FakeDevice, Gemm, make_kernel, right
 
@@ -81,6 +83,27 @@ def test_an_offset_of_32_bits_is_caught(tmp_path: Path, edit: tuple[str, str], o
     assert str(report.verdict).startswith(f"INDEX OVERFLOW: the offset of a row of {operand}, row * ld")
     assert len(report.failures) == 1
     assert "=1073741824" in report.failures[0].problem
+
+
+@needs_compiler
+def test_every_operand_whose_offsets_overflow_has_its_line_and_its_condition(tmp_path: Path) -> None:
+    wide = "static_cast<long long>({}) * ld{}"
+    report = edited(
+        tmp_path,
+        *((wide.format(row, name), f"{row} * ld{name}") for row, name in (("row", "a"), ("k", "b"), ("row", "c"))),
+    )
+    text = str(report.verdict)
+    assert [text.count(f"row * ld{name}, is computed in 32 bits") for name in "abc"] == [1, 1, 1]
+    # The line follows from a hazard; the accesses to B have none.
+    assert [text.count(f"row * ld{name}, is computed in 32 bits (mine.cu:") for name in "ac"] == [1, 1]
+    assert text.endswith('such matrices: require = ["M * lda < 2**31", "K * ldb < 2**31", "M * ldc < 2**31"]')
+
+
+def test_the_condition_of_a_transposed_operand_is_of_the_rows_that_are_stored() -> None:
+    turned = GemmProblem(5, 5, 5, trans_a=True, trans_b=True)
+    far = [(name, turned, ()) for name in "abc"]
+    text = verdict_of(Faults(3, (), (), (), far, (), ()), None, probed=False).text
+    assert text.endswith('require = ["K * lda < 2**31", "N * ldb < 2**31", "M * ldc < 2**31"]')
 
 
 @needs_compiler

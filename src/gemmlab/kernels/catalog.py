@@ -120,8 +120,8 @@ def current_id(name: str, *, notice: bool = True) -> str:
 
 
 def find_kernel(kernel_id: str) -> Kernel:
-    """Return the kernel with that id, or in that `.cu` file; `UsageError` says what is wrong with its file, or gives
-    the nearest names.
+    """Return the kernel with that id, or in that `.cu` file; `UsageError` says what is wrong with its file, that a
+    file is none of a kernel, or gives the nearest names.
 
     An id of an earlier version is taken, with one `DeprecationWarning`.
     """
@@ -135,5 +135,11 @@ def find_kernel(kernel_id: str) -> Kernel:
             return kernel
     if wanted in broken_kernels():
         raise UsageError(broken_kernels()[wanted])
+    # Ids have no dots.
+    if Path(kernel_id).suffix[1:].isidentifier() or Path(kernel_id).is_file():
+        raise UsageError(
+            f"{kernel_id!r} is no kernel file: kernels are ids, or files of CUDA C++ that end in "
+            f"{' or '.join(SOURCE_SUFFIXES)}; explain, sass and launch take .cubin and .ptx too, check takes .cubin"
+        )
     names = [kernel.id for kernel in all_kernels()]
     raise UsageError(f"no kernel named {kernel_id!r}; {nearest(kernel_id, names, 'kernels')}")

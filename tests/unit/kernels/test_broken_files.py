@@ -62,3 +62,19 @@ def test_a_rung_without_a_place_costs_the_others_nothing(folder: Path) -> None:
     (folder / "mine.cu").write_text(text.replace('after = "naive_strided"', 'after = "naiv"'))
     assert [kernel.id for kernel in catalog.all_kernels()] == [*RUNGS]
     assert "after = 'naiv' is no rung" in catalog.broken_kernels()["mine"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "softmax.py", "missing/mine.cpp", "Makefile"])
+def test_a_file_of_another_kind_is_said_to_be_no_kernel_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "Makefile").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"is no kernel file: .* end in \.cu or \.cuh") as refusal:
+        catalog.find_kernel(name)
+    assert "naive" not in str(refusal.value)
+
+
+def test_a_misspelt_id_gets_the_nearest_names() -> None:
+    with pytest.raises(UsageError, match=r"no kernel named 'blok_tile'; .*block_tile"):
+        catalog.find_kernel("blok_tile")

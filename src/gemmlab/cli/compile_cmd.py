@@ -86,6 +86,8 @@ def compile_kernels(
     options = own_flags(names, options=compile_flags(include, define, option)).get("options", [])
     if instance and [is_own(name) for name in names] != [True]:
         raise UsageError("--kernel: name the one .cu file that it is in")
+    if save is not None and (files := [name for name in names if is_own(name)]):
+        raise UsageError(f"--save: holds kernels of gemmlab alone, and {files[0]} is a file; --json prints its figures")
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
     chosen = [part.strip() for part in layouts.split(",") if part.strip()]

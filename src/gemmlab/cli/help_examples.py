@@ -18,7 +18,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "doctor": ("gemmlab doctor --quick",),
     "explain": ("gemmlab explain block_tile", "gemmlab explain mine.cu --gpu A100 --sizes 512"),
     "list": ("gemmlab list --op gemm --device cuda", "gemmlab list block_tile"),
-    "new": ("gemmlab new mine.cu", "gemmlab new --rung my_kernel --after double_buffer"),
+    "new": (
+        "gemmlab new mine.cu",
+        "gemmlab new --exercise block_tile",
+        "gemmlab new --rung my_kernel --after double_buffer",
+    ),
     "profile": ("gemmlab profile block_tile --device emulated", "gemmlab profile naive --load h200"),
     "sass": ("gemmlab sass conflict_free --counts --html page.html", "gemmlab sass mine.cu --diff arch=sm_80"),
     "schedule": ("gemmlab schedule conflict_free --out ordered.cubin",),

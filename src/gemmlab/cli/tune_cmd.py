@@ -101,7 +101,9 @@ def tune(
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, nothing else.")] = False,
 ) -> None:
     from gemmlab.cli.tune_tables import print_tuning
+    from gemmlab.devices.device_name import parse_device
     from gemmlab.instruments.tune_request import TuneRequest
+    from gemmlab.tuning.outcome_record import require_measured
 
     options = {
         "--show": show, "--export": export_to, "--import": import_from, "--forget": forget, "--library": library,
@@ -126,6 +128,8 @@ def tune(
     for path in filter(None, (save, picture, t4)):
         if not path.resolve().parent.is_dir():
             raise UsageError(f"{path}: no folder {path.parent}")
+    if save is not None:
+        require_measured(parse_device(device).family)
     flags = own_flags(
         [kernel], kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require,
         options=compile_flags(include, define, option), facts=facts,

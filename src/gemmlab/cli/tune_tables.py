@@ -26,15 +26,29 @@ def print_tuning(found: Tuning) -> None:
     if found.default is not None and found.default not in shown:
         add_row(table, _cells(found.default, found.best, " (default)"))
     console.print(table)
-    left = found.legal - found.tried
-    console.print(
-        f"{counted(found.tried, 'configuration')} tried of {found.legal:,} legal, {left:,} left, {found.seconds:.1f} s"
-    )
+    console.print(end_of(found))
     for text, fault in list(found.faults.items())[:MOST_FAULTS]:
         console.print(f"  cannot win: {text}: {' '.join(fault.split())[:160]}")
     if len(found.faults) > MOST_FAULTS:
         console.print(f"  and {len(found.faults) - MOST_FAULTS} more that cannot win")
     print_sensitivity(found.sensitivity)
+
+
+def end_of(found: Tuning) -> str:
+    """Return how far the search came, and the reason that it left configurations."""
+    left = found.legal - found.tried
+    text = (
+        f"{counted(found.tried, 'configuration')} tried of {found.legal:,} legal, {left:,} left, "
+        f"{found.seconds:.1f} s of {found.budget_s:g} s"
+    )
+    if not left:
+        return text
+    if found.seconds >= found.budget_s:
+        return f"{text}: the budget ended; a larger --budget goes on from here"
+    return (
+        f"{text}.\nThe rest of the budget was set aside to time the fastest ones again and the neighbours of the best, "
+        "and they took less; a larger --budget goes on from here"
+    )
 
 
 def print_sensitivity(found: Sensitivity) -> None:

@@ -1,4 +1,7 @@
-"""Reasons for the effect of a parameter: the emulator's counters of a configuration beside those of the best one."""
+"""Reasons for the effect of a parameter: the emulator's counters of a configuration beside those of the best one.
+
+Each counter is a cost, so it is a reason only if it rises where the time rises, or falls where the time falls.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,12 @@ _SPOKEN = {
 
 
 def with_reasons(found: Sensitivity, kernel: Kernel, op: Op, device: Device) -> Sensitivity:
-    """Return the changes of single parameters with the counters that change most; nothing where counting fails."""
+    """Return the changes of single parameters with counters that move with the time; nothing where counting fails."""
     before = counters(kernel, op, device, found.best)
     if not before:
         return found
     single = [
-        _explained(change, before, counters(kernel, op, device, _changed(found, change))) for change in found.single
+        explained(change, before, counters(kernel, op, device, _changed(found, change))) for change in found.single
     ]
     return replace(found, single=tuple(single))
 
@@ -56,13 +59,14 @@ def _changed(found: Sensitivity, change: Change) -> dict[str, int]:
     return {**found.best, **dict(zip(change.names, change.after, strict=True))}
 
 
-def _explained(change: Change, before: Mapping[str, float], after: Mapping[str, float]) -> Change:
+def explained(change: Change, before: Mapping[str, float], after: Mapping[str, float]) -> Change:
+    """Return the change with at most `MOST_REASONS` counters that move with the time, the largest move first."""
     moves = []
     for name, words in _SPOKEN.items():
         old, new = before.get(name), after.get(name)
         if old is None or new is None or max(old, new) <= 0:
             continue
-        size = abs(math.log((new + 1) / (old + 1)))
+        size = math.copysign(1.0, change.ratio - 1.0) * math.log((new + 1) / (old + 1))
         if size > _LEAST_CHANGE:
             moves.append((size, f"{words} {old:,.0f} -> {new:,.0f}"))
     moves.sort(reverse=True)

@@ -12,13 +12,18 @@ REASONS = "reasons"
 """The fact of a result that says which counters change with the one parameter that differs from the best."""
 
 
+def require_measured(family: str) -> None:
+    """Raise `UsageError` for a family of devices on which times are predicted: a record is of measurements."""
+    if family == "emulated":
+        raise UsageError("--save: the times are predicted, not measured; --json prints them")
+
+
 def record_of(found: Tuning, of: Subject) -> Record:
     """Return the record: a contestant for each configuration with times, its turns as samples.
 
     Raises `UsageError` for predicted times, which are no measurements.
     """
-    if found.predicted:
-        raise UsageError("--save: the times are predicted, not measured; --json prints them")
+    require_measured(of.device.family)
     info, op, problem = of.device.describe(), of.op, of.problem
     reasons = {(*change.names, *change.after): change.reasons for change in found.sensitivity.single}
     results = []

@@ -69,6 +69,8 @@ class Tuning:
     """Number of legal configurations."""
     tried: int
     seconds: float
+    budget_s: float
+    """Time for this size; `seconds` is what the search took of it."""
     digest: str
     """Digest of the kernel's source."""
     journal: str
@@ -173,7 +175,8 @@ def _outcome(of: Subject, search: Search, best: Standing, path: Path, *, predict
         kernel=kernel.id, op=of.op.name, size=of.label, problem=of.problem.to_json(), device=where,
         predicted=predicted, best=rows[best.place], default=rows.get(0), rows=tuple(rows.values()),
         faults={space.text(one.place): one.fault for one in search.faults()}, legal=len(space), tried=progress.tried,
-        seconds=progress.seconds, digest=source_digest(kernel), journal=str(path), sensitivity=found,
+        seconds=progress.seconds, budget_s=search.budget_s, digest=source_digest(kernel), journal=str(path),
+        sensitivity=found,
     )  # fmt: skip
 
 

@@ -245,9 +245,11 @@ def test_the_table_has_a_line_for_each() -> None:
         (["--instance", "f<1>"], "--kernel: name the one .cu file"),
         (["naive", "--layouts", "nn,nm"], "no layout 'nm'"),
         (["naive", "--save", "nowhere/sweep.json"], "--save nowhere/sweep.json: no folder nowhere"),
+        (["naive", "mine.cu", "--save", "sweep.json"], "--save: holds kernels of gemmlab alone, and mine.cu is a file"),
     ],
     ids=["architecture", "empty architecture", "name", "cpu kernel", "config alone", "unknown parameter", "no number",
-         "config and all", "instance of a kernel shipped", "instance alone", "unknown layout", "no folder"],
+         "config and all", "instance of a kernel shipped", "instance alone", "unknown layout", "no folder",
+         "record of a file"],
 )  # fmt: skip
 def test_what_cannot_be_served_is_said(arguments: list[str], said: str) -> None:
     assert said in refused(*arguments)

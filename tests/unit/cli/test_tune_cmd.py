@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
 from gemmlab.core.records import load_record
+from gemmlab.instruments.tune_request import TuneRequest
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.tuning.exchange import read_any
 from gemmlab.tuning.space import Space, space_of
@@ -65,9 +66,19 @@ def test_a_file_is_tuned_by_predicted_time_which_is_said(mine: Path, tmp_path: P
     assert found["predicted"] is True
     assert found["tried"] == found["legal"] == 6
     assert found["best"]["us"] == min(row["us"] for row in found["rows"])
-    code, text = gemmlab(*common, "--save", str(tmp_path / "r.json"))
-    assert code == 2
-    assert "predicted, not measured" in text
+
+
+def test_predicted_times_are_no_record_which_is_said_before_the_search(
+    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unwanted(*_of: object) -> None:
+        raise AssertionError("the search began")
+
+    monkeypatch.setattr(TuneRequest, "run", unwanted)
+    for device in ("emulated", "emulated:sm_80"):
+        code, text = gemmlab("tune", str(mine), "--device", device, "--save", str(tmp_path / "r.json"))
+        assert code == 2
+        assert "--save: the times are predicted, not measured; --json prints them" in text
 
 
 @pytest.mark.slow

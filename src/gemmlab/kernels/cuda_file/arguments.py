@@ -126,7 +126,8 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
         raise UsageError(
             f"arguments of {signature} cannot all be matched by name: {'; '.join(problems)} "
             f"(found: {matched or 'none'}; {names.op} has {every}). "
-            f"Say what each one is, in order: {_example(signature, found, names)}"
+            f"A kernel that computes something else than {names.op}: state its operation, --op FILE.py. "
+            f"Otherwise say what each one is, in order: {_example(signature, found, names)}"
         )
     return ArgumentMatch(tuple(name for name in found if name is not None), square)
 

@@ -12,6 +12,7 @@ from gemmlab.cli.answer import print_json
 from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.core.errors import UsageError, WrongResultError
+from gemmlab.core.words import counted
 
 if TYPE_CHECKING:
     from gemmlab.sass.ordering.loop_passes import LoopFacts
@@ -66,10 +67,23 @@ def schedule(
     file = out or Path(f"{Path(kernel).stem}-{arch}.cubin")
     file.write_bytes(code)
     if as_json:
-        print_json({"file": str(file), "before": asdict(made.before), "after": asdict(made.after), "passes": passes})
+        print_json(
+            {
+                "file": str(file),
+                "before": asdict(made.before),
+                "after": asdict(made.after),
+                "passes": passes,
+                "unrecorded_pairs": made.unrecorded,
+            }
+        )
         return
     _show(made.before, made.after)
     typer.echo(f"{file}: the same bits at {build.problem.label} on {device.id}, and no fault in the control codes")
+    if made.unrecorded:
+        typer.echo(
+            f"{counted(made.unrecorded, 'pair')} of instructions had no recorded latency, or a longer one than the "
+            "compiler leaves: these came no closer (gemmlab check may name them)"
+        )
 
 
 def _show(before: LoopFacts, after: LoopFacts) -> None:

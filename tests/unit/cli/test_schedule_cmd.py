@@ -40,3 +40,14 @@ def test_the_table_says_what_was_done(tmp_path: Path) -> None:
     assert ended.exit_code == 0, ended.output
     assert "operands from the operand cache" in ended.output
     assert "no fault in the control codes" in ended.output
+
+
+def test_pairs_that_the_record_lacks_are_no_fault_of_a_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(build_app(), ["new", "mine.cu"]).exit_code == 0
+    ended = CliRunner().invoke(build_app(), ["schedule", "mine.cu"])
+    assert ended.exit_code == 0, ended.output
+    assert "of instructions had no recorded latency" in ended.output
+    assert (tmp_path / "mine-sm_90.cubin").exists()

@@ -37,7 +37,12 @@ def schedule(
     passes: Annotated[
         str, typer.Option(help="Passes, by commas: registers, ffma, memory, reuse, stalls.")
     ] = "registers,ffma,memory,reuse,stalls",
-    sizes: Annotated[str, typer.Option(help="Problem on which the results are compared, on the emulator.")] = "129",
+    sizes: Annotated[
+        str,
+        typer.Option(
+            help="Problem on which the results are compared, on the emulator, or the nearest one that the kernel takes."
+        ),
+    ] = "129",
     out: Annotated[
         Path | None, typer.Option(help="File to write. Default: KERNEL-ARCH.cubin here.", metavar="FILE.cubin")
     ] = None,

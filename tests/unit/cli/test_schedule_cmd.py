@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
+from gemmlab.verify import changed_code
 from support.cuda_source import needs_compiler
 from support.paths import DATA
 
@@ -51,3 +52,24 @@ def test_pairs_that_the_record_lacks_are_no_fault_of_a_compiler(
     assert ended.exit_code == 0, ended.output
     assert "of instructions had no recorded latency" in ended.output
     assert (tmp_path / "mine-sm_90.cubin").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("thread_tile", "at 192x192x136"), ("square_only", "at 144x144x144"), ("always_reads", "at 129x129x129 beta=1")],
+)
+def test_a_kernel_of_whole_tiles_runs_on_a_problem_that_it_takes(name: str, problem: str, tmp_path: Path) -> None:
+    file = str(DATA / "user_kernels" / f"{name}.cu")
+    ended = CliRunner().invoke(build_app(), ["schedule", file, "--out", str(tmp_path / "made.cubin")])
+    assert ended.exit_code == 0, ended.output
+    assert problem in ended.output
+
+
+def test_a_kernel_that_takes_no_such_problem_asks_for_sizes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(changed_code, "fitted", lambda *_: [])
+    file = str(DATA / "user_kernels" / "square_only.cu")
+    ended = CliRunner().invoke(build_app(), ["schedule", file, "--out", str(tmp_path / "made.cubin")])
+    assert ended.exit_code == 2
+    assert "does not take 129x129x129" in ended.stderr
+    assert "for example --sizes 256" in ended.stderr
+    assert not list(tmp_path.iterdir())

@@ -20,6 +20,8 @@ from gemmlab.sass.writing.slots import EncodingError
 
 PASSES = ("registers", "ffma", "memory", "reuse", "stalls")
 """Names of the passes, in the order in which they run."""
+_FIGURES = ("reuse_rate", "conflict_cycles", "stall_cycles")
+"""Facts that an order changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,20 @@ class Ordered:
     after: LoopFacts
     unrecorded: int = 0
     """Pairs of instructions of the compiler's code without a recorded latency, or with a longer one than it leaves."""
+
+    @property
+    def better(self) -> tuple[str, ...]:
+        """Names of the facts in which the new order is better than the compiler's."""
+        return tuple(name for name in _FIGURES if self._gain(name) > 0)
+
+    @property
+    def worse(self) -> tuple[str, ...]:
+        """Names of the facts in which the new order is worse than the compiler's."""
+        return tuple(name for name in _FIGURES if self._gain(name) < 0)
+
+    def _gain(self, name: str) -> float:
+        more = float(getattr(self.after, name) - getattr(self.before, name))
+        return more if name == "reuse_rate" else -more
 
 
 def ordered(function: SassFunction, arch: str, passes: Collection[str] = PASSES) -> Ordered:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,9 +13,10 @@ from gemmlab.cli.answer import print_json
 from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.core.errors import UsageError, WrongResultError
+from gemmlab.core.words import counted
 
 if TYPE_CHECKING:
-    from gemmlab.sass.ordering.loop_passes import LoopFacts
+    from gemmlab.sass.ordering.loop_passes import LoopFacts, Ordered
 
 _WORDS = {
     "instructions": "instructions", "ffmas": "of them FFMA", "reuse_rate": "operands from the operand cache",
@@ -36,15 +38,24 @@ def schedule(
     passes: Annotated[
         str, typer.Option(help="Passes, by commas: registers, ffma, memory, reuse, stalls.")
     ] = "registers,ffma,memory,reuse,stalls",
-    sizes: Annotated[str, typer.Option(help="Problem on which the results are compared, on the emulator.")] = "129",
+    sizes: Annotated[
+        str,
+        typer.Option(
+            help="Problem on which the results are compared, on the emulator, or the nearest one that the kernel takes."
+        ),
+    ] = "129",
     out: Annotated[
-        Path | None, typer.Option(help="File to write. Default: KERNEL-ARCH.cubin here.", metavar="FILE.cubin")
+        Path | None,
+        typer.Option(
+            help="File to write. Default: KERNEL-ARCH.cubin here, if the new order is better.", metavar="FILE.cubin"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Put the instructions of a kernel's main loop in another order, and write the cubin.
 
-    The result has passed the check of control codes and gives the same bits on the emulator.
+    Where no pass helps the compiler's order stays. A new order has passed the check of control codes and gives the same
+    bits on the emulator.
     """
     import numpy as np
 
@@ -59,17 +70,46 @@ def schedule(
         raise UsageError(f"{kernel} is a kernel for {found.device}; machine code of GPU kernels is put in order")
     build = build_of(found, arch, sizes, parse_config(config or []))
     made = ordered(build.function, arch, [name for name in passes.split(",") if name])
-    code = with_words(build.artifact.code, build.function, made.words, made.order, kernel)
-    device = EmulatedDevice(arch)
-    if not np.array_equal(build.run(code, device), build.run(build.artifact.code, device)):
-        raise WrongResultError(f"{kernel}: the new order gives other bits at {build.problem.label}; nothing is written")
-    file = out or Path(f"{Path(kernel).stem}-{arch}.cubin")
-    file.write_bytes(code)
+    code, note = build.artifact.code, "the compiler's own code"
+    if made.better:
+        code = with_words(code, build.function, made.words, made.order, kernel)
+        device = EmulatedDevice(arch)
+        where = build.problem.label
+        if not np.array_equal(build.run(code, device), build.run(build.artifact.code, device)):
+            raise WrongResultError(f"{kernel}: the new order gives other bits at {where}; nothing is written")
+        note = f"the same bits at {where} on {device.id}, and no fault in the control codes"
+    file = out or (Path(f"{Path(kernel).stem}-{arch}.cubin") if made.better else None)
+    if file:
+        file.write_bytes(code)
     if as_json:
-        print_json({"file": str(file), "before": asdict(made.before), "after": asdict(made.after), "passes": passes})
+        print_json(
+            {
+                "file": str(file) if file else None, "order": "new" if made.better else "compiler",
+                "before": asdict(made.before), "after": asdict(made.after), "better": made.better, "worse": made.worse,
+                "passes": passes, "unrecorded_pairs": made.unrecorded,
+            }
+        )  # fmt: skip
         return
     _show(made.before, made.after)
-    typer.echo(f"{file}: the same bits at {build.problem.label} on {device.id}, and no fault in the control codes")
+    for line in _remarks(made):
+        typer.echo(line)
+    typer.echo(f"{file}: {note}" if file else "nothing is written; --out FILE.cubin writes the compiler's own code")
+
+
+def _remarks(made: Ordered) -> Iterator[str]:
+    if not made.better:
+        yield "no pass helps: the compiler's order stays"
+    elif made.worse:
+        changes = (
+            f"{_WORDS[name]} ({_number(getattr(made.before, name))} to {_number(getattr(made.after, name))})"
+            for name in made.worse
+        )
+        yield f"worse than the compiler's order: {', '.join(changes)}"
+    if made.better and made.unrecorded:
+        yield (
+            f"{counted(made.unrecorded, 'pair')} of instructions had no recorded latency, or a longer one than the "
+            "compiler leaves: these came no closer (gemmlab check may name them)"
+        )
 
 
 def _show(before: LoopFacts, after: LoopFacts) -> None:

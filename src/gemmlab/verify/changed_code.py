@@ -12,6 +12,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Artifact
 from gemmlab.devices.device import Buffer, Device
 from gemmlab.kernels.bound import BoundKernel, place
+from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Problem
@@ -69,12 +70,21 @@ class Build:
 
 
 def build_of(kernel: Kernel, arch: str, size: str, config: Mapping[str, int]) -> Build:
-    """Compile a kernel for the first problem of `size`. Raises `CompileError`, and `UsageError` for several kernels in
-    one file.
+    """Compile a kernel for the first problem of `size`, or the nearest that it takes (`fitted`).
+
+    Raises `CompileError`, and `UsageError` if it takes no problem like that or the file has several kernels.
     """
     op = find_op(kernel.op)
-    problem = op.parse_sizes(size)[0]
+    wanted = op.parse_sizes(size)[0]
     configured = kernel.configure(config)
+    problems = fitted(kernel, op, configured, [wanted])
+    if not problems:
+        why = "; ".join(kernel.refusals(configured, op.scalars(wanted)))
+        raise UsageError(
+            f"{kernel.id} does not take {wanted.label}, nor a problem like it: {why}; give one that it takes, for "
+            "example --sizes 256"
+        )
+    problem = problems[0]
     instance = kernel.instantiate(configured, op.scalars(problem))
     artifact, _ = compile_here(kernel.program(instance, arch))
     functions = parse(artifact.texts["sass"])

@@ -9,6 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
+from gemmlab.cli.schedule_cmd import _remarks
+from gemmlab.sass.instruction import SassFunction
+from gemmlab.sass.ordering.loop_passes import LoopFacts, Ordered
+from gemmlab.verify import changed_code
+from support.changed_code import subject
 from support.cuda_source import needs_compiler
 from support.paths import DATA
 
@@ -34,9 +39,63 @@ def test_a_kernel_of_the_cpu_is_refused() -> None:
 
 def test_the_table_says_what_was_done(tmp_path: Path) -> None:
     file = tmp_path / "made.cubin"
-    ended = CliRunner().invoke(
-        build_app(), ["schedule", "thread_tile_2d", "--out", str(file), "--sizes", "33", "--passes", "reuse"]
-    )
+    ended = CliRunner().invoke(build_app(), ["schedule", "thread_tile_2d", "--out", str(file), "--sizes", "33"])
     assert ended.exit_code == 0, ended.output
     assert "operands from the operand cache" in ended.output
     assert "no fault in the control codes" in ended.output
+
+
+def test_pairs_that_the_record_lacks_are_no_fault_of_a_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(build_app(), ["new", "mine.cu"]).exit_code == 0
+    ended = CliRunner().invoke(build_app(), ["schedule", "mine.cu"])
+    assert ended.exit_code == 0, ended.output
+    assert "of instructions had no recorded latency" in ended.output
+    assert (tmp_path / "mine-sm_90.cubin").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("thread_tile", "at 192x192x136"), ("square_only", "at 144x144x144")],
+)
+def test_a_kernel_of_whole_tiles_runs_on_a_problem_that_it_takes(name: str, problem: str, tmp_path: Path) -> None:
+    file = str(DATA / "user_kernels" / f"{name}.cu")
+    ended = CliRunner().invoke(build_app(), ["schedule", file, "--out", str(tmp_path / "made.cubin")])
+    assert ended.exit_code == 0, ended.output
+    assert problem in ended.output
+
+
+def test_a_kernel_that_takes_no_such_problem_asks_for_sizes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(changed_code, "fitted", lambda *_: [])
+    file = str(DATA / "user_kernels" / "square_only.cu")
+    ended = CliRunner().invoke(build_app(), ["schedule", file, "--out", str(tmp_path / "made.cubin")])
+    assert ended.exit_code == 2
+    assert "does not take 129x129x129" in ended.stderr
+    assert "for example --sizes 256" in ended.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_compilers_order_stays_where_no_pass_helps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["schedule", "thread_tile_2d", "--sizes", "33", "--passes", "reuse"]
+    ended = CliRunner().invoke(build_app(), command)
+    assert ended.exit_code == 0, ended.output
+    assert "no pass helps: the compiler's order stays" in ended.output
+    assert "nothing is written" in ended.output
+    assert not list(tmp_path.iterdir())
+    answer = json.loads(CliRunner().invoke(build_app(), [*command, "--json"]).output)
+    assert (answer["file"], answer["order"], answer["better"]) == (None, "compiler", [])
+    ended = CliRunner().invoke(build_app(), [*command, "--out", "made.cubin"])
+    assert "made.cubin: the compiler's own code" in ended.output
+    assert (tmp_path / "made.cubin").read_bytes() == subject("thread_tile_2d", "sm_90", "33").artifact.code
+
+
+def test_what_is_worse_than_the_compilers_order_is_said() -> None:
+    def facts(rate: float, stalls: int) -> LoopFacts:
+        return LoopFacts(10, 8, rate, 0, stalls)
+
+    made = Ordered(SassFunction("f", (), {}), (), (), facts(0.25, 963), facts(0.5, 967))
+    assert (made.better, made.worse) == (("reuse_rate",), ("stall_cycles",))
+    assert [*_remarks(made)] == ["worse than the compiler's order: cycles by stall counts (963 to 967)"]

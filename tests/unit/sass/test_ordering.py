@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -11,15 +12,18 @@ from hypothesis import strategies as st
 
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.emulated import EmulatedDevice
-from gemmlab.sass.checking.control_codes import check_function
+from gemmlab.sass.checking import control_codes
+from gemmlab.sass.checking.control_codes import check_function, distances
+from gemmlab.sass.checking.latencies import latencies
 from gemmlab.sass.checking.steps import steps_of
-from gemmlab.sass.ordering.codes import replace_code
+from gemmlab.sass.ordering.codes import repaired, replace_code, with_control
 from gemmlab.sass.ordering.dependences import predecessors
 from gemmlab.sass.ordering.loop_order import new_order
 from gemmlab.sass.ordering.loop_passes import PASSES, main_block, ordered
 from gemmlab.sass.ordering.registers import loop_conflicts, single_registers, with_registers
 from gemmlab.sass.parse import parse
 from gemmlab.sass.writing.cubin_code import with_words
+from gemmlab.sass.writing.slots import EncodingError
 from gemmlab.toolchain.nvdisasm import disassemble
 from support.changed_code import subject
 from support.cuda_source import needs_compiler
@@ -97,3 +101,36 @@ def test_registers_in_one_bank_are_exchanged() -> None:
     device = EmulatedDevice("sm_90")
     cubin = with_words(build.artifact.code, function, made.words, made.order)
     assert np.array_equal(build.run(cubin, device), build.run(build.artifact.code, device))
+
+
+def test_pairs_closer_than_the_record_may_stay_and_come_no_closer(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = subject("thread_tile_2d", "sm_90", "65").function
+    compiled = distances(function)
+    # As if the record had been made of code that never leaves less than 15 cycles.
+    longer = {row: max(cycles, 15) for row, cycles in latencies("sm_90").rows.items()}
+    monkeypatch.setattr(control_codes, "latencies", lambda arch: replace(latencies(arch), rows=longer))
+    assert {finding.fault for finding in check_function(function, "sm_90")} == {"too early"}
+    assert check_function(function, "sm_90", compiled) == ()
+    made = ordered(function, "sm_90")
+    assert made.unrecorded > 0
+    old = dict(enumerate(made.order))
+    for (first, second, relation), left in distances(made.function).items():
+        assert left >= min(15, compiled.get((old[first], old[second], relation), 15))
+
+
+def test_a_shorter_stall_than_the_compilers_is_mended() -> None:
+    function = subject("thread_tile_2d", "sm_90", "65").function
+    compiled = distances(function)
+    first, second, _ = next(key for key, left in compiled.items() if key[1] == key[0] + 1 and left >= 4)
+    code = list(function.instructions)
+    code[first] = with_control(code[first], replace(code[first].control, stall=1, yield_=True))
+    assert check_function(replace_code(function, code), "sm_90", compiled)
+    made = repaired(function, code, "sm_90", compiled)
+    assert distances(replace_code(function, made))[first, second, "read"] >= 4
+
+
+def test_a_fault_of_barriers_is_refused() -> None:
+    function = subject("thread_tile_2d", "sm_90", "65").function
+    code = [with_control(one, replace(one.control, wait_mask=0)) for one in function.instructions]
+    with pytest.raises(EncodingError, match="faults already"):
+        ordered(replace_code(function, code), "sm_90")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from gemmlab.sass.checking.control_codes import check_function
+from gemmlab.sass.checking.control_codes import Distances, check_function
 from gemmlab.sass.checking.reuse import sources
 from gemmlab.sass.checking.steps import queue_of
 from gemmlab.sass.instruction import Control, Instruction, SassFunction
@@ -84,15 +84,19 @@ def _next_flagged(following: Sequence[Instruction]) -> Instruction | None:
     return None
 
 
-def repaired(function: SassFunction, code: Sequence[Instruction], arch: str) -> tuple[Instruction, ...]:
+def repaired(
+    function: SassFunction, code: Sequence[Instruction], arch: str, compiled: Distances | None = None
+) -> tuple[Instruction, ...]:
     """Return the code with stalls and wait bits added until the check passes.
+
+    `compiled` has distances that are enough (`check_function`), by the indices of `code`.
 
     Raises `EncodingError` if it does not pass after several rounds.
     """
     made = list(code)
     for _ in range(_ROUNDS):
         trial = replace_code(function, made)
-        findings = check_function(trial, arch)
+        findings = check_function(trial, arch, compiled)
         if not findings:
             return tuple(made)
         stalled: set[int] = set()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gemmlab.core.errors import UsageError
 from gemmlab.sass.banks import conflict_cycles
 from gemmlab.sass.blocks import Block, flow_graph
-from gemmlab.sass.checking.control_codes import check_function
+from gemmlab.sass.checking.control_codes import check_function, distances, unrecorded_pairs
 from gemmlab.sass.checking.reuse import sources
 from gemmlab.sass.checking.steps import steps_of
 from gemmlab.sass.instruction import Instruction, SassFunction
@@ -20,6 +20,8 @@ from gemmlab.sass.writing.slots import EncodingError
 
 PASSES = ("registers", "ffma", "memory", "reuse", "stalls")
 """Names of the passes, in the order in which they run."""
+_FIGURES = ("reuse_rate", "conflict_cycles", "stall_cycles")
+"""Facts that an order changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +48,36 @@ class Ordered:
     order: tuple[int, ...]
     before: LoopFacts
     after: LoopFacts
+    unrecorded: int = 0
+    """Pairs of instructions of the compiler's code without a recorded latency, or with a longer one than it leaves."""
+
+    @property
+    def better(self) -> tuple[str, ...]:
+        """Names of the facts in which the new order is better than the compiler's."""
+        return tuple(name for name in _FIGURES if self._gain(name) > 0)
+
+    @property
+    def worse(self) -> tuple[str, ...]:
+        """Names of the facts in which the new order is worse than the compiler's."""
+        return tuple(name for name in _FIGURES if self._gain(name) < 0)
+
+    def _gain(self, name: str) -> float:
+        more = float(getattr(self.after, name) - getattr(self.before, name))
+        return more if name == "reuse_rate" else -more
 
 
 def ordered(function: SassFunction, arch: str, passes: Collection[str] = PASSES) -> Ordered:
-    """Run passes over the main loop of a function.
+    """Run passes over the main loop of a function as a compiler made it.
+
+    Pairs of instructions that the compiler left closer than the recorded latencies may stay so, but come no closer.
 
     Raises `UsageError` for an unknown pass or a function without a main loop, `EncodingError` if something cannot be
     encoded or the control codes cannot be made sound, and `UnknownAccessError` for asynchronous instructions.
     """
     if unknown := sorted(set(passes) - set(PASSES)):
         raise UsageError(f"no pass {unknown[0]!r}; there are {', '.join(PASSES)}")
-    faults = check_function(function, arch)
+    compiled = distances(function)
+    faults = check_function(function, arch, compiled)
     if faults:
         raise EncodingError(f"its control codes have faults already: {faults[0]}")
     block = main_block(function)
@@ -75,13 +96,16 @@ def ordered(function: SassFunction, arch: str, passes: Collection[str] = PASSES)
         made = least_stalls(made, [n for n in places[:-1] if made[n].opcode == "FFMA"])
     if "reuse" in passes:
         made = reuse_flags(made, places)
-    made = list(repaired(function, made, arch))
+    place = {old: new for new, old in enumerate(order)}
+    moved = {(place[first], place[second], relation): left for (first, second, relation), left in compiled.items()}
+    made = list(repaired(function, made, arch, moved))
     words = [0] * len(made)
     for new, old in enumerate(order):
         words[old] = made[new].encoding
     before = _facts(function.instructions[block.start : block.stop], arch)
     after = _facts(made[block.start : block.stop], arch)
-    return Ordered(replace_code(function, made), tuple(words), tuple(order), before, after)
+    unrecorded = unrecorded_pairs(function, arch)
+    return Ordered(replace_code(function, made), tuple(words), tuple(order), before, after, unrecorded)
 
 
 def main_block(function: SassFunction) -> Block:

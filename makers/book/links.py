@@ -26,7 +26,7 @@ class BookError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands: a file, and an anchor in it; without an anchor the whole file."""
+    """The target of a link: a file, and an anchor in it; without an anchor the whole file."""
 
     path: str
     anchor: str = ""

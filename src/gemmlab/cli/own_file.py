@@ -22,6 +22,7 @@ KernelFlag = Annotated[
 GridFlag = Annotated[
     str | None, typer.Option(help="Blocks of a .cu file's kernel, as 'ceil_div(N, 32), ceil_div(M, 32)'.")
 ]
+BlockFlag = Annotated[str | None, typer.Option(help="Block of a .cu file's kernel, as '32, 32'.")]
 ArgsFlag = Annotated[
     str | None, typer.Option("--args", help="Arguments of a .cu file's kernel in order, as M,N,K,alpha,A,B,beta,C.")
 ]

@@ -12,6 +12,7 @@ from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import (
     ArgsFlag,
+    BlockFlag,
     DefineFlag,
     FactsFlag,
     GridFlag,
@@ -57,7 +58,7 @@ def profile(
     stalls: Annotated[bool, typer.Option("--stalls", help="Explain every stall reason, and profile nothing.")] = False,
     function: KernelFlag = None,
     grid: GridFlag = None,
-    threads: Annotated[str | None, typer.Option(help="Block of a .cu file's kernel, as '32, 32'.")] = None,
+    threads: BlockFlag = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
     facts: FactsFlag = None,

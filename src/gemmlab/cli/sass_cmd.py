@@ -11,6 +11,7 @@ from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import (
     ArgsFlag,
+    BlockFlag,
     DefineFlag,
     FactsFlag,
     GridFlag,
@@ -52,7 +53,7 @@ def sass(
     gpu: Annotated[str, typer.Option(help="The GPU to predict cycles for. Default: by --arch, H200.")] = "",
     function: KernelFlag = None,
     grid: GridFlag = None,
-    threads: Annotated[str | None, typer.Option(help="Block of a .cu file's kernel, as '32, 32'.")] = None,
+    threads: BlockFlag = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
     facts: FactsFlag = None,

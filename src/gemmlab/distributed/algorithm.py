@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from gemmlab.distributed.placements import COLUMNS, REPLICA, ROWS, SUM, words
@@ -78,9 +79,7 @@ def choose(
     `reproducible`, only algorithms are considered whose order of sums does not depend on the number of ranks.
     """
     m, n, k = extents
-    ranks = 1
-    for size in mesh:
-        ranks *= size
+    ranks = prod(mesh)
     link, rate = LINK.get(device, LINK["cpu"]), RATE.get(device, RATE["cpu"])
     found = list[Candidate]()
     for algorithm, into_a, into_b, into_c in _algorithms(a, b, mesh):

@@ -96,15 +96,8 @@ def _by_parts_of_k(
     """Each rank multiplies its part of k; the sums of all ranks become rows of C."""
     alpha, beta = factors
     part: Any = multiply(a.to_local(), b.to_local(), alpha=alpha, **options)
-    mesh, shape = a.device_mesh, torch.Size((a.shape[0], b.shape[1]))
-    sums = DTensor.from_local(part, mesh, [placement_for(SUM)], run_check=False, shape=shape, stride=(shape[1], 1))
-    total: DTensor = answered(lambda: sums.redistribute(mesh, [placement_for(ROWS)]))
-    if added is None:
-        return total
-    local = total.to_local() + beta * added.to_local()
-    return DTensor.from_local(
-        local, mesh, [placement_for(ROWS)], run_check=False, shape=shape, stride=(shape[1], 1)
-    )  # fmt: skip
+    total = _placed(_whole(part, a, b, (SUM,)), (ROWS,))
+    return total if added is None else _whole(total.to_local() + beta * added.to_local(), a, b, (ROWS,))
 
 
 def _group(x: DTensor, way: tuple[str, ...], cut: str) -> Any:

@@ -39,7 +39,7 @@ def command(*arguments: str) -> Any:
 
 
 def same_figures(one: CheckResult, other: dict[str, Any]) -> bool:
-    """Whether the two checks agree in everything but their duration."""
+    """True if the two checks agree in everything but their duration."""
     ours = one.to_json()
     for report in (*ours["reports"], *other["reports"]):
         report.pop("seconds")

@@ -52,7 +52,7 @@ GROUP = [1, 8]
 */
 
 #include "block_order.cuh"
-#include "epilogue.cuh"
+#include "dealt_store.cuh"
 #include "tf32_tile.cuh"
 #include "tile.cuh"
 
@@ -176,25 +176,5 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
         if (done < blocks) multiply(Whole<false>(), done, blocks);
     }
 
-    // Strips' line l / 4 of A is row 16 * (l / 4 % 2) + 4 * (l / 8) of 32, and lines 2 * (l % 4) and the next of B's
-    // strips j = 0 .. 3 are columns 4 * (l % 4) + j and 16 more.
-    const int lane = threadIdx.x % 32;
-    const bool vectors = rows_are_aligned(C + col, ldc);
-    C += row * static_cast<Offset>(ldc) + col;
-#pragma unroll
-    for (int i = 0; i < WM / 16; ++i)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const int r = warp_row + dealt(16 * i + 8 * half + lane / 4);
-            if (r < tile.row - row || r >= rows) continue;
-#pragma unroll
-            for (int j = 0; j < WN / 8; j += 4)
-#pragma unroll
-                for (int odd = 0; odd < 2; ++odd) {
-                    const int s = warp_col + dealt(8 * j + 2 * (lane % 4) + odd), at = 2 * half + odd;
-                    const float four[4] = {sums[i][j][at], sums[i][j + 1][at], sums[i][j + 2][at], sums[i][j + 3][at]};
-                    if (s >= tile.col - col)
-                        store_row(C + r * static_cast<Offset>(ldc) + s, cols - s, vectors, alpha, four, beta);
-                }
-        }
+    store_dealt(C, ldc, tile, row, col, rows, cols, warp_row, warp_col, alpha, sums, beta);
 }

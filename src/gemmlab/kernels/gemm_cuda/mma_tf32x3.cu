@@ -44,7 +44,7 @@ STAGES = [2, 3, 4]
 */
 
 #include "block_order.cuh"
-#include "epilogue.cuh"
+#include "dealt_store.cuh"
 #include "exact_tile.cuh"
 #include "mma_parts.cuh"
 #include "specialize.cuh"
@@ -193,26 +193,7 @@ __device__ __forceinline__ void multiply_by_parts(
         return;
     }
 
-    // Strips are dealt as in mma_tf32_pipelined, so a lane has four neighbouring columns in four products.
-    const int lane = threadIdx.x % 32;
-    const bool vectors = rows_are_aligned(C + col, ldc);
-    C += row * static_cast<Offset>(ldc) + col;
-#pragma unroll
-    for (int i = 0; i < A_STRIPS; ++i)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const int r = warp_row + dealt(16 * i + 8 * half + lane / 4);
-            if (r < tile.row - row || r >= rows) continue;
-#pragma unroll
-            for (int j = 0; j < 2 * B_STRIPS; j += 4)
-#pragma unroll
-                for (int odd = 0; odd < 2; ++odd) {
-                    const int s = warp_col + dealt(8 * j + 2 * (lane % 4) + odd), at = 2 * half + odd;
-                    const float four[4] = {sums[i][j][at], sums[i][j + 1][at], sums[i][j + 2][at], sums[i][j + 3][at]};
-                    if (s >= tile.col - col)
-                        store_row(C + r * static_cast<Offset>(ldc) + s, cols - s, vectors, alpha, four, beta);
-                }
-        }
+    store_dealt(C, ldc, tile, row, col, rows, cols, warp_row, warp_col, alpha, sums, beta);
 }
 
 template <int BM, int BN, int BK, int WM, int WN, int STAGES, int GROUP, bool TRANS_A, bool TRANS_B>

@@ -1,6 +1,5 @@
 """The sum of all numbers of 8 bits, four of them the exponent and three behind the point, added to y."""
 
-from eight_bit_floats import decoded, fill
-from sum_into import sum_into
+from sum_into import eight_bit_values, fill_below_two, sum_into
 
-operation = sum_into("sum_e4m3", decoded(fraction_bits=3), fill=fill, type="uint8")
+operation = sum_into("sum_e4m3", eight_bit_values(fraction_bits=3), fill=fill_below_two, type="uint8")

@@ -23,7 +23,7 @@ def sum_into(name, decode, *, bound=None, **stated):
 
 
 def eight_bit_values(fraction_bits):
-    """Return the function that gives the values of bytes as a sign, an exponent and a fraction: subnormal numbers below an exponent of 1."""
+    """Return the function that gives the values of bytes; numbers below an exponent of 1 are subnormal."""
     most = 127 >> fraction_bits  # the largest exponent
     low = most // 2 + fraction_bits  # bias of the exponent of the last bit
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,12 @@ SWEEPS = tuple(HERE / name for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz
 LATER = (HERE / "sweep-shapes.jsonl.gz",)
 """Sweeps of new kernels and configurations at a few products: they add to the table, and nothing leaves it for them."""
 BATCHES = HERE / "sweep-batches.jsonl.gz"
-SEVERAL, NEAREST = ("batched", "batched_rows"), 1.01
-"""Kernels of batches in one launch, and the ratio to the best at which one is taken."""
+TILES, STRIPS = "batched", "batched_rows"
+"""The kernels of batches in one launch."""
+NEAREST = 1.01
+"""The ratio to the best at which a kernel of batches is taken."""
+ALONG = "(TRANS_B if M <= N else not TRANS_A)"
+"""The wide operand of a strip lies along k: its words are read in another order, and figures are of one order."""
 LOWER = ("tf32.json",)
 IN_ORDER, LADDER, SQUARES = "block_tile", "gemm.json", "M == N and N == K and K >= 64"
 """The kernel that adds in the order of k on GPUs before sm_80, the record with its times, and what that timed."""
@@ -90,10 +94,27 @@ def table() -> Table:
 def batches() -> Table:
     """The table of batches, in one launch each."""
     taken, times = swept((BATCHES,), "batch")
-    several = [one for one in times if one.base.kernel in SEVERAL and _is_near(one, times)]
-    best = least(several)
+    several = [one for each in times for one in _by_order(each) if _is_near(one[0], times)]
+    best = least(times)
     empty = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())
-    return replace(empty, entries=tuple(fitted(one, empty, best) for one in several))
+    return replace(
+        empty,
+        entries=tuple(
+            replace(fitted(one, empty, best), times_us=stated(one, best), domain=domain) for one, domain in several
+        ),
+    )
+
+
+def _by_order(times: Times) -> Iterator[tuple[Times, str]]:
+    """Yield the times of a kernel of batches with the products that they are for: strips by how lines lie."""
+    if times.base.kernel == TILES:
+        yield times, ""
+    elif times.base.kernel == STRIPS:
+        along = {
+            key: us for key, us in times.us.items() if (key[0].trans_b if key[0].m <= key[0].n else not key[0].trans_a)
+        }
+        across = {key: us for key, us in times.us.items() if key not in along}
+        yield from ((replace(times, us=us), domain) for us, domain in ((along, ALONG), (across, f"not {ALONG}")) if us)
 
 
 def _is_near(one: Times, times: list[Times]) -> bool:

@@ -15,11 +15,11 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32, FLOAT_BYTES
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import choice_for, named, order_of
-from gemmlab.dispatch.choice_values import RULE, Candidate, Choice
-from gemmlab.dispatch.measurements import Measurement, shipped_table
+from gemmlab.dispatch.choice_values import RECORD, RULE, Candidate, Choice
+from gemmlab.dispatch.measurements import Measurement, shipped_table, time_key
 from gemmlab.dispatch.precision_rule import precision_for
 from gemmlab.dispatch.storage import Stored
-from gemmlab.dispatch.waves import Gpu, estimate, scaled_figures
+from gemmlab.dispatch.waves import Gpu, estimate, in_domain, scaled_figures
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.sizes import LARGEST_EXTENT
 
@@ -40,7 +40,9 @@ def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | N
     considered = _considered(count, what.problem, where, bool(call.reproducible))
     if not considered:
         return None
-    best, reason = considered[0], "by rule: one launch; no kernel of one product can compute it"
+    best = considered[0]
+    basis, found = (RECORD, "measured") if best.measured else (RULE, "estimated")
+    reason = f"by {basis}: one launch; no kernel of one product can compute it"
     precision_for(call.precision, (FLOAT32,))
     try:
         each = choice_for(call, what, where).considered[0].us
@@ -49,10 +51,10 @@ def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | N
     else:
         if count * each < best.us:
             return None
-        ways = f"one launch is estimated at {best.us:.1f} us, one for each product at {count} x {each:.1f} us"
-        reason = f"by rule: {ways}"
+        ways = f"one launch is {found} at {best.us:.1f} us, one for each product at {count} x {each:.1f} us"
+        reason = f"by {basis}: {ways}"
     return Choice(
-        kernel=best.kernel, config=best.config, basis=RULE, where=where.name,
+        kernel=best.kernel, config=best.config, basis=basis, where=where.name,
         problem=f"{count}*{named(what.problem, call.precision)}", reason=reason,
         order=order_of(best.kernel, best.config, what.problem, best.in_order), considered=considered,
     )  # fmt: skip
@@ -82,21 +84,26 @@ def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[s
 
 
 def _considered(count: int, p: GemmProblem, where: Gpu, reproducible: bool) -> tuple[Candidate, ...]:
-    """Return the kernels and configurations of one launch, the fastest first."""
-    table, found = shipped_table(FILE), list[Candidate]()
+    """Return the kernels and configurations of one launch, the fastest first; those timed for this batch, if any were.
+
+    Broadcast operands are looked up as if each product had its own.
+    """
+    table, found, key = shipped_table(FILE), list[Candidate](), time_key(p, products=count)
     for entry in table.entries:
+        known = entry.times_us.get(key) if where.known == table.gpu else None
         guess = estimate(entry, p, where, table, products=count)
         one_strip = min(p.m, p.n) <= entry.config.get("ROWS", LARGEST_EXTENT)
         if (
             runs(entry.arch, where.limits.arch)
             and guess.resident
-            and one_strip
+            and (known is not None or (one_strip and in_domain(entry, p)))
             and (entry.in_order or not reproducible)
         ):
             found.append(
                 Candidate(
-                    entry.kernel, entry.precision, entry.config, guess.us, False, guess.blocks, guess.resident,
-                    guess.rounds, entry.in_order,
+                    entry.kernel, entry.precision, entry.config, guess.us if known is None else known,
+                    known is not None, guess.blocks, guess.resident, guess.rounds, entry.in_order,
                 )
             )  # fmt: skip
-    return tuple(sorted(found, key=lambda one: one.us))
+    timed = [one for one in found if one.measured]
+    return tuple(sorted(timed or found, key=lambda one: one.us))

@@ -101,10 +101,12 @@ class Table:
         return {"schema": SCHEMA, **asdict(replace(self, entries=())), "entries": entries}
 
 
-def time_key(problem: GemmProblem, parts: int = 1) -> str:
-    """Return the name of a product in `times_us`: extents, layout and leading dimensions, and `/P` for k in P parts."""
+def time_key(problem: GemmProblem, parts: int = 1, products: int = 1) -> str:
+    """Return the name of a product in `times_us`: extents, layout and leading dimensions; `P*` before it for P products
+    in one launch, `/P` behind it for k in P parts.
+    """
     plain = replace(problem, alpha=1.0, beta=0.0, contents="uniform")
-    return plain.label + (f"/{parts}" if parts > 1 else "")
+    return (f"{products}*" if products > 1 else "") + plain.label + (f"/{parts}" if parts > 1 else "")
 
 
 def table_from_json(data: Mapping[str, Any]) -> Table:

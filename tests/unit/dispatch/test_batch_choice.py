@@ -7,7 +7,7 @@ import pytest
 
 import gemmlab
 from gemmlab.dispatch import batch_choice
-from gemmlab.dispatch.choice_values import FORCED, RULE
+from gemmlab.dispatch.choice_values import FORCED, RECORD, RULE
 from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.batch import BatchOp, BatchProblem
@@ -34,6 +34,30 @@ def test_the_reason_names_both_ways() -> None:
     assert " one for each product at 64 x " in found.reason
     assert {one.kernel for one in found.considered} == {"batched"}
     assert [one.us for one in found.considered] == sorted(one.us for one in found.considered)
+
+
+def test_a_batch_that_was_timed_is_chosen_by_record() -> None:
+    """The rule alone would take 16 warps, which need half as long again for lines along k."""
+    q, keys = np.empty((256, 1, 128), np.float32), np.empty((256, 2048, 128), np.float32).swapaxes(1, 2)
+    found = gemmlab.explain_choice(q, keys, device="H200")
+    assert (found.kernel, found.basis) == ("batched_rows", RECORD)
+    assert found.reason.startswith("by record: one launch is measured at ")
+    assert found.config["WARPS"] == 4
+    assert all(one.measured for one in found.considered)
+    assert gemmlab.explain_choice(q, keys, device="L4").basis == RULE
+
+
+@pytest.mark.parametrize("along", [False, True])
+def test_strips_have_figures_for_each_order_of_lines(along: bool) -> None:
+    entries = shipped_table(batch_choice.FILE).entries
+    domains = {one.domain for one in entries if one.kernel == "batched_rows"}
+    assert len(domains) == 2
+    lines = np.empty((300, 1000, 96) if along else (300, 96, 1000), np.float32)
+    q, wide = np.empty((300, 1, 96), np.float32), lines.swapaxes(1, 2) if along else lines
+    found = gemmlab.explain_choice(q, wide, device="H200")
+    assert (found.kernel, found.basis) == ("batched_rows", RULE)
+    strips = [one.config for one in found.considered if one.kernel == "batched_rows"]
+    assert len(strips) == len({tuple(one.items()) for one in strips}), "figures of one order only"
 
 
 @pytest.mark.parametrize("device", ["H200", "L4", "emulated:sm_80"])

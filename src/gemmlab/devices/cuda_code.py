@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Artifact, Launch
-from gemmlab.devices.cuda_driver import Driver, KernelFaultError
+from gemmlab.devices.cuda_driver import Driver, KernelFaultError, preserved_context
 
 _WORD = 8
 _STATIC_LIMIT = 48 * 1024
@@ -244,9 +244,11 @@ def _parameters(driver: Driver, function: Any) -> tuple[int, ...] | None:
 def _unload(driver: Driver, context: Any, module: Any) -> None:
     if context in driver.occupied:
         return
+    # The thread that drops the last reference must not lose its current context.
     try:
-        driver("cuCtxSetCurrent", context)
-        driver("cuModuleUnload", module)
+        with preserved_context(driver):
+            driver("cuCtxSetCurrent", context)
+            driver("cuModuleUnload", module)
     except (DeviceError, KernelFaultError):
         # After a kernel's fault the context is gone, and the module with it.
         return

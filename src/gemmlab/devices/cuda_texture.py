@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 from gemmlab.core.errors import GemmlabError
-from gemmlab.devices.cuda_driver import Driver
+from gemmlab.devices.cuda_driver import Driver, preserved_context
 from gemmlab.devices.texture import Texels
 
 _FORMATS = {"f32": "FLOAT", "f16": "HALF", "u16": "UNSIGNED_INT16", "s16": "SIGNED_INT16"}
@@ -43,8 +43,9 @@ def create_texture(driver: Driver, context: Any, texels: Texels) -> CudaTexture:
 
 def _destroy(driver: Driver, context: Any, handle: int) -> None:
     try:
-        driver("cuCtxSetCurrent", context)
-        driver("cuTexObjectDestroy", handle)
+        with preserved_context(driver):
+            driver("cuCtxSetCurrent", context)
+            driver("cuTexObjectDestroy", handle)
     except (GemmlabError, MemoryError):
         # After a kernel's fault the context is gone, and the texture with it.
         return

@@ -1,0 +1,172 @@
+"""Time products of DTensors on several GPUs of one host, beside one GPU and beside torch's own product of DTensors.
+
+    torchrun --nproc-per-node 2 makers/distributed_times.py FILE [--sizes 16384,32768] [--precisions highest,float32]
+
+Both operands are cut into rows, so one of them travels. The ways take turns; a time is that of the slowest rank, from a
+barrier on. `alone` is this rank's share with all operands at hand, `panels` the messages without the products. A
+result is compared with one GPU's, of which the sums are in another order, and with `reproducible` bit for bit with one
+rank's panels. Rank 0 writes the record after each size. Without CUDA, with gloo, it runs on CPUs (for tests).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import DTensor, Shard
+
+import gemmlab
+import gemmlab.distributed
+from gemmlab.core.environment import describe_environment
+from gemmlab.core.files import replace_file
+from gemmlab.devices.select import open_device
+from gemmlab.distributed.panels import PANEL, Panels
+from gemmlab.distributed.traffic import Traffic
+
+SCHEMA = "gemmlab.distributed/1"
+UNIT_ROUNDOFF = 2.0**-24
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--sizes", default="16384,32768")
+    parser.add_argument("--precisions", default="highest,float32")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    kind = "cuda" if torch.cuda.is_available() else "cpu"
+    if kind == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        torch.backends.cuda.matmul.allow_tf32 = False
+    own = torch.device("cuda", torch.cuda.current_device()) if kind == "cuda" else None
+    dist.init_process_group("nccl" if own else "gloo", timeout=timedelta(seconds=60), device_id=own)
+    try:
+        mesh = init_device_mesh(kind, (dist.get_world_size(),))
+        own_device = open_device(str(own or kind))
+        record: dict[str, Any] = {
+            "schema": SCHEMA, "environment": describe_environment(), "ranks": mesh.size(),
+            "device": asdict(own_device.describe()), "torch": torch.__version__, "rounds": options.rounds,
+            "panel": PANEL, "results": [],
+        }  # fmt: skip
+        for size in map(int, options.sizes.split(",")):
+            for precision in options.precisions.split(","):
+                record["results"].append(measured(mesh, size, precision, options.rounds))
+                if dist.get_rank() == 0:
+                    replace_file(options.file, (json.dumps(record, indent=1) + "\n").encode())
+                    print(json.dumps(record["results"][-1]), flush=True)
+    finally:
+        dist.destroy_process_group()
+
+
+def measured(mesh: DeviceMesh, size: int, precision: str, rounds: int) -> dict[str, Any]:
+    """Return times in milliseconds, one a round for each way, with bytes, memory and errors at one size."""
+    rank, ranks, kind = dist.get_rank(), mesh.size(), mesh.device_type
+    generator = torch.Generator(kind).manual_seed(4711)  # the same on all ranks, so that each can check its rows
+    a, b = (torch.rand((size, size), device=kind, generator=generator) - 0.5 for _ in "ab")
+    rows = range(size * rank // ranks, size * (rank + 1) // ranks)
+    own_a, own_b = a[rows.start : rows.stop].contiguous(), b[rows.start : rows.stop].contiguous()
+    left, right = (DTensor.from_local(own, mesh, [Shard(0)], run_check=False) for own in (own_a, own_b))
+    traffic = Traffic()
+    ways: dict[str, Callable[[], object]] = {
+        "one": lambda: gemmlab.gemm(a, b, precision=precision) if rank == 0 else None,
+        "ours": lambda: gemmlab.distributed.gemm(left, right, precision=precision),
+        "torch": lambda: left @ right,
+        "alone": lambda: gemmlab.gemm(own_a, b, precision=precision),
+        "panels": lambda: messages(own_b, size, mesh),
+    }
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(-1, rounds):
+        for name, way in ways.items():
+            took = slowest(way, kind)
+            if turn >= 0:
+                times[name].append(took)
+    start_memory(kind)
+    product = gemmlab.distributed.gemm(left, right, precision=precision, traffic=traffic)
+    most = most_memory(kind)
+    worst = error(product.to_local(), gemmlab.gemm(own_a, b, precision=precision), own_a, b)
+    panels_of_one = by_panels(own_a, b, size) if precision == "highest" else None
+    fixed = gemmlab.distributed.gemm(left, right, reproducible=True).to_local() if panels_of_one is not None else None
+    same = None if fixed is None or panels_of_one is None else bool(torch.equal(fixed, panels_of_one))
+    choice = gemmlab.distributed.explain_choice(left, right)
+    return {
+        "size": size, "precision": precision, "algorithm": choice.best.algorithm,
+        "predicted_ms": choice.best.seconds * 1e3, "times_ms": times, "received_bytes": traffic.received,
+        "formula_bytes": choice.best.bytes_meanwhile + choice.best.bytes_before,
+        "buffer_bytes": traffic.largest_buffer, "most_bytes": most, "error_in_units": worst,
+        "same_bits_as_one_rank": same,
+    }  # fmt: skip
+
+
+def slowest(way: Callable[[], object], kind: str) -> float:
+    """Return milliseconds of the slowest rank."""
+    dist.barrier()
+    synchronize(kind)
+    start = time.perf_counter()
+    way()
+    synchronize(kind)
+    took = torch.tensor([(time.perf_counter() - start) * 1e3], device=kind)
+    dist.all_reduce(took, op=dist.ReduceOp.MAX)
+    return float(took.item())
+
+
+def messages(own: torch.Tensor, depth: int, mesh: DeviceMesh) -> None:
+    """Send all panels, of which two are under way at a time."""
+    panels = Panels(own, depth, mesh.get_group(0), Traffic())
+    panels.start(0)
+    for first in range(0, depth, PANEL):
+        panels.start(first + PANEL)
+        panels.take(first)
+
+
+def by_panels(a: torch.Tensor, b: torch.Tensor, depth: int) -> torch.Tensor:
+    """Return one rank's sums in the order of panels."""
+    result = torch.empty((a.shape[0], b.shape[1]), device=a.device)
+    for first in range(0, depth, PANEL):
+        last = first + PANEL
+        before = None if first == 0 else result
+        gemmlab.gemm(
+            a[:, first:last], b[first:last], c=before, beta=0.0 if before is None else 1.0, out=result,
+            reproducible=True,
+        )  # fmt: skip
+    return result
+
+
+def error(found: torch.Tensor, other: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> float:
+    """Return the largest difference in units of 2^-24 |A||B|, over 64 rows."""
+    rows = torch.linspace(0, a.shape[0] - 1, 64, device=a.device).long()
+    scale = a[rows].abs() @ b.abs()
+    return float(((found[rows] - other[rows]).abs() / scale).max().item()) / UNIT_ROUNDOFF
+
+
+def synchronize(kind: str) -> None:
+    if kind == "cuda":
+        torch.cuda.synchronize()
+
+
+def start_memory(kind: str) -> None:
+    if kind == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def most_memory(kind: str) -> int | None:
+    """Return the bytes that torch had at most, beyond what is left: operands and the result; `None` on a CPU."""
+    if kind != "cuda":
+        return None
+    torch.cuda.synchronize()
+    return int(torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated())
+
+
+if __name__ == "__main__":
+    main()

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.distributed.tensor import DTensor
 
+from gemmlab.api import explain_choice as library_choice
 from gemmlab.api import gemm as multiply
 from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, UsageError
@@ -31,8 +32,8 @@ def gemm(
     placements: cut into rows or columns, evenly or not, whole on each rank, or sums over ranks. The result is cut into
     rows, columns or both, as `explain_choice` says. `c` is needed when `beta` is not 0, and is not read when it is.
 
-    Where an operand is cut along k, its panels of 2,048 terms travel while others are multiplied. A rank holds its
-    shards, its part of C and two panels of each such operand: 16,384 bytes for each row of its part of C, and each
+    Where an operand is cut along k, its panels of 4,096 terms travel while others are multiplied. A rank holds its
+    shards, its part of C and two panels of each such operand: 32,768 bytes for each row of its part of C, and each
     column. `traffic` counts the panels' bytes.
 
     Sums go panel by panel. With `reproducible` (as in `gemmlab.gemm`) the result has the same bits on any number of
@@ -85,9 +86,25 @@ def _by_panels(
         left, right = answered(lambda first=first: (lefts.take(first), rights.take(first)))
         for panels in (lefts, rights):
             answered(lambda panels=panels, first=first: panels.start(first + PANEL))
+        if first == 0 and (lefts.travels or rights.travels):
+            options = options | _beside_messages(left.t(), right, options)
         before, factor = (c, beta) if first == 0 else (result, 1.0)
         multiply(left.t(), right, c=before, alpha=alpha, beta=0.0 if before is None else factor, out=result, **options)
     return result
+
+
+def _beside_messages(left: torch.Tensor, right: torch.Tensor, options: dict[str, Any]) -> dict[str, Any]:
+    """Return a kernel of many short blocks, if the library would take one with a long block for each multiprocessor.
+
+    Of those blocks some would begin only after others ended, wherever messages take multiprocessors.
+    """
+    if left.device.type != "cuda":
+        return {}
+    usual = library_choice(left, right, **options)
+    short = next((one for one in usual.considered if "BLOCKS" not in one.config), None)
+    if "BLOCKS" not in usual.config or short is None:
+        return {}
+    return {"kernel": short.kernel, "config": dict(short.config)}
 
 
 def _by_parts_of_k(

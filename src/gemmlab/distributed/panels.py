@@ -12,10 +12,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from gemmlab.distributed.message_group import message_group
 from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
 
-PANEL = 2048
+PANEL = 4096
+"""Terms of k. Each panel's product reads and writes C once more, so there are few."""
 
 
 class Panels:
@@ -26,7 +28,13 @@ class Panels:
 
     def __init__(self, local: torch.Tensor, depth: int, group: Any, traffic: Traffic) -> None:
         self._local, self._depth, self._group, self._traffic = local, depth, group, traffic
+        self._beside = None if group is None else message_group(group)
         self._waiting = dict[int, tuple[torch.Tensor, list[Any]]]()
+
+    @property
+    def travels(self) -> bool:
+        """Whether panels come from other ranks."""
+        return self._group is not None
 
     @property
     def width(self) -> int:
@@ -34,7 +42,10 @@ class Panels:
         return int(self._local.shape[1])
 
     def start(self, first: int) -> None:
-        """Begin to send the panel that begins at k = `first`, if there is one. All ranks of the group call it."""
+        """Begin to send the panel that begins at k = `first`, if there is one. All ranks of the group call it.
+
+        Nothing is multiplied while the first panel travels, so it may take as many multiprocessors as it likes.
+        """
         if first >= self._depth:
             return
         terms = range(first, min(first + PANEL, self._depth))
@@ -42,9 +53,8 @@ class Panels:
             self._waiting[first] = (self._local[terms.start : terms.stop], [])
             return
         panel = self._local.new_empty((len(terms), self._local.shape[1]))
-        sent = [
-            dist.broadcast(part, root, group=self._group, async_op=True) for part, root in self._parts(panel, terms)
-        ]
+        group = self._beside if first else self._group
+        sent = [dist.broadcast(part, root, group=group, async_op=True) for part, root in self._parts(panel, terms)]
         self._waiting[first] = (panel, sent)
         size = sum(each.numel() * each.element_size() for each, _ in self._waiting.values())
         self._traffic.largest_buffer = max(self._traffic.largest_buffer, size)

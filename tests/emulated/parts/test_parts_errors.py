@@ -31,7 +31,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(17)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)
 @each_kind
 @each_kernel
 def test_errors_are_within_the_bound_of_any_order_of_sums(kernel: Kernel, kind: str) -> None:
@@ -41,7 +41,7 @@ def test_errors_are_within_the_bound_of_any_order_of_sums(kernel: Kernel, kind: 
     assert errors(found, a, b).max() <= K + 12
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @each_kind
 @pytest.mark.parametrize("kernel", BY_TILES, ids=lambda kernel: kernel.id)
 def test_each_tile_goes_the_way_that_its_operands_allow(kernel: Kernel, kind: str) -> None:
@@ -83,7 +83,7 @@ def test_long_sums_have_smaller_errors_than_a_chain(kernel: Kernel, kind: str) -
     assert np.sqrt(np.mean(found**2)) <= max(4.0, np.sqrt(np.mean(beside**2)))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 15, 16, 17, 64, 127, 128, 129])
 @each_kernel
 def test_any_depth(kernel: Kernel, k: int) -> None:

@@ -33,7 +33,7 @@ pytestmark = needs_compiler
 CHOICES = [choice for count in range(len(PASSES) + 1) for choice in combinations(PASSES, count)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ["sm_90", "sm_80", "sm_89"])
 @pytest.mark.parametrize("kernel", ["maxas_64", "async_copy", "thread_tile_2d"])
 def test_all_passes_keep_every_bit_and_pass_the_check(kernel: str, arch: str) -> None:
@@ -46,6 +46,7 @@ def test_all_passes_keep_every_bit_and_pass_the_check(kernel: str, arch: str) ->
     assert np.array_equal(build.run(code, device), build.run(build.artifact.code, device))
 
 
+@pytest.mark.slow
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(CHOICES))
 def test_any_choice_of_passes_keeps_every_bit(passes: tuple[str, ...]) -> None:

@@ -1,8 +1,8 @@
 """Process groups for messages that travel while a GPU multiplies.
 
 NCCL's kernels take multiprocessors, and wait for free ones behind the blocks of a product. The groups of a mesh are
-made for speed: 16 and more multiprocessors that blocks of a product then lack. Panels need little of a link, as a product
-lasts much longer than its messages; their group has few blocks, which start before those of a product.
+made for speed: 16 and more multiprocessors that blocks of a product then lack. Panels need little of a link, since
+their products last much longer; their group has few blocks, which start before those of a product.
 """
 
 from __future__ import annotations

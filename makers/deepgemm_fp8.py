@@ -3,9 +3,9 @@
     python makers/deepgemm_fp8.py DEEPGEMM CUTLASS [--nvcc nvcc]
 
 DEEPGEMM and CUTLASS are checkouts (deepseek-ai/DeepGEMM, NVIDIA/cutlass). nvcc compiles the kernels for sm_90a without
-a GPU, with template arguments that DeepGEMM's own host code chooses from; tensor maps and launches are those of its host
-code. Operands are whole numbers and scales powers of two, so every product is exact, and each element must equal the
-sum rounded once. No code of theirs is part of this project. Ends with 1 if a product is wrong.
+a GPU, with template arguments that DeepGEMM's own host code chooses from; tensor maps and launches are those of its
+host code. Operands are whole numbers and scales powers of two, so every product is exact, and each element must equal
+the sum rounded once. No code of theirs is part of this project. Ends with 1 if a product is wrong.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def run(configuration: Configuration, cubin: Path, size: tuple[int, int, int]) -
 
 
 def outputs(done: Launched) -> Iterator[npt.NDArray[Any]]:
-    yield from (done.outputs.values() if isinstance(done.outputs, dict) else done.outputs)  # type: ignore[misc]
+    yield from (done.outputs.values() if isinstance(done.outputs, dict) else done.outputs)
 
 
 def operand(random: np.random.Generator, rows: int, k: int) -> Floats:
@@ -182,7 +182,8 @@ def to_bytes(values: Floats) -> npt.NDArray[np.uint8]:
     found = np.zeros(values.shape, np.uint8)
     for value, byte in E4M3.items():
         found[np.abs(values) == value] = byte
-    return found | (np.signbit(values).astype(np.uint8) << 7)
+    found[np.signbit(values)] |= 0x80
+    return found
 
 
 def to_bfloat16(values: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:

@@ -15,8 +15,10 @@ from gemmlab.core.errors import UsageError
 IMAGES = TensorMap(np.zeros((4, 8, 8, 64), np.float32), (1, 1, 4, 32))
 TENSORS = {
     "load": (
-        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
-        + " [%1], [%0, {%1, %1, %1, %1}], [%1], {%2, %2};",
+        (
+            "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+            " [%1], [%0, {%1, %1, %1, %1}], [%1], {%2, %2};"
+        ),
         "UTMALDG.4D.IM2COL",
     ),
     "store": (
@@ -30,7 +32,7 @@ TENSORS = {
 }
 PRODUCTS = {
     "sparse": (
-        "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%0, %1, %2, %3}, %4, %4, 0, 0, 1, 1, 1, 0, 0;",
+        "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%0, %1, %2, %3}, %4, %4, %5, 0, 1, 1, 1, 0, 0;",
         "float", "f", "sparse multiplications are not emulated",
     ),
     "bits": (
@@ -66,7 +68,7 @@ def test_sparse_and_single_bit_products_are_refused(what: str) -> None:
     extern "C" __global__ void refused({kind} *out) {{
         {kind} d[4] = {{}};
         asm volatile("wgmma.fence.sync.aligned; {statement} wgmma.commit_group.sync.aligned;"
-                     " wgmma.wait_group.sync.aligned 0;" : {outputs} : "l"(0ull));
+                     " wgmma.wait_group.sync.aligned 0;" : {outputs} : "l"(0ull), "r"(0));
         out[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
     }}"""
     refused(source, [np.zeros(128, np.float32 if kind == "float" else np.int32)], words)

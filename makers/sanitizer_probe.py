@@ -1,6 +1,6 @@
 """Record what compute-sanitizer's four tools say of kernels with bugs of the asynchronous world, and of their twins.
 
-    python makers/sanitizer_probe.py [--out benchmarks/results/h200/sanitizer.json] [--seconds 150] [--workers 12]
+    python makers/sanitizer_probe.py [--out benchmarks/results/h200/sanitizer.json] [--seconds 150] [--workers 16]
     python makers/sanitizer_probe.py --emulated    # only the emulator's hazards
 
 Needs a GPU of sm_90a and `compute-sanitizer`, but for the emulator's part. Every kernel runs in a process of its own,
@@ -81,6 +81,8 @@ def record(known: dict[str, Any], every: list[BuggyLaunch], options: argparse.Na
     rows: dict[str, Any] = known.get("launches", {})
     wanted = [(str(each), tool) for tool in ("none", *TOOLS) for each in every]
     wanted = [job for job in wanted if job[1] not in rows.get(job[0], {})]
+    # The slow ones, which hang, begin first: none of them may keep the others waiting at the end.
+    wanted.sort(key=lambda job: -max((ran["seconds"] for ran in rows.get(job[0], {}).values()), default=0))
 
     def work(job: tuple[str, str]) -> None:
         if time.monotonic() < end:
@@ -102,7 +104,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/h200/sanitizer.json")
     parser.add_argument("--seconds", type=float, default=150)
-    parser.add_argument("--workers", type=int, default=12)
+    parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--sanitizer", default="compute-sanitizer")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--launch", help="only launch the kernel of this name")

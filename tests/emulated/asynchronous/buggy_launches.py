@@ -14,7 +14,7 @@ WGMMA = Path(__file__).parents[1] / "wgmma"
 sys.path[:0] = [str(WGMMA), str(WGMMA.parent / "conformance")]
 
 import wgmma_pipeline  # noqa: E402 - it lies in another folder
-from hazard_pairs import FILE, PAIRS, arguments  # noqa: E402
+from hazard_pairs import PAIRS, arguments  # noqa: E402
 from wgmma_forms import Form  # noqa: E402
 from wgmma_gemm import BUGS, chunks_of, gemm_source, shared_bytes  # noqa: E402
 
@@ -56,7 +56,7 @@ def _pairs() -> Iterator[BuggyLaunch]:
         for bug in (True, False):
             kernel = f"{pair.name}_{'bad' if bug else 'good'}"
             yield BuggyLaunch(pair.name, bug, {
-                "source": Path(__file__).with_name(FILE), "kernel": kernel, "grid": pair.grid, "threads": 128,
+                "source": Path(__file__).with_name(pair.file), "kernel": kernel, "grid": pair.grid, "threads": 128,
                 "args": arguments(pair),
             })  # fmt: skip
 

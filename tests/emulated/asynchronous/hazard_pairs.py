@@ -1,4 +1,4 @@
-"""The kernels of `hazards.cu`: what is said of each that has a bug, and how it is launched."""
+"""Pairs of kernels, with a bug and without: what is said of each that has a bug, and how it is launched."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from gemmlab import TensorMap
 
-FILE = "hazards.cu"
 IN = np.arange(256, dtype=np.float32)
 BOX = TensorMap(np.arange(8 * 32, dtype=np.float32).reshape(8, 32), (8, 32), swizzle=128)
 
@@ -32,7 +31,24 @@ class Pair:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def file(self) -> str:
+        """The file of both kernels."""
+        return next(file for file, names in FILES.items() if self.name in names)
 
+
+FILES = {
+    "proxies.cu": ("fence_of_writers", "fence_too_late", "fence_before_load", "unrolled"),
+    "stages.cu": (
+        "barrier_before_load", "stage_still_read", "load_over_store", "no_wait", "store_at_end", "load_at_end",
+        "swizzle_base", "unwritten_part",
+    ),
+    "mbarrier_misuse.cu": (
+        "parity", "many_arrivals", "few_arrivals", "few_bytes", "polled", "unknown_barrier", "hidden_barrier",
+        "no_barrier", "spoilt_barrier", "overflow",
+    ),
+    "cluster_misuse.cu": ("cluster_end", "late_arrival", "cluster_hang", "cluster_init"),
+}  # fmt: skip
 HANG = frozenset({"deadlock"})
 PAIRS = [
     Pair("fence_of_writers", "proxy", "STORE", "WRITER", "without a proxy fence"),

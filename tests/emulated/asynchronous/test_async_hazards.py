@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
 from async_runs import HERE, hazards, line_of, outputs
-from hazard_pairs import FILE, PAIRS, Pair, arguments
+from hazard_pairs import PAIRS, Pair, arguments
 
 from gemmlab import launch
 from gemmlab.emulator.asynchronous.engine import LANDING
@@ -17,14 +17,14 @@ from gemmlab.emulator.asynchronous.engine import LANDING
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 @pytest.mark.sampled(len(PAIRS))
 def test_the_bug_is_reported_with_its_lines(pair: Pair) -> None:
-    found = hazards(FILE, f"{pair.name}_bad", 128, *arguments(pair), grid=pair.grid)
+    found = hazards(pair.file, f"{pair.name}_bad", 128, *arguments(pair), grid=pair.grid)
     said = [hazard.explain() for hazard in found]
     mine = [hazard for hazard in found if hazard.kind == pair.kind and pair.words in hazard.message]
     assert mine, said
     if pair.line:
-        assert line_of(FILE, pair.line) in {hazard.line for hazard in mine}, said
+        assert line_of(pair.file, pair.line) in {hazard.line for hazard in mine}, said
     if pair.other:
-        assert line_of(FILE, pair.other) in {hazard.other_line for hazard in mine}, said
+        assert line_of(pair.file, pair.other) in {hazard.other_line for hazard in mine}, said
     assert {hazard.kind for hazard in found} <= {pair.kind} | pair.follows, said
 
 
@@ -33,24 +33,26 @@ def test_the_bug_is_reported_with_its_lines(pair: Pair) -> None:
 @pytest.mark.sampled(len(PAIRS))
 def test_the_right_kernel_has_no_hazard(pair: Pair, seed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LANDING, seed)
-    found = hazards(FILE, f"{pair.name}_good", 128, *arguments(pair), grid=pair.grid)
+    found = hazards(pair.file, f"{pair.name}_good", 128, *arguments(pair), grid=pair.grid)
     assert not found, [hazard.explain() for hazard in found]
 
 
 def test_instructions_of_one_line_are_one_hazard() -> None:
-    (found,) = hazards(FILE, "unrolled_bad", 128, np.zeros(256, np.float32))
+    (found,) = hazards("proxies.cu", "unrolled_bad", 128, np.zeros(256, np.float32))
     assert found.count == 4
 
 
 def test_the_cause_comes_first() -> None:
     (pair,) = (each for each in PAIRS if each.name == "parity")
-    found = hazards(FILE, "parity_bad", 128, *arguments(pair))
+    found = hazards(pair.file, "parity_bad", 128, *arguments(pair))
     assert [hazard.kind for hazard in found] == ["async copy", "race", "async copy"]
     assert "the wait before tested parity 0" in found[0].message
     assert "the block ends" in found[2].message
 
 
 def test_a_launch_goes_on_after_an_arrival_at_a_block_that_has_ended() -> None:
-    done = launch(HERE / FILE, "late_arrival_bad", 2, 128, [np.zeros(256, np.float32)], device="emulated:sm_90")
+    done = launch(
+        HERE / "cluster_misuse.cu", "late_arrival_bad", 2, 128, [np.zeros(256, np.float32)], device="emulated:sm_90"
+    )
     assert [hazard.kind for hazard in done.hazards or ()] == ["cluster"]
     assert outputs(done)[0].all()

@@ -32,8 +32,8 @@ class AsyncProbe:
     keywords: dict[str, Any]
     times: int = 1
 
-    def run(self, device: str) -> Launched:
-        return launch(**self.keywords, device=device)
+    def run(self, device: str, **more: Any) -> Launched:
+        return launch(**self.keywords, device=device, **more)
 
 
 def async_probes() -> Iterator[AsyncProbe]:

@@ -1,4 +1,4 @@
-"""Launch the probes, the three rungs, or the probes of the asynchronous machine, in a fixed order under a profiler.
+"""Launch the probes or the three rungs in a fixed order under a profiler.
 
 `PYTHONPATH=tests/emulated python launch_probes.py probes --names names.json`; the names are those of the launches in
 order.
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from async_probes import async_probes
 from probes import copies, probes
 
 from gemmlab.devices.select import open_device
@@ -29,12 +28,11 @@ SIZES = "128x128x64,100x77x53"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("probes", "rungs", "asynchronous", "repeated"))
+    parser.add_argument("what", choices=("probes", "rungs"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--names", type=Path, required=True)
     options = parser.parse_args()
-    launch = {"probes": launch_probes, "rungs": launch_rungs, "asynchronous": launch_async_probes,
-              "repeated": launch_often}[options.what]  # fmt: skip
+    launch = {"probes": launch_probes, "rungs": launch_rungs}[options.what]
     options.names.write_text(json.dumps(list(launch(open_device(options.device)))))
 
 
@@ -45,21 +43,6 @@ def launch_probes(device: Any) -> Iterator[str]:
         file = files.setdefault(probe.file, CudaFile(device, probe.file))
         file.run(probe.kernel, probe.grid, probe.threads, probe.args)
         yield probe.name
-
-
-def launch_async_probes(device: Any) -> Iterator[str]:
-    """Name of each probe of the asynchronous machine once it has run."""
-    for probe in async_probes():
-        probe.run(device.id)
-        yield probe.name
-
-
-def launch_often(device: Any) -> Iterator[str]:
-    """Names of the probes with waits that may be repeated, as often as these have run after the first time."""
-    for probe in async_probes():
-        for _ in range(probe.times - 1):
-            probe.run(device.id)
-            yield probe.name
 
 
 def launch_rungs(device: Any) -> Iterator[str]:

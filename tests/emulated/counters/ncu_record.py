@@ -1,8 +1,7 @@
 """Profile the probes and the three rungs with Nsight Compute and keep each instruction's counts.
 
-`python ncu_record.py --out FOLDER --ncu /path/to/ncu`, on a machine with a GPU; with `--asynchronous` the probes of
-sm_90a's asynchronous machine alone, in a file of their own. The counts are those of
-ncu's source page: what each instruction was asked to do, not what hardware counters saw beside it.
+`python ncu_record.py --out FOLDER --ncu /path/to/ncu`, on a machine with a GPU. The counts are those of ncu's source
+page: what each instruction was asked to do, not what hardware counters saw beside it.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from profiled import ARCH, ASYNC_PATH, PATH, SCHEMA
+from profiled import ARCH, PATH, SCHEMA
 
 from gemmlab.devices.select import open_device
 from gemmlab.observe.ncu_report import METRICS, Instructions, from_csv, from_report
@@ -31,8 +29,6 @@ EXTRA = (
     "smsp__inst_executed.sum", "smsp__thread_inst_executed.sum", "smsp__thread_inst_executed_pred_on.sum",
 )  # fmt: skip
 """Hardware counters of whole launches, kept beside: busy kernels arbitrate too, so nothing is asserted on them."""
-ASYNCHRONOUS = frozenset(("asynchronous", "repeated"))
-COUNTS = ("--metrics", ",".join(METRICS), "--clock-control", "none", "--cache-control", "none")
 COLLECT = ("--metrics", ",".join([*METRICS, *EXTRA]), "--section", "SourceCounters", "--clock-control", "none")
 
 
@@ -41,30 +37,26 @@ def main() -> int:
     parser.add_argument("--ncu", default="ncu")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--asynchronous", action="store_true")
     options = parser.parse_args()
-    version = run(options.ncu, "--version").strip().splitlines()[-1]
-    launches: dict[str, Any] = {}
-    name = open_device(options.device).describe().name
-    names = list(METRICS)
-    record = {
-        "schema": SCHEMA,
-        "arch": ARCH,
-        "profiler": version,
-        "device": name,
-        "metrics": names,
-        "launches": launches,
-    }
+    record = head(options.ncu, options.device)
+    launches = record["launches"]
     options.out.mkdir(parents=True, exist_ok=True)
-    for what in ("asynchronous", "repeated") if options.asynchronous else ("probes", "rungs"):
+    for what in ("probes", "rungs"):
         with tempfile.TemporaryDirectory() as folder:
-            for launch, found in profile(options.ncu, options.device, what, Path(folder)):
-                launches[launch] = again(launches[launch], found) if launch in launches else found
-        (options.out / (ASYNC_PATH if options.asynchronous else PATH).name).write_text(to_text(record))
+            launches |= profile(options.ncu, options.device, what, Path(folder))
+        (options.out / PATH.name).write_text(to_text(record))
     sys.stdout.write(
         f"{len(launches)} launches, {sum(len(launch['rows']) for launch in launches.values())} instructions\n"
     )
     return 0
+
+
+def head(ncu: str, device: str) -> dict[str, Any]:
+    """A record without launches."""
+    return {
+        "schema": SCHEMA, "arch": ARCH, "profiler": run(ncu, "--version").strip().splitlines()[-1],
+        "device": open_device(device).describe().name, "metrics": list(METRICS), "launches": {},
+    }  # fmt: skip
 
 
 def profile(ncu: str, device: str, what: str, folder: Path) -> list[tuple[str, dict[str, Any]]]:
@@ -72,7 +64,7 @@ def profile(ncu: str, device: str, what: str, folder: Path) -> list[tuple[str, d
     names, report = folder / f"{what}.json", folder / f"{what}.ncu-rep"
     script = Path(__file__).with_name("launch_probes.py")
     run(
-        ncu, "--force-overwrite", "--export", str(report), *(COUNTS if what in ASYNCHRONOUS else COLLECT),
+        ncu, "--force-overwrite", "--export", str(report), *COLLECT,
         sys.executable, str(script), what, "--device", device, "--names", str(names),
     )  # fmt: skip
     found = instructions(ncu, report)
@@ -81,29 +73,6 @@ def profile(ncu: str, device: str, what: str, folder: Path) -> list[tuple[str, d
         kernels = ", ".join(kernel.name for kernel in found[:4])
         raise SystemExit(f"{what}: {len(wanted)} launches were made and {len(found)} profiled ({kernels}, ...)")
     return [(name, as_json(kernel)) for name, kernel in zip(wanted, found, strict=True)]
-
-
-def again(known: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
-    """A launch that ran more often: `rows` have the least counts, `most` the largest."""
-    return known | {
-        "rows": _merged(known["rows"], launch["rows"], min),
-        "most": _merged(known.get("most", known["rows"]), launch["rows"], max),
-    }
-
-
-def _merged(known: list[list[Any]], rows: list[list[Any]], choose: Callable[[Any, Any], Any]) -> list[list[Any]]:
-    """Rows of both, whose counts `choose` takes from two; a count that one of them lacks is 0 there."""
-    first, second = ({row[0]: row for row in each} for each in (known, rows))
-    merged = []
-    for address in sorted(first | second):
-        text = (first | second)[address][1]
-        counts = [each[address][2:] if address in each else [0] * len(METRICS) for each in (first, second)]
-        merged.append([address, text, *(_both(one, other, choose) for one, other in zip(*counts, strict=True))])
-    return merged
-
-
-def _both(one: int | None, other: int | None, choose: Callable[[Any, Any], Any]) -> int | None:
-    return None if one is None and other is None else choose(one or 0, other or 0)
 
 
 def instructions(ncu: str, report: Path) -> list[Instructions]:
@@ -135,8 +104,8 @@ def to_text(record: dict[str, Any]) -> str:
         head = (
             f'{json.dumps(name)}: {{"kernel": {json.dumps(launch["kernel"])}, "totals": {json.dumps(launch["totals"])}'
         )
-        most = ",\n".join(json.dumps(row) for row in launch.get("most", ()))
-        tail = f', "most": [\n{most}\n]}}' if most else "}"
+        more = {name: value for name, value in launch.items() if name not in ("kernel", "totals", "rows")}
+        tail = "".join(f", {json.dumps(name)}: {json.dumps(value)}" for name, value in more.items()) + "}"
         lines.append(f'{head}, "rows": [\n{rows}\n]{tail}' + ("," if place + 1 < len(launches) else ""))
     rest = {name: value for name, value in record.items() if name != "launches"}
     return "\n".join(lines) + "\n},\n" + json.dumps(rest)[1:] + "\n"

@@ -41,12 +41,28 @@ def record() -> dict[str, Any]:
     return found
 
 
+@cache
+def async_record() -> dict[str, Any]:
+    """The record of the asynchronous probes; each launch also has `code`, its digest, and what differed as `most`."""
+    found: dict[str, Any] = json.loads(ASYNC_PATH.read_text())
+    return found
+
+
 def rows(launch: str) -> list[Row]:
     """The instructions of one launch; none where it was not profiled."""
-    names = record()["metrics"]
+    return _rows(record(), launch)
+
+
+def async_rows(launch: str) -> list[Row]:
+    """The instructions of one asynchronous probe, each with its least counts."""
+    return _rows(async_record(), launch)
+
+
+def _rows(found: Mapping[str, Any], launch: str) -> list[Row]:
+    names = found["metrics"]
     return [
         Row(address, text, {name: value for name, value in zip(names, values, strict=True) if value is not None})
-        for address, text, *values in record()["launches"].get(launch, {"rows": []})["rows"]
+        for address, text, *values in found["launches"].get(launch, {"rows": []})["rows"]
     ]
 
 

@@ -11,9 +11,11 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
+from warp_matrix_cases import CASES, FILE, WarpMatrix, results
+
 import gemmlab
 
-FILE = Path(__file__).with_name("warp_matrices.cu")
+RECORD = Path(__file__).parents[2] / "data" / "warp_matrices.npz"
 LANE = np.arange(32)
 G, T = LANE // 4, LANE % 4
 Array = np.ndarray[Any, Any]
@@ -79,6 +81,19 @@ def test_small_floats_of_sm_89_are_exact_if_nothing_is_lost() -> None:
     found = launch("e4m3_e5m2_32", "sm_89", registers(coded[0], 2), registers(coded[1], 1),
                    np.ascontiguousarray(accumulators(c).view(np.int32)))  # fmt: skip
     assert np.array_equal(found.view(np.float32), accumulators(numbers[0] @ numbers[1].T + c))
+
+
+@pytest.mark.skipif(not RECORD.exists(), reason="no GPU's results: makers/warp_matrix_probe.py records them")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.kernel)
+def test_recorded_results_of_a_gpu(case: WarpMatrix) -> None:
+    with np.load(RECORD, allow_pickle=False) as stored:
+        wanted = stored[case.kernel]
+    found = results("emulated:sm_90", case)
+    differ = found != wanted
+    if case.doubles:
+        # Which bits a NaN has is no part of the model.
+        differ &= ~(np.isnan(found.view(np.float64)) & np.isnan(wanted.view(np.float64)))
+    assert not differ.any(), f"{differ.sum()} of {differ.size}"
 
 
 def chained(a: Array, b: Array, total: float) -> float:

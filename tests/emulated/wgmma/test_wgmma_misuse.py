@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
 import gemmlab
-from gemmlab.core.errors import CompileError, UsageError
+from gemmlab.core.errors import CompileError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.devices.emulated import EmulatedDevice
@@ -121,14 +121,3 @@ def test_what_ptxas_did_otherwise_is_a_remark_with_its_line() -> None:
     ignored = setmaxnreg_ignored(texts["log"], texts["ptx"])
     assert ignored is not None
     assert "register count" in ignored.text
-
-
-def test_single_bits_are_refused_by_name() -> None:
-    code = FILE.read_text().replace("m64n8k16.f32.f16.f16", "m64n8k256.s32.b1.b1.and.popc")
-    code = code.replace(", 1, 1, 1, 0, 0", ", 1")
-    code = (
-        code.replace("float (&d)[4], u64", "int (&d)[4], u64").replace('"+f"', '"+r"').replace("float d[4]", "int d[4]")
-    )
-    code = code.replace("float (&d)[4]", "int (&d)[4]")
-    with pytest.raises(UsageError, match="the emulator does not know BGMMA"):
-        gemmlab.launch(code, "right", args=[np.ones(512, np.float32)], grid=1, threads=128, device="emulated:sm_90a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from wgmma_pipeline import COLUMNS, DEPTH, ROWS, SHARED, source
 import gemmlab
 from gemmlab.emulator.asynchronous.engine import LANDING
 from gemmlab.launching.launched import Launched
+
+SECONDS = 3.0
+"""The longest that a product of 512 x 512 x 512 may take on one core, with hazards and counters."""
 
 
 def run(size: tuple[int, int, int], *options: str) -> tuple[Launched, bool]:
@@ -41,6 +45,16 @@ def test_the_product_is_exact_whenever_copies_and_multiplications_land(
     done, exact = run((256, 256, 640))
     assert exact
     assert done.hazards == ()
+
+
+def test_a_large_product_takes_a_moment() -> None:
+    run((128, 128, 64))
+    start = time.process_time()
+    done, exact = run((512, 512, 512))
+    assert time.process_time() - start <= SECONDS
+    assert exact
+    assert done.hazards == ()
+    assert done.counters is not None
 
 
 def test_a_stage_that_is_released_too_early_is_reported() -> None:

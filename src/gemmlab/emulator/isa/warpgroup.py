@@ -24,6 +24,8 @@ _SUFFIXES = {
 def _shape(x: Form) -> int:
     """The word that describes the form (`Shape`). Raises `UnsupportedError` naming what is not emulated."""
     size, *rest = x.modifiers
+    if size == "SP":
+        raise x.refuse("sparse multiplications are not emulated")
     match = SIZE.fullmatch(size)
     if match is None:
         raise x.refuse(f"a size of {size}")

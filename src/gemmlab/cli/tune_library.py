@@ -11,6 +11,7 @@ import typer
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import add_row, plain_table, table_console
 from gemmlab.core.errors import UsageError
+from gemmlab.core.numerals import plain
 from gemmlab.core.words import assignments, counted
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _print(entries: list[Entry]) -> None:
     for entry in entries:
         stale = " (stale)" if objection(entry) else ""
         add_row(table, [
-            entry.product or "every", f"{entry.kernel} {assignments(entry.config)}{stale}", f"{entry.us:.4g}",
-            f"{entry.shipped_us:.4g}", f"{entry.shipped_us / entry.us:.3f}", entry.taken[:10], entry.machine,
+            entry.product or "every", f"{entry.kernel} {assignments(entry.config)}{stale}", plain(entry.us),
+            plain(entry.shipped_us), f"{entry.shipped_us / entry.us:.3f}", entry.taken[:10], entry.machine,
         ])  # fmt: skip
     table_console().print(table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gemmlab.core.numerals import duration
 from gemmlab.core.tabular import Row, Tabular
 from gemmlab.core.words import assignments
 from gemmlab.tuning.session import Tuning
@@ -42,7 +43,7 @@ class TuneResult(Tabular):
         lines = []
         for found in self.tunings:
             how = "predicted" if found.predicted else "measured"
-            best = f"{assignments(found.best.config)}, {found.best.us:.4g} us {how}"
+            best = f"{assignments(found.best.config)}, {duration(found.best.us)} {how}"
             tried = f"{found.tried} of {found.legal} configurations tried"
             lines.append(f"{found.kernel} at {found.size} on {found.device}: {best}, {tried}")
         return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gemmlab.core.notebook_view import Display
 from gemmlab.core.numerals import duration
 from gemmlab.core.tabular import Row, Tabular
 from gemmlab.core.words import assignments
@@ -12,7 +13,7 @@ from gemmlab.tuning.session import Tuning
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TuneResult(Tabular):
+class TuneResult(Display, Tabular):
     """The result of `gemmlab.tune`."""
 
     tunings: tuple[Tuning, ...]
@@ -37,6 +38,9 @@ class TuneResult(Tabular):
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
         return {"tunings": [found.to_json() for found in self.tunings]}
+
+    def _line(self) -> str:
+        return "; ".join(str(self).splitlines())
 
     def __str__(self) -> str:
         """Return the best configuration of each size in words."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from gemmlab.kernels.blocking_exercise import BlockingExercise, blocking_ids, find_blocking
 from gemmlab.kernels.exercise import exercise_ids, find_exercise
 from gemmlab.kernels.kernel import Kernel
 
 
 def exercise_part(kernel: Kernel) -> str:
     """Return the section; empty for a rung without an exercise."""
+    if kernel.id in blocking_ids():
+        return _blocking(find_blocking(kernel.id))
     if kernel.id not in exercise_ids():
         return ""
     exercise = find_exercise(kernel.id)
@@ -32,3 +35,18 @@ that the emulator counts, that it does what the task asks for. The file as it is
 ```
 
 </details>"""
+
+
+def _blocking(exercise: BlockingExercise) -> str:
+    return f"""## Exercise
+
+{" ".join(exercise.task.split())}
+
+```sh
+{exercise.command()}
+gemmlab new --exercise {exercise.rung}
+gemmlab check {exercise.file_name}
+```
+
+The first command shows the figures of the kernel's own blocks, the second one writes the file to start from. The third
+one checks the results with your blocks, and the misses of the simulated caches. The file as it is written fails."""

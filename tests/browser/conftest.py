@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from gemmlab.analysis.listing.kernel_listing import explained_listing
+from gemmlab.pages.kernel_page import kernel_page
 from support.chromium import Browser, executable
+from support.kernel_pages import freshly
+from support.page_kernels import explained, user_file
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +25,30 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield started
     finally:
         started.close()
+
+
+@pytest.fixture(scope="session")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a user's kernel with a race, a bank conflict and a header."""
+    folder = tmp_path_factory.mktemp("own")
+    path = folder / "page.html"
+    path.write_bytes(kernel_page([explained_listing(explained(str(user_file(folder))))]))
+    return path
+
+
+@pytest.fixture(scope="session")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of two kernels side by side."""
+    path = tmp_path_factory.mktemp("two") / "page.html"
+    path.write_bytes(kernel_page([explained_listing(explained(name)) for name in ("naive", "block_tile")]))
+    return path
+
+
+@pytest.fixture
+def opened(browser: Browser, own: Path) -> Iterator[Browser]:
+    yield from freshly(browser, own)
+
+
+@pytest.fixture
+def pair(browser: Browser, two: Path) -> Iterator[Browser]:
+    yield from freshly(browser, two)

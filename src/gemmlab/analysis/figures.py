@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.main_loop import LOOP_CACHE_BYTES, LoopReport
 from gemmlab.core.counters import SHARED_LOAD, SHARED_STORE
+from gemmlab.core.numerals import plain
 
 _SHOWN_IN_MIX = 8
 
@@ -57,7 +58,7 @@ def _resources(explained: Explanation) -> Iterator[tuple[str, str]]:
 def _bounds(explained: Explanation) -> Iterator[tuple[str, str]]:
     roofline, unit = explained.roofline, explained.subject.unit
     for level in roofline.levels:
-        low, high = f"{level.intensity_least:.3g}", f"{level.intensity_most:.3g}"
+        low, high = plain(level.intensity_least, 3), plain(level.intensity_most, 3)
         yield f"FLOP/B, {level.name}", low if low == high else f"{low} to {high}"
     if explained.issue is not None:
         yield "main loop at best", f"{explained.issue.best:.0%} of {explained.issue.arithmetic} peak"
@@ -75,12 +76,12 @@ def _shared(explained: Explanation) -> Iterator[tuple[str, str]]:
 
 def _loop(loop: LoopReport) -> Iterator[tuple[str, str]]:
     yield "source lines", ", ".join(map(str, loop.lines))
-    mix = [f"{count:.4g} {name}" for name, count in loop.mix.items()]
+    mix = [f"{plain(count)} {name}" for name, count in loop.mix.items()]
     rest = f", {len(mix) - _SHOWN_IN_MIX} other opcodes" if len(mix) > _SHOWN_IN_MIX else ""
-    yield "instructions", f"{loop.executed:.4g}"
+    yield "instructions", plain(loop.executed)
     yield "mix", ", ".join(mix[:_SHOWN_IN_MIX]) + rest
     yield "FFMA share", f"{loop.ffma_share:.1%}"
-    yield "LDS.128, LDG.128", f"{loop.wide_shared:.4g}, {loop.wide_global:.4g}"
+    yield "LDS.128, LDG.128", f"{plain(loop.wide_shared)}, {plain(loop.wide_global)}"
     yield "reuse rate", "" if loop.reuse_rate is None else f"{loop.reuse_rate:.1%} of register operands"
     yield "register bank conflicts", f"{loop.conflicted} instructions, {loop.conflict_cycles} cycles"
     yield "moved accumulators", f"{loop.moved}"

@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from string import Formatter
+from typing import Any
 
 from gemmlab.analysis.advice import ADVICE, Advice
 from gemmlab.core.expr import Expression, parse
 from gemmlab.core.notebook_view import Display, View
+from gemmlab.core.numerals import plain
 from gemmlab.kernels.kernel import Kernel
 
 LEAST = 1.0
 """Findings of less weight, in percent of the running time, are not shown."""
+
+
+class _Words(Formatter):
+    """The texts of advice with figures, of which none has an exponent."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec.endswith("g"):
+            return plain(value, int(format_spec.removeprefix(".").removesuffix("g")))
+        return str(super().format_field(value, format_spec))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -72,7 +84,7 @@ def _finding(
     return Finding(
         key=row.key,
         weight=float(weight(facts)),
-        text=row.text.format(**{**facts, **words}),
+        text=_Words().vformat(row.text, (), {**facts, **words}),
         attempt=row.attempt,
         rung=next((rung for rung in row.rungs if rung in above), ""),
         figures={name: facts[name] for name in sorted(when.names | weight.names)},

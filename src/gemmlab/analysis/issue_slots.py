@@ -22,6 +22,7 @@ from gemmlab.analysis.arithmetic import (
 )
 from gemmlab.analysis.main_loop import LoopReport
 from gemmlab.core.gpu import WARP, GpuLimits, GpuModel
+from gemmlab.core.numerals import plain
 from gemmlab.sass import metrics
 from gemmlab.sass.pipes import Pipe
 
@@ -112,21 +113,24 @@ def peak_gflops(arithmetic: str, model: GpuModel) -> float | None:
 
 def in_words(issue: IssueReport, loop: LoopReport, limits: GpuLimits) -> list[str]:
     """Return the report as sentences with its arithmetic."""
-    parts = [f"{count:.4g} {name}" for name, count in _beside(issue, loop)]
+    parts = [f"{plain(count)} {name}" for name, count in _beside(issue, loop)]
     kind = BY_NAME[issue.arithmetic]
     peak = PEAKS[kind.pipe]
-    slots = f"{issue.slots:.4g} issue slots, which alone would allow {min(1.0, issue.work / issue.slots):.0%} of {peak}"
-    lines = [f"{issue.count:.4g} {issue.arithmetic} to {' + '.join(parts) or 'nothing'}: {slots}"]
+    slots = (
+        f"{plain(issue.slots)} issue slots, which alone would allow {min(1.0, issue.work / issue.slots):.0%} of {peak}"
+    )
+    lines = [f"{plain(issue.count)} {issue.arithmetic} to {' + '.join(parts) or 'nothing'}: {slots}"]
     if kind.dense is None and (per := WARP * limits.partitions / kind.lanes(limits)) > 1:
         lines.append(f"{limits.arch}: {kind.lanes(limits)} lanes an SM, so each takes its pipe {per:.2g} cycles and "
-                     f"{issue.work:.4g} of them hide other instructions")  # fmt: skip
+                     f"{plain(issue.work)} of them hide other instructions")  # fmt: skip
     if issue.cycles[L1]:
         lines.append(
-            f"{L1}: {loop.l1_cycles:.4g} cycles a warp ({loop.wavefronts:.4g} of shared memory), {limits.partitions} "
-            f"partitions share it: {issue.cycles[L1]:.4g} cycles to {issue.work:.4g} of {issue.arithmetic}"
+            f"{L1}: {plain(loop.l1_cycles)} cycles a warp ({plain(loop.wavefronts)} of shared memory), "
+            f"{limits.partitions} partitions share it: {plain(issue.cycles[L1])} cycles to {plain(issue.work)} of "
+            f"{issue.arithmetic}"
         )
     lines.append(
-        f"busiest: {issue.busiest}, {issue.cycles[issue.busiest]:.4g} cycles; at best {issue.best:.0%} of {peak}"
+        f"busiest: {issue.busiest}, {plain(issue.cycles[issue.busiest])} cycles; at best {issue.best:.0%} of {peak}"
     )
     if issue.conflict_cycles:
         worse = issue.work / (issue.cycles[issue.busiest] + issue.conflict_cycles)

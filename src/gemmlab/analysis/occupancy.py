@@ -44,23 +44,26 @@ def explain_occupancy(limits: GpuLimits, registers: int, smem_bytes: int, thread
 def _steps(limits: GpuLimits, found: Occupancy, registers: int, smem_bytes: int, threads: int) -> Iterator[str]:
     allowed = found.allowed
     yield (
-        f"warps: {threads} threads / {WARP} = {found.warps_per_block} a block; "
-        f"{limits.warps_per_sm} / {found.warps_per_block} = {counted(allowed['warps'], 'block')}"
+        f"warps: {threads} threads a block / {WARP} = {found.warps_per_block} warps a block; "
+        f"{limits.warps_per_sm} warps an SM / {found.warps_per_block} = {counted(allowed['warps'], 'block')}"
     )
-    yield f"blocks an SM: {limits.blocks_per_sm}"
+    yield f"blocks: an SM holds {limits.blocks_per_sm} at most"
     share = limits.registers_per_sm // limits.partitions
     in_part = share // found.registers_per_warp
     yield (
-        f"registers: {registers} x {WARP} = {registers * WARP}, in units of {limits.register_unit} "
-        f"{found.registers_per_warp} a warp; {share} / {found.registers_per_warp} = {counted(in_part, 'warp')} in each "
-        f"of {limits.partitions} partitions; {limits.partitions * in_part} / {found.warps_per_block} = "
+        f"registers: {registers} a thread x {WARP} threads = {registers * WARP:,}, in units of {limits.register_unit} "
+        f"rounded up to {found.registers_per_warp:,} registers a warp; {share:,} registers a partition / "
+        f"{found.registers_per_warp:,} = "
+        f"{counted(in_part, 'warp')}; {limits.partitions} partitions x {in_part} = "
+        f"{limits.partitions * in_part} warps / {found.warps_per_block} warps a block = "
         f"{counted(allowed['registers'], 'block')}"
     )
     if "smem" in allowed:
-        reserved = f" + {limits.smem_reserved} reserved" if limits.smem_reserved else ""
+        reserved = f" + {limits.smem_reserved:,} B reserved" if limits.smem_reserved else ""
         yield (
-            f"shared memory: {smem_bytes}{reserved}, in units of {limits.smem_unit} {found.smem_per_block} bytes; "
-            f"{limits.smem_per_sm} / {found.smem_per_block} = {counted(allowed['smem'], 'block')}"
+            f"shared memory: {smem_bytes:,} B a block{reserved}, in units of {limits.smem_unit} B "
+            f"rounded up to {found.smem_per_block:,} B; {limits.smem_per_sm:,} B an SM / {found.smem_per_block:,} B = "
+            f"{counted(allowed['smem'], 'block')}"
         )
 
 

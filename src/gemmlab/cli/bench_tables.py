@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import add_row, plain_table, table_console
+from gemmlab.core.numerals import plain
 from gemmlab.core.words import counted
 from gemmlab.ops.catalog import find_op, unit_of
 from gemmlab.ops.op import LIMITS
@@ -66,7 +67,7 @@ def _configurations(found: ConfigTable) -> Table:
     table = plain_table(("configuration", *map(short_size, found.sizes)), texts=1)
     for config, times_ms in found.rows.items():
         cells = [
-            "" if time is None else f"{time:.4g}{'*' if time == best else ' '}"
+            "" if time is None else f"{plain(time)}{'*' if time == best else ' '}"
             for time, best in zip(times_ms, found.best, strict=True)
         ]
         add_row(table, (config.replace(",", " "), *cells))
@@ -91,7 +92,7 @@ def _rows(rows: Sequence[Row], unit: str) -> Table:
         name = with_precision(row.contestant.removeprefix("kernel:"), row.precision)
         cells = [
             name, short_size(row.label), str(row.threads),
-            f"{row.median_us / 1e3:.4g}", f"{row.iqr_us / row.median_us:.1%}", digits(row.speed(unit)),
+            plain(row.median_us / 1e3), f"{row.iqr_us / row.median_us:.1%}", digits(row.speed(unit)),
             percent(row.peak_share), {True: "PASS", False: "FAIL", None: "-"}[row.verified],
         ]  # fmt: skip
         if naive:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gemmlab.cli.answer import print_json
+from gemmlab.cli.answer import CsvFlag, Form, answer_form, print_csv, print_json
 from gemmlab.cli.console import progress_console, table_console
 from gemmlab.cli.help_examples import kernel_names
 from gemmlab.core.errors import UsageError
@@ -32,14 +32,17 @@ def cache(
     l1: Annotated[str | None, typer.Option(help="Size and ways of L1, as 48K/12. Default: this machine's.")] = None,
     l2: Annotated[str | None, typer.Option(help="Size and ways of L2, as 2M/16. Default: this machine's.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print record and rows as JSON, nothing else.")] = False,
+    as_csv: CsvFlag = False,
     save: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
 ) -> None:
     """Simulate the cache misses of kernels, and time their packing."""
     from gemmlab.core.records import save_record, to_json
+    from gemmlab.core.tabular import csv_text, flat
     from gemmlab.kernels.catalog import find_kernel, ladder
     from gemmlab.observe.cache_record import cache_rows, run_cache
     from gemmlab.ops.catalog import find_op
 
+    form = answer_form(as_json=as_json, as_csv=as_csv)
     operation = find_op(op)
     problems = operation.parse_sizes(sizes)
     if save is not None and not save.resolve().parent.is_dir():
@@ -50,9 +53,11 @@ def cache(
         record = run_cache(chosen, operation, problems, caches, progress)
     if save is not None:
         save_record(record, save)
-    if as_json:
-        rows = [asdict(row) for row in cache_rows(record)]
+    rows = [asdict(row) for row in cache_rows(record)]
+    if form is Form.JSON:
         print_json({"record": to_json(record), "rows": rows})
+    elif form is Form.CSV:
+        print_csv(csv_text([flat(row) for row in rows]))
     else:
         _print_table(record, caches)
 

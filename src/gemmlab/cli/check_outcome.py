@@ -11,12 +11,10 @@ from gemmlab.cli.answer import Form, print_document
 if TYPE_CHECKING:
     from gemmlab.instruments.check_result import CheckResult
 
-COLUMNS = (
-    "padded: cases with elements between the end of a row and the next one (ld > extent). "
-    "error/bound: largest error of an element, as a part of its bound; right up to 1. "
-    "error/|c|/K: largest relative error, divided by the number of terms; the source articles test that it is "
-    "below 1e-6, the verdict does not."
-)
+COLUMNS = """
+  padded       cases in which rows lie further apart than they are long (ld > columns)
+  error/bound  the largest error of an element / what float32 allows it; above 1 the kernel is wrong
+  error/|c|/K  the largest relative error / K; the source articles ask for 1e-6 at most, check does not judge by it"""
 """The meaning of some columns, printed below the table."""
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import add_row, plain_table, table_console
+from gemmlab.core.numerals import plain
 from gemmlab.core.words import counted
 from gemmlab.results.climb_rows import short_size
 from gemmlab.results.comparison import AMBIGUOUS, FASTER, MENDED, SAME, SLOWER, WRONG
@@ -66,7 +67,7 @@ def _cases(cases: Sequence[Case], relative_to: str) -> Table:
             table,
             (
                 f"{case.verdict}{'!' * case.regression}", key.contestant.removeprefix("kernel:"), short_size(key.label),
-                str(key.threads), f"{case.old_us / 1e3:.4g}", f"{case.new_us / 1e3:.4g}", f"{ratio.value:.3f}",
+                str(key.threads), plain(case.old_us / 1e3), plain(case.new_us / 1e3), f"{ratio.value:.3f}",
                 f"{ratio.low:.3f}-{ratio.high:.3f}", _CODE[case.same_code], "; ".join(case.notes),
             ),
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +21,11 @@ from gemmlab.instruments.compile_flags import compile_flags
 from gemmlab.ops.gemm_problem import LAYOUTS
 
 if TYPE_CHECKING:
+    from gemmlab.core.program import Program
     from gemmlab.precompile.cubins import Compiled, Job
+
+_NAMED = 3
+"""Kernels that are named where one is wanted."""
 
 
 def compile_kernels(
@@ -54,6 +58,10 @@ def compile_kernels(
     save: Annotated[
         Path | None, typer.Option(help="Write registers, spills, shared memory and occupancy of each to this file.")
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.cubin", help="Write the machine code of the one kernel, or its PTX (FILE.ptx)."),
+    ] = None,
     prune: Annotated[
         bool, typer.Option("--prune", help="Compile nothing: bring the cache of compiled code under its bound.")
     ] = False,
@@ -61,6 +69,8 @@ def compile_kernels(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compile kernels and keep the code, for a machine of the same cache without a compiler.
+
+    With --out, write a kernel's cubin, which check, sass and explain read, and any CUDA program can load.
 
     Ends with 2, and shows the compiler's message, when one does not compile.
     """
@@ -96,11 +106,15 @@ def compile_kernels(
     planned, skipped = precompile.jobs(
         names, archs, overrides, instance=instance, every=every, layouts=chosen, options=options
     )
+    if out is not None:
+        _require_one(out, [job.program for job in planned])
     rows, errors = _run(planned, processes or len(usable_cpus()))
     if save is not None:
         from gemmlab.precompile.sweep import save_sweep
 
         save_sweep(rows, errors, save)
+    if out is not None and not errors:
+        precompile.write_code(planned[0].program, out)
     if as_json:
         print_json({
             "compiler": compiler(), "cache": str(cache_dir() or ""), "kernels": [row.to_json() for row in rows],
@@ -111,10 +125,26 @@ def compile_kernels(
             _print([] if save else rows, skipped, errors)
         if save is not None:
             typer.echo(f"{len(rows)} compiled, {sum(row.spill_stores > 0 for row in rows)} of them spill: {save}")
+        if out is not None and not errors:
+            typer.echo(f"\n{out}: {planned[0].program.entry} for {planned[0].program.target}")
         outcome = f"kept in {folder}" if (folder := cache_dir()) else "not kept, for there is no home"
         typer.echo(f"\n{compiler()}; {outcome}")
     if errors:
         raise typer.Exit(2)
+
+
+def _require_one(out: Path, programs: Sequence[Program]) -> None:
+    if out.suffix not in (".cubin", ".ptx"):
+        raise UsageError(f"--out {out}: a .cubin for machine code, a .ptx for PTX")
+    if not out.resolve().parent.is_dir():
+        raise UsageError(f"--out {out}: no folder {out.parent}")
+    if len(programs) != 1:
+        found = ", ".join(f"{program.entry} for {program.target}" for program in programs[:_NAMED])
+        more = f" and {len(programs) - _NAMED} more" if len(programs) > _NAMED else ""
+        raise UsageError(
+            f"--out {out}: holds one kernel, and these are {len(programs)}: {found}{more}; "
+            "name one, with --kernel, --config, --layouts or --arch"
+        )
 
 
 def _run(planned: list[Job], processes: int) -> tuple[list[Compiled], dict[str, GemmlabError]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ PIPE_WIDTH = 140
 
 
 def table_console() -> Console:
-    """Return a console on standard output, `PIPE_WIDTH` wide if that is no terminal.
+    """Return a console on standard output, as wide as `COLUMNS` says or `PIPE_WIDTH` if that is no terminal.
 
     A table that does not fit is printed whole, wider than the terminal, which is said on standard error: no column is
     cut. Texts are not parsed as markup. Control characters and half surrogate pairs, which records may contain, are
@@ -50,8 +51,14 @@ def table_console() -> Console:
             finally:
                 self.width = own
 
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    width = None if sys.stdout.isatty() else _stated_width() or PIPE_WIDTH
     return PlainConsole(width=width, markup=False, highlight=False, emoji=False)
+
+
+def _stated_width() -> int:
+    """Return the width that the user's environment states; 0 without one."""
+    stated = os.environ.get("COLUMNS", "")
+    return int(stated) if stated.isascii() and stated.isdigit() else 0
 
 
 def progress_console() -> Console:

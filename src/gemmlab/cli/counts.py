@@ -60,7 +60,7 @@ def print_counts(record: Record, rows: Sequence[CountRow]) -> None:
 
 
 def _cells(row: CountRow) -> list[str]:
-    from gemmlab.results.climb_rows import plain
+    from gemmlab.core.numerals import plain
 
     ran = "not verified" if row.instructions is not None else "not run"
     verdict = {True: "PASS", False: "FAIL", None: ran}[row.verified]

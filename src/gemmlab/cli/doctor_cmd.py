@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gemmlab.cli.answer import print_json
+from gemmlab.cli.answer import CsvFlag, Form, answer_form, print_csv, print_json
 from gemmlab.core.words import counted
 
 _TELLING_FEATURES = (
@@ -18,12 +18,19 @@ _TELLING_FEATURES = (
 
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: CsvFlag = False,
     quick: Annotated[bool, typer.Option("--quick", help="Measure nothing and start no other process.")] = False,
 ) -> None:
     """Show the processor, its peaks, every BLAS found, GPU, compilers, cache folder and versions."""
+    from gemmlab.core.tabular import csv_text
+
+    form = answer_form(as_json=as_json, as_csv=as_csv)
     facts = examine(quick=quick)
-    if as_json:
+    if form is Form.JSON:
         print_json(facts)
+        return
+    if form is Form.CSV:
+        print_csv(csv_text([{"fact": heading, "value": text} for heading, text in rows(facts)]))
         return
     from rich.table import Table
     from rich.text import Text

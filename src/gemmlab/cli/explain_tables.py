@@ -12,6 +12,7 @@ from rich.text import Text
 
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.figures import figures, side_by_side
+from gemmlab.core.numerals import plain
 from gemmlab.core.words import assignments, counted
 
 _ROWS = 12
@@ -92,9 +93,9 @@ class Page:
         roofline, unit = explained.roofline, explained.subject.unit
         self._heading(f"Roofline on {roofline.model}")
         rows = [
-            (level.name, _range(level.bytes_least, level.bytes_most, ",.0f"),
-             _range(level.intensity_least, level.intensity_most, ".3g"), f"{level.gbs:,.0f}",
-             _range(level.gflops_least, level.gflops_most, ",.0f"), level.how)
+            (level.name, _range(level.bytes_least, level.bytes_most),
+             _range(level.intensity_least, level.intensity_most), f"{level.gbs:,.0f}",
+             _range(level.gflops_least, level.gflops_most), level.how)
             for level in roofline.levels
         ]  # fmt: skip
         inside = (roofline.inside_by, "", "", "", f"{roofline.inside_gflops:,.0f}",
@@ -149,8 +150,8 @@ class Page:
             self.console.print(Text("\n".join(textwrap.wrap(line, self.console.width, subsequent_indent=indent))))
 
 
-def _range(low: float, high: float, form: str) -> str:
-    first, last = format(low, form), format(high, form)
+def _range(low: float, high: float) -> str:
+    first, last = plain(low, 3), plain(high, 3)
     return first if first == last else f"{first} to {last}"
 
 

@@ -14,7 +14,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "check": ("gemmlab check packed", "gemmlab check mine.cu --sizes 37x53x29"),
     "climb": ("gemmlab climb --quick", "gemmlab climb --device cuda"),
     "compare": ("gemmlab compare before.json after.json",),
-    "compile": ("gemmlab compile block_tile --arch sm_80,sm_90", "gemmlab compile --prune"),
+    "compile": (
+        "gemmlab compile block_tile --arch sm_80,sm_90",
+        "gemmlab compile mine.cu --out mine.cubin",
+        "gemmlab compile --prune",
+    ),
     "doctor": ("gemmlab doctor --quick",),
     "explain": ("gemmlab explain block_tile", "gemmlab explain mine.cu --gpu A100 --sizes 512"),
     "list": ("gemmlab list --op gemm --device cuda", "gemmlab list block_tile"),

@@ -42,19 +42,35 @@ def new(
     elif after is not None or branch:
         raise UsageError("--after and --branch are options of --rung NAME")
     elif exercise is not None:
-        from gemmlab.kernels.exercise import find_exercise
-
-        _new_file(file or Path(find_exercise(exercise).file_name), exercise, force=force, as_json=as_json)
+        _new_exercise(file, exercise, force=force, as_json=as_json)
     elif file is None:
         raise UsageError("name the FILE.cu to write, or a new rung: --rung NAME --after KERNEL, or --exercise RUNG")
     else:
         _new_file(file, None, force=force, as_json=as_json)
 
 
+def _new_exercise(file: Path | None, rung: str, *, force: bool, as_json: bool) -> None:
+    from gemmlab.kernels.blocking_exercise import SUFFIX, blocking_ids, find_blocking
+    from gemmlab.kernels.exercise import find_exercise
+
+    if rung not in blocking_ids():
+        _new_file(file or Path(find_exercise(rung).file_name), rung, force=force, as_json=as_json)
+        return
+    blocking = find_blocking(rung)
+    path = file or Path(blocking.file_name)
+    if path.suffix != SUFFIX:
+        raise UsageError(f"{path}: the exercise of {rung} is about its blocks, in a file as {blocking.file_name}")
+    _write(path, blocking.text(), [blocking.command(), f"gemmlab check {path}"], force=force, as_json=as_json)
+
+
 def _new_file(file: Path, exercise: str | None, *, force: bool, as_json: bool) -> None:
     from gemmlab.kernels.user_kernel import starting_text
 
-    text = starting_text(file, exercise)
+    steps = [f"gemmlab check {file} --device emulated", f"gemmlab compile {file}"]
+    _write(file, starting_text(file, exercise), steps, force=force, as_json=as_json)
+
+
+def _write(file: Path, text: str, steps: list[str], *, force: bool, as_json: bool) -> None:
     if not file.resolve().parent.is_dir():
         raise UsageError(f"{file}: no folder {file.parent}")
     try:
@@ -64,7 +80,6 @@ def _new_file(file: Path, exercise: str | None, *, force: bool, as_json: bool) -
         raise UsageError(f"{file} is there already; --force writes over it") from None
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}") from error
-    steps = [f"gemmlab check {file} --device emulated", f"gemmlab compile {file}"]
     if as_json:
         print_json({"file": str(file), "kernel": file.stem, "next": steps})
     else:

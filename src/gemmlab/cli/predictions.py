@@ -18,6 +18,7 @@ def print_predictions(rows: Sequence[PredictedRow], notes: Sequence[str]) -> Non
     from rich.text import Text
 
     from gemmlab.cli.console import table_console
+    from gemmlab.core.numerals import plain
     from gemmlab.results.climb_rows import digits, short_size
 
     console = table_console()
@@ -27,7 +28,7 @@ def print_predictions(rows: Sequence[PredictedRow], notes: Sequence[str]) -> Non
     for heading in ("", "predicted\nms", f"predicted\n{rows[0].unit if rows else ''}", "mostly"):
         table.add_column(Text(heading), justify="left" if heading in ("", "mostly") else "right")
     for row in rows:
-        table.add_row(*map(Text, (row.name, digits(row.time_us / 1e3), digits(row.speed), row.mostly)))
+        table.add_row(*map(Text, (row.name, digits(row.time_us / 1e3), plain(row.speed, 3), row.mostly)))
     if rows:
         console.print(table)
     for text in dict.fromkeys(row.reliability for row in rows):
@@ -42,17 +43,18 @@ def print_quoted_prediction(console: Console, kernel: str, quoted: QuotedPredict
     """Print the predicted time of one kernel and its parts, or why there is none."""
     from rich.text import Text
 
-    from gemmlab.results.climb_rows import digits, percent
+    from gemmlab.core.numerals import duration, plain
+    from gemmlab.results.climb_rows import percent
 
     if isinstance(quoted, str):
         console.print(Text(f"\nNo time is predicted for {kernel}: {quoted}"))
         return
     found = quoted.prediction
     console.print(Text(f"\n{kernel}: predicted for {found.gpu} at {quoted.size}, not measured", style="bold"))
-    total = f"{digits(found.time_us)} us, {digits(quoted.speed)} {quoted.unit}"
+    total = f"{duration(found.time_us)}, {plain(quoted.speed)} {quoted.unit}"
     waves = f"blocks an SM: {found.resident}, waves: {found.waves:.3g}"
     console.print(Text(f"  {total}; {waves}; mostly {found.binds}"))
     for name, time_us in found.terms.items():
         if time_us > 0:
-            console.print(Text(f"  {digits(time_us):>9} us  {percent(time_us / found.time_us):>6}  {name}"))
+            console.print(Text(f"  {plain(time_us, 3):>9} us  {percent(time_us / found.time_us):>6}  {name}"))
     console.print(Text(f"  {quoted.reliability}"))

@@ -10,9 +10,9 @@ from gemmlab.analysis.profile_figures import beside, overview
 from gemmlab.analysis.stall_findings import issue_percent, waiting
 from gemmlab.analysis.stall_reasons import STALLS
 from gemmlab.cli.explain_tables import Page
+from gemmlab.core.numerals import plain
 from gemmlab.core.words import assignments, printable
 from gemmlab.observe.profile import NCU, Profile, Profiles
-from gemmlab.results.climb_rows import plain
 
 _LEAST_SHARE = 0.005
 """Least share of a warp's time for a stall state to get a row."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gemmlab.cli.answer import print_json
+from gemmlab.cli.answer import CsvFlag, Form, answer_form, print_csv, print_json
 from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import (
@@ -67,6 +67,7 @@ def sass(
     profile: SamplesFlag = None,
     timeout: TimeoutFlag = DEFAULT_S,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: CsvFlag = False,
 ) -> None:
     """List machine code with control codes, source lines, register banks, live registers and loops; no GPU is needed.
 
@@ -75,6 +76,7 @@ def sass(
     from gemmlab.analysis.listing.samples import read_samples
     from gemmlab.cli.sass_subject import Wanted, listed
 
+    form = answer_form(as_json=as_json, as_csv=as_csv)
     require_page(html, None)
     if (sizes or gpu) and not counts:
         raise UsageError(f"--{'sizes' if sizes else 'gpu'} belongs to --counts")
@@ -91,8 +93,13 @@ def sass(
         listings = [listed(side, samples if place == 0 else (), counts=counts) for place, side in enumerate(sides)]
         if html is not None:
             write_page(html, listings)
-    if as_json:
+    if form is Form.JSON:
         print_json(_json(listings))
+    elif form is Form.CSV:
+        from gemmlab.core.tabular import csv_text
+        from gemmlab.pages.listing_json import instruction_rows
+
+        print_csv(csv_text(instruction_rows(listings)))
     elif html is None:
         _print(listings, ptx=ptx, only_loops=loops, whole=whole)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gemmlab.cli.answer import print_json
+from gemmlab.cli.answer import CsvFlag, answer_form, print_document
 from gemmlab.cli.console import DEVICE_HELP, progress_console
 from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.own_file import (
@@ -99,12 +99,15 @@ def tune(
         Path | None, typer.Option("--t4", metavar="FILE.json", help="Write it as T4 results, as Kernel Tuner does.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, nothing else.")] = False,
+    as_csv: CsvFlag = False,
 ) -> None:
     from gemmlab.cli.tune_tables import print_tuning
     from gemmlab.devices.device_name import parse_device
     from gemmlab.instruments.tune_request import TuneRequest
+    from gemmlab.instruments.tune_result import TuneResult
     from gemmlab.tuning.outcome_record import require_measured
 
+    form = answer_form(as_json=as_json, as_csv=as_csv)
     options = {
         "--show": show, "--export": export_to, "--import": import_from, "--forget": forget, "--library": library,
     }  # fmt: skip
@@ -116,7 +119,7 @@ def tune(
 
         store_command(
             verbs[0], device=device, mode=mode, budget=seconds_of(budget), shapes=shapes, sizes=sizes,
-            file=export_to or import_from, as_json=as_json,
+            file=export_to or import_from, form=form,
         )  # fmt: skip
         return
     if kernel is None:
@@ -154,8 +157,7 @@ def tune(
         from gemmlab.tuning.replay import read_space
 
         write_t4(read_space(Path(first.journal)), t4)
-    if as_json:
-        print_json({"tunings": [one.to_json() for one, _ in found]})
+    if print_document(TuneResult(tuple(one for one, _ in found)), form):
         return
     for one, _ in found:
         print_tuning(one)

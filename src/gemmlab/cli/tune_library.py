@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from gemmlab.cli.answer import print_json
+from gemmlab.cli.answer import Form, print_csv, print_json
 from gemmlab.cli.console import add_row, plain_table, table_console
 from gemmlab.core.errors import UsageError
+from gemmlab.core.numerals import plain
+from gemmlab.core.tabular import csv_text, flat
 from gemmlab.core.words import assignments, counted
 
 if TYPE_CHECKING:
@@ -19,27 +21,30 @@ if TYPE_CHECKING:
 
 def store_command(
     verb: str, *, device: str, mode: str | None, budget: float, shapes: Path | None, sizes: str | None,
-    file: Path | None, as_json: bool,
+    file: Path | None, form: Form,
 ) -> None:  # fmt: skip
     """Run one of the options that are about the store."""
     if (shapes is not None or sizes is not None) and verb != "--library":
         raise UsageError("--shapes, --sizes: are for --library")
     if verb == "--library":
-        answer: dict[str, Any] = _library(device, mode, budget, shapes, sizes, as_json=as_json)
+        answer: dict[str, Any] = _library(device, mode, budget, shapes, sizes, form=form)
     elif verb == "--show":
-        answer = _show(as_json=as_json)
+        answer = _show(form=form)
     elif verb == "--forget":
         answer = _forget(device)
     else:
         answer = _exchange(verb, file)
-    if as_json:
+    if form is Form.JSON:
         print_json(answer)
+    elif form is Form.CSV:
+        rows = answer["entries"] if isinstance(answer["entries"], list) else [answer]
+        print_csv(csv_text([flat(row) for row in rows]))
     elif "text" in answer:
         typer.echo(answer["text"])
 
 
 def _library(
-    device: str, mode: str | None, budget: float, shapes: Path | None, sizes: str | None, *, as_json: bool
+    device: str, mode: str | None, budget: float, shapes: Path | None, sizes: str | None, *, form: Form
 ) -> dict[str, Any]:
     from gemmlab.cli.tune_cmd import progress_status
     from gemmlab.core.data_folder import require_data_dir
@@ -60,7 +65,7 @@ def _library(
             lambda text: show(f"gemmlab.gemm: {text}", 0, 0),
         )
         entries = list(tune_library(request))
-    if not as_json:
+    if form is Form.TEXT:
         _print(entries)
     words = f"{counted(len(entries), 'choice')} stored; gemmlab.gemm takes them from the next process on"
     return {"entries": [asdict(entry) for entry in entries], "text": words if entries else "nothing new was measured"}
@@ -80,12 +85,12 @@ def _sizes_in(path: Path | None) -> str:
     return ",".join(sizes)
 
 
-def _show(*, as_json: bool) -> dict[str, Any]:
+def _show(*, form: Form) -> dict[str, Any]:
     from gemmlab.dispatch.choice_store import objection, store_path
     from gemmlab.tuning.store_file import stored
 
     entries = list(stored().values())
-    if not as_json and entries:
+    if form is Form.TEXT and entries:
         _print(entries)
     shown = [{**asdict(entry), "objection": objection(entry)} for entry in entries]
     return {"path": str(store_path()), "entries": shown, "text": f"{counted(len(entries), 'choice')} in {store_path()}"}
@@ -121,7 +126,7 @@ def _print(entries: list[Entry]) -> None:
     for entry in entries:
         stale = " (stale)" if objection(entry) else ""
         add_row(table, [
-            entry.product or "every", f"{entry.kernel} {assignments(entry.config)}{stale}", f"{entry.us:.4g}",
-            f"{entry.shipped_us:.4g}", f"{entry.shipped_us / entry.us:.3f}", entry.taken[:10], entry.machine,
+            entry.product or "every", f"{entry.kernel} {assignments(entry.config)}{stale}", plain(entry.us),
+            plain(entry.shipped_us), f"{entry.shipped_us / entry.us:.3f}", entry.taken[:10], entry.machine,
         ])  # fmt: skip
     table_console().print(table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import add_row, plain_table, table_console
+from gemmlab.core.numerals import plain
 from gemmlab.core.words import assignments, counted
 
 if TYPE_CHECKING:
@@ -69,6 +70,6 @@ def print_sensitivity(found: Sensitivity) -> None:
 def _cells(row: Row, best: Row, note: str) -> list[str]:
     registers, blocks = row.facts.get("registers"), row.facts.get("blocks_per_sm")
     return [
-        assignments(row.config) + note, f"{row.us:.4g}", f"{row.us / best.us:.3f}", str(row.turns),
+        assignments(row.config) + note, plain(row.us), f"{row.us / best.us:.3f}", str(row.turns),
         "" if registers is None else f"{registers:.0f}", "" if blocks is None else f"{blocks:.0f}",
     ]  # fmt: skip

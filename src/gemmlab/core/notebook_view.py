@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gemmlab.core.numerals import plain
 from gemmlab.core.words import printable_lines
 
 if TYPE_CHECKING:
@@ -140,12 +141,7 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
-    return number(value) if isinstance(value, float) else str(value)
-
-
-def number(value: float) -> str:
-    """Return a number with four significant digits, or with all before the point of a larger one."""
-    return f"{value:,.0f}" if abs(value) >= 9999.5 else f"{value:,.4g}"
+    return plain(value) if isinstance(value, float) else str(value)
 
 
 def _text(text: str) -> str:

@@ -21,7 +21,8 @@ from typing import Any, Literal
 from gemmlab.core import record_json
 from gemmlab.core.errors import RecordError
 from gemmlab.core.files import replace_file
-from gemmlab.core.notebook_view import Display, View, grid, number
+from gemmlab.core.notebook_view import Display, View, grid
+from gemmlab.core.numerals import plain
 from gemmlab.core.stats import spread
 
 SCHEMA = "gemmlab.record/2"
@@ -85,7 +86,7 @@ class Result(Display):
 
     def _line(self) -> str:
         time_us = self.median_us
-        timed = "not timed" if time_us is None else f"{number(time_us)} us in {len(self.samples)} turns"
+        timed = "not timed" if time_us is None else f"{plain(time_us)} us in {len(self.samples)} turns"
         verdict = {True: "right", False: "WRONG", None: "not verified"}[self.verified]
         return f"{self.contestant} at {self.label}, threads: {self.threads}: {timed}, {verdict}"
 

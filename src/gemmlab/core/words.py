@@ -34,6 +34,11 @@ def assignments(config: Mapping[str, object]) -> str:
     return " ".join(f"{name}={value}" for name, value in config.items())
 
 
+def chosen(config: Mapping[str, object]) -> str:
+    """Return a configuration without the parameters that are 0, which stand for a default or an absent feature."""
+    return assignments({name: value for name, value in config.items() if value})
+
+
 def shown(value: object) -> str:
     """Return `repr(value)`, or a description where `repr` refuses (whole numbers of thousands of digits)."""
     try:

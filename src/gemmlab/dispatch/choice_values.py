@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gemmlab.core.notebook_view import Display, View, grid
-from gemmlab.core.words import assignments
+from gemmlab.core.numerals import duration
+from gemmlab.core.words import chosen
 
 RECORD, RULE, FORCED, TUNED = "record", "rule", "forced", "tuned"
 _MOST_SHOWN = 6
@@ -33,12 +34,17 @@ class Candidate(Display):
     """True if each result is one chain of multiply-adds in the order of k."""
 
     @property
+    def name(self) -> str:
+        """Kernel and configuration in words."""
+        return f"{self.kernel} {chosen(self.config)}".strip()
+
+    @property
     def basis(self) -> str:
         """`"measured"` or `"estimated"`."""
         return "measured" if self.measured else "estimated"
 
     def _line(self) -> str:
-        return f"{self.kernel} {assignments(self.config)}: {self.us:,.1f} us {self.basis}"
+        return f"{self.name}: {duration(self.us)} {self.basis}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -68,18 +74,22 @@ class Choice(Display):
         """Return whether kernel and configuration are the same."""
         return self.kernel == other.kernel and dict(self.config) == dict(other.config)
 
+    @property
+    def name(self) -> str:
+        """Kernel and configuration in words."""
+        return f"{self.kernel} {chosen(self.config)}".strip()
+
     def _line(self) -> str:
-        return f"{self.kernel} {assignments(self.config)} for {self.problem} on {self.where}, by {self.basis}"
+        return f"{self.kernel} for {self.problem} on {self.where}, by {self.basis}; {chosen(self.config)}".rstrip("; ")
 
     def _view(self) -> View:
         rows = (
-            (f"{one.kernel} {assignments(one.config)}", one.us, one.basis, one.blocks, one.resident, one.rounds)
-            for one in self.considered[:_MOST_SHOWN]
+            (one.name, one.us, one.basis, one.blocks, one.resident, one.rounds) for one in self.considered[:_MOST_SHOWN]
         )
         considered = grid(("considered", "us", "", "blocks", "per SM", "rounds"), rows, texts=(0, 2))
         more = [f"and {len(self.considered) - _MOST_SHOWN} more"] if len(self.considered) > _MOST_SHOWN else []
         return View(
-            f"{self.kernel} {assignments(self.config)}", self.basis,
+            self.name, self.basis,
             lines=(f"for {self.problem} on {self.where}", self.reason), grids=(considered,) if considered.rows else (),
             notes=(*more, *(f"not {kernel}: {why}" for kernel, why in self.refused.items())),
         )  # fmt: skip
@@ -90,7 +100,7 @@ class Choice(Display):
 
     def __str__(self) -> str:
         lines = [
-            f"{self.kernel} {assignments(self.config)}",
+            self.name,
             f"  for {self.problem} on {self.where}",
             f"  {self.reason}",
         ]
@@ -106,7 +116,7 @@ class Choice(Display):
         for one in self.considered[:_MOST_SHOWN]:
             lines.append(
                 f"    {one.us:10.1f} us {one.basis}, {one.blocks} blocks in {one.rounds} rounds of {one.resident} "
-                f"per SM: {one.kernel} {assignments(one.config)}"
+                f"per SM: {one.name}"
             )
         if len(self.considered) > _MOST_SHOWN:
             lines.append(f"    and {len(self.considered) - _MOST_SHOWN} more")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from gemmlab.core.numerals import duration, plain
 from gemmlab.distributed.placements import COLUMNS, REPLICA, ROWS, SUM, words
 
 FLOAT_BYTES = 4
@@ -51,9 +52,9 @@ class Choice:
     def reason(self) -> str:
         """One sentence that says why."""
         best = self.best
-        moved = f"{best.bytes_before / 1e6:.4g} MB before and {best.bytes_meanwhile / 1e6:.4g} MB meanwhile"
-        others = ", ".join(f"{one.algorithm} {one.seconds * 1e3:.4g} ms" for one in self.considered[1:])
-        return f"{best.algorithm}: each rank receives {moved}, {best.seconds * 1e3:.4g} ms predicted" + (
+        moved = f"{plain(best.bytes_before / 1e6)} MB before and {plain(best.bytes_meanwhile / 1e6)} MB meanwhile"
+        others = ", ".join(f"{one.algorithm} {duration(one.seconds * 1e6)}" for one in self.considered[1:])
+        return f"{best.algorithm}: each rank receives {moved}, {duration(best.seconds * 1e6)} predicted" + (
             f" (others: {others})" if others else ""
         )
 

@@ -59,7 +59,7 @@ class BenchResult(Display, Tabular):
     def _line(self) -> str:
         record, wrong = self.record, self.wrong
         where = record.device.get("name") or record.device.get("id")
-        best = "" if self.summary is None else headline(record, self.summary)
+        best = "; ".join(map(str, self.counts)) if self.summary is None else headline(record, self.summary)
         return " ".join([f"{record.op} on {where}:", *(wrong or [best or counted(len(record.results), "result")])])
 
     def _view(self) -> View:

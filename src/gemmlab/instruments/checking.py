@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from gemmlab.core.errors import GemmlabError
+from gemmlab.core.errors import GemmlabError, UsageError
 from gemmlab.core.time_limit import require_seconds, time_limit
 from gemmlab.core.words import counted
+from gemmlab.instruments.blocking_check import check_blocking
 from gemmlab.instruments.call_arguments import (
     Facts,
     KernelName,
@@ -22,6 +25,7 @@ from gemmlab.instruments.call_arguments import (
 from gemmlab.instruments.check_result import CheckResult, CheckState
 from gemmlab.instruments.check_runs import CheckRequest
 from gemmlab.instruments.default_device import open_for
+from gemmlab.kernels.blocking_exercise import SUFFIX
 from gemmlab.kernels.by_name import named_kernels
 from gemmlab.ops.catalog import find_op
 from gemmlab.timing.families import library_operation, operation_of
@@ -78,6 +82,8 @@ def check_runs(
     config: Mapping[str, int], full: bool, facts: Mapping[str, Any], seed: int,
 ) -> Runs:  # fmt: skip
     """Return the checks that are asked for; `names` and `sizes` are as on the command line. Raises as `check`."""
+    if solutions := [name for name in names if name.endswith(SUFFIX)]:
+        return _solutions(names, solutions, given=[op, sizes, device, config], seed=seed)
     requested, facts = operation_argument(op, names, facts)
     found = named_kernels([name for name in names if not library_operation(name)], facts)
     operation = find_op(operation_of(names, found, requested))
@@ -86,6 +92,13 @@ def check_runs(
         names=names, kernels=found, op=operation, problems=problems, device=open_for(device, found.values()),
         threads=threads, scale="full" if full else "quick", config=config, seed=seed,
     ).runs()  # fmt: skip
+
+
+def _solutions(names: Sequence[str], solutions: Sequence[str], *, given: Sequence[object], seed: int) -> Runs:
+    """Return the checks of exercises about blocks, which state everything themselves."""
+    if len(solutions) < len(names) or any(given):
+        raise UsageError(f"{solutions[0]}: an exercise is checked by itself, at sizes and on a device of its own")
+    return {name: partial(check_blocking, Path(name), seed) for name in solutions}
 
 
 def run_checks(

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gemmlab.core.notebook_view import Display, Grid, View, grid, number
+from gemmlab.core.notebook_view import Display, Grid, View, grid
+from gemmlab.core.numerals import plain
 from gemmlab.core.records import Record
 from gemmlab.core.tabular import Row, Tabular, flat
 from gemmlab.instruments.page_grids import grid_of
@@ -45,7 +46,7 @@ class ClimbPart(Display):
     def _line(self) -> str:
         rungs = [row for row in self.times if row.role == "rung"]
         fastest = max(rungs, key=lambda row: row.speed, default=None)
-        top = "" if fastest is None else f", the fastest {fastest.name} with {number(fastest.speed)} {fastest.unit}"
+        top = "" if fastest is None else f", the fastest {fastest.name} with {plain(fastest.speed)} {fastest.unit}"
         counted = f"rungs counted: {len(self.counts)}" if self.counts else f"rungs timed: {len(rungs)}{top}"
         return f"{self.record.op} on {self.place}; {counted}{'; WRONG results' if self.wrong else ''}"
 

@@ -14,7 +14,8 @@ from gemmlab.analysis.listing.kernel_listing import explained_listing
 from gemmlab.analysis.listing.samples import read_samples
 from gemmlab.analysis.model.quoted_prediction import QuotedPrediction
 from gemmlab.core.errors import UsageError
-from gemmlab.core.notebook_view import Display, number
+from gemmlab.core.notebook_view import Display
+from gemmlab.core.numerals import plain
 from gemmlab.core.tabular import Row, Tabular
 from gemmlab.core.words import assignments
 from gemmlab.instruments.call_arguments import Sizes, size_text
@@ -102,7 +103,7 @@ def _words(quote: QuotedPrediction | str) -> str:
         return f"no time is predicted: {quote}"
     found = quote.prediction
     return (
-        f"predicted, not measured: {number(found.time_us)} us at {quote.size} on {found.gpu}, {number(quote.speed)} "
+        f"predicted, not measured: {plain(found.time_us)} us at {quote.size} on {found.gpu}, {plain(quote.speed)} "
         f"{quote.unit}, mostly {found.binds}"
     )
 

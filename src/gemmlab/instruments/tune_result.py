@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gemmlab.core.notebook_view import Display
+from gemmlab.core.numerals import duration
 from gemmlab.core.tabular import Row, Tabular
 from gemmlab.core.words import assignments
 from gemmlab.tuning.session import Tuning
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TuneResult(Tabular):
+class TuneResult(Display, Tabular):
     """The result of `gemmlab.tune`."""
 
     tunings: tuple[Tuning, ...]
@@ -37,12 +39,15 @@ class TuneResult(Tabular):
         """Return the result as JSON values."""
         return {"tunings": [found.to_json() for found in self.tunings]}
 
+    def _line(self) -> str:
+        return "; ".join(str(self).splitlines())
+
     def __str__(self) -> str:
         """Return the best configuration of each size in words."""
         lines = []
         for found in self.tunings:
             how = "predicted" if found.predicted else "measured"
-            best = f"{assignments(found.best.config)}, {found.best.us:.4g} us {how}"
+            best = f"{assignments(found.best.config)}, {duration(found.best.us)} {how}"
             tried = f"{found.tried} of {found.legal} configurations tried"
             lines.append(f"{found.kernel} at {found.size} on {found.device}: {best}, {tried}")
         return "\n".join(lines)

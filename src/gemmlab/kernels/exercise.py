@@ -25,6 +25,7 @@ from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import nearest
+from gemmlab.kernels.blocking_exercise import blocking_ids
 from gemmlab.kernels.cuda_file.fact_reader import FactReader
 from gemmlab.kernels.cuda_file.header import HeaderValues, Statement, read_text
 from gemmlab.kernels.kernel import Kernel
@@ -64,7 +65,8 @@ def exercise_ids() -> list[str]:
 def find_exercise(rung: str) -> Exercise:
     """Return the exercise of a rung; `UsageError` gives the nearest names where there is none."""
     if rung not in exercise_ids():
-        raise UsageError(f"no exercise for {rung!r}; {nearest(rung, exercise_ids(), 'rungs with one')}")
+        known = sorted([*exercise_ids(), *blocking_ids()])
+        raise UsageError(f"no exercise for {rung!r}; {nearest(rung, known, 'rungs with one')}")
     path = _FOLDER / f"{rung}.cu"
     text = read_text(path)
     opening = _OPENING.match(text)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from gemmlab.analysis.listing.alignment import Pair
-from gemmlab.analysis.listing.code import Code, Row
+from gemmlab.analysis.listing.code import Code
+from gemmlab.analysis.listing.code import Row as CodeRow
 from gemmlab.analysis.listing.figure_columns import Column
 from gemmlab.analysis.listing.kernel_listing import Listing
 from gemmlab.analysis.listing.pictures import LanePicture
 from gemmlab.analysis.listing.pins import Pin
+from gemmlab.core.tabular import Row, flat
 
 
 def to_json(listing: Listing) -> dict[str, Any]:
@@ -28,6 +31,18 @@ def to_json(listing: Listing) -> dict[str, Any]:
         "pins": [asdict(pin) for pin in listing.pins],
         "notes": list(listing.notes),
     }  # fmt: skip
+
+
+def instruction_rows(listings: Sequence[Listing]) -> list[Row]:
+    """Return a row for each instruction, with its source line and its callers; of two codes with their `side`."""
+    rows: list[Row] = []
+    for side, listing in enumerate(listings):
+        for one in to_json(listing)["instructions"]:
+            places = [f"{Path(file).name}:{line}" for file, line in one.pop("places")]
+            where = {"line": places[0] if places else None, "called_from": "; ".join(places[1:]) or None}
+            first = {"side": side, "kernel": listing.code.title} if len(listings) > 1 else {}
+            rows.append({**first, **flat({"address": one.pop("address"), "text": one.pop("text"), **where, **one})})
+    return rows
 
 
 def pairs_json(pairs: Sequence[Pair]) -> list[list[Any]]:
@@ -79,7 +94,7 @@ def _head(code: Code) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: CodeRow) -> dict[str, Any]:
     i, control = row.instruction, row.instruction.control
     return {
         "address": i.address, "text": i.text, "stall": control.stall, "yield": not control.yield_,

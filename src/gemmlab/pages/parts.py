@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemmlab.core.errors import GemmlabError, RecordError
+from gemmlab.core.numerals import plain
 from gemmlab.core.records import Record
 from gemmlab.ops.catalog import unit_of
 from gemmlab.pages.charts import Drawing, curve_drawings, ladder_drawing
@@ -22,7 +23,7 @@ from gemmlab.pages.tables import (
     kernel_of,
     verified_table,
 )
-from gemmlab.results.climb_rows import digits, percent, plain, short_size, times
+from gemmlab.results.climb_rows import digits, percent, short_size, times
 from gemmlab.results.summary import FASTEST, OURS, Summary, summarise
 from gemmlab.timing.configurations import config_tables
 

@@ -9,6 +9,7 @@ from typing import Any
 from gemmlab.analysis.findings import Finding
 from gemmlab.analysis.profile_figures import beside
 from gemmlab.analysis.stall_findings import stall_findings, waiting
+from gemmlab.core.numerals import plain
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.observe.profile import NCU, Profile, Profiles
@@ -16,7 +17,7 @@ from gemmlab.pages.charts import Drawing
 from gemmlab.pages.tables import Cell, Table, size_cell
 from gemmlab.plots.chart import specification
 from gemmlab.plots.stalls import stall_bars, stall_chart
-from gemmlab.results.climb_rows import plain, short_size
+from gemmlab.results.climb_rows import short_size
 
 _LEAST_SHARE = 0.005
 """Fraction of a warp's time below which a state is left out."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gemmlab.core.numerals import plain
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.observe.profile import Profiles
 from gemmlab.ops.catalog import unit_of
@@ -18,7 +19,7 @@ from gemmlab.pages.sensitivity_table import sensitivity_table
 from gemmlab.pages.studies import Outcome, Study
 from gemmlab.pages.study_tables import StudyTables, tables_of
 from gemmlab.pages.tables import Cell, Table, verdict
-from gemmlab.results.climb_rows import digits, plain, short_size
+from gemmlab.results.climb_rows import digits, short_size
 
 _SHORT = 12
 """Digits of a digest that the page shows."""

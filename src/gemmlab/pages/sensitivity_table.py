@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gemmlab.core.numerals import plain
 from gemmlab.core.words import assignments
 from gemmlab.pages.kernel_results import KernelResult
 from gemmlab.pages.tables import Cell, Table
-from gemmlab.results.climb_rows import plain, short_size
+from gemmlab.results.climb_rows import short_size
 from gemmlab.results.sensitivity import Change, Point, Sensitivity, sensitivity
 from gemmlab.tuning.outcome_record import REASONS
 

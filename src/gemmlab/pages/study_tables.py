@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gemmlab.core.numerals import plain
 from gemmlab.pages.charts import Drawing
 from gemmlab.pages.circumstances import Lines
 from gemmlab.pages.studies import Study
 from gemmlab.pages.tables import Cell, Table
-from gemmlab.results.climb_rows import digits, plain, short_size
+from gemmlab.results.climb_rows import digits, short_size
 
 
 @dataclass(frozen=True, slots=True)

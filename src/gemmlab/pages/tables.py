@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from gemmlab.core.numerals import plain
 from gemmlab.core.records import Record, Result
 from gemmlab.observe.cache_record import cache_rows
 from gemmlab.ops.catalog import unit_of
 from gemmlab.ops.op import LIMITS
-from gemmlab.results.climb_rows import climb_rows, digits, peer_names, percent, plain, short_size, times, with_precision
+from gemmlab.results.climb_rows import climb_rows, digits, peer_names, percent, short_size, times, with_precision
 from gemmlab.results.count_rows import count_rows
 from gemmlab.results.summary import FASTEST, Row, Summary
 

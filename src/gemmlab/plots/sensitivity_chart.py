@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gemmlab.core.numerals import duration
 from gemmlab.core.words import assignments
 from gemmlab.plots.chart import BLUE, ORANGE
 from gemmlab.results.sensitivity import Change, Sensitivity
@@ -23,7 +24,7 @@ def sensitivity_chart(found: Sensitivity) -> alt.LayerChart:
     rows = [_row(change, "one parameter") for change in found.single] + [_row(one, "two") for one in pairs]
     names = [row["change"] for row in rows]
     how = "predicted" if found.predicted else "measured"
-    subtitle = [f"Around {assignments(found.best)}", f"{how}: {found.us:.4g} us; 1 is as fast as that"]
+    subtitle = [f"Around {assignments(found.best)}", f"{how}: {duration(found.us)}; 1 is as fast as that"]
     base = alt.Chart(alt.InlineData(values=rows)).encode(y=alt.Y("change:N", sort=names, title=None))
     domain = alt.Scale(zero=False, type="log", nice=False)
     colour = alt.Color(

@@ -123,6 +123,15 @@ def run(job: Job) -> Compiled:
     )
 
 
+def write_code(program: Program, file: Path) -> None:
+    """Write a program's cubin, or its PTX into a file whose name ends in `.ptx`. Raises `CompileError`."""
+    artifact, _ = compile_here(program)
+    if file.suffix == ".ptx":
+        file.write_text(artifact.texts["ptx"], encoding="utf-8")
+    else:
+        file.write_bytes(artifact.code)
+
+
 def run_all(
     planned: Sequence[Job], processes: int, make: Callable[[Job], Outcome]
 ) -> Iterator[tuple[Job, Outcome | GemmlabError]]:

@@ -118,15 +118,6 @@ def digits(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:#.3g}" if value >= 0.01 else f"{value:.4f}"
 
 
-def plain(value: float | None, digits: int = 4) -> str:
-    """Return a number with `digits` significant digits, or all digits before the point of a larger one, never with an
-    exponent; empty for `None`.
-    """
-    if value is None:
-        return ""
-    return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:,.{digits}g}"
-
-
 def percent(share: float | None) -> str:
     """Return a fraction in percent with one decimal; empty for `None`."""
     return "" if share is None else f"{share:.1%}"

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gemmlab.core.notebook_view import Display
 from gemmlab.core.records import Record, Result
 
 
-@dataclass(frozen=True, slots=True)
-class CountRow:
+@dataclass(frozen=True, slots=True, repr=False)
+class CountRow(Display):
     """Counters of one kernel on one problem. Figures are `None` if it could not be run."""
 
     name: str
@@ -34,6 +35,16 @@ class CountRow:
     """Wavefronts that bank conflicts add."""
     barriers: float | None
     notes: tuple[str, ...]
+
+    def _line(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        """Return the kernel and its first counters in words."""
+        if self.instructions is None:
+            return f"{self.name} at {self.size}: not counted"
+        shared = "" if self.shared_wavefronts is None else f", {self.shared_wavefronts:,.0f} shared wavefronts"
+        return f"{self.name} at {self.size}: {self.instructions:,.0f} instructions{shared}"
 
 
 _LOADS = ("global_load", "async_copy", "texture_load")

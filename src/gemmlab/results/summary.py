@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from gemmlab.core.notebook_view import Display
+from gemmlab.core.numerals import duration
 from gemmlab.core.precision import AS_FLOAT32, FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import RESAMPLES, Ratio, Timings, combine_ratios, ratio_of_medians, spread
@@ -20,8 +22,8 @@ BASELINE = "baseline"
 """Role of the naive kernel, which every contestant is also compared with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+@dataclass(frozen=True, slots=True, repr=False)
+class Row(Display):
     """One contestant on one problem. Ratios are of speeds: above 1, the contestant is faster."""
 
     label: str
@@ -57,6 +59,14 @@ class Row:
         """Return the speed in the unit of the operation (`Op.unit`)."""
         return {GFLOPS: self.gflops, GBS: self.gbs}[unit]
 
+    def _line(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        """Return the contestant, its time and its verdict in words."""
+        right = {True: "right", False: "WRONG", None: "not verified"}[self.verified]
+        return f"{self.contestant.removeprefix('kernel:')} at {self.label}: {duration(self.median_us)}, {right}"
+
 
 @dataclass(frozen=True, slots=True)
 class Mean:
@@ -69,12 +79,15 @@ class Mean:
     ratio: Ratio
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+@dataclass(frozen=True, slots=True, repr=False)
+class Summary(Display):
     """The result of `summarise`."""
 
     rows: tuple[Row, ...]
     means: tuple[Mean, ...]
+
+    def _line(self) -> str:
+        return "; ".join(map(str, self.rows))
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary as JSON values, ratios as value, low and high."""

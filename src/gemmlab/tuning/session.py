@@ -13,6 +13,7 @@ from typing import Any
 from gemmlab.analysis.subject import machine
 from gemmlab.core.errors import WrongResultError
 from gemmlab.core.hardware import usable_cpus
+from gemmlab.core.numerals import plain
 from gemmlab.dispatch.waves import gpu_of_facts
 from gemmlab.kernels.digest import source_digest
 from gemmlab.kernels.kernel import Kernel
@@ -188,6 +189,6 @@ def _row(search: Search, one: Standing) -> Row:
 def _nothing_right(kernel: Kernel, search: Search) -> str:
     faults = search.faults()
     if not faults:
-        return f"{kernel.id}: the budget of {search.budget_s:.3g} s ended before one configuration was timed"
+        return f"{kernel.id}: the budget of {plain(search.budget_s)} s ended before one configuration was timed"
     first = f"{search.space.text(faults[0].place)}: {faults[0].fault}"
     return f"{kernel.id}: none of {len(faults)} configurations tried can win; {first}"

@@ -34,6 +34,10 @@ class Tally:
         self._padded = 0
         self._started = time.perf_counter()
         self._failures: list[Failure] = []
+        self._near: list[Failure] = []
+        """Failures with rows as they usually lie."""
+        self._failing: list[Problem] = []
+        """Problems of those that are not about the file's statements."""
         self._wrong: list[Problem] = []
         self._far: list[tuple[str, Problem, tuple[Hazard, ...]]] = []
         self._cases = 0
@@ -88,14 +92,15 @@ class Tally:
         if far:
             self._far.append((far, problem, others[1]))
         else:
+            self._near.append(self._failures[-1])
             self._wrong += [problem] if wrong else []
+            self._failing += [problem] if wrong or changed or others[1] else []
 
     def faults(self) -> Faults:
         """Return what a verdict is made of."""
-        # Rows far apart are tried only if nothing else has failed.
-        near = () if self._far else self._failures
+        near = self._near
         return Faults(
-            cases=self._cases, wrong=self._wrong,
+            cases=self._cases, wrong=self._wrong, failing=self._failing,
             outside=[violation.explain() for failure in near for violation in failure.violations],
             hazards=[failure.hazards for failure in near if failure.hazards], far=self._far,
             claims=[claim for failure in self._failures for claim in failure.claims],

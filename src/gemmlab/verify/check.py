@@ -22,6 +22,7 @@ from gemmlab.verify.diagnosis import described, far_cases, needs
 from gemmlab.verify.expectations import judge_claims, require_counters, require_known_names
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
 from gemmlab.verify.nan_hint import nan_cause
+from gemmlab.verify.nan_sources import nan_sources
 from gemmlab.verify.stray_words import without_stray
 
 
@@ -92,7 +93,8 @@ def check_kernel(
         if case.nonzero_tickets:
             notes.append(f"{case.nonzero_tickets} of its tickets are not 0 after the launch; the next one needs zeros")
         wrongs = [] if observation and observation.stopped else [wrong for wrong in mismatches if wrong]
-        hints = {hint for wrong in wrongs if (hint := nan_cause(wrong, contents, kernel))}
+        read = nan_sources(placed, op, problem, contents, wrongs, threads=threads)
+        hints = {hint for wrong in wrongs if (hint := nan_cause(wrong, read, kernel))}
         tally.case(problem, mismatches, violations, [*notes, *hints], padded=_is_padded(op, problem), hazards=hazards)
         if progress:
             progress(index + 1, len(planned))
@@ -102,17 +104,18 @@ def check_kernel(
         return tally.report(len(planned))
     extra, conditions, probed = 0, None, False
     try:
-        if not tally.failed:
-            for far in far_cases(placed, op, threads=threads, seed=seed):
+        if tally.unsound:
+            conditions, probed = needs(placed, op, tally.faults().failing, threads=threads, seed=seed)
+        unsound = tally.unsound
+        if not unsound or conditions is not None:
+            for far in far_cases(placed, op, conditions or (), threads=threads, seed=seed):
                 extra += 1
                 wrong = [compared.mismatch for compared in far.comparisons]
                 tally.case(far.problem, wrong, (), hazards=far.hazards, far=far.operand)
         # What the counters of a wrong kernel show is of no interest.
-        for problem, broken in judge_claims(kernel, device, op, seed=seed) if not tally.unsound else ():
+        for problem, broken in judge_claims(kernel, device, op, seed=seed) if not unsound else ():
             extra += 1
             tally.case(problem, (), (), suffix=" (what its file expects)", claims=[broken] if broken else [])
-        if tally.unsound:
-            conditions, probed = needs(placed, op, threads=threads, seed=seed)
     except TimeLimitError as error:
         tally.stop("what its file expects", len(planned) + extra, error)
     return tally.report(len(planned) + extra, conditions, probed=probed)

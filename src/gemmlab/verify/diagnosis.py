@@ -14,7 +14,7 @@ from gemmlab.core.hazard import UNWRITTEN, Hazard
 from gemmlab.core.hazard_source import with_source
 from gemmlab.core.program import Artifact
 from gemmlab.core.time_limit import require_time
-from gemmlab.devices.device import SparseDevice
+from gemmlab.devices.device import CountingDevice, SparseDevice
 from gemmlab.kernels.bound import PlacedKernel
 from gemmlab.kernels.fitting import with_factors
 from gemmlab.ops.op import Op, Operand
@@ -62,11 +62,13 @@ def _shared(artifact: Artifact) -> tuple[tuple[SharedArray, ...], int]:
     return arrays, function.reserved_smem_bytes
 
 
-def far_cases(placed: PlacedKernel, op: Op, *, threads: int, seed: int) -> Iterator[FarCase]:
-    """Yield the outcome of each problem of `far_rows`, on a device that can hold it."""
+def far_cases(
+    placed: PlacedKernel, op: Op, needed: Sequence[Condition] = (), *, threads: int, seed: int
+) -> Iterator[FarCase]:
+    """Yield the outcome of each problem of `far_rows` that fulfils the conditions, on a device that can hold it."""
     if not isinstance(placed.device, SparseDevice):
         return
-    for far in far_rows(placed, op):
+    for far in far_rows(placed, op, lambda problem: all(condition.holds(problem) for condition in needed)):
         require_time(placed.kernel.id)
         contents = op.fill(far.problem, np.random.default_rng(seed))
         try:
@@ -83,16 +85,21 @@ def _serious(observation: Observation | None, *, wrong: bool) -> tuple[Hazard, .
     return tuple(hazard for hazard in hazards if wrong or hazard.kind != UNWRITTEN)
 
 
-def needs(placed: PlacedKernel, op: Op, *, threads: int, seed: int) -> tuple[Sequence[Condition] | None, bool]:
-    """Return the conditions under which the kernel is right, `None` if it never is, and whether that is known."""
+def needs(
+    placed: PlacedKernel, op: Op, failing: Sequence[Any], *, threads: int, seed: int
+) -> tuple[Sequence[Condition] | None, bool]:
+    """Return the conditions under which the kernel is right, `None` if it never is, and whether that is known.
 
-    def passes(problem: Any) -> bool | None:
+    `failing` are problems at which it fails.
+    """
+
+    def passes(problem: Any, shift: int) -> bool | None:
         problem = with_factors(placed.kernel, op, problem)
         if placed.kernel.refusal(placed.config, op.scalars(problem)):
             return None
         require_time(placed.kernel.id)
         contents = op.fill(problem, np.random.default_rng(seed))
-        case = GuardedRun(placed, op, problem, contents, threads=threads)
+        case = GuardedRun(placed, op, problem, contents, shift=shift, apart=False, threads=threads)
         observation = case.run()
         if _serious(observation, wrong=False):
             return False
@@ -100,7 +107,9 @@ def needs(placed: PlacedKernel, op: Op, *, threads: int, seed: int) -> tuple[Seq
             return False
         return not any(one.mismatch for one in compare_results(placed, op, problem, contents, case.guarded))
 
+    # A wrong address would end the use of a GPU by this process.
+    addresses = isinstance(placed.device, CountingDevice)
     try:
-        return passes_where(placed.kernel, op, passes), True
+        return passes_where(placed.kernel, op, passes, failing, addresses=addresses), True
     except UsageError:
         return None, False

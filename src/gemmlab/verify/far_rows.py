@@ -7,7 +7,7 @@ having it; a GPU must have it, 17 GB, and 9 GB in front, where an offset that wr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,8 @@ from gemmlab.kernels.fitting import fitted
 from gemmlab.ops.op import Contents, Op, Operand
 from gemmlab.verify.elementwise import Comparison, compare
 
-_ROWS = 5
+_EXTENTS = (5, 8, 16, 24, 32, 64, 128, 192, 240)
+"""Extents of the problems; the larger ones are for kernels that are right at whole tiles alone."""
 _WORDS = 1 << 32
 """The last row begins at least so many elements behind the first one: as many as 32 bits without a sign count."""
 _FRONT = 1 << 31
@@ -41,29 +42,34 @@ class FarRows:
     problem: Any
 
 
-def far_rows(placed: PlacedKernel, op: Op) -> Iterator[FarRows]:
+def far_rows(placed: PlacedKernel, op: Op, fulfils: Callable[[Any], bool] = lambda _problem: True) -> Iterator[FarRows]:
     """Yield a problem for each operand whose rows the kernel lets lie far apart; none for a kernel of a CPU.
 
-    There offsets are 64 bits wide already where they are made (`codegen`).
+    There offsets are 64 bits wide already where they are made (`codegen`). Each problem `fulfils` what the kernel is
+    known to need.
     """
     if placed.kernel.device != "cuda":
         return
     kernel = placed.kernel
+    small = next((small for extent in _EXTENTS for small in _fitted(placed, op, extent) if fulfils(small)), None)
+    for operand in op.operands(small) if small is not None else ():
+        leading = f"ld{operand.name}"
+        if not hasattr(small, leading) or operand.rows < 2:
+            continue
+        apart = -(-_WORDS // (operand.rows - 1) // _ALIGNED) * _ALIGNED
+        far = replace(small, **{leading: min(max(apart, operand.cols), _MOST_LD // _ALIGNED * _ALIGNED)})
+        if fulfils(far) and not kernel.refusal(placed.config, op.scalars(far)):
+            yield FarRows(operand.name, far)
+
+
+def _fitted(placed: PlacedKernel, op: Op, extent: int) -> Iterator[Any]:
+    """Yield a problem of that extent as the kernel takes it, with the old C first; no problem if there is none."""
     try:
-        (problem,) = op.parse_sizes(str(_ROWS))
+        (problem,) = op.parse_sizes(str(extent))
     except UsageError:
         return  # An operation that one number does not give a size.
-    if hasattr(problem, "beta"):
-        problem = replace(problem, beta=_BETA)
-    for small in fitted(kernel, op, placed.config, [problem]):
-        for operand in op.operands(small):
-            leading = f"ld{operand.name}"
-            if not hasattr(small, leading) or operand.rows < 2:
-                continue
-            apart = -(-_WORDS // (operand.rows - 1) // _ALIGNED) * _ALIGNED
-            far = replace(small, **{leading: min(max(apart, operand.cols), _MOST_LD // _ALIGNED * _ALIGNED)})
-            if not kernel.refusal(placed.config, op.scalars(far)):
-                yield FarRows(operand.name, far)
+    problems = [replace(problem, beta=_BETA), problem] if hasattr(problem, "beta") else [problem]
+    yield from fitted(placed.kernel, op, placed.config, problems)
 
 
 @dataclass(frozen=True, slots=True)

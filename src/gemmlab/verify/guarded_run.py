@@ -17,17 +17,18 @@ class GuardedRun:
     """The operands of one problem between guard bands, and the run of a kernel on a device's copy of them.
 
     A device that detects accesses out of bounds itself (`CountingDevice`) gets no guards. `shift` moves each operand
-    off its allocation's alignment, by a multiple of the alignment that the kernel requires.
+    off its allocation's alignment, by a multiple of the alignment that the kernel requires; if they lie
+    `apart`, each by another one.
     """
 
     def __init__(
         self, placed: PlacedKernel, op: Op, problem: Problem, contents: Contents, *, shift: int = 0,
-        threads: int = 1,
+        apart: bool = True, threads: int = 1,
     ) -> None:  # fmt: skip
         self._placed, self._op, self._problem, self._threads = placed, op, problem, threads
         guards = not isinstance(placed.device, CountingDevice)
         shifts = {
-            operand.name: _aligned(shift * (1 + index), placed.kernel.align, operand)
+            operand.name: _aligned(shift * (1 + index if apart else 1), placed.kernel.align, operand)
             for index, operand in enumerate(op.operands(problem))
         }
         self.guarded = {

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from gemmlab.core.errors import UsageError
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import shown
 from gemmlab.ops.op import Op
+from gemmlab.verify.whole_tiles import Passes, Whole, divisors, extents_of, whole_tiles
 
-_WHOLE = (128, 256)
-"""Extents that are multiples of most tiles; the second one is tried if the first is not right."""
-_PADDING = 4
 _HALF = 0.5
+_MOST_REMAINDERS = 16
+"""Up to this multiple every remainder is tried: a kernel that unrolls its loop may need only some of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,80 +26,143 @@ class Condition:
     """The property, such as `K % 16 == 0`."""
     holds: Callable[[Any], bool]
     ragged: bool = False
-    """True if it is about extents that are no multiples of a tile."""
+    """True if it is about extents or rows that are no multiples of a tile."""
+    of_addresses: bool = False
+    """True if it is about where arrays begin, which a problem does not say."""
 
 
-def passes_where(kernel: Kernel, op: Op, passes: Callable[[Any], bool | None]) -> list[Condition] | None:
+def passes_where(
+    kernel: Kernel, op: Op, passes: Passes, failing: Sequence[Any] = (), *, addresses: bool = False
+) -> list[Condition] | None:
     """Return the conditions that the kernel needs; `None` if it is wrong at whole tiles, too.
 
-    `passes` runs a problem and says whether it was right, `None` if the kernel does not take it. Raises `UsageError`
-    if the kernel takes none of the problems with whole tiles.
+    `passes` runs a problem and says whether it was right, `None` if the kernel does not take it. `failing` are problems
+    that are known to fail; if the conditions let one of them pass, smaller extents and every remainder are tried, too.
+    With `addresses`, arrays that begin at odd addresses are tried. Raises `UsageError` if the kernel takes none of
+    the problems with whole tiles.
     """
-    known = [(extent, passes(_squared(op, extent))) for extent in _WHOLE]
-    extent = next((extent for extent, right in known if right), 0)
-    if all(right is None for _, right in known):
-        raise UsageError(f"{kernel.id} takes no problem of whole tiles")
-    if not extent:
+    whole = whole_tiles(op, passes)
+    if whole is None:
         return None
-    whole = _squared(op, extent)
-    return [*_extents(op, whole, extent, passes), *_others(kernel, op, whole, passes)]
+    found = [*_extents(whole), *_others(kernel, op, whole), *(_addresses(op, whole) if addresses else ())]
+    if not contradicted(found, failing):
+        return found
+    for finer in (_least_extents, _remainders):
+        more = [*found, *finer(whole, found)]
+        if not contradicted(more, failing):
+            return more
+    return found
 
 
-def _squared(op: Op, extent: int) -> Any:
-    (problem,) = op.parse_sizes(str(extent))
-    return problem
+def contradicted(conditions: Sequence[Condition], failing: Sequence[Any]) -> bool:
+    """Return whether a problem that fails fulfils all conditions; unknown, so False, where addresses matter."""
+    if any(condition.of_addresses for condition in conditions):
+        return False
+    return any(all(condition.holds(problem) for condition in conditions) for problem in failing)
 
 
-def _extents(op: Op, whole: Any, extent: int, passes: Callable[[Any], bool | None]) -> Iterator[Condition]:
-    for name in op.extents:
-        if not hasattr(whole, name):
-            continue
-        for multiple in _powers_of_two(extent):
-            changed = _with_extent(op, whole, name, extent + multiple if multiple < extent else extent)
-            if passes(changed):
-                if multiple > 1:
-                    yield Condition(f"{shown(name)} % {multiple} == 0", _divisible(name, multiple), ragged=True)
+def _extents(whole: Whole) -> Iterator[Condition]:
+    for name in extents_of(whole.op, whole.problem):
+        wrong = False
+        for multiple in divisors(whole.extent):
+            right = multiple == whole.extent or whole.passes_with(name, whole.extent + multiple)
+            wrong |= right is False
+            if right:
+                if wrong:
+                    yield _of_remainders(name, multiple, _right_remainders(whole, name, multiple))
                 break
 
 
-def _divisible(name: str, multiple: int) -> Callable[[Any], bool]:
-    return lambda problem: getattr(problem, name) % multiple == 0
+def _right_remainders(whole: Whole, name: str, multiple: int) -> list[int]:
+    """Return the remainders at which the kernel is right; those that divide `multiple` are known to be wrong."""
+    tried = range(1, multiple) if multiple <= _MOST_REMAINDERS else ()
+    right = (rest for rest in tried if multiple % rest and whole.passes_with(name, whole.extent + rest))
+    return [0, *right]
 
 
-def _powers_of_two(last: int) -> Iterator[int]:
-    power = 1
-    while power <= last:
-        yield power
-        power *= 2
+def _of_remainders(name: str, multiple: int, right: Sequence[int]) -> Condition:
+    rests = frozenset(right)
+    text = f"{shown(name)} % {multiple} "
+    text += "== 0" if len(right) == 1 else f"is {' or '.join(map(str, right))}"
+    return Condition(text, lambda problem: getattr(problem, name) % multiple in rests, ragged=True)
 
 
-def _with_extent(op: Op, problem: Any, name: str, extent: int) -> Any:
-    leading = (f"ld{operand.name}" for operand in op.operands(problem))
-    rows = {each: 0 for each in leading if hasattr(problem, each)}
-    return replace(problem, **rows, **{name: extent})
+def _remainders(whole: Whole, _known: Sequence[Condition]) -> Iterator[Condition]:
+    for name in extents_of(whole.op, whole.problem):
+        rests = range(1, _MOST_REMAINDERS)
+        right = [0, *(rest for rest in rests if whole.passes_with(name, whole.extent + rest) is not False)]
+        if len(right) < _MOST_REMAINDERS:
+            yield _of_remainders(name, _MOST_REMAINDERS, right)
 
 
-def _others(kernel: Kernel, op: Op, whole: Any, passes: Callable[[Any], bool | None]) -> Iterator[Condition]:
-    for name, scalar in op.scalars(whole).items():
-        if isinstance(scalar, np.floating) and hasattr(whole, name):
-            usual = getattr(whole, name)
+def _least_extents(whole: Whole, known: Sequence[Condition]) -> Iterator[Condition]:
+    for name in extents_of(whole.op, whole.problem):
+        taken = [
+            extent
+            for extent in range(whole.extent)
+            if all(condition.holds(replace(whole.problem, **{name: extent})) for condition in known)
+        ]
+        # Small extents are where kernels go wrong; a bisection needs a wrong one to begin with.
+        wrong = next(
+            (place for place, extent in enumerate(taken[:3]) if whole.passes_with(name, extent) is False), None
+        )
+        if wrong is None:
+            continue
+        right = len(taken)
+        while right - wrong > 1:
+            middle = (wrong + right) // 2
+            if whole.passes_with(name, taken[middle]) is not False:
+                right = middle
+            else:
+                wrong = middle
+        least = taken[right] if right < len(taken) else whole.extent
+        yield Condition(f"{shown(name)} >= {least}", _at_least(name, least))
+
+
+def _at_least(name: str, least: int) -> Callable[[Any], bool]:
+    return lambda problem: bool(getattr(problem, name) >= least)
+
+
+def _others(kernel: Kernel, op: Op, whole: Whole) -> Iterator[Condition]:
+    problem, passes = whole.problem, whole.passes
+    for name, scalar in op.scalars(problem).items():
+        if isinstance(scalar, np.floating) and hasattr(problem, name):
+            usual = getattr(problem, name)
             for value in (_HALF, 0.0):
-                if value != usual and passes(replace(whole, **{name: value})) is False:
+                if value != usual and passes(replace(problem, **{name: value}), 0) is False:
                     yield Condition(f"{name} == {usual:g}" if value else f"{name} != 0", _factor(name, value, usual))
                     break
-    for operand in op.operands(whole):
+    for operand in op.operands(problem):
         leading = f"ld{operand.name}"
-        if hasattr(whole, leading) and passes(replace(whole, **{leading: operand.ld + _PADDING})) is False:
+        if not hasattr(problem, leading):
+            continue
+        tried = ((step, passes(replace(problem, **{leading: operand.ld + step}), 0)) for step in divisors(operand.ld))
+        known = [(step, right) for step, right in tried if right is not None]
+        least = next((step for step, right in known if right), 0)
+        if known and not least:
             yield Condition(f"{leading} is the length of a row", _packed(op, operand.name))
+        elif least > 1:
+            yield Condition(f"{leading} % {least} == 0", _rows_of(op, operand.name, least), ragged=True)
     layouts = (
-        {layout: op.in_layouts(whole, [layout])[0] for layout in kernel.layouts} if len(kernel.layouts) > 1 else {}
+        {layout: op.in_layouts(problem, [layout])[0] for layout in kernel.layouts} if len(kernel.layouts) > 1 else {}
     )
-    wrong = [layout for layout, problem in layouts.items() if passes(problem) is False]
+    wrong = [layout for layout, turned in layouts.items() if passes(turned, 0) is False]
     if wrong:
         yield Condition(
             f"the layout is {' or '.join(sorted({*layouts} - {*wrong}))}",
             lambda problem: getattr(problem, "layout", "") not in wrong,
         )
+
+
+def _addresses(op: Op, whole: Whole) -> Iterator[Condition]:
+    """Yield what the kernel needs of the addresses of its arrays, in bytes."""
+    nbytes = op.operands(whole.problem)[0].element.nbytes
+    steps = [1 << power for power in range(6)]
+    least = next((step for step in steps if whole.passes(whole.problem, step)), 0)
+    if least > 1:
+        align = least * nbytes
+        yield Condition(f"arrays begin at multiples of {align} bytes (align = {align})", lambda _: True,
+                        ragged=True, of_addresses=True)  # fmt: skip
 
 
 def _factor(name: str, wrong: float, usual: float) -> Callable[[Any], bool]:
@@ -114,3 +176,7 @@ def _packed(op: Op, name: str) -> Callable[[Any], bool]:
         return all(operand.ld <= max(1, operand.cols) for operand in op.operands(problem) if operand.name == name)
 
     return holds
+
+
+def _rows_of(op: Op, name: str, multiple: int) -> Callable[[Any], bool]:
+    return lambda problem: all(one.ld % multiple == 0 for one in op.operands(problem) if one.name == name)

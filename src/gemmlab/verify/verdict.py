@@ -10,7 +10,7 @@ from typing import Any
 
 from gemmlab.core.hazard import TWO_WRITES, Hazard
 from gemmlab.verify.missing_barrier import missing_barrier
-from gemmlab.verify.passes_where import Condition
+from gemmlab.verify.passes_where import Condition, contradicted
 
 PASSED = "pass"
 STOPPED = "stopped"
@@ -45,6 +45,8 @@ class Faults:
     cases: int
     wrong: Sequence[Any]
     """The problems with wrong results."""
+    failing: Sequence[Any]
+    """These, and the problems with forbidden accesses or other hazards."""
     outside: Sequence[str]
     """For each write outside the operands that guard bands show, its words."""
     hazards: Sequence[Sequence[Hazard]]
@@ -59,6 +61,19 @@ class Faults:
 
 def verdict_of(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bool) -> Verdict:
     """Return the verdict. `conditions` are those of `passes_where`, if that was `probed`."""
+    found = _near(faults, conditions, probed=probed)
+    if found is not None:
+        overflow = f"index overflow: {_overflow(faults.far)}" if faults.far else ""
+        return Verdict(found.kind, "; ".join(filter(None, [found.text, overflow])))
+    if faults.far:
+        return Verdict(OVERFLOW, _overflow(faults.far))
+    if faults.claims:
+        return Verdict(UNEXPECTED, f"the results are right; its file expects something else: {faults.claims[0]}")
+    return Verdict(SOMEWHERE, next(iter(faults.others), ""))
+
+
+def _near(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bool) -> Verdict | None:
+    """Return the verdict on rows as they usually lie; `None` if there is nothing wrong."""
     kinds = Counter(kind for case in faults.hazards for kind in dict.fromkeys(hazard.kind for hazard in case))
     if kinds:
         kind = kinds.most_common(1)[0][0]
@@ -71,11 +86,7 @@ def verdict_of(faults: Faults, conditions: Sequence[Condition] | None, *, probed
         return Verdict(WRITES, "; ".join(filter(None, [faults.outside[0], edges])))
     if faults.wrong:
         return _wrong(faults, conditions, probed=probed)
-    if faults.far:
-        return Verdict(OVERFLOW, _overflow(faults.far))
-    if faults.claims:
-        return Verdict(UNEXPECTED, f"the results are right; its file expects something else: {faults.claims[0]}")
-    return Verdict(SOMEWHERE, next(iter(faults.others), ""))
+    return None
 
 
 def _wrong(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bool) -> Verdict:
@@ -93,10 +104,8 @@ def _wrong(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bo
 
 
 def _edges(faults: Faults, conditions: Sequence[Condition] | None) -> str:
-    """Return `passes where K % 16 == 0`, unless a wrong case fulfils that."""
-    if not conditions:
-        return ""
-    if any(all(condition.holds(problem) for condition in conditions) for problem in faults.wrong):
+    """Return `passes where K % 16 == 0`, unless a failing case fulfils that."""
+    if not conditions or contradicted(conditions, faults.failing):
         return ""
     only = _ONLY if all(condition.ragged for condition in conditions) else ""
     return f"{only}passes where {' and '.join(condition.text for condition in conditions)}"

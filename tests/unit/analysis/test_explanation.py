@@ -43,13 +43,16 @@ def keys(name: str, arch: str = "sm_90") -> list[str]:
 def test_occupancy_shows_every_limit() -> None:
     report = explain_occupancy(limits("sm_90"), 127, 8192, 256)
     assert report.steps == (
-        "warps: 256 threads / 32 = 8 a block; 64 / 8 = 8 blocks",
-        "blocks an SM: 32",
+        "warps: 256 threads a block / 32 = 8 warps a block; 64 warps an SM / 8 = 8 blocks",
+        "blocks: an SM holds 32 at most",
         (
-            "registers: 127 x 32 = 4064, in units of 256 4096 a warp; 16384 / 4096 = 4 warps in each of 4 partitions; "
-            "16 / 8 = 2 blocks"
+            "registers: 127 a thread x 32 threads = 4,064, in units of 256 rounded up to 4,096 registers a warp; "
+            "16,384 registers a partition / 4,096 = 4 warps; 4 partitions x 4 = 16 warps / 8 warps a block = 2 blocks"
         ),
-        "shared memory: 8192 + 1024 reserved, in units of 128 9216 bytes; 233472 / 9216 = 25 blocks",
+        (
+            "shared memory: 8,192 B a block + 1,024 B reserved, in units of 128 B rounded up to 9,216 B; "
+            "233,472 B an SM / 9,216 B = 25 blocks"
+        ),
     )
     assert (report.binding, report.found.blocks, report.found.warps) == (("registers",), 2, 16)
     # 80 registers make 2560 a warp, 6 warps a partition, 24 in all, 3 blocks.

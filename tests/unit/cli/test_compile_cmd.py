@@ -41,6 +41,29 @@ __global__ void thrice(float* x) { x[threadIdx.x] = times<3>(x[threadIdx.x]); }
 TEMPLATE = "template <int T> __global__ void scale(float* x) { __shared__ float s[T]; s[0] = *x; *x = s[*(int*)x]; }\n"
 
 
+def test_the_machine_code_of_a_file_is_written_and_read_again(folder: Path) -> None:
+    (folder / "mine.cu").write_text(MINE)
+    run = CliRunner().invoke
+    ended = run(build_app(), ["compile", "mine.cu", "--kernel", "twice", "--out", "mine.cubin"])
+    assert ended.exit_code == 0, ended.output
+    assert "mine.cubin: " in ended.output
+    checked = run(build_app(), ["check", "mine.cubin"])
+    assert "no fault in the control codes" in checked.output
+    assert run(build_app(), ["compile", "mine.cu", "--kernel", "twice", "--out", "mine.ptx"]).exit_code == 0
+    assert ".entry" in (folder / "mine.ptx").read_text()
+
+
+def test_one_file_holds_one_kernel(folder: Path) -> None:
+    (folder / "mine.cu").write_text(MINE)
+    for arguments in (["--out", "mine.cubin"], ["--kernel", "twice", "--arch", "sm_80,sm_90", "--out", "mine.cubin"]):
+        ended = CliRunner().invoke(build_app(), ["compile", "mine.cu", *arguments])
+        assert ended.exit_code == 2
+        assert "holds one kernel, and these are 2: " in str(ended.exception) + ended.output
+    assert not (folder / "mine.cubin").exists()
+    other = CliRunner().invoke(build_app(), ["compile", "mine.cu", "--kernel", "twice", "--out", "mine.bin"])
+    assert "a .cubin for machine code" in str(other.exception) + other.output
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of the test's own, and its folder as the current one."""

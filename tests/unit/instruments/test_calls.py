@@ -208,12 +208,16 @@ def test_without_a_package_for_frames_the_error_says_so(monkeypatch: pytest.Monk
         ["list"],
         ["list", "naive"],
         ["profile", "--load", "h200"],
+        ["cache", "naive_ijk", "--sizes", "16"],
+        ["doctor", "--quick"],
+        pytest.param(["sass", "naive"], marks=needs_compiler),
+        pytest.param(["sass", "naive", "--diff", "arch=sm_80"], marks=needs_compiler),
         pytest.param(["explain", "naive", "--sizes", "64"], marks=needs_compiler),
         pytest.param(["bench", "naive", "--sizes", "32", "--device", "emulated"], marks=needs_compiler),
     ],
     ids=" ".join,
 )
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(19)
 def test_csv_has_a_line_of_names_and_a_line_a_row(arguments: list[str]) -> None:
     first, *rows = csv.reader(io.StringIO(command(*arguments, "--csv")))
     assert len(set(first)) == len(first)
@@ -221,7 +225,22 @@ def test_csv_has_a_line_of_names_and_a_line_a_row(arguments: list[str]) -> None:
     assert {len(row) for row in rows} == {len(first)}
 
 
-@pytest.mark.parametrize("verb", ["check", "bench", "climb", "compare a b", "explain naive", "list", "profile"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "check",
+        "bench",
+        "cache",
+        "climb",
+        "compare a b",
+        "doctor",
+        "explain naive",
+        "list",
+        "profile",
+        "sass naive",
+        "tune",
+    ],
+)
 def test_json_and_csv_exclude_each_other(verb: str) -> None:
     done = CliRunner().invoke(build_app(), [*verb.split(), "--json", "--csv"])
     assert done.exit_code == 2, done.output

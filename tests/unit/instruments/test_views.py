@@ -14,6 +14,7 @@ import gemmlab
 from gemmlab.core.notebook_view import LONGEST, MOST_ROWS, Display, Grid, View, cell, grid, short
 from gemmlab.core.records import Record
 from gemmlab.results.shipped_records import recorded_climb
+from gemmlab.results.summary import summarise
 from support.cuda_source import needs_compiler
 from support.measured_records import record, result
 
@@ -73,6 +74,9 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "check": lambda: gemmlab.check("naive", sizes=5, device="emulated"),
     "report": lambda: gemmlab.check("naive", sizes=5, device="emulated").reports[0],
     "bench": lambda: gemmlab.bench("naive", sizes=32, device="emulated"),
+    "row of counts": lambda: gemmlab.bench("naive", sizes=32, device="emulated").counts[0],
+    "summary": lambda: summarise(climb()),
+    "row of a summary": lambda: summarise(climb()).rows[0],
     "explain": lambda: gemmlab.explain("naive", sizes=64),
     "explain two": lambda: gemmlab.explain("naive", "block_tile", sizes=64),
     "explanation": lambda: gemmlab.explain("naive", sizes=64).explanations[0],
@@ -105,6 +109,15 @@ def test_a_result_has_a_short_repr_and_whole_html(name: str) -> None:
         value for name, value in there.attributes if name in {"src", "href"} and not str(value).startswith("data:")
     ] == []
     assert len(html) < 400_000
+
+
+@needs_compiler
+def test_a_line_says_what_is_known() -> None:
+    counted = repr(gemmlab.bench("naive", sizes=32, device="emulated"))
+    assert counted.startswith("<BenchResult gemm on emulated sm_90: naive at 32x32x32: ")
+    assert counted.endswith(" shared wavefronts>")
+    assert repr(gemmlab.explain_choice((64, 64), (64, 64))).startswith("<Choice threaded for 64x64x64")
+    assert "=0" not in repr(gemmlab.explain_choice((512, 512), (512, 512), device="H200"))
 
 
 @needs_compiler

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from gemmlab.core.errors import RecordError
+from gemmlab.core.numerals import plain
 from gemmlab.core.records import Record, load_record
 from gemmlab.pages.charts import curve_drawings, ladder_drawing
 from gemmlab.pages.document import coded
 from gemmlab.pages.page import Page, render
 from gemmlab.pages.parts import part_of
 from gemmlab.plots.chart import BLACK
-from gemmlab.results.climb_rows import plain
 from support.paths import CPU, RESULTS
 from support.report_pages import ELEMENTS, Parsed, page_of
 from support.report_records import GPU, HOSTILE, SEEN, gpu_bench, hostile_record, result

@@ -41,6 +41,13 @@ def judge(wrong: Wrong, layouts: tuple[str, ...] = ("nn",)) -> CheckReport:
         (lambda _: True, "WRONG EVERYWHERE: at whole tiles, too"),
         (lambda call: call.k % 16 != 0, "WRONG AT EDGES: passes where K % 16 == 0"),
         (lambda call: call.m % 4 or call.n % 8, "WRONG AT EDGES: passes where M % 4 == 0 and N % 8 == 0"),
+        (lambda call: call.k % 24 != 0, "WRONG AT EDGES: passes where K % 24 == 0"),
+        (lambda call: call.k % 4 in (1, 2), "WRONG AT EDGES: passes where K % 4 is 0 or 3"),
+        (lambda call: call.ldc % 4 != 0, "WRONG AT EDGES: passes where ldc % 4 == 0"),
+        (lambda call: call.ldc != call.n, "WRONG: passes where ldc is the length of a row"),
+        (lambda call: call.n % 2 or call.ldc % 8, "WRONG AT EDGES: passes where N % 2 == 0 and ldc % 8 == 0"),
+        (lambda call: call.k < 21, "WRONG: passes where K >= 21"),
+        (lambda call: call.k % 2 or call.k < 30, "WRONG: passes where K % 2 == 0 and K >= 30"),
         (lambda call: call.beta != 0, "WRONG: passes where beta == 0"),
         (lambda call: call.alpha == 0, "WRONG: passes where alpha != 0"),
         (lambda call: call.m == 3 and call.n == 3, "WRONG: "),
@@ -102,8 +109,37 @@ def test_every_operand_whose_offsets_overflow_has_its_line_and_its_condition(tmp
 def test_the_condition_of_a_transposed_operand_is_of_the_rows_that_are_stored() -> None:
     turned = GemmProblem(5, 5, 5, trans_a=True, trans_b=True)
     far = [(name, turned, ()) for name in "abc"]
-    text = verdict_of(Faults(3, (), (), (), far, (), ()), None, probed=False).text
+    text = verdict_of(Faults(3, (), (), (), (), far, (), ()), None, probed=False).text
     assert text.endswith('require = ["K * lda < 2**31", "N * ldb < 2**31", "M * ldc < 2**31"]')
+
+
+@needs_compiler
+def test_another_fault_hides_no_overflow_and_the_hint_names_what_is_read(tmp_path: Path) -> None:
+    report = edited(
+        tmp_path, ("    if (alpha != 0.0f)\n    ", ""), ("static_cast<long long>(row) * ldc", "row * ldc")
+    )  # fmt: skip
+    text = str(report.verdict)
+    assert text.startswith("WRONG: passes where alpha != 0; index overflow: the offset of a row of C, row * ldc, is")
+    # Without beta the output holds NaN, too, but the kernel does not read it.
+    hints = [line for line in report.explain().splitlines() if "held NaN" in line]
+    assert hints
+    assert all('state always_reads = ["A", "B"]' in line for line in hints)
+
+
+@needs_compiler
+def test_vector_loads_need_rows_and_addresses(tmp_path: Path) -> None:
+    text = str(edited(tmp_path, ("B[static_cast<long long>(k) * ldb + col]", VECTOR)).verdict)
+    assert "passes where N % 4 == 0 and ldb % 4 == 0 and arrays begin at multiples of 16 bytes (align = 16)" in text
+
+
+VECTOR = (
+    "(((const float4*)(B + static_cast<long long>(k) * ldb))[col / 4].x * (col % 4 == 0)"
+    + "".join(
+        f" + ((const float4*)(B + static_cast<long long>(k) * ldb))[col / 4].{axis} * (col % 4 == {place})"
+        for place, axis in ((1, "y"), (2, "z"), (3, "w"))
+    )
+    + ")"
+)
 
 
 @needs_compiler

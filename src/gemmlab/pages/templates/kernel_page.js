@@ -8,7 +8,7 @@
   const hex = (row) => `0x${(16 * row).toString(16).padStart(4, "0")}`;
 
   let sides = [], pairs = null;
-  const shown = { heat: "", columns: new Set(), sort: null, source: 0, picked: null };
+  const shown = { heat: "", columns: new Set(), sort: null, source: 0, picked: null, entry: null };
 
   // ---- what each side holds
 
@@ -107,25 +107,31 @@
     return `<details><summary>${found.size} call ${found.size === 1 ? "site" : "sites"}</summary>${each.join("<br>")}</details>`;
   }
 
+  // The column behind the heat stands before the code, where a narrow pane shows it, too.
+  const trailing = (side) => side.columns.filter((one) => shown.columns.has(one.name) && one.name !== shown.heat);
+
   function half(side, number, row, most) {
-    const cells = side.columns.filter((one) => shown.columns.has(one.name));
+    const cells = trailing(side), lead = heatOf(side);
     const data = `data-side="${number}"`;
-    if (row === null) return `<td ${data}></td><td ${data}></td><td class="text" ${data}></td>${cells.map(() => `<td ${data}></td>`).join("")}`;
+    if (row === null) return `<td ${data}></td><td ${data}></td>${lead ? `<td ${data}></td>` : ""}<td class="text" ${data}></td>${cells.map(() => `<td ${data}></td>`).join("")}`;
     const executions = column(side, "executions"), depth = Math.min(3, side.rows.depth[row]);
     const idle = executions && !executions.values[row] ? " idle" : "";
     const loop = side.loops.find(([first]) => first === row);
     const tag = loop ? `<span class="tag" title="loop to ${hex(loop[1])}">↻</span> ` : "";
     const look = side.pictures[row] ? ' <button type="button" class="look" tabindex="-1" aria-label="picture of the access" title="picture of the access">▦</button>' : "";
     const text = safe(side.rows.text[row]).replaceAll(".reuse", "<b>.reuse</b>");
-    const value = heatOf(side)?.values[row];
+    const value = lead?.values[row];
     return `<th scope="row" ${data}>${hex(row)}</th><td class="heat${heat(typeof value === "number" ? value : 0, most)}" ${data}></td>`
+      + (lead ? `<td ${data}>${safe(figure(lead, value))}</td>` : "")
       + `<td class="text${idle}${depth ? ` d${depth}` : ""}" id="c${number}-${row}" ${data} data-row="${row}">${mark(side, side.pinsOf.get(row))}${tag}${text}${look}</td>`
       + cells.map((one) => `<td ${data}>${safe(figure(one, one.values[row]))}</td>`).join("");
   }
 
-  const heads = (side, number) => `<th scope="col">address</th><td></td><th scope="col" class="text">${safe(sides.length > 1 ? side.label : "machine code")}</th>`
-    + side.columns.filter((one) => shown.columns.has(one.name)).map((one) =>
-      `<th scope="col"><button type="button" data-sort="${one.name}" data-side="${number}" title="${safe(`${one.about} ${one.origin === "code" ? "" : `(${one.origin})`}`)}">${safe(one.title)}</button></th>`).join("");
+  const head = (one, number) =>
+    `<th scope="col"><button type="button" data-sort="${one.name}" data-side="${number}" title="${safe(`${one.about} ${one.origin === "code" ? "" : `(${one.origin})`}`)}">${safe(one.title)}</button></th>`;
+
+  const heads = (side, number) => `<th scope="col">address</th><td></td>${heatOf(side) ? head(heatOf(side), number) : ""}`
+    + `<th scope="col" class="text">${safe(sides.length > 1 ? side.label : "machine code")}</th>${trailing(side).map((one) => head(one, number)).join("")}`;
 
   function wanted(number, row) {
     const executions = column(sides[number], "executions");
@@ -304,9 +310,9 @@
       const rows = target.chain !== undefined ? side.callers.get(target.line).get(target.chain)
         : target.line !== undefined ? side.at.get(target.line) ?? side.through.get(target.line) : side.ofPtx.get(target.ptx);
       if (rows?.length) {
-        const values = heatOf(side)?.values, hottest = values ? rows.reduce((best, row) => ((values[row] ?? 0) > (values[best] ?? 0) ? row : best), rows[0]) : rows[0];
-        reveal(`c${target.side}-${hottest}`, "code");
-        reveal(`p${target.side}-${side.rows.ptx[hottest]}`, "ptx");
+        const worst = hottest(target.side, rows);
+        reveal(`c${target.side}-${worst}`, "code");
+        reveal(`p${target.side}-${side.rows.ptx[worst]}`, "ptx");
       }
       if (target.line !== undefined) reveal(`s${target.side}-${target.line.replace(":", "-")}`, "source");
     }
@@ -469,7 +475,8 @@
     const all = pane === "code" ? [...byId("code").querySelectorAll("td[data-row]")].filter((one) => !shown.picked || Number(one.dataset.side) === (shown.picked.side ?? 0))
       : [...byId(pane).querySelectorAll("tr.used")];
     const now = all.findIndex((one) => one.classList.contains("picked"));
-    const next = all[Math.max(0, Math.min(all.length - 1, now < 0 ? 0 : now + by))];
+    const first = Math.max(0, all.findIndex((one) => one.id === `c0-${shown.entry}` || one.classList.contains("lit")));
+    const next = all[Math.max(0, Math.min(all.length - 1, now < 0 ? first : now + by))];
     if (next) pick(targetOf(next.matches("tr") ? next.querySelector("td.text") : next), pane);
     next?.scrollIntoView({ block: "nearest" });
   }
@@ -497,6 +504,17 @@
   function hottest(number, rows) {
     const values = heatOf(sides[number])?.values;
     return values ? rows.reduce((best, row) => ((values[row] ?? 0) > (values[best] ?? 0) ? row : best), rows[0]) : rows[0];
+  }
+
+  // The page opens at the hottest instruction and its line; nothing is picked yet.
+  function enter() {
+    if (shown.picked || !heatOf(sides[0])) return;
+    shown.entry = hottest(0, sides[0].rows.text.map((_, row) => row));
+    const [file, line] = sides[0].chains[sides[0].rows.chain[shown.entry]][0] ?? [];
+    reveal(`c0-${shown.entry}`, "code");
+    reveal(`s0-${file}-${line}`, "source");
+    dim();
+    lightRow(0, shown.entry, "lit");
   }
 
   function find(text) {
@@ -590,6 +608,7 @@
     choices();
     choose(innerWidth < NARROW ? "code" : "source");
     everything();
+    enter();
     document.addEventListener("click", (event) => {
       const sorted = event.target.closest("[data-sort]"), lines = event.target.closest("[data-lines]"), pin = event.target.closest("button.pin");
       const tab = event.target.closest("#tabs button");
@@ -602,7 +621,10 @@
         showPin(pin);
         byId("work").scrollIntoView({ block: "nearest" });
       }
-      else if (tab) choose(tab.dataset.pane);
+      else if (tab) {
+        choose(tab.dataset.pane);
+        enter();
+      }
       else if (!event.target.closest("summary") && event.target.closest(".pane")) {
         const target = targetOf(event.target);
         if (target) pick(target, event.target.closest(".pane").id);

@@ -36,6 +36,8 @@ class Finding:
     reason: str
     barriers: frozenset[int] = frozenset()
     """Barriers any of which would have to be waited for; empty for other faults."""
+    certain: bool = True
+    """False if the two are closer than recorded, but not closer than other pairs with this producer."""
 
     def __str__(self) -> str:
         return (
@@ -102,9 +104,11 @@ def _early(
         if verdict is not None:
             fault, reason = verdict
             producer, consumer = (steps[n].instruction for n in (meeting.producer, meeting.consumer))
+            latency = known.of(meeting, steps[meeting.producer], steps[meeting.consumer])
             yield Finding(
-                fault, function.name, producer, consumer, register_name(meeting.cell), reason, meeting.barriers
-            )
+                fault, function.name, producer, consumer, register_name(meeting.cell), reason, meeting.barriers,
+                certain=meeting.age is None or latency is None or meeting.age < latency.least,
+            )  # fmt: skip
 
 
 def fault_of(

@@ -37,6 +37,10 @@ class Latency:
     cycles: int
     source: str
     """The record's row, in words."""
+    least: int
+    """The least recorded cycles between this producer and any instruction that meets its result in this way: what is
+    closer is surely too early. What lies between may only say that the catalog has no such pair.
+    """
 
 
 @dataclass(frozen=True)
@@ -56,18 +60,21 @@ class Latencies:
         """
         row = row_of(meeting, producer, consumer)
         cycles = self.rows.get(row)
-        if cycles is not None and cycles <= TIGHT and meeting.relation == "read":
-            return Latency(cycles, f"{row[0]} to {row[3]} ({row[4] or row[2]}): {cycles} cycles on {self.arch}")
         alike = {other: number for other, number in self.rows.items() if other[:3] == row[:3]}
         if not alike:
             return None
+        least = min((number for other, number in alike.items() if other[4] == row[4]), default=0)
+        if cycles is not None and cycles <= TIGHT and meeting.relation == "read":
+            return Latency(cycles, f"{row[0]} to {row[3]} ({row[4] or row[2]}): {cycles} cycles on {self.arch}", least)
         tight = {other: number for other, number in alike.items() if number <= TIGHT and other[4] == row[4]}
         same_pipe = [number for other, number in tight.items() if _pipe(other[3]) == _pipe(row[3])]
         # Without any tight row (matrix instructions) ptxas leaves the least of them each time.
         estimate = min(same_pipe) if same_pipe else median_low(tight.values()) if tight else min(alike.values())
         estimate = estimate if cycles is None else min(estimate, cycles)
         return Latency(
-            estimate, f"{row[0]} to {row[3]} ({row[4] or row[2]}): {estimate} cycles on {self.arch}, by its like"
+            estimate,
+            f"{row[0]} to {row[3]} ({row[4] or row[2]}): {estimate} cycles on {self.arch}, by its like",
+            min(least, estimate),
         )
 
 

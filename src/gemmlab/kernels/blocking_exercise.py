@@ -1,0 +1,93 @@
+"""Exercises of CPU rungs: choose the sizes of blocks, judged by the misses of simulated caches.
+
+An exercise is one file, `exercises/RUNG.toml`, with the task, the caches, the blocks to start from and the checks.
+`gemmlab new --exercise RUNG` writes a file without the checks, `gemmlab check` judges it:
+
+    exercise = "cache_block"
+
+    [blocks]
+    KC = 64
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.words import nearest
+from gemmlab.kernels.cuda_file.header import read_text
+
+SUFFIX = ".toml"
+_FOLDER = Path(__file__).parent / "exercises"
+_WIDTH = 115
+_KEYS = {"exercise", "blocks"}
+
+
+@dataclass(frozen=True, slots=True)
+class BlockingExercise:
+    """The exercise of one rung of a CPU's ladder."""
+
+    rung: str
+    task: str
+    size: str
+    l1: str
+    """Size and ways of the simulated first cache, as `8K/8`."""
+    l2: str
+    start: Mapping[str, int]
+    """The blocks to start from, by parameter."""
+    expect: tuple[str, ...]
+    """Statements on the row of `gemmlab cache` for a solution."""
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file that is written where none is chosen."""
+        return f"my_{self.rung}{SUFFIX}"
+
+    def command(self) -> str:
+        """Return the command that shows the figures of the kernel's own blocks."""
+        return f"gemmlab cache {self.rung} --sizes {self.size} --l1 {self.l1} --l2 {self.l2}"
+
+    def text(self) -> str:
+        """Return the file to start from, with the task in front."""
+        task = "\n".join(f"# {line}" for line in wrap(f"Exercise for {self.rung}. {self.task}", _WIDTH))
+        blocks = "\n".join(f"{name} = {value}" for name, value in self.start.items())
+        return f'{task}\n\nexercise = "{self.rung}"\n\n[blocks]\n{blocks}\n'
+
+
+def blocking_ids() -> list[str]:
+    """Return the ids of all rungs that have such an exercise."""
+    return sorted(path.stem for path in _FOLDER.glob(f"*{SUFFIX}"))
+
+
+def find_blocking(rung: str) -> BlockingExercise:
+    """Return the exercise of a rung; `UsageError` gives the nearest names where there is none."""
+    if rung not in blocking_ids():
+        raise UsageError(f"no exercise for {rung!r}; {nearest(rung, blocking_ids(), 'rungs with one')}")
+    stated = tomllib.loads(read_text(_FOLDER / f"{rung}{SUFFIX}"))
+    return BlockingExercise(
+        rung, stated["task"], stated["size"], stated["l1"], stated["l2"], stated["start"], tuple(stated["expect"])
+    )
+
+
+def read_solution(path: Path) -> tuple[BlockingExercise, dict[str, int]]:
+    """Return the exercise that a file is a solution of, and its blocks.
+
+    Raises `UsageError`, with the file, for a file that cannot be read or states something else.
+    """
+    try:
+        stated: dict[str, Any] = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: {error}") from error
+    rung, blocks = stated.get("exercise"), stated.get("blocks")
+    if set(stated) != _KEYS or not isinstance(rung, str) or not isinstance(blocks, dict):
+        raise UsageError(f'{path}: a solution has `exercise = "RUNG"` and a table [blocks], nothing else')
+    exercise = find_blocking(rung)
+    for name, value in blocks.items():
+        if name not in exercise.start or type(value) is not int or value < 1:
+            raise UsageError(f"{path}: {name} = {value!r}; the blocks are {', '.join(exercise.start)}, all at least 1")
+    return exercise, {**exercise.start, **blocks}

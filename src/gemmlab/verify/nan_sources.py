@@ -1,0 +1,37 @@
+"""The operands from which NaN reaches a result, of several that hold nothing else before the call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from gemmlab.kernels.bound import PlacedKernel
+from gemmlab.ops.op import Contents, Op, Problem
+from gemmlab.verify.elementwise import Mismatch
+from gemmlab.verify.guarded_run import GuardedRun
+
+
+def nan_sources(
+    placed: PlacedKernel, op: Op, problem: Problem, contents: Contents, wrongs: Sequence[Mismatch], *, threads: int
+) -> Contents:
+    """Return the contents without the operands that are all NaN and do not reach a result; all where none does.
+
+    If a result is NaN and several operands are, the problem runs once for each of them, with zeros in the others.
+    """
+    suspects = [name for name, values in contents.items() if values.size and np.isnan(values).all()]
+    if len(suspects) < 2 or not any(math.isnan(wrong.value) for wrong in wrongs):
+        return contents
+    outputs = [operand.name for operand in op.operands(problem) if operand.role != "in"]
+
+    def reaches(name: str) -> bool:
+        others = {other: np.zeros_like(contents[other]) for other in suspects if other != name}
+        case = GuardedRun(placed, op, problem, {**contents, **others}, threads=threads)
+        case.run()
+        return any(np.isnan(case.guarded[output].contents()).any() for output in outputs)
+
+    innocent = [name for name in suspects if not reaches(name)]
+    if len(innocent) == len(suspects):
+        return contents
+    return {name: values for name, values in contents.items() if name not in innocent}

@@ -1,0 +1,64 @@
+"""Problems of whole tiles at which a kernel is right, and the same problems with one extent changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gemmlab.core.errors import UsageError
+from gemmlab.ops.op import Op
+
+Passes = Callable[[Any, int], bool | None]
+"""Function of a problem and of a number of elements by which its arrays are off an aligned address: whether the
+kernel is right; `None` if it does not take the problem.
+"""
+_EXTENTS = (128, 192, 240, 256)
+"""Extents that are multiples of most tiles, those of 24, 48, 80 and 96 included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A problem at which a kernel is right, whose extents are all `extent`."""
+
+    op: Op
+    extent: int
+    problem: Any
+    passes: Passes
+    wide: bool
+    """True if rows may lie twice as far apart: then the length of a row does not change with an extent."""
+
+    def passes_with(self, name: str, extent: int) -> bool | None:
+        """Return what `passes` does with another value, up to twice the usual one, of one extent."""
+        leading = (f"ld{operand.name}" for operand in self.op.operands(self.problem))
+        rows = {each: 2 * self.extent if self.wide else 0 for each in leading if hasattr(self.problem, each)}
+        return self.passes(replace(self.problem, **rows, **{name: extent}), 0)
+
+
+def whole_tiles(op: Op, passes: Passes) -> Whole | None:
+    """Return the smallest such problem; `None` if the kernel is wrong at all of them.
+
+    Raises `UsageError` if the kernel takes none of them.
+    """
+    taken = False
+    for extent in _EXTENTS:
+        (problem,) = op.parse_sizes(str(extent))
+        right = passes(problem, 0)
+        taken |= right is not None
+        if right:
+            whole = Whole(op, extent, problem, passes, wide=True)
+            name = next(extents_of(op, problem))
+            return whole if whole.passes_with(name, extent) else replace(whole, wide=False)
+    if not taken:
+        raise UsageError("the kernel takes no problem of whole tiles")
+    return None
+
+
+def extents_of(op: Op, problem: Any) -> Iterator[str]:
+    """Yield the names of the extents that the problem has."""
+    return (name for name in op.extents if hasattr(problem, name))
+
+
+def divisors(number: int) -> list[int]:
+    """Return the divisors of a number in ascending order."""
+    return [each for each in range(1, number + 1) if number % each == 0]

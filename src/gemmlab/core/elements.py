@@ -73,7 +73,8 @@ class Element:
     def widen(self, stored: npt.NDArray[Any]) -> Values:
         """Return the values of stored numbers, each exactly."""
         if self.fraction:
-            return self.patterns[stored]
+            values: Values = self.patterns[stored]
+            return values
         if self.name == BFLOAT16.name:
             return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
         return stored.astype(np.float64)
@@ -102,7 +103,8 @@ class Element:
         finite = self.patterns[:128][np.isfinite(self.patterns[:128])]
         found = np.searchsorted(finite, np.minimum(rounded, finite[-1]))
         found = np.where(np.isnan(values), 127, np.where(size >= self.overflow, len(finite), found))
-        return (found + 128 * np.signbit(values)).astype(np.uint8)
+        patterns: npt.NDArray[np.uint8] = (found + 128 * np.signbit(values)).astype(np.uint8)
+        return patterns
 
     def filler(self, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return memory that must not be read: NaN, or whole numbers that no sum is likely to be."""

@@ -89,8 +89,8 @@ class TypedGemmOp(GemmOp):
             total = np.zeros((p.m, p.n)) if p.without_product else p.alpha * whole_product(a, b)
             wrapped = kinds["c"].stored(total + added)
             return {"c": Expected(kinds["c"].widen(wrapped), np.zeros((p.m, p.n)))}
-        total = self._sums.get(precision) or self._sums[self.precisions[0]]
-        return {"c": product_bound(p, a, b, added, total, kinds["c"], roundings)}
+        sums = self._sums.get(precision, self._sums[self.precisions[0]])
+        return {"c": product_bound(p, a, b, added, sums, kinds["c"], roundings)}
 
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[GemmProblem]:
         """Yield the cases of the float32 product in these types: half of them of whole numbers, which leave no room

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import gemmlab
+from gemmlab.verify.verdict import OVERFLOW
 
 HERE = Path(__file__).parent
 ROWS = HERE.parent / "benchmarks" / "results" / "public-kernels.json"
@@ -153,7 +154,9 @@ def _checked(report: Mapping[str, Any]) -> str:
         return "right"
     if report["timed_out"] and not report["failures"]:
         return "right as far as it came"
-    return "right, hazards" if report["right"] else "wrong"
+    if report["right"]:
+        return "right, hazards"
+    return OVERFLOW if report["verdict"]["kind"] == OVERFLOW else "wrong"
 
 
 def _failure(report: Mapping[str, Any]) -> str:
@@ -161,7 +164,7 @@ def _failure(report: Mapping[str, Any]) -> str:
     if not failures:
         return ""
     first = failures[0]
-    return ": ".join([first["problem"], *(note.partition(" at ")[0] for note in first["notes"][:1])])
+    return ": ".join([first["problem"], *(hazard["kind"] for hazard in first["hazards"][:1])])
 
 
 def operation(kernel: Mapping[str, Any]) -> str | None:

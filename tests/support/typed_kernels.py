@@ -20,12 +20,14 @@ __global__ void NAME(int M, int N, int K, SCALAR alpha, const IN* A, int lda, co
     C[row * ldc + col] = OUT(beta != SCALAR(0) ? scaled + beta * SCALAR(C[row * ldc + col]) : scaled);
 }
 """
-HALF, BRAIN = "#include <cuda_fp16.h>", "#include <cuda_bf16.h>"
+HALF, BRAIN, EIGHT = "#include <cuda_fp16.h>", "#include <cuda_bf16.h>", "#include <cuda_fp8.h>"
 KINDS: Mapping[str, tuple[str, ...]] = {
     "half_in_half": (HALF, "half", "half", "half", "half"),
     "half_in_float": (HALF, "half", "half", "float", "float"),
     "mixed": (HALF, "half", "float", "float", "float"),
     "brain": (BRAIN, "__nv_bfloat16", "__nv_bfloat16", "float", "float"),
+    "eight_bits": (EIGHT, "__nv_fp8_e4m3", "float", "float", "float"),
+    "eight_in_eight": (EIGHT, "__nv_fp8_e5m2", "__nv_fp8_e5m2", "float", "float"),
     "double_product": ("", "double", "double", "double", "double"),
     "whole": ("", "int8_t", "int32_t", "int", "int"),
     "whole_scaled": ("", "int8_t", "float", "int", "float"),
@@ -33,7 +35,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 """Name -> include, types of the inputs, of the result, of the sum and of the factors."""
 OPS: Mapping[str, str] = {
     "half_in_half": "gemm:float16", "half_in_float": "gemm:float16", "mixed": "gemm:float16,float16,float32",
-    "brain": "gemm:bfloat16", "double_product": "gemm:float64", "whole": "gemm:int8,int8,int32",
+    "brain": "gemm:bfloat16", "eight_bits": "gemm:float8_e4m3fn,float8_e4m3fn,float32",
+    "eight_in_eight": "gemm:float8_e5m2", "double_product": "gemm:float64", "whole": "gemm:int8,int8,int32",
     "whole_scaled": "gemm:int8,int8,float32",
 }  # fmt: skip
 ERRORS: Mapping[str, tuple[str, str]] = {

@@ -1,12 +1,13 @@
 """Types of the numbers in arrays: their bits in NumPy, their values in float64, and the constants of error bounds.
 
-NumPy has no bfloat16: such numbers are kept as their bits, in uint16.
+NumPy has neither bfloat16 nor floats of 8 bits: such numbers are kept as their bits, in uint16 and uint8.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,12 @@ from gemmlab.core.errors import UsageError
 Values = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Element:
     """The type of an array's numbers."""
 
     name: str
-    """NumPy's name of the type, or `"bfloat16"`."""
+    """NumPy's name of the type, or `"bfloat16"`, `"float8_e4m3fn"`, `"float8_e5m2"`."""
     storage: type[np.generic]
     """NumPy's type of the same bits."""
     bits: int
@@ -31,6 +32,10 @@ class Element:
     """The smallest positive number, subnormal ones included; 0 for whole numbers."""
     overflow: float
     """Magnitudes from here on round to infinity; infinite for whole numbers, which wrap around."""
+    fraction: int = 0
+    """Bits behind the point of a float of 8 bits; 0 for all others."""
+    infinite: bool = True
+    """False for a float of 8 bits without infinities, whose NaN is the last pattern."""
 
     @property
     def nbytes(self) -> int:
@@ -47,14 +52,37 @@ class Element:
         """Largest relative error of one rounding to nearest; 0 for whole numbers."""
         return 2.0**-self.bits if self.bits else 0.0
 
+    @property
+    def saturates(self) -> bool:
+        """True if conversions of CUDA's headers make the largest number where others make infinity."""
+        return self.fraction > 0
+
+    @cached_property
+    def patterns(self) -> Values:
+        """The 256 values of a float of 8 bits by their patterns."""
+        bits, last = np.arange(128), 127 >> self.fraction
+        exponent, low = bits >> self.fraction, last // 2 + self.fraction
+        size = np.ldexp((bits & (1 << self.fraction) - 1) + (np.minimum(exponent, 1) << self.fraction).astype(float),
+                        np.maximum(exponent, 1) - low)  # fmt: skip
+        if self.infinite:
+            size[exponent == last] = np.nan
+            size[last << self.fraction] = np.inf
+        size[127] = np.nan
+        return np.concatenate([size, -size])
+
     def widen(self, stored: npt.NDArray[Any]) -> Values:
         """Return the values of stored numbers, each exactly."""
+        if self.fraction:
+            values: Values = self.patterns[stored]
+            return values
         if self.name == BFLOAT16.name:
             return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
         return stored.astype(np.float64)
 
     def stored(self, values: Values) -> npt.NDArray[Any]:
         """Return numbers as they are stored, rounded to nearest. Whole numbers wrap around; values have to be whole."""
+        if self.fraction:
+            return self._of_8_bits(values)
         if self.name == BFLOAT16.name:
             with np.errstate(over="ignore"):
                 words = values.astype(np.float32).view(np.uint32)
@@ -64,6 +92,19 @@ class Element:
             return values.astype(np.int64).astype(self.storage)
         with np.errstate(over="ignore", under="ignore"):
             return values.astype(self.storage)
+
+    def _of_8_bits(self, values: Values) -> npt.NDArray[np.uint8]:
+        size = np.abs(values)
+        # Numbers below the least normal one have its exponent.
+        exponent = np.frexp(np.maximum(size, self.smallest * 2.0**self.fraction))[1]
+        least = np.ldexp(1.0, exponent - 1 - self.fraction)
+        with np.errstate(invalid="ignore"):
+            rounded = np.round(size / least) * least
+        finite = self.patterns[:128][np.isfinite(self.patterns[:128])]
+        found = np.searchsorted(finite, np.minimum(rounded, finite[-1]))
+        found = np.where(np.isnan(values), 127, np.where(size >= self.overflow, len(finite), found))
+        patterns: npt.NDArray[np.uint8] = (found + 128 * np.signbit(values)).astype(np.uint8)
+        return patterns
 
     def filler(self, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return memory that must not be read: NaN, or whole numbers that no sum is likely to be."""
@@ -77,12 +118,18 @@ FLOAT64 = Element("float64", np.float64, 53, 2.0**-1074, (2.0 - 2.0**-53) * 2.0*
 FLOAT32 = Element("float32", np.float32, 24, 2.0**-149, (2.0 - 2.0**-24) * 2.0**127)
 FLOAT16 = Element("float16", np.float16, 11, 2.0**-24, (2.0 - 2.0**-11) * 2.0**15)
 BFLOAT16 = Element("bfloat16", np.uint16, 8, 2.0**-133, (2.0 - 2.0**-8) * 2.0**127)
+E4M3 = Element("float8_e4m3fn", np.uint8, 4, 2.0**-9, 464.0, 3, infinite=False)
+E5M2 = Element("float8_e5m2", np.uint8, 3, 2.0**-16, 61440.0, 2)
+E8M13 = Element("e8m13", np.float32, 14, 2.0**-139, FLOAT32.overflow)
+"""Sums of products of 8-bit floats in tensor cores: float32 cut off behind 13 bits. No array has this type."""
 _WHOLE = tuple(
     Element(np.dtype(kind).name, kind, 0, 0.0, np.inf)
     for kind in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64)
 )
-ELEMENTS: Mapping[str, Element] = {element.name: element for element in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64, *_WHOLE)}
-"""All types by name."""
+ELEMENTS: Mapping[str, Element] = {
+    element.name: element for element in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64, E4M3, E5M2, *_WHOLE)
+}
+"""All types of arrays by name."""
 
 
 def element(name: str) -> Element:

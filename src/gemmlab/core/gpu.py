@@ -39,6 +39,8 @@ class GpuLimits:
     """Size of an SM's level-1 cache and shared memory together."""
     fma_lanes: int
     """Float32 FMAs that an SM starts per clock."""
+    load_lanes: int
+    """Threads whose accesses an SM starts per clock: its load/store units in the figures of NVIDIA's white papers."""
     param_base: int
     """Offset of the first kernel argument in constant bank 0."""
     registers_per_sm: int = 65536
@@ -196,11 +198,11 @@ def _round_up(value: int, unit: int) -> int:
 def _limits_by_name() -> dict[str, GpuLimits]:
     volta = GpuLimits(
         arch="sm_70", warps_per_sm=64, blocks_per_sm=32, smem_per_sm=96 * KIB, smem_per_block=96 * KIB,
-        smem_reserved=0, smem_unit=256, l1_bytes=128 * KIB, fma_lanes=64, param_base=0x160,
+        smem_reserved=0, smem_unit=256, l1_bytes=128 * KIB, fma_lanes=64, load_lanes=32, param_base=0x160,
     )  # fmt: skip
     turing = replace(
         volta, arch="sm_75", warps_per_sm=32, blocks_per_sm=16, smem_per_sm=64 * KIB, smem_per_block=64 * KIB,
-        l1_bytes=96 * KIB,
+        l1_bytes=96 * KIB, load_lanes=16,
     )  # fmt: skip
     a100 = replace(
         volta, arch="sm_80", smem_per_sm=164 * KIB, smem_per_block=163 * KIB, smem_reserved=KIB, smem_unit=128,
@@ -208,7 +210,7 @@ def _limits_by_name() -> dict[str, GpuLimits]:
     )  # fmt: skip
     ampere = replace(
         a100, arch="sm_86", warps_per_sm=48, blocks_per_sm=16, smem_per_sm=100 * KIB, smem_per_block=99 * KIB,
-        l1_bytes=128 * KIB, fma_lanes=128,
+        l1_bytes=128 * KIB, fma_lanes=128, load_lanes=16,
     )  # fmt: skip
     orin = replace(ampere, arch="sm_87", smem_per_sm=164 * KIB, smem_per_block=163 * KIB, l1_bytes=192 * KIB)
     ada = replace(ampere, arch="sm_89", blocks_per_sm=24)

@@ -144,7 +144,9 @@ def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -
 def _typed_op(facts: Facts, signature: Signature, matched: ArgumentMatch) -> Op:
     """Return the operation on operands of the types in the signature."""
     try:
-        return find_op(facts.op).typed(operand_types(signature, matched, facts.names))
+        op = find_op(facts.op)
+        stated = {operand.name: operand.element for operand in _operands(op)}
+        return op.typed(operand_types(signature, matched, facts.names, stated))
     except UsageError as error:
         raise facts.stated.error("args", str(error)) from None
 

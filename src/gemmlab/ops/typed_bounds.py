@@ -4,6 +4,7 @@ Operands are made in their own type, so reading them rounds nothing. A sum of K 
 roundoff u has an error of at most gamma |A||B|, gamma = n u / (1 - n u) (Higham, Accuracy and Stability of Numerical
 Algorithms, section 3.1), for n = 2 K: tensor cores cut sums off where other arithmetic rounds them, and the float64
 reference itself has an error where the result is float64. Where n u is 1 or more, there is no bound.
+The sums of 8-bit floats in tensor cores are cut off behind 13 bits (`core/elements.py`); their u of 2^-14 covers that.
 
 Sums of whole numbers are exact in any order as long as the sum of all magnitudes has no more bits than the type: then
 only the factors and the result round.
@@ -36,7 +37,7 @@ def product_bound(
 
     `roundings`: the most consecutive additions that a term goes through, if the order of summation is known.
     NaN and infinities come out where IEEE arithmetic puts them. Where a sum may overflow in some order, the bound is
-    infinite.
+    infinite, and so it is at infinities that the result's type may have as its largest number.
     """
     p, u = problem, max(total.roundoff, result.roundoff)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -55,6 +56,8 @@ def product_bound(
         bound = abs(p.alpha) * spread + steps * u * scaled + least
         risky = np.isnan(bound) | (np.maximum(magnitude + spread, scaled) >= min(total.overflow, result.overflow))
         bound = np.where(np.isfinite(values), np.where(risky, np.inf, bound), 0.0)
+        if result.saturates:
+            bound[np.isinf(values)] = np.inf
     return Expected(values, bound)
 
 

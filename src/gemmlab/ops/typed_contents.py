@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gemmlab.core.elements import FLOAT16, FLOAT32, FLOAT64, Element, Values
+from gemmlab.core.elements import E4M3, E5M2, FLOAT16, FLOAT32, FLOAT64, Element, Values
 from gemmlab.ops.gemm_cases import put_specials
 from gemmlab.ops.gemm_problem import CONTENTS as OF_FLOAT32
 from gemmlab.ops.gemm_problem import WHOLE, GemmProblem
@@ -21,20 +21,28 @@ CONTENTS = OF_FLOAT32[:4]
 _LARGEST_WHOLE = 1 << 15
 _MOST_STEPS = 4
 """The largest of the whole numbers whose sums are exact."""
-_WIDE = {FLOAT16.name: 4}
+_WIDE = {FLOAT16.name: 4, E4M3.name: 2, E5M2.name: 4}
 _USUAL_WIDE = 30
 """Powers of two that numbers of wide range differ by, up and down."""
-_TINY = {FLOAT16.name: (2.0**-20, 2.0**10), FLOAT64.name: (1e-310, 1e307)}
+_TINY = {
+    FLOAT16.name: (2.0**-20, 2.0**10), FLOAT64.name: (1e-310, 1e307), E4M3.name: (2.0**-6, 2.0**5),
+    E5M2.name: (2.0**-14, 2.0**10),
+}  # fmt: skip
 _USUAL_TINY = (1e-39, 1e38)
 """Factors that make numbers subnormal, and those that make up for it."""
 
 
-def contents(problem: GemmProblem, types: Mapping[str, Element], rng: np.random.Generator) -> dict[str, Values]:
-    """Return fresh random a, b, c in their stored shapes (rows, cols), of the kind `problem.contents`."""
+def contents(
+    problem: GemmProblem, types: Mapping[str, Element], total: Element, rng: np.random.Generator
+) -> dict[str, Values]:
+    """Return fresh random a, b, c in their stored shapes (rows, cols), of the kind `problem.contents`.
+
+    `total` is the type of the sums.
+    """
     p = problem
     shapes = {"a": (p.m, p.k), "b": (p.k, p.n), "c": (p.m, p.n)}
     if p.contents == WHOLE:
-        steps, share = _exact(p.k, types["c"])
+        steps, share = _exact(p.k, min(types["c"], total, key=lambda one: one.bits or FLOAT32.bits))
         a, b, c = (_steps(rng, shape, types[name], steps, share) for name, shape in shapes.items())
     else:
         a, b, c = (_uniform(rng, shape, types[name]) for name, shape in shapes.items())

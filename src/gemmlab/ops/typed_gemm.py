@@ -1,7 +1,8 @@
 """The matrix product of operands of other types than float32: float64, halves, whole numbers, and mixtures of them.
 
 The types are those of the stored numbers. A product of halves may be added up in halves or in float32: the precision
-says which, by default the type of the result, and the bound follows from it (`ops/typed_bounds.py`).
+says which, by default the type of the result, and the bound follows from it (`ops/typed_bounds.py`). Sums of 8-bit
+floats are float32, or what tensor cores make of it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.core.elements import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Element, element
+from gemmlab.core.elements import BFLOAT16, E8M13, FLOAT16, FLOAT32, FLOAT64, Element, element
 from gemmlab.core.errors import UsageError
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import WHOLE, GemmProblem
@@ -38,8 +39,12 @@ class TypedGemmOp(GemmOp):
         self._types = {"a": a, "b": b, "c": c}
         self._whole = a.whole and b.whole
         self.name = type_name(self._types)
-        first = _WHOLE_SUM if self._whole else c
-        self.precisions = tuple(dict.fromkeys(one.name for one in (first, *(() if self._whole else _SUMS))))
+        first = _WHOLE_SUM if self._whole else FLOAT32 if c.fraction else c
+        sums = (first,) if self._whole else (first, *_SUMS)
+        if a.fraction and b.fraction:
+            sums = (E8M13, *sums)
+        self._sums = {one.name: one for one in sums}
+        self.precisions = tuple(self._sums)
         self.usual_sizes = {"bench": "512,1024,2048,4096", "count": "256", "trace": "256x256x64"}
 
     def typed(self, types: Mapping[str, Element]) -> Op:
@@ -65,7 +70,7 @@ class TypedGemmOp(GemmOp):
 
     def fill(self, problem: GemmProblem, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
         """Data of the kind `problem.contents`, of the operands' types; what must not be read is NaN."""
-        values = contents(problem, self._types, rng)
+        values = contents(problem, self._types, self._sums[self.precisions[0]], rng)
         found = {name: self._types[name].stored(array) for name, array in values.items()}
         ignored = [*("ab" if problem.without_product else ""), *("c" if problem.beta == 0.0 else "")]
         return {name: self._types[name].filler(array.shape) if name in ignored else array
@@ -84,8 +89,8 @@ class TypedGemmOp(GemmOp):
             total = np.zeros((p.m, p.n)) if p.without_product else p.alpha * whole_product(a, b)
             wrapped = kinds["c"].stored(total + added)
             return {"c": Expected(kinds["c"].widen(wrapped), np.zeros((p.m, p.n)))}
-        total_type = element(precision if precision in self.precisions else self.precisions[0])
-        return {"c": product_bound(p, a, b, added, total_type, kinds["c"], roundings)}
+        sums = self._sums.get(precision, self._sums[self.precisions[0]])
+        return {"c": product_bound(p, a, b, added, sums, kinds["c"], roundings)}
 
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[GemmProblem]:
         """Yield the cases of the float32 product in these types: half of them of whole numbers, which leave no room
@@ -113,7 +118,8 @@ class TypedGemmOp(GemmOp):
         return replace(known, contents=WHOLE) if index % 2 and known.contents == CONTENTS[0] else self._bounded(known)
 
     def _bounded(self, problem: GemmProblem) -> GemmProblem:
-        short = self._whole or 16 * problem.k * self._types["c"].roundoff < 1.0
+        least = max(self._types["c"].roundoff, self._sums[self.precisions[0]].roundoff)
+        short = self._whole or 16 * problem.k * least < 1.0
         return problem if short or problem.contents != CONTENTS[0] else replace(problem, contents=WHOLE)
 
 

@@ -212,6 +212,9 @@ def test_bytes_are_floats(kind: str, form: Binary, largest: float) -> None:
             else:
                 assert half == (F16.of(wanted) | (word & 128) << 8)
             assert (int(rig.r[4, lane]) >> 16) == unpacked(kind, 255 - word)
+        rig.r[3] = rig.r[2] << 16 | 0x55AA
+        rig.run(f"F2FP.F16.{kind}.UNPACK_B R5, R3.H1")
+        assert rig.r[5].tolist() == rig.r[4].tolist()
     for seed in range(12):
         rig.r[1:4] = np.array([F32.samples(3 * seed + number, 32) for number in range(3)], np.uint32)
         rig.r[1, :16] = [F32.of(float(value)) for value in np.random.default_rng(seed).normal(0, 20, 16)]

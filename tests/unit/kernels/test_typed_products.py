@@ -92,6 +92,37 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, line: str, said: str) -> N
         user_kernel(kernel_file(tmp_path, "half_in_half", lines=line))
 
 
+STORAGE = """/* gemmlab
+grid = "ceil_div(N, 16), ceil_div(M, 16)"
+threads = "16, 16"
+LINE*/
+#include <cuda_fp8.h>
+__global__ void stored(int M, int N, int K, const __nv_fp8_storage_t* A, const unsigned char* B, float* C) {
+    const long long row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || col >= N) return;
+    float sum = 0;
+    for (long long k = 0; k < K; ++k)
+        sum += __half2float(__nv_cvt_fp8_to_halfraw(A[row * K + k], __NV_E5M2))
+             * __half2float(__nv_cvt_fp8_to_halfraw(B[k * N + col], __NV_E5M2));
+    C[row * N + col] = sum;
+}
+"""
+
+
+@needs_compiler
+def test_bytes_are_of_the_format_that_the_operation_states(tmp_path: Path) -> None:
+    path = tmp_path / "stored.cu"
+    path.write_text(STORAGE.replace("LINE", 'op = "gemm:float8_e5m2,float8_e5m2,float32"\n'), encoding="utf-8")
+    assert user_kernel(path).op == "gemm:float8_e5m2,float8_e5m2,float32"
+    found = report(path, SIZES)
+    assert found.passed, found.explain()
+    path.write_text(STORAGE.replace("LINE", 'op = "gemm:float8_e4m3fn,float8_e4m3fn,float32"\n'), encoding="utf-8")
+    assert not report(path, SIZES).right
+    path.write_text(STORAGE.replace("LINE", ""), encoding="utf-8")
+    with pytest.raises(UsageError, match="bytes of either format; say which: op = "):
+        user_kernel(path)
+
+
 def test_an_operation_without_other_types_says_so() -> None:
     with pytest.raises(UsageError, match="x is of float16; the operation reduce has float32 alone"):
         find_op("reduce:float16")

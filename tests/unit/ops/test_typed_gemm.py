@@ -7,20 +7,23 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gemmlab.core.elements import BFLOAT16, ELEMENTS, FLOAT16, FLOAT32, element
+from gemmlab.core.elements import BFLOAT16, E4M3, E5M2, ELEMENTS, FLOAT16, FLOAT32, Element, element
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import WHOLE, GemmProblem
 from gemmlab.ops.typed_gemm import TypedGemmOp
 
-NAMES = ("gemm:float16", "gemm:bfloat16", "gemm:float64", "gemm:float16,float16,float32", "gemm:int8,int8,int32")
+NAMES = (
+    "gemm:float16", "gemm:bfloat16", "gemm:float64", "gemm:float16,float16,float32", "gemm:int8,int8,int32",
+    "gemm:float8_e4m3fn,float8_e4m3fn,float32", "gemm:float8_e5m2,float8_e5m2,float16", "gemm:float8_e4m3fn",
+)  # fmt: skip
 each_op = pytest.mark.parametrize("name", NAMES)
 
 
 @pytest.mark.parametrize("name", ELEMENTS)
 def test_numbers_keep_their_values(name: str) -> None:
     kind = element(name)
-    values = np.array([0.0, 1.0, 2.0, 64.0]) if kind.whole else np.array([0.0, -1.0, 0.5, 96.0, 2.0**-10])
+    values = np.array([0.0, 1.0, 2.0, 64.0]) if kind.whole else np.array([0.0, -1.0, 0.5, 96.0, 2.0**-9])
     assert kind.widen(kind.stored(values)).tolist() == values.tolist()
     assert kind.stored(values).dtype == np.dtype(kind.storage)
     assert kind.stored(values).itemsize == kind.nbytes
@@ -35,6 +38,41 @@ def test_brain_floats_round_to_nearest_even() -> None:
     assert np.isinf(found[6])
     assert float(np.finfo(np.float16).max) < FLOAT16.overflow
     assert BFLOAT16.overflow < FLOAT32.overflow
+
+
+@pytest.mark.parametrize(("kind", "largest"), [(E4M3, 448.0), (E5M2, 57344.0)])
+def test_floats_of_8_bits_round_to_nearest_even(kind: Element, largest: float) -> None:
+    values = kind.widen(np.arange(256, dtype=np.uint8))
+    finite = values[:128][np.isfinite(values[:128])]
+    assert finite[-1] == largest
+    assert finite[1] == kind.smallest
+    assert kind.stored(values[~np.isnan(values)]).tolist() == np.flatnonzero(~np.isnan(values)).tolist()
+    middle = (finite[1:] + finite[:-1]) / 2
+    assert not (kind.stored(middle) % 2).any()
+    assert kind.stored(np.nextafter(middle, 0)).tolist() == [*range(len(middle))]
+    assert kind.stored(-np.nextafter(middle, np.inf)).tolist() == [*range(129, 129 + len(middle))]
+    beyond = kind.widen(kind.stored(np.array([kind.overflow, -np.inf, np.nan])))
+    assert not np.isfinite(beyond).any()
+    assert np.isinf(beyond[:2]).all() == kind.infinite
+
+
+def test_tensor_cores_may_cut_sums_of_8_bit_floats_off() -> None:
+    op = find_op("gemm:float8_e4m3fn,float8_e4m3fn,float32")
+    assert op.precisions[0] == "e8m13"
+    p = GemmProblem(8, 8, 512)
+    inputs = op.fill(p, np.random.default_rng(5))
+    wide, narrow = (op.reference(p, inputs, precision=name)["c"].bound for name in ("", "float32"))
+    assert (wide > 500 * narrow).all()
+    whole = op.parse_sizes("8x8x4096")[0]
+    inputs = op.fill(whole, np.random.default_rng(5))
+    assert whole.contents == WHOLE
+    assert (op.reference(whole, inputs)["c"].bound < 0.5).all()
+
+
+def test_infinite_results_may_be_the_largest_float_of_8_bits() -> None:
+    op = find_op("gemm:float8_e5m2")
+    inputs = {name: np.full((1, 1), 0x7B, np.uint8) for name in "abc"} | {"b": np.full((1, 1), 0x7C, np.uint8)}
+    assert np.isinf(op.reference(GemmProblem(1, 1, 1), inputs)["c"].bound).all()
 
 
 def test_the_product_of_floats_is_the_operation_itself() -> None:

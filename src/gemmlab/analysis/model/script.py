@@ -57,7 +57,9 @@ class Request:
     """The memory request of one execution of an instruction."""
 
     l1: float
-    """Cycles for which it occupies the SM's L1 and shared memory: one per wavefront or per line of 128 bytes."""
+    """Cycles for which it occupies the SM's L1 and shared memory: one per wavefront or per line of 128 bytes, and at
+    least those that the load/store units take for a warp.
+    """
     sectors: tuple[int, ...]
     """Numbers of the sectors of global memory."""
     store: bool
@@ -89,22 +91,24 @@ def script_of(trace: Trace, instructions: Sequence[Instruction], limits: GpuLimi
     requests: dict[Request, int] = {}
     steps = trace.steps.columns
     rows = np.stack([steps["instruction"].astype(np.int64), np.full(len(steps), -1)], axis=1)
-    for order, request in _requests(trace):
+    for order, request in _requests(trace, WARP / limits.load_lanes):
         rows[order, 1] = requests.setdefault(request, len(requests))
     issued = np.array([line.pipe != "none" for line in code])[rows[:, 0]]
     count = -(-int(np.prod(trace.threads)) // WARP)
     return Script(code, tuple(requests), tuple(rows[issued & (steps["warp"] == warp)] for warp in range(count)))
 
 
-def _requests(trace: Trace) -> Iterable[tuple[int, Request]]:
-    """Return pairs of step and request. The two accesses of an asynchronous copy are one request."""
+def _requests(trace: Trace, least: float) -> Iterable[tuple[int, Request]]:
+    """Return pairs of step and request, which takes `least` cycles or more. The two accesses of an asynchronous copy
+    are one request.
+    """
     merged: dict[int, Request] = {}
     near = {site.address: site.wavefronts / site.requests for site in trace.observation.counters.sites if site.requests}
     for access in trace.accesses:
         if access.space == "shared":
-            request = Request(near.get(access.site.address, 1.0), (), access.store)
+            request = Request(max(least, near.get(access.site.address, 1.0)), (), access.store)
         else:
-            request = _far(access)
+            request = _far(access, least)
         before = merged.get(access.order)
         if before is not None:
             request = Request(max(before.l1, request.l1), before.sectors or request.sectors, False)
@@ -112,12 +116,12 @@ def _requests(trace: Trace) -> Iterable[tuple[int, Request]]:
     return merged.items()
 
 
-def _far(access: Access) -> Request:
+def _far(access: Access, least: float) -> Request:
     starts = [access.addresses[lane] for lane in access.lanes]
     beyond = access.width - 1
     sectors = {start >> _SECTOR_BITS for start in starts} | {start + beyond >> _SECTOR_BITS for start in starts}
     lines = {sector >> _LINE_BITS - _SECTOR_BITS for sector in sectors}
-    return Request(float(max(1, len(lines))), tuple(sorted(sectors)), access.store)
+    return Request(max(least, float(len(lines))), tuple(sorted(sectors)), access.store)
 
 
 def _line(i: Instruction, reads: tuple[int, ...], kind: str, limits: GpuLimits) -> Line:

@@ -63,15 +63,19 @@ def f2fp(x: Form) -> None:
     """Convert float32 to smaller formats and pack them: `a` above `b`.
 
     `.PACK_AB` packs two 16-bit floats, `.MERGE_C` one below the lower half of `c`, `.PACK_AB_MERGE_C` two bytes below
-    the lower half of `c`; `.UNPACK_B` converts the two lower bytes to FP16.
+    the lower half of `c`; `.UNPACK_B` converts the two lower bytes to FP16, or the two upper ones (`.H1`).
     """
     small = _small(x)
-    x.allow(*_PACKING, *FLOATS, "TF32", "E4M3", "E5M2", *ROUNDINGS, "RELU", "SATFINITE")
+    packing = x.one_of(*_PACKING)
+    x.allow(*_PACKING, *FLOATS, "TF32", "E4M3", "E5M2", *ROUNDINGS, "RELU", "SATFINITE",
+            suffixes=("H1",) if packing == "UNPACK_B" else ())  # fmt: skip
     d = x.dest()
-    match x.one_of(*_PACKING):
+    match packing:
         case "UNPACK_B" if small and x.has("F16"):
+            operand = x.peek()
+            start = 16 if operand is not None and "H1" in operand.suffix else 0
             word = x.source()
-            low, high = (to_half(widened((word >> shift) & 0xFF, small)) for shift in (0, 8))
+            low, high = (to_half(widened((word >> start + shift) & 0xFF, small)) for shift in (0, 8))
             d.set(low | (high << 16))
         case "PACK_AB_MERGE_C" if small and x.has("SATFINITE"):
             high, low = _byte(x, small), _byte(x, small)

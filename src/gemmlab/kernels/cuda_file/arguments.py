@@ -32,7 +32,10 @@ _NUMBERS: Mapping[str, str] = {
     "float": "float32", "Stored": "float32", "void": "float32", "double": "float64", "half": "float16",
     "__half": "float16", "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "char": "int8",
     "signed char": "int8", "int8_t": "int8", "uchar": "uint8", "unsigned char": "uint8", "uint8_t": "uint8",
-    "__nv_fp8_storage_t": "uint8", "short": "int16", "int16_t": "int16", "int": "int32", "int32_t": "int32",
+    "short": "int16", "int16_t": "int16", "int": "int32", "int32_t": "int32",
+    **{f"__nv_fp8{several}_{form}": f"float8_{form}{finite}" for several in ("", "x2", "x4")
+       for form, finite in (("e4m3", "fn"), ("e5m2", ""))},
+    "__nv_fp8_storage_t": "uint8", "__nv_fp8x2_storage_t": "uint8", "__nv_fp8x4_storage_t": "uint8",
 }  # fmt: skip
 """Type of the elements that a pointer leads to. `Stored` of `cuda_common/stored.cuh` is float unless a rung is compiled
 for halves; `void` is taken for float.
@@ -177,8 +180,8 @@ def check_types(signature: Signature, names: OpNames) -> None:
         if not fits:
             raise UsageError(
                 f"argument {str(argument)!r} of {signature}: pointers are float* (float4* and the like too), half*, "
-                "__nv_bfloat16*, double*, int8_t*, int* or unsigned* tickets, values int, unsigned, long long, "
-                "size_t, float, double, half, bool, cudaTextureObject_t or CUtensorMap"
+                "__nv_bfloat16*, double*, __nv_fp8_e4m3*, int8_t*, int* or unsigned* tickets, values int, unsigned, "
+                "long long, size_t, float, double, half, bool, cudaTextureObject_t or CUtensorMap"
             )
 
 
@@ -195,13 +198,26 @@ def is_whole(argument: Argument) -> bool:
     return issubclass(C_TYPES.get(argument.type, np.void), np.integer)
 
 
-def operand_types(signature: Signature, matched: ArgumentMatch, names: OpNames) -> dict[str, Element]:
-    """Return the types of the operands that pointers of the signature lead to. `UsageError` for two types of one."""
+def operand_types(
+    signature: Signature, matched: ArgumentMatch, names: OpNames, stated: Mapping[str, Element]
+) -> dict[str, Element]:
+    """Return the types of the operands that pointers of the signature lead to: where these are bytes, those `stated`.
+
+    Raises `UsageError` for two types of one operand, and for `__nv_fp8_storage_t` where no type is stated.
+    """
     found: dict[str, Element] = {}
     for argument, value in zip(signature.args, matched.values, strict=True):
         kind = element_of(argument)
         if not isinstance(value, str) or value not in names.operands or kind is None:
             continue
+        known = stated.get(value, kind)
+        if known.storage is kind.storage:
+            kind = known
+        elif argument.type.endswith("_storage_t*"):
+            raise UsageError(
+                f"{str(argument)!r} of {signature} are bytes of either format; say which: "
+                f'op = "{names.op}:float8_e4m3fn" or float8_e5m2, one for all operands or one for each'
+            )
         if found.setdefault(value, kind) != kind:
             raise UsageError(f"{str(argument)!r} of {signature}: {value.upper()} is of {found[value].name} elsewhere")
     return found

@@ -24,6 +24,7 @@ from blocks import (
     gpu_counts,
     gpu_rungs,
     gpu_times,
+    many_gpus,
     model,
     overhead,
     parts,
@@ -46,7 +47,7 @@ BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.D
 MODULES = (
     cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page, reductions, tensor, tensor_code,
     source_test, tensor_profiles, parts, diffs, pictures, model, changes, overhead, api, float32, fuzzed, suite, shapes,
-    regret, sanitizer, dram_roofline, sass_code,
+    regret, sanitizer, dram_roofline, sass_code, many_gpus,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 

@@ -30,11 +30,17 @@ import gemmlab.distributed
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.files import replace_file
 from gemmlab.devices.select import open_device
+from gemmlab.distributed.algorithm import choose
 from gemmlab.distributed.panels import PANEL, Panels
 from gemmlab.distributed.traffic import Traffic
 
 SCHEMA = "gemmlab.distributed/1"
 UNIT_ROUNDOFF = 2.0**-24
+MESHES = (
+    ((8,), None, "NVLink, 383 GB/s a GPU"), ((8, 8), 50e9, "InfiniBand, 50 GB/s a GPU"),
+    ((32, 32), 50e9, "InfiniBand, 50 GB/s a GPU"),
+)  # fmt: skip
+"""Meshes that are predicted, with the rate of the slowest link between their ranks."""
 
 
 def main() -> None:
@@ -56,7 +62,7 @@ def main() -> None:
         record: dict[str, Any] = {
             "schema": SCHEMA, "environment": describe_environment(), "ranks": mesh.size(),
             "device": asdict(own_device.describe()), "torch": torch.__version__, "rounds": options.rounds,
-            "panel": PANEL, "results": [],
+            "panel": PANEL, "predictions": predictions(), "results": [],
         }  # fmt: skip
         for size in map(int, options.sizes.split(",")):
             for precision in options.precisions.split(","):
@@ -97,7 +103,7 @@ def measured(mesh: DeviceMesh, size: int, precision: str, rounds: int) -> dict[s
     panels_of_one = by_panels(own_a, b, size) if precision == "highest" else None
     fixed = gemmlab.distributed.gemm(left, right, reproducible=True).to_local() if panels_of_one is not None else None
     same = None if fixed is None or panels_of_one is None else bool(torch.equal(fixed, panels_of_one))
-    choice = gemmlab.distributed.explain_choice(left, right)
+    choice = gemmlab.distributed.explain_choice(left, right, precision=precision)
     return {
         "size": size, "precision": precision, "algorithm": choice.best.algorithm,
         "predicted_ms": choice.best.seconds * 1e3, "times_ms": times, "received_bytes": traffic.received,
@@ -105,6 +111,22 @@ def measured(mesh: DeviceMesh, size: int, precision: str, rounds: int) -> dict[s
         "buffer_bytes": traffic.largest_buffer, "most_bytes": most, "error_in_units": worst,
         "same_bits_as_one_rank": same,
     }  # fmt: skip
+
+
+def predictions() -> list[dict[str, Any]]:
+    """Return what the model says of more GPUs: A in rows and B in columns of ranks, or both in rows of a line."""
+    found = list[dict[str, Any]]()
+    for mesh, link, name in MESHES:
+        for size in (32768, 131072):
+            for precision in ("highest", "float32"):
+                cut_a, cut_b = (("rows",), ("rows",)) if len(mesh) == 1 else (("rows", "columns"), ("rows", "columns"))
+                best = choose((size, size, size), cut_a, cut_b, mesh, "cuda", precision=precision, link=link).best
+                one = choose((size, size, size), ("replica",), ("replica",), (1,), "cuda", precision=precision).best
+                found.append({
+                    "mesh": list(mesh), "link": name, "size": size, "precision": precision,
+                    "algorithm": best.algorithm, "seconds": best.seconds, "one_seconds": one.seconds,
+                })  # fmt: skip
+    return found
 
 
 def slowest(way: Callable[[], object], kind: str) -> float:

@@ -1,7 +1,8 @@
 """The algorithm for a product of DTensors: the one that is predicted to take the least time.
 
 A rank receives bytes before the product, when an operand is redistributed, and meanwhile, as panels. The model adds the
-time of the former to the longer one of the latter and the multiplication.
+time of the former, and of the first panel, to the longer one of the latter and the multiplication. Each panel after the
+first reads and writes C once more.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ from math import prod
 from typing import Any
 
 from gemmlab.core.numerals import duration, plain
+from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.distributed.panels import PANEL
 from gemmlab.distributed.placements import COLUMNS, REPLICA, ROWS, SUM, words
 
 FLOAT_BYTES = 4
 LINK = {"cuda": 383e9, "cpu": 2e9}
 """Bytes a second that a rank receives. cuda: one H200 from another over NVLink, measured; cpu: gloo on one host."""
-RATE = {"cuda": 51e12, "cpu": 100e9}
-"""Float32 operations a second of one rank."""
+RATE = {"cuda": {"highest": 53e12, "float32": 148e12, "tf32": 380e12}, "cpu": {"highest": 100e9}}
+"""Float32 operations a second of one rank by precision, the first one for others: large products of one H200."""
+MEMORY = {"cuda": 4.0e12, "cpu": 10e9}
+"""Bytes a second that C is read and written with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,37 +67,41 @@ class Choice:
         return self.reason
 
 
-def explain_choice(a: Any, b: Any, *, reproducible: bool = False) -> Choice:
+def explain_choice(a: Any, b: Any, *, precision: str = HIGHEST, reproducible: bool = False) -> Choice:
     """Return the algorithm that `gemmlab.distributed.gemm` takes for two DTensors, with all that were considered."""
     return choose(
         (a.shape[0], b.shape[1], a.shape[1]), words(a.placements), words(b.placements), tuple(a.device_mesh.shape),
-        a.device_mesh.device_type, reproducible=reproducible,
+        a.device_mesh.device_type, precision=precision, reproducible=reproducible,
     )  # fmt: skip
 
 
 def choose(
     extents: tuple[int, int, int], a: tuple[str, ...], b: tuple[str, ...], mesh: tuple[int, ...], device: str, *,
-    reproducible: bool = False,
+    precision: str = HIGHEST, reproducible: bool = False, link: float | None = None,
 ) -> Choice:  # fmt: skip
     """Return the choice for C (m x n) = A B with k terms; `extents` is (m, n, k).
 
     A pure function of these, so that all ranks choose the same. Ties go to the algorithm that is named first. With
-    `reproducible`, only algorithms are considered whose order of sums does not depend on the number of ranks.
+    `reproducible`, only algorithms are considered whose order of sums does not depend on the number of ranks. `link` is
+    in bytes a second; by default that of one host.
     """
     m, n, k = extents
-    ranks = prod(mesh)
-    link, rate = LINK.get(device, LINK["cpu"]), RATE.get(device, RATE["cpu"])
+    ranks, kind = prod(mesh), device if device in LINK else "cpu"
+    link, rates = LINK[kind] if link is None else link, RATE[kind]
+    rate = rates.get(precision, rates[HIGHEST])
+    panels = max(1, -(-k // PANEL))
     found = list[Candidate]()
     for algorithm, into_a, into_b, into_c in _algorithms(a, b, mesh):
         if reproducible and algorithm == "k":
             continue
         before = _moved(m * k, a, into_a, mesh) + _moved(k * n, b, into_b, mesh)
         meanwhile = _panels(m * k, into_a, COLUMNS, mesh) + _panels(k * n, into_b, ROWS, mesh)
-        after = 0.0
+        after, share = 0.0, 1 if algorithm == "local" else ranks
+        again = 2.0 * FLOAT_BYTES * m * n / share / MEMORY[kind] * (panels - 1)
         if algorithm == "k":
-            meanwhile, after = 0.0, FLOAT_BYTES * m * n * (ranks - 1) / ranks
-        work = 2.0 * m * n * k / (1 if algorithm == "local" else ranks) / rate
-        seconds = (before + after) / link + max(meanwhile / link, work)
+            meanwhile, after, again = 0.0, FLOAT_BYTES * m * n * (ranks - 1) / ranks, 0.0
+        work = 2.0 * m * n * k / share / rate + again
+        seconds = (before + meanwhile / panels + after) / link + max(meanwhile / link, work)
         found.append(Candidate(algorithm, into_a, into_b, into_c, before, meanwhile + after, seconds))
     found.sort(key=lambda one: one.seconds)
     return Choice(found[0], tuple(found))

@@ -12,7 +12,7 @@ from gemmlab.api import gemm as multiply
 from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.precision import PRECISIONS
-from gemmlab.dispatch.precision_rule import precision_for
+from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 from gemmlab.distributed.agreement import CALL, answered, bits, require_agreement
 from gemmlab.distributed.algorithm import Candidate, explain_choice
 from gemmlab.distributed.panels import PANEL, Panels
@@ -53,7 +53,7 @@ def gemm(
         ],
         a.device_mesh,
     )  # fmt: skip
-    way = explain_choice(a, b, reproducible=reproducible).best
+    way = explain_choice(a, b, precision=precision, reproducible=reproducible).best
     left, right = _placed(a, way.a), _placed(b, way.b)
     added = _placed(c, way.c) if c is not None and factors[1] != 0 else None
     options = {"precision": precision, "reproducible": reproducible}
@@ -98,7 +98,7 @@ def _beside_messages(left: torch.Tensor, right: torch.Tensor, options: dict[str,
 
     Of those blocks some would begin only after others ended, wherever messages take multiprocessors.
     """
-    if left.device.type != "cuda":
+    if left.device.type != "cuda" or options["precision"] != HIGHEST:
         return {}
     usual = library_choice(left, right, **options)
     short = next((one for one in usual.considered if "BLOCKS" not in one.config), None)

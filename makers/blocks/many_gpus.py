@@ -1,0 +1,71 @@
+"""The blocks on products of several GPUs: measured times beside the model's, and predictions for more GPUs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from statistics import median
+from typing import Any
+
+from blocks.markdown import markdown_table
+from blocks.records import RESULTS
+
+RECORD = "h200x2/distributed.json"
+SCHEMA = "gemmlab.distributed/1"
+NOTHING = "*Not measured yet.*"
+
+
+def measured(record: Mapping[str, Any]) -> str:
+    """Return the table of times on one GPU and on all, with what the model predicts and how much is hidden."""
+    rows = []
+    for one in record["results"]:
+        times = {name: median(values) for name, values in one["times_ms"].items()}
+        shown = times["ours"] - times["alone"]
+        rows.append([
+            f"{one['size']:,}", f"`{one['precision']}`", f"{times['one']:.4g}", f"**{times['ours']:.4g}**",
+            f"{times['one'] / times['ours']:.2f}", f"{times['torch']:.4g}", f"{times['torch'] / times['ours']:.2f}",
+            f"{one['predicted_ms']:.4g}", f"{times['alone']:.4g}", f"{times['panels']:.3g}",
+            f"{max(0.0, 1 - shown / times['panels']):.0%}", f"{one['received_bytes'] / one['formula_bytes']:.2f}",
+        ])  # fmt: skip
+    heading = [
+        "extent", "precision", "one GPU, ms", f"{record['ranks']} GPUs, ms", "x one", "torch's DTensor, ms", "x torch",
+        "predicted, ms", "share alone, ms", "messages alone, ms", "hidden", "bytes / formula",
+    ]  # fmt: skip
+    when = str(record["environment"].get("time_utc", ""))[:10]
+    return (
+        f"{markdown_table(heading, rows, ('precision',))}\n\n{record['ranks']} {record['device']['name']} of one host, "
+        f"NCCL, torch {record['torch']}, {when}; medians of {record['rounds']} rounds, in turns, of the slowest rank. "
+        "Squares, both operands cut into rows. *Share alone* is a rank's rows of C with all operands at hand, *hidden* the part "
+        "of the messages' time that the product does not take longer than that; what C costs that is read and written "
+        "for each panel counts as not hidden."
+    )
+
+
+def predicted(record: Mapping[str, Any]) -> str:
+    """Return the model's table for more GPUs."""
+    rows = [
+        [
+            " x ".join(map(str, one["mesh"])), one["link"], f"{one['size']:,}", f"`{one['precision']}`",
+            one["algorithm"],
+            f"{one['seconds'] * 1e3:.4g}", f"{one['one_seconds'] / one['seconds']:.4g}",
+        ]
+        for one in record["predictions"]
+    ]  # fmt: skip
+    heading = ["GPUs", "slowest link", "extent", "precision", "algorithm", "predicted, ms", "x one GPU"]
+    return markdown_table(heading, rows, ("slowest link", "precision", "algorithm"))
+
+
+def _block(make: Callable[[Mapping[str, Any]], str]) -> Callable[[], str]:
+    def block() -> str:
+        path = RESULTS / RECORD
+        if not path.exists():
+            return NOTHING
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record.get("schema") != SCHEMA:
+            raise ValueError(f"{RECORD}: schema {record.get('schema')!r}, not {SCHEMA}")
+        return make(record)
+
+    return block
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {"many-gpus": _block(measured), "more-gpus": _block(predicted)}

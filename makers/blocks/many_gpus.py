@@ -35,7 +35,8 @@ def measured(record: Mapping[str, Any]) -> str:
     return (
         f"{markdown_table(heading, rows, ('precision',))}\n\n{record['ranks']} {record['device']['name']} of one host, "
         f"NCCL, torch {record['torch']}, {when}; medians of {record['rounds']} rounds, in turns, of the slowest rank. "
-        "Squares, both operands cut into rows. *Share alone* is a rank's rows of C with all operands at hand, *hidden* the part "
+        "Squares, both operands cut into rows. *Share alone* is a rank's rows of C with all operands at hand, and "
+        "*hidden* the part "
         "of the messages' time that the product does not take longer than that; what C costs that is read and written "
         "for each panel counts as not hidden."
     )

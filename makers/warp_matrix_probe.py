@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def main() -> int:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path, default=ROOT / "tests/data/warp_matrices.npz")
     options = parser.parse_args()
-    found = record(options.device)
+    found: dict[str, Any] = dict(record(options.device))
     np.savez_compressed(options.out, **found)
     print(f"{sum(each.size for each in found.values())} results of {len(found)} kernels: {options.out}")
     return 0

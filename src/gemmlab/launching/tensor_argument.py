@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +22,10 @@ class TensorMap:
     `swizzle` is 0, 32, 64 or 128, `interleave` 0, 16 or 32, `promotion` (of requests to the level-2 cache) 0, 64, 128
     or 256, all in bytes; `fill` is `"zeros"` or `"nan"`. `element_strides` copies one of so many elements along each
     axis. `dtype` names the type as the driver does, in lower case (`"bfloat16"`, `"float32_ftz"`, `"tfloat32"`), unless
-    it is the array's own. `shape` is the tensor's extent along each axis, if the array is padded. A map that the driver
-    would refuse is refused at the launch with `UsageError`, which says why.
+    it is the array's own. `shape` is the tensor's extent along each axis, if the array is padded. With `strides`, in
+    elements, the tensor of this `shape` lies anyhow in the array: columns of 64 of a matrix with rows of k elements are
+    `shape=(k // 64, rows, 64), strides=(64, k, 1)`, and `box` has as many extents. A map that the driver would refuse
+    is refused at the launch with `UsageError`, which says why.
     """
 
     array: Any
@@ -34,22 +37,40 @@ class TensorMap:
     dtype: str | None = None
     promotion: int = 0
     shape: Sequence[int] | None = None
+    strides: Sequence[int] | None = None
 
     def over(self, address: int, shape: tuple[int, ...], dtype: Any) -> TiledMap:
         """Return the map for a copy of the array at `address`. Raises `UsageError` if the driver would refuse it."""
         kind = self._type(dtype)
-        steps = self.element_strides if self.element_strides is not None else (1,) * len(shape)
         extents = tuple(self.shape) if self.shape is not None else shape
-        if len(extents) != len(shape) or any(mine > all_ for mine, all_ in zip(extents, shape, strict=False)):
+        steps = self.element_strides if self.element_strides is not None else (1,) * len(extents)
+        if self.strides is not None:
+            strides = tuple(kind.nbytes * stride for stride in _reversed(self._within(extents, shape)))[1:]
+        elif len(extents) != len(shape) or any(mine > all_ for mine, all_ in zip(extents, shape, strict=False)):
             raise UsageError(f"tensor map: shape {extents} is not inside the array of shape {shape}")
+        else:
+            strides = packed_strides(_reversed(shape), kind.nbytes)
         found = TiledMap(
-            type=kind, address=address, shape=_reversed(extents),
-            strides=packed_strides(_reversed(shape), kind.nbytes), box=_reversed(self.box),
+            type=kind, address=address, shape=_reversed(extents), strides=strides, box=_reversed(self.box),
             element_strides=_reversed(steps), interleave=self.interleave, swizzle=self.swizzle,
             promotion=self.promotion, fill=self.fill,
         )  # fmt: skip
         found.require_valid()
         return found
+
+    def _within(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return `strides` of a tensor that lies in an array of this shape."""
+        strides = tuple(int(stride) for stride in self.strides or ())
+        if len(strides) != len(extents) or strides[-1:] != (1,) or min(strides) < 0:
+            raise UsageError(f"tensor map: strides {strides} of shape {extents}: there must be one an axis, the last 1")
+        last = sum((extent - 1) * stride for extent, stride in zip(extents, strides, strict=True))
+        beyond = last + 1 - math.prod(shape)
+        if beyond > 0:
+            raise UsageError(
+                f"tensor map: shape {extents} with strides {strides} ends {beyond} elements behind the array of "
+                f"shape {shape}"
+            )
+        return strides
 
     def _type(self, dtype: Any) -> ElementType:
         name = (self.dtype or str(dtype)).upper()

@@ -106,6 +106,26 @@ def test_a_tensor_inside_a_padded_array() -> None:
     assert out.tobytes() == want.tobytes()
 
 
+def test_a_tensor_of_column_groups() -> None:
+    array = numbers((40, 64), np.float32)
+    tensor = TensorMap(array, (2, 5, 16), shape=(4, 40, 16), strides=(16, 64, 1))
+    out = moved("show3", tensor, np.zeros(640, np.uint8), *map(np.int32, (0, 3, 1, 0, 0, 640)))[1]
+    want = array.reshape(40, 4, 16).transpose(1, 0, 2)[1:3, 3:8]
+    assert out.tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize(("strides", "words"), [
+    ((16, 64), "there must be one an axis"),
+    ((16, 64, 2), "the last 1"),
+    ((64, 64, 1), "ends 144 elements behind the array of shape (40, 64)"),
+])  # fmt: skip
+def test_strides_that_leave_the_array_are_refused(strides: tuple[int, ...], words: str) -> None:
+    tensor = TensorMap(np.zeros((40, 64), np.float32), (2, 5, 16), shape=(4, 40, 16), strides=strides)
+    with pytest.raises(UsageError) as error:
+        moved("show3", tensor, np.zeros(640, np.uint8), *map(np.int32, (0, 3, 1, 0, 0, 640)))
+    assert words in str(error.value)
+
+
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
 @pytest.mark.sampled(4)
 def test_a_stored_box_leaves_the_rest_of_the_tensor(swizzle: int) -> None:

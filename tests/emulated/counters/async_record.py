@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,18 +43,18 @@ class Recording:
     record: dict[str, Any]
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def part(self, job: tuple[str, int]) -> None:
-        """Profile one part of the probes and write the record."""
+    def part(self, job: tuple[str, int]) -> bool:
+        """Profile one part of the probes and write the record; return whether all of it was profiled."""
         what, part = job
         left = self.end - time.monotonic()
         if left <= 0:
-            return
+            return False
         with tempfile.TemporaryDirectory() as folder:
             names, report = Path(folder) / "names.json", Path(folder) / "part.ncu-rep"
             said = self._profile(what, part, names, report, left)
             if not names.exists() or not report.exists():
                 sys.stdout.write(f"{what} {part}: nothing was profiled: {said[-600:]}\n")
-                return
+                return False
             found, wanted = instructions(self.ncu, report), json.loads(names.read_text())
         with self.lock:
             launches = self.record["launches"]
@@ -65,6 +66,7 @@ class Recording:
         if len(wanted) != len(found):
             sys.stdout.write(said[-600:] + "\n")
         sys.stdout.flush()
+        return len(wanted) == len(found)
 
     def _profile(self, what: str, part: int, names: Path, report: Path, seconds: float) -> str:
         script = Path(__file__).with_name("launch_async_probes.py")
@@ -73,11 +75,15 @@ class Recording:
             str(script), what, "--part", f"{part}/{PARTS[what]}", "--device", self.device, "--names", str(names),
         ]  # fmt: skip
         env = {**os.environ, "LC_ALL": "C"}
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, start_new_session=True
+        )
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, env=env, timeout=seconds)
+            return process.communicate(timeout=seconds)[0]
         except subprocess.TimeoutExpired:
-            return "the time was over"
-        return done.stdout + done.stderr
+            # The profiled process is a child of ncu, and would go on.
+            os.killpg(process.pid, signal.SIGKILL)
+            return f"the time was over; {process.communicate()[0]}"
 
 
 def main() -> int:
@@ -93,8 +99,13 @@ def main() -> int:
         options.ncu, options.device, options.out / ASYNC_PATH.name, time.monotonic() + options.seconds,
         head(options.ncu, options.device),
     )  # fmt: skip
+    jobs = [(what, part) for what in PARTS for part in range(PARTS[what])]
     with ThreadPoolExecutor(options.workers) as pool:
-        list(pool.map(recording.part, [(what, part) for what in PARTS for part in range(PARTS[what])]))
+        whole = list(pool.map(recording.part, jobs))
+    # Profilers that run side by side may stand in each other's way.
+    for job, done in zip(jobs, whole, strict=True):
+        if not done:
+            recording.part(job)
     launches = recording.record["launches"]
     sys.stdout.write(
         f"{len(launches)} launches, {sum(len(launch['rows']) for launch in launches.values())} instructions\n"

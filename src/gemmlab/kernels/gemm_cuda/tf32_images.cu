@@ -34,7 +34,7 @@ expect = [
 
 [params]
 BN = 256      # of the columns in a tile, which has 128 rows
-GROUP = 16    # tiles across a strip of the order in which blocks walk C
+GROUP = 8     # tiles across a strip of the order in which blocks walk C: 8 x 256 columns and 16 x 128 rows run together
 BLOCKS = 132  # as many as run at the same time, one a multiprocessor
 SLICE = 8192  # of k, that the workspace holds at a time
 

@@ -68,5 +68,8 @@ __device__ __forceinline__ void commit_stores() { asm volatile("cp.async.bulk.co
 // Waits until shared memory may be written again, and the block may end.
 __device__ __forceinline__ void wait_until_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
+// Waits until the bytes are there, too.
+__device__ __forceinline__ void wait_until_stored() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
 // What this thread stored in shared memory can be seen by bulk copies and wgmma.
 __device__ __forceinline__ void publish_to_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }

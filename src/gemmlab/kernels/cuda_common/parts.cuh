@@ -35,11 +35,11 @@ __device__ __forceinline__ void fence_of_gpu()
 
 // For all threads of a block: whether `blocks` - 1 others have taken this ticket before. What they had written until
 // then can be read, by loads that do not use the level-1 cache.
-__device__ __forceinline__ bool take_last_ticket(unsigned* ticket, unsigned blocks)
+__device__ __forceinline__ bool take_last_ticket(unsigned* ticket, unsigned blocks, unsigned thread = threadIdx.x)
 {
     __syncthreads();  // what all threads of the block have written comes before the fence of one
     bool last = false;
-    if (threadIdx.x == 0) {
+    if (thread == 0) {
         fence_of_gpu();  // the parts are there for all before the count tells of them
         last = atomicInc(ticket, blocks - 1) == blocks - 1;
         fence_of_gpu();  // and none is read before the count said that it is there

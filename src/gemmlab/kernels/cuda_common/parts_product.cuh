@@ -46,8 +46,28 @@ __device__ __forceinline__ void follow_launch()
 // How a tile is computed in this launch.
 enum class Way { SKIP, PARTS, EXACT };
 
-// Computes tiles, each the way that `way` says of the verdicts on it. `multiply(sums, ring, place, blocks)` adds the
-// products of all blocks of k.
+// A consumer's tile: by parts as the ring brings them, exactly, or not in this launch. `multiply(sums, ring, place, blocks)`
+// adds the products of all blocks of k.
+template <bool TRANS_A, bool TRANS_B, int BM, int BN, class Product, class Ring, class Tile, class Multiply>
+__device__ __forceinline__ void consume_tile(
+    const Product& parts, const PartsSlice& it, Ring& ring, PartsPlace place, const Tile& tile, Way how,
+    const Multiply& multiply)
+{
+    const bool some_apart = parts.has_lines_apart(tile.a_strip, tile.b_strip);
+    const auto apart = [&](int row, int col) { return parts.a.verdicts.is_odd(row) || parts.b.verdicts.is_odd(col); };
+    float* const c = it.C + tile.row * static_cast<Offset>(it.ldc) + tile.col;
+    if (how == Way::PARTS) {
+        float sums[BN / 2] = {};
+        multiply(sums, ring, place, parts.a.blocks);
+        store_products(c, it.ldc, tile, place, it.alpha, sums, it.beta, some_apart, apart);
+    } else if (how == Way::EXACT) {
+        store_exact_tile<BM, BN, TRANS_A, TRANS_B>(
+            ring.spare(), it.depth, it.A, it.lda, tile.row, it.B, it.ldb, tile.col, it.alpha, it.beta, c, it.ldc,
+            tile.rows, tile.cols, some_apart, apart);
+    }
+}
+
+// Computes tiles, each the way that `way` says of the verdicts on it.
 template <bool TRANS_A, bool TRANS_B, class Format, int BM, int BN, int STAGES, int GROUP, class Choose, class Multiply>
 __device__ __forceinline__ void multiply_parts(
     const SplitProduct<Format, BM, BN>& parts, const PartsSlice& it, char* shared, Choose way, Multiply multiply)
@@ -63,21 +83,8 @@ __device__ __forceinline__ void multiply_parts(
     } else {
         take_registers<232>();
         const PartsPlace place;
-        for (PartsTile<BM, BN, GROUP> tile(it.M, it.N); tile.exists(); tile.advance()) {
-            const Way how = way_of(tile);
-            const bool some_apart = parts.has_lines_apart(tile.a_strip, tile.b_strip);
-            const auto apart = [&](int row, int col) { return parts.a.verdicts.is_odd(row) || parts.b.verdicts.is_odd(col); };
-            float* const c = it.C + tile.row * static_cast<Offset>(it.ldc) + tile.col;
-            if (how == Way::PARTS) {
-                float sums[BN / 2] = {};
-                multiply(sums, ring, place, parts.a.blocks);
-                store_products(c, it.ldc, tile, place, it.alpha, sums, it.beta, some_apart, apart);
-            } else if (how == Way::EXACT) {
-                store_exact_tile<BM, BN, TRANS_A, TRANS_B>(
-                    ring.spare(), it.depth, it.A, it.lda, tile.row, it.B, it.ldb, tile.col, it.alpha, it.beta, c, it.ldc,
-                    tile.rows, tile.cols, some_apart, apart);
-            }
-        }
+        for (PartsTile<BM, BN, GROUP> tile(it.M, it.N); tile.exists(); tile.advance())
+            consume_tile<TRANS_A, TRANS_B, BM, BN>(parts, it, ring, place, tile, way_of(tile), multiply);
     }
 }
 

@@ -4,10 +4,15 @@
 #include "split_operands.cuh"
 #include "wgmma.cuh"
 
+// The SPLIT_THREADS threads that split a piece: a block, or a warpgroup of a block with others.
+struct SplitBlock {
+    static __device__ __forceinline__ unsigned thread() { return threadIdx.x; }
+    static __device__ __forceinline__ void meet() { __syncthreads(); }
+};
+
 // Splits 64 rows x 128 of k. `unit` counts these pieces of the operand; element (row, k) lies at X[row * ld + k], or at
-// X[k * ld + row] with ACROSS. The block has SPLIT_THREADS threads; shared memory takes an image of the piece, and 4 KB.
-// JUDGE: its verdicts are not known yet.
-template <bool ACROSS, bool JUDGE, class Format, int STRIP>
+// X[k * ld + row] with ACROSS. Shared memory takes an image of the piece, and 4 KB. JUDGE: its verdicts are not known yet.
+template <bool ACROSS, bool JUDGE, class Team, class Format, int STRIP>
 __device__ __forceinline__ void split_piece(
     const SplitOperand<Format, STRIP>& to, unsigned unit, const float* X, int ld, int rows, int depth, char* image)
 {
@@ -17,7 +22,7 @@ __device__ __forceinline__ void split_piece(
     using Words = unsigned(*)[SPLIT_ROWS];
     const Words largest_of = reinterpret_cast<Words>(image + 2 * PARTS * PIECE_BYTES);
     const Words least_of = largest_of + WARPS, counts_of = least_of + WARPS;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int lane = Team::thread() % 32, warp = Team::thread() / 32;
     const unsigned pieces = to.strips * Operand::UNITS;
     const unsigned piece = ACROSS ? unit % pieces : unit / to.blocks, block = ACROSS ? unit / pieces : unit % to.blocks;
     const int first_row = static_cast<int>(piece) * SPLIT_ROWS, first_k = static_cast<int>(block) * SPLIT_DEPTH;
@@ -57,7 +62,7 @@ __device__ __forceinline__ void split_piece(
             least[i] = __reduce_min_sync(0xffffffff, least[i]);
         }
     }
-    __syncthreads();
+    Team::meet();
     if constexpr (ACROSS)
 #pragma unroll
         for (int i = 0; i < LINES; ++i)
@@ -98,7 +103,7 @@ __device__ __forceinline__ void split_piece(
                 judge(i, __reduce_add_sync(0xffffffff, counts));
         }
         if constexpr (ACROSS) {
-            __syncthreads();
+            Team::meet();
 #pragma unroll
             for (int i = 0; i < LINES; ++i) {
                 unsigned counts = 0;
@@ -149,8 +154,8 @@ __device__ __forceinline__ void split_piece(
         if (ACROSS ? warp == 0 : lane == 0) to.scales[cell * STRIP + in_strip] = scale.up;
     }
     publish_to_copies();
-    __syncthreads();
-    if (threadIdx.x == 0) {
+    Team::meet();
+    if (Team::thread() == 0) {
         const unsigned strip = piece / Operand::UNITS, of_strip = piece % Operand::UNITS;
         for (int half = 0; half < 2; ++half)
             for (int part = 0; part < PARTS; ++part)
@@ -163,13 +168,13 @@ __device__ __forceinline__ void split_piece(
 }
 
 // Splits piece `unit` of both operands, those of A first.
-template <bool TRANS_A, bool TRANS_B, bool JUDGE = true, class Format, int BM, int BN>
+template <bool TRANS_A, bool TRANS_B, bool JUDGE = true, class Team = SplitBlock, class Format, int BM, int BN>
 __device__ __forceinline__ void split_operands(
     const SplitProduct<Format, BM, BN>& parts, unsigned unit, const float* A, int lda, const float* B, int ldb, int M,
     int N, int depth, char* image)
 {
     if (unit < parts.a.units())
-        split_piece<TRANS_A, JUDGE>(parts.a, unit, A, lda, M, depth, image);
+        split_piece<TRANS_A, JUDGE, Team>(parts.a, unit, A, lda, M, depth, image);
     else
-        split_piece<!TRANS_B, JUDGE>(parts.b, unit - parts.a.units(), B, ldb, N, depth, image);
+        split_piece<!TRANS_B, JUDGE, Team>(parts.b, unit - parts.a.units(), B, ldb, N, depth, image);
 }

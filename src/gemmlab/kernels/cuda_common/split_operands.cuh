@@ -67,7 +67,8 @@ template <class Format, int BM, int BN>
 struct SplitProduct {
     SplitOperand<Format, BM> a;
     SplitOperand<Format, BN> b;
-    bool odd = true;  // odd lines decide for their tiles; else they are computed apart
+    bool odd = true;     // odd lines decide for their tiles; else they are computed apart
+    bool apart = false;  // there are some, and they are
 
     __device__ __forceinline__ SplitProduct(int M, int N, int depth, void* workspace, unsigned* tickets)
         : SplitProduct(M, N, depth, static_cast<char*>(workspace), tickets + 1)
@@ -80,7 +81,9 @@ struct SplitProduct {
     // Few odd lines are computed apart. All launches after the first come to the same conclusion.
     __device__ __forceinline__ void set_odd_lines_apart()
     {
-        odd = max(a.verdicts.odd_lines(), b.verdicts.odd_lines()) > MOST_ODD;
+        const unsigned of_a = a.verdicts.odd_lines(), of_b = b.verdicts.odd_lines();
+        odd = max(of_a, of_b) > MOST_ODD;
+        apart = !odd && of_a + of_b > 0;
     }
 
     // Verdicts on a tile's rows and columns, and on all.
@@ -93,14 +96,19 @@ struct SplitProduct {
     // Whether a tile has lines that are computed apart.
     __device__ __forceinline__ bool has_lines_apart(unsigned a_strip, unsigned b_strip) const
     {
-        return !odd && (a.verdicts.has_odd(a_strip) || b.verdicts.has_odd(b_strip));
+        return apart && (a.verdicts.has_odd(a_strip) || b.verdicts.has_odd(b_strip));
     }
 
-    // All threads of all blocks of the last launch come here, once they need no verdict any more.
-    __device__ __forceinline__ void forget_verdicts(unsigned* tickets) const
+    // Tickets that the verdicts take.
+    __device__ __forceinline__ unsigned tickets() const { return 1 + a.verdicts.size() + b.verdicts.size(); }
+
+    // All threads of all blocks of the last launch come here, once they need no verdict any more, nor `more` tickets
+    // behind them.
+    __device__ __forceinline__ void forget_verdicts(
+        unsigned* tickets, unsigned more = 0, unsigned thread = threadIdx.x) const
     {
-        if (take_last_ticket(tickets, gridDim.x))
-            for (unsigned i = threadIdx.x; i < 1 + a.verdicts.size() + b.verdicts.size(); i += blockDim.x) tickets[i] = 0;
+        if (take_last_ticket(tickets, gridDim.x, thread))
+            for (unsigned i = threadIdx.x; i < this->tickets() + more; i += blockDim.x) tickets[i] = 0;
     }
 
 private:

@@ -25,11 +25,7 @@ struct Tf32Ring {
         if (threadIdx.x == 0) {
             prefetch_map(X);
             prefetch_map(Y);
-            for (int i = 0; i < STAGES; ++i) {
-                init_barrier(full_barrier(i), 1);
-                init_barrier(empty_barrier(i), CONSUMERS * Blocks::NEIGHBOURS);
-            }
-            publish_barriers();
+            make_barriers();
         }
         Blocks::meet();
     }
@@ -38,12 +34,7 @@ struct Tf32Ring {
     template <class Tile>
     __device__ __forceinline__ void load(const Tile& tile, int k, const CUtensorMap& X, const CUtensorMap& Y)
     {
-        const unsigned place = step % STAGES;
-        wait(empty_barrier(place), step / STAGES % 2 ^ 1);
-        ++step;
-        const Tf32Stage<BY> stage = {stage_address(place)};
-        const SharedAddress full = full_barrier(place);
-        arrive_and_expect(full, stage.BYTES);
+        const auto [stage, full] = ask();
         constexpr int X_PART = TF32_ROWS / Blocks::Y_BLOCKS, Y_PART = BY / Blocks::X_BLOCKS;  // of this block, for all
         const int x = Blocks::y() * X_PART, y = Blocks::x() * Y_PART;
         if constexpr (X_ALONG)
@@ -67,6 +58,31 @@ struct Tf32Ring {
     __device__ __forceinline__ void release(const Stage& stage) const
     {
         Blocks::arrive_everywhere(empty_barrier(stage.number));
+    }
+
+protected:
+    __device__ __forceinline__ void make_barriers() const
+    {
+        for (int i = 0; i < STAGES; ++i) {
+            init_barrier(full_barrier(i), 1);
+            init_barrier(empty_barrier(i), CONSUMERS * Blocks::NEIGHBOURS);
+        }
+        publish_barriers();
+    }
+
+    // Where the next stage comes to, once that place is empty, and the barrier to report it to.
+    struct Asked {
+        Tf32Stage<BY> stage;
+        SharedAddress full;
+    };
+    __device__ __forceinline__ Asked ask()
+    {
+        const unsigned place = step % STAGES;
+        wait(empty_barrier(place), step / STAGES % 2 ^ 1);
+        ++step;
+        const Asked asked = {{stage_address(place)}, full_barrier(place)};
+        arrive_and_expect(asked.full, asked.stage.BYTES);
+        return asked;
     }
 
 private:

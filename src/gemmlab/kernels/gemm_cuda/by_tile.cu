@@ -7,17 +7,18 @@ after = "bf16x9"
 arch = "sm_90a"
 precision = "by_tile"
 transposes = ["nn", "nt", "tn", "tt"]
-phases = "4 * max(1, ceil_div(K, SLICE))"
+phases = "3 * max(1, ceil_div(K, SLICE))"
 early = true
 args = "M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, phase"
-grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) if phase % 4 == 0 \
-    else 3 * BLOCKS if phase % 4 == 2 else min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN))"""
-threads = "128 if phase % 2 == 0 else 384"
-smem_bytes = """36864 if phase % 4 == 0 else 53248 if phase % 4 == 2 else 16 * (BM + BN) + 128 + 32 * (BM + BN + 8) + \
-    (STAGES * 256 * (BM + BN) if phase % 4 == 1 else (STAGES - 1) * 384 * (BM + BN))"""
+grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) if phase % 3 == 0 \
+    else min(BLOCKS, max(ceil_div(M, BM) * ceil_div(N, BN), \
+    (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) // 16))"""
+threads = "128 if phase % 3 == 0 else 384"
+smem_bytes = """36864 if phase % 3 == 0 else 16 * (BM + BN) + 128 + 32 * (BM + BN + 8) + 512 + \
+    (STAGES * 256 * (BM + BN) if phase % 3 == 1 else (STAGES - 1) * 384 * (BM + BN))"""
 steps = "128 * ceil_div(K, 128) * ceil_div(ceil_div(M, BM) * ceil_div(N, BN), max(1, blocks))"
 workspace = "2048 + 772 * ceil_div(min(K, SLICE), 128) * (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN)"
-tickets = "39 + ceil_div(M, BM) * (2 + BM // 32) + ceil_div(N, BN) * (2 + BN // 32)"
+tickets = "42 + ceil_div(M, BM) * (2 + BM // 32) + ceil_div(N, BN) * (2 + BN // 32)"
 require = [
     "BM == 128 and (BN == 64 or BN == 128) and 3 <= STAGES <= (3 if BN == 128 else 4)",
     "GROUP >= 1 and 1 <= BLOCKS <= 4096 and SLICE >= 128 and SLICE % 128 == 0",
@@ -28,9 +29,9 @@ expect = [
     "executed_HGMMA == 192 and executed_HGMMA_BF16 == 0",
     { shape = "130x70x300", that = "executed_HGMMA == 192 * ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(K, 128)" },
     { shape = "130x70x300", that = "executed_UBLKCP == 6 * 2 * 3 + 4 * (4 + 2) * 3" },
-    { shape = "128x128x1024", that = "executed_FFMA == 1024 * K // 128 and global_atomic_requests == 1" },
+    { shape = "128x128x1024", that = "executed_FFMA == 1024 * K // 64 and global_atomic_requests == 2" },
     # Registers wait in memory while operands are split and between tiles, none while parts are multiplied.
-    { shape = "128x128x1024", that = "local_load_requests <= 145 + 16 * K // 128" },
+    { shape = "128x128x1024", that = "local_load_requests <= 250 + 16 * K // 128" },
 ]
 
 [params]
@@ -50,23 +51,85 @@ BN = [64, 128]
 #include "odd_lines.cuh"
 
 //   phase 0   split A and B in halves; verdicts on rows of A and columns of B (verdicts.cuh)
-//   phase 1   tiles that halves suit
-//   phase 2   rows and columns that halves do not suit, if they are few; else, where the halves were, the strips of all
-//             other tiles split in bfloat16
-//   phase 3   those tiles, by bfloat16 if that suits, else exactly
+//   phase 1   tiles that halves suit; meanwhile rows and columns that halves do not suit, if they are few
+//   phase 2   where the halves were, the strips of all other tiles split in bfloat16; then those tiles, by bfloat16 if that
+//             suits, else exactly
 //
-// Mostly phases 2 and 3 end at once. A NaN costs its own row, a matrix of wild sizes twice the time.
-template <int BM, int BN, int STAGES, int GROUP, int BLOCKS, int SLICE, bool TRANS_A, bool TRANS_B>
+// A launch that nobody needs takes 5 us, if only for its code, which is in no cache. So phase 2, which mostly ends at
+// once, is one launch and not two: its blocks take pieces in turn, and wait until all are split. (ptxas serialises the
+// products of two loops in a row, so phase 1 cannot go on with it.)
+// A NaN costs nearly nothing, a matrix of wild sizes twice the time.
+
+// The same number, of which the compiler knows nothing: it is not kept as a predicate.
+__device__ __forceinline__ unsigned afresh(unsigned number)
+{
+    asm volatile("" : "+r"(number));
+    return number;
+}
+
+// A warpgroup that splits a piece.
+struct SplitWarpgroup {
+    static __device__ __forceinline__ unsigned thread() { return threadIdx.x % 128; }
+    static __device__ __forceinline__ void meet()
+    {
+        asm volatile("bar.sync %0, 128;" ::"r"(6 + threadIdx.x / 128) : "memory");
+    }
+};
+
+// What threads of a block tell each other, by warpgroup.
+struct ByTileShare {
+    OddShare odd[3];
+    unsigned piece[3];
+};
+
+// Splits the strips in bfloat16 that meet a strip, itself included, with which halves do not do.
+template <bool TRANS_A, bool TRANS_B, class Bfloats>
+__device__ __forceinline__ void split_other_strips(
+    const Bfloats& bfloats, const PartsSlice& it, Turns turns, unsigned& taken, char* image)
+{
+    using Team = SplitWarpgroup;
+    const unsigned of_a = bfloats.a.verdicts.all(bfloats.odd), of_b = bfloats.b.verdicts.all(bfloats.odd);
+    const auto needed = [&](const auto& operand, unsigned unit, bool across, unsigned of_other) {
+        const unsigned verdict = operand.verdicts.of_strip(operand.strip_of(unit, across), bfloats.odd);
+        return ThreeBfloats::suit(verdict) && !TwoHalves::suit(verdict | of_other);
+    };
+    const unsigned of_a_units = bfloats.a.units();
+#pragma unroll 1
+    for (;;) {
+        if (Team::thread() == 0) taken = turns.take(Turns::PIECES);
+        Team::meet();
+        const unsigned unit = taken;
+        if (unit >= bfloats.units()) break;
+        if (unit < of_a_units ? needed(bfloats.a, unit, TRANS_A, of_b)
+                              : needed(bfloats.b, unit - of_a_units, !TRANS_B, of_a)) {
+            split_operands<TRANS_A, TRANS_B, false, Team>(
+                bfloats, unit, it.A, it.lda, it.B, it.ldb, it.M, it.N, it.depth, image);
+            if (Team::thread() == 0) wait_until_stored();
+        }
+        Team::meet();  // the image has been read, and scales are stored
+        if (Team::thread() == 0) turns.end_one(Turns::PIECES);
+    }
+    publish_to_copies();
+}
+
+// The producer's warp and both warpgroups that multiply: images are read, the memory of stages is free.
+__device__ __forceinline__ void meet_after_split() { asm volatile("bar.sync 2, 288;" ::: "memory"); }
+
+template <int BM, int BN, int STAGES, int GROUP, int SLICE, bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc,
     void* workspace, unsigned* tickets, int phase)
 {
     extern __shared__ __align__(1024) char shared[];
     const PartsSlice it =
-        PartsSlice::of<TRANS_A, TRANS_B>(phase / 4, SLICE, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+        PartsSlice::of<TRANS_A, TRANS_B>(phase / 3, SLICE, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     using Halves = SplitProduct<TwoHalves, BM, BN>;
     using Bfloats = SplitProduct<ThreeBfloats, BM, BN>;
-    const int step = phase % 4;
+    using Tiles = PartsTile<BM, BN, GROUP>;
+    const int step = phase % 3, group = threadIdx.x / 128;
+    const auto share_behind = [&](const auto& ring) -> ByTileShare& {
+        return *reinterpret_cast<ByTileShare*>(reinterpret_cast<char*>(ring.spare()) + 32 * (BM + BN + 8));
+    };
     follow_launch();
     if (step == 0) {
         const Halves halves(M, N, it.depth, workspace, tickets);
@@ -74,46 +137,73 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
             split_operands<TRANS_A, TRANS_B>(halves, blockIdx.x, it.A, lda, it.B, ldb, M, N, it.depth, shared);
     } else if (step == 1) {
         Halves halves(M, N, it.depth, workspace, tickets);
+        PartsRing<TwoHalves, BM, BN, STAGES> ring(shared, halves);
+        ring.open();
         halves.set_odd_lines_apart();
-        const auto way = [&](unsigned verdict) {
-            return it.depth > 0 && TwoHalves::suit(verdict) ? Way::PARTS : Way::SKIP;
+        const unsigned others = afresh(it.depth == 0 || !TwoHalves::suit(halves.all_verdicts()));
+        const auto suit = [&](const auto& tile) {
+            return !others || (it.depth > 0 && TwoHalves::suit(halves.verdict(tile.a_strip, tile.b_strip)));
         };
-        multiply_parts<TRANS_A, TRANS_B, TwoHalves, BM, BN, STAGES, GROUP>(
-            halves, it, shared, way, [](auto& sums, auto& ring, PartsPlace place, unsigned blocks) {
-                multiply_halves<BM, BN>(sums, ring, place, blocks);
-            });
-    } else if (step == 2) {
-        Bfloats bfloats(M, N, it.depth, workspace, tickets);
-        bfloats.set_odd_lines_apart();
-        if (!bfloats.odd) store_odd_lines<TRANS_A, TRANS_B>(bfloats, it, shared);
-        // A strip is needed if it meets a strip, itself included, with which halves do not do.
-        const unsigned of_a = bfloats.a.verdicts.all(bfloats.odd), of_b = bfloats.b.verdicts.all(bfloats.odd);
-        if (TwoHalves::suit(of_a | of_b)) return;
-        const auto needed = [&](const auto& operand, unsigned unit, bool across, unsigned of_other) {
-            const unsigned verdict = operand.verdicts.of_strip(operand.strip_of(unit, across), bfloats.odd);
-            return ThreeBfloats::suit(verdict) && !TwoHalves::suit(verdict | of_other);
+        const auto store_lines = [&] {
+            if (halves.apart)
+                store_odd_lines<TRANS_A, TRANS_B>(
+                    halves, it, Turns{tickets + halves.tickets()}, share_behind(ring).odd[group]);
         };
-        for (unsigned unit = blockIdx.x; unit < bfloats.units(); unit += gridDim.x) {
-            const unsigned of_a_units = bfloats.a.units();
-            if (unit < of_a_units ? needed(bfloats.a, unit, TRANS_A, of_b)
-                                  : needed(bfloats.b, unit - of_a_units, !TRANS_B, of_a))
-                split_operands<TRANS_A, TRANS_B, false>(bfloats, unit, it.A, lda, it.B, ldb, M, N, it.depth, shared);
-            __syncthreads();  // the image has been read
+        if (group == 0) {
+            give_back_registers<40>();
+            if (threadIdx.x >= 32) store_lines();
+            else
+                for (Tiles tile(M, N); tile.exists(); tile.advance())
+                    if (suit(tile)) ring.load(tile);
+        } else {
+            take_registers<232>();
+            const PartsPlace place;
+            for (Tiles tile(M, N); tile.exists(); tile.advance())
+                consume_tile<TRANS_A, TRANS_B, BM, BN>(
+                    halves, it, ring, place, tile, suit(tile) ? Way::PARTS : Way::SKIP,
+                    [](auto& sums, auto& ring, PartsPlace place, unsigned blocks) {
+                        multiply_halves<BM, BN>(sums, ring, place, blocks);
+                    });
+            if (threadIdx.x % 128 >= 32) store_lines();
         }
+        if (!others) halves.forget_verdicts(tickets, Turns::SIZE, afresh(threadIdx.x));
     } else {
         Bfloats bfloats(M, N, it.depth, workspace, tickets);
         bfloats.set_odd_lines_apart();
-        if (it.depth == 0 || !TwoHalves::suit(bfloats.all_verdicts())) {
-            const auto way = [&](unsigned verdict) {
-                return it.depth > 0 && TwoHalves::suit(verdict)      ? Way::SKIP
-                       : it.depth > 0 && ThreeBfloats::suit(verdict) ? Way::PARTS
-                                                                     : Way::EXACT;
-            };
-            multiply_parts<TRANS_A, TRANS_B, ThreeBfloats, BM, BN, STAGES - 1, GROUP>(
-                bfloats, it, shared, way, [](auto& sums, auto& ring, PartsPlace place, unsigned blocks) {
-                    multiply_bfloats<BM, BN>(sums, ring, place, blocks, SixProducts());
-                });
+        // All verdicts are 0 where they have been forgotten.
+        if (it.depth > 0 && TwoHalves::suit(bfloats.all_verdicts())) return;
+        PartsRing<ThreeBfloats, BM, BN, STAGES - 1> ring(shared, bfloats);
+        ring.open();
+        const Turns turns = {tickets + bfloats.tickets()};
+        const auto way_of = [&](const auto& tile) {
+            const unsigned verdict = bfloats.verdict(tile.a_strip, tile.b_strip);
+            return it.depth > 0 && TwoHalves::suit(verdict)      ? Way::SKIP
+                   : it.depth > 0 && ThreeBfloats::suit(verdict) ? Way::PARTS
+                                                                 : Way::EXACT;
+        };
+        if (group == 0) {
+            give_back_registers<40>();
+            if (threadIdx.x < 32) {
+                meet_after_split();
+                if (threadIdx.x == 0) turns.wait_for_all(Turns::PIECES, bfloats.units());
+                __syncwarp();
+                for (Tiles tile(M, N); tile.exists(); tile.advance())
+                    if (way_of(tile) == Way::PARTS) ring.load(tile);
+            }
+        } else {
+            take_registers<232>();
+            constexpr int IMAGE_BYTES = 53248;
+            split_other_strips<TRANS_A, TRANS_B>(
+                bfloats, it, turns, share_behind(ring).piece[group], shared + (group - 1) * IMAGE_BYTES);
+            meet_after_split();
+            const PartsPlace place;
+            for (Tiles tile(M, N); tile.exists(); tile.advance())
+                consume_tile<TRANS_A, TRANS_B, BM, BN>(
+                    bfloats, it, ring, place, tile, way_of(tile),
+                    [](auto& sums, auto& ring, PartsPlace place, unsigned blocks) {
+                        multiply_bfloats<BM, BN>(sums, ring, place, blocks, SixProducts());
+                    });
         }
-        bfloats.forget_verdicts(tickets);
+        bfloats.forget_verdicts(tickets, Turns::SIZE, afresh(threadIdx.x));
     }
 }

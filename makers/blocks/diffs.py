@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
-from difflib import unified_diff
+from difflib import SequenceMatcher
 from functools import partial
 
 from gemmlab.kernels.catalog import SOURCE_SUFFIX, find_kernel, ladder
@@ -39,14 +39,25 @@ def code_of(kernel: Kernel) -> list[str]:
 def changes(kernel: Kernel) -> list[str]:
     """The unified diff of a rung to the one that it comes after, without file names; empty for one that begins a line.
 
-    The kernel's own name is no change.
+    The kernel's own name is no change, and neither is indentation: a line that stands deeper is shown as it is now.
     """
     if not kernel.after:
         return []
     before = find_kernel(kernel.after)
     named = re.compile(rf"\b{before.id}\b(?=\s*\(|$)")
     old = [named.sub(kernel.id, line) for line in code_of(before)]
-    return list(unified_diff(old, code_of(kernel), n=CONTEXT, lineterm=""))[2:]
+    new = code_of(kernel)
+    found: list[str] = []
+    matcher = SequenceMatcher(None, [line.strip() for line in old], [line.strip() for line in new], autojunk=False)
+    for group in matcher.get_grouped_opcodes(CONTEXT):
+        (_, from_old, _, from_new, _), (_, _, to_old, _, to_new) = group[0], group[-1]
+        found.append(f"@@ -{from_old + 1},{to_old - from_old} +{from_new + 1},{to_new - from_new} @@")
+        for tag, i, i_end, j, j_end in group:
+            if tag == "equal":
+                found += [f" {line}" for line in new[j:j_end]]
+            else:
+                found += [f"-{line}" for line in old[i:i_end]] + [f"+{line}" for line in new[j:j_end]]
+    return found
 
 
 def size_of(changed: Sequence[str]) -> str:

@@ -49,8 +49,8 @@ store_product_tile(const Product& p, Tile tile, float alpha, float beta, float* 
 
     float sums[TM][TN] = {};
     const int depth = sum_depth(p.K, alpha);
-    const bool a_fits = A_WIDTH == 1 || Stream<BM, BK, THREADS, !TRANS_A, A_WIDTH>::in_fours(A, p.lda, rows, depth);
-    const bool b_fits = B_WIDTH == 1 || Stream<BN, BK, THREADS, TRANS_B, B_WIDTH>::in_fours(B, p.ldb, cols, depth);
+    const bool a_fits = A_WIDTH == 1 || Pieces<BM, BK, THREADS, !TRANS_A, A_WIDTH>::in_fours(A, p.lda, rows, depth);
+    const bool b_fits = B_WIDTH == 1 || Pieces<BN, BK, THREADS, TRANS_B, B_WIDTH>::in_fours(B, p.ldb, cols, depth);
     if (a_fits && b_fits)
         multiply_pipelined<BM, BN, BK, STAGES, THREADS, APART_M, APART_N, TRANS_A, TRANS_B, A_WIDTH, B_WIDTH>(
             sums, shared, at, depth, A, p.lda, rows, B, p.ldb, cols);

@@ -15,7 +15,7 @@
 #include "epilogue.cuh"
 #include "lane_map.cuh"
 #include "parts.cuh"
-#include "stream.cuh"
+#include "pieces.cuh"
 #include "tile.cuh"
 
 // What a block reads: A from the first row of its tile on, and B from the first column; so many of them exist.
@@ -27,7 +27,7 @@ struct TileOperands {
     int depth;  // terms of each sum
 };
 
-// Some of the blocks of k, counted from 0. The ragged one is the first of all (see stream.cuh).
+// Some of the blocks of k, counted from 0. The ragged one is the first of all (see pieces.cuh).
 struct BlocksOfK {
     unsigned first;
     unsigned count;
@@ -47,9 +47,9 @@ struct GroupedTile {
 
     // What must be turned comes float by float; it may lie anywhere.
     template <bool FOURS>
-    using AStream = Stream<BM, BK, THREADS, !TRANS_A, TRANS_A && FOURS ? 4 : 1>;
+    using APieces = Pieces<BM, BK, THREADS, !TRANS_A, TRANS_A && FOURS ? 4 : 1>;
     template <bool FOURS>
-    using BStream = Stream<BN, BK, THREADS, TRANS_B, !TRANS_B && FOURS ? 4 : 1>;
+    using BPieces = Pieces<BN, BK, THREADS, TRANS_B, !TRANS_B && FOURS ? 4 : 1>;
 
     const int thread = threadIdx.x % GROUP;  // [0, GROUP)
     const int group = threadIdx.x / GROUP;   // [0, KGROUPS)
@@ -64,16 +64,16 @@ struct GroupedTile {
     // Whether what need not be turned can come as float4.
     static __device__ __forceinline__ bool in_fours(const TileOperands& x)
     {
-        return (!TRANS_A || AStream<true>::in_fours(x.a, x.lda, x.rows, x.depth)) &&
-               (TRANS_B || BStream<true>::in_fours(x.b, x.ldb, x.cols, x.depth));
+        return (!TRANS_A || APieces<true>::in_fours(x.a, x.lda, x.rows, x.depth)) &&
+               (TRANS_B || BPieces<true>::in_fours(x.b, x.ldb, x.cols, x.depth));
     }
 
     // The pieces of A and B that a thread brings, one block of k of a range after the other.
     template <bool FOURS>
     struct Feed {
         int missing;  // terms that the first of the range lacks
-        AStream<FOURS> a;
-        BStream<FOURS> b;
+        APieces<FOURS> a;
+        BPieces<FOURS> b;
 
         __device__ __forceinline__ Feed(const TileOperands& x, BlocksOfK range)
             : Feed(x, range.first == 0 ? 0 : static_cast<int>(range.first * BK) - lacking(x),

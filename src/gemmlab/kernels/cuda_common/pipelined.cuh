@@ -7,29 +7,29 @@
 #include "fragment.cuh"
 #include "lane_map.cuh"
 #include "quarters.cuh"
-#include "stream.cuh"
+#include "pieces.cuh"
 
 // Adds `depth` terms to the sums, which may be none. `shared` holds STAGES tiles of A and B; `at` is where this
 // thread's parts lie.
 template <
     int BM, int BN, int BK, int STAGES, int THREADS, int APART_M, int APART_N, bool TRANS_A, bool TRANS_B, int A_WIDTH,
-    int B_WIDTH, int TM, int TN>
+    int B_WIDTH, int PART_M = 4, int PART_N = 4, int TM, int TN>
 __device__ __forceinline__ void multiply_pipelined(
     float (&sums)[TM][TN], float* shared, LanePlace at, int depth, const float* A, int lda, int rows, const float* B,
     int ldb, int cols)
 {
-    using AStream = Stream<BM, BK, THREADS, !TRANS_A, A_WIDTH>;
-    using BStream = Stream<BN, BK, THREADS, TRANS_B, B_WIDTH>;
-    constexpr int STAGE = AStream::WORDS + BStream::WORDS;
+    using APieces = Pieces<BM, BK, THREADS, !TRANS_A, A_WIDTH>;
+    using BPieces = Pieces<BN, BK, THREADS, TRANS_B, B_WIDTH>;
+    constexpr int STAGE = APieces::WORDS + BPieces::WORDS;
     const unsigned blocks = ceil_div(depth, BK);
     const int missing = (BK - depth % BK) % BK;
     if (blocks == 0) return;
-    AStream a(A, lda, rows, missing);
-    BStream b(B, ldb, cols, missing);
+    APieces a(A, lda, rows, missing);
+    BPieces b(B, ldb, cols, missing);
     float a_frag[2][TM], b_frag[2][TN];  // of step k in [k % 2]
     const auto read_step = [&](int set, const float* stage, int k) {
-        load_parts<APART_M>(a_frag[set], stage + k * AStream::LD + at.row);
-        load_parts<APART_N>(b_frag[set], stage + AStream::WORDS + k * BStream::LD + at.col);
+        load_parts<APART_M, PART_M>(a_frag[set], stage + k * APieces::LD + at.row);
+        load_parts<APART_N, PART_N>(b_frag[set], stage + APieces::WORDS + k * BPieces::LD + at.col);
     };
     const auto pass_barrier = [] {
         wait_for_copies<STAGES - 2>();
@@ -41,12 +41,12 @@ __device__ __forceinline__ void multiply_pipelined(
         float* const stage = shared + t * STAGE;
         if (t < blocks) {
 #pragma unroll
-            for (int i = 0; i < AStream::COUNT; ++i)
+            for (int i = 0; i < APieces::COUNT; ++i)
                 copy_async<A_WIDTH>(stage + a.word(i), a.piece(i), a.exists(i, t == 0 ? missing : 0));
 #pragma unroll
-            for (int i = 0; i < BStream::COUNT; ++i)
+            for (int i = 0; i < BPieces::COUNT; ++i)
                 copy_async<B_WIDTH>(
-                    stage + AStream::WORDS + b.word(i), b.piece(i), b.exists(i, t == 0 ? missing : 0));
+                    stage + APieces::WORDS + b.word(i), b.piece(i), b.exists(i, t == 0 ? missing : 0));
             a.advance();
             b.advance();
         }
@@ -64,14 +64,14 @@ __device__ __forceinline__ void multiply_pipelined(
             read_step((k + 1) % 2, read, k + 1);
             if (k == 0) {
 #pragma unroll
-                for (int i = 0; i < AStream::COUNT; ++i)
+                for (int i = 0; i < APieces::COUNT; ++i)
                     copy_async_if<A_WIDTH>(more, write + a.word(i), a.piece(i));
             }
             if (k == BK / 2 - 1) a.advance();
             if (k == 0) {
 #pragma unroll
-                for (int i = 0; i < BStream::COUNT; ++i)
-                    copy_async_if<B_WIDTH>(more, write + AStream::WORDS + b.word(i), b.piece(i));
+                for (int i = 0; i < BPieces::COUNT; ++i)
+                    copy_async_if<B_WIDTH>(more, write + APieces::WORDS + b.word(i), b.piece(i));
                 commit_copies();
             }
             if (k == BK - 2) b.advance();

@@ -60,9 +60,9 @@ LANE_MAP = [0, 1]
 
 #include "async_tile.cuh"
 #include "lane_map.cuh"
+#include "pieces.cuh"
 #include "quarters.cuh"
 #include "residency.cuh"
-#include "stream.cuh"
 #include "tile.cuh"
 #include "unaligned.cuh"
 
@@ -79,7 +79,7 @@ LANE_MAP = [0, 1]
 //   TURN_ASYNC = 1: single floats, each to its own place. Four times the instructions, no registers
 //   TURN_ASYNC = 0: float4 through registers, four STS: cp.async for one operand alone, as in the source
 //
-// Both write rows that are 4 words longer than the tile, and so meet no bank twice (stream.cuh). Operands that are not
+// Both write rows that are 4 words longer than the tile, and so meet no bank twice (pieces.cuh). Operands that are not
 // aligned to 16 bytes take single floats on both sides (unaligned.cuh).
 //
 //   k-block t   reads the buffer t % STAGES, and starts k-block t + STAGES - 1 into the one that t - 1 has left free
@@ -102,9 +102,10 @@ async_copy(
     constexpr int APART_M = 4 * LANES_M, APART_N = 4 * LANES_N;       // rows and columns between a thread's quarters
     // What lies as it should comes by cp.async in any case.
     constexpr bool A_ASYNC = TRANS_A || TURN_ASYNC, B_ASYNC = !TRANS_B || TURN_ASYNC;
-    using AStream = Stream<BM, BK, THREADS, !TRANS_A, !TRANS_A && TURN_ASYNC ? 1 : 4>;
-    using BStream = Stream<BN, BK, THREADS, TRANS_B, TRANS_B && TURN_ASYNC ? 1 : 4>;
-    constexpr int STAGE = AStream::WORDS + BStream::WORDS;
+    using APieces = Pieces<BM, BK, THREADS, !TRANS_A, !TRANS_A && TURN_ASYNC ? 1 : 4>;
+    using BPieces = Pieces<BN, BK, THREADS, TRANS_B, TRANS_B && TURN_ASYNC ? 1 : 4>;
+    constexpr int A_LD = APieces::LD, B_LD = BPieces::LD;
+    constexpr int STAGE = APieces::WORDS + BPieces::WORDS;
     extern __shared__ __align__(16) float shared[];  // STAGES buffers, each a tile of A and one of B
 
     const Tile tile = tile_of_block<BM, BN>(N);
@@ -118,29 +119,43 @@ async_copy(
     float sums[TM][TN] = {};
     const int depth = sum_depth(K, alpha);
     const unsigned blocks = ceil_div(depth, BK);
-    const bool fours = AStream::in_fours(A, lda, rows, depth) && BStream::in_fours(B, ldb, cols, depth);
+    const bool fours = APieces::in_fours(A, lda, rows, depth) && BPieces::in_fours(B, ldb, cols, depth);
     if (!fours) {
         multiply_unaligned<BM, BN, BK, STAGES, THREADS, APART_M, APART_N, TRANS_A, TRANS_B>(
             sums, shared, at, depth, A, lda, rows, B, ldb, cols);
     } else if (blocks > 0) {
         const int missing = (BK - depth % BK) % BK;  // terms that the first k-block lacks
-        AStream a(A, lda, rows, missing);
-        BStream b(B, ldb, cols, missing);
-        float4 a_next[A_ASYNC ? 1 : AStream::COUNT], b_next[B_ASYNC ? 1 : BStream::COUNT];  // through registers
+        APieces a(A, lda, rows, missing);
+        BPieces b(B, ldb, cols, missing);
+        float4 a_next[A_ASYNC ? 1 : APieces::COUNT], b_next[B_ASYNC ? 1 : BPieces::COUNT];  // through registers
+        const auto fetch_a = [&](bool more, float* stage) {
+#pragma unroll
+            for (int i = 0; i < APieces::COUNT; ++i)
+                if constexpr (A_ASYNC) copy_async_if<APieces::WIDTH>(more, &stage[a.word(i)], a.piece(i));
+                else load_four_if(more, a_next[i], a.piece(i));
+        };
+        const auto fetch_b = [&](bool more, float* stage) {
+#pragma unroll
+            for (int i = 0; i < BPieces::COUNT; ++i)
+                if constexpr (B_ASYNC)
+                    copy_async_if<BPieces::WIDTH>(more, &stage[APieces::WORDS + b.word(i)], b.piece(i));
+                else load_four_if(more, b_next[i], b.piece(i));
+        };
         const auto put_a = [&](float* stage) {
 #pragma unroll
-            for (int i = 0; i < AStream::COUNT; ++i)
-                if constexpr (!A_ASYNC) put_four<!TRANS_A, AStream::LD>(stage + a.word(i), a_next[i]);
+            for (int i = 0; i < APieces::COUNT; ++i)
+                if constexpr (!A_ASYNC) put_four<!TRANS_A, A_LD>(&stage[a.word(i)], a_next[i]);
         };
         const auto put_b = [&](float* stage) {
 #pragma unroll
-            for (int i = 0; i < BStream::COUNT; ++i)
-                if constexpr (!B_ASYNC) put_four<TRANS_B, BStream::LD>(stage + AStream::WORDS + b.word(i), b_next[i]);
+            for (int i = 0; i < BPieces::COUNT; ++i)
+                if constexpr (!B_ASYNC)
+                    put_four<TRANS_B, B_LD>(&stage[APieces::WORDS + b.word(i)], b_next[i]);
         };
         float a_frag[2][TM], b_frag[2][TN];  // of step k in [k % 2]
         const auto read = [&](const float* stage, int k) {
-            load_parts<APART_M>(a_frag[k % 2], stage + k * AStream::LD + at.row);
-            load_parts<APART_N>(b_frag[k % 2], stage + AStream::WORDS + k * BStream::LD + at.col);
+            load_parts<APART_M>(a_frag[k % 2], &stage[k * A_LD + at.row]);
+            load_parts<APART_N>(b_frag[k % 2], &stage[APieces::WORDS + k * B_LD + at.col]);
         };
         // Back and forth: every second line of the products backwards, so that each shares a word with the one before.
         const auto multiply = [&](int k) {
@@ -162,16 +177,16 @@ async_copy(
             float* const stage = shared + t * STAGE;
             if (t < blocks) {
 #pragma unroll
-                for (int i = 0; i < AStream::COUNT; ++i) {
+                for (int i = 0; i < APieces::COUNT; ++i) {
                     const bool exists = a.exists(i, t == 0 ? missing : 0);
-                    if constexpr (A_ASYNC) copy_async<AStream::WIDTH>(stage + a.word(i), a.piece(i), exists);
+                    if constexpr (A_ASYNC) copy_async<APieces::WIDTH>(stage + a.word(i), a.piece(i), exists);
                     else a_next[i] = exists ? *reinterpret_cast<const float4*>(a.piece(i)) : float4{};
                 }
 #pragma unroll
-                for (int i = 0; i < BStream::COUNT; ++i) {
+                for (int i = 0; i < BPieces::COUNT; ++i) {
                     const bool exists = b.exists(i, t == 0 ? missing : 0);
                     if constexpr (B_ASYNC)
-                        copy_async<BStream::WIDTH>(stage + AStream::WORDS + b.word(i), b.piece(i), exists);
+                        copy_async<BPieces::WIDTH>(stage + APieces::WORDS + b.word(i), b.piece(i), exists);
                     else b_next[i] = exists ? *reinterpret_cast<const float4*>(b.piece(i)) : float4{};
                 }
                 a.advance();
@@ -194,22 +209,13 @@ async_copy(
 #pragma unroll
             for (int k = 0; k < BK - 1; ++k) {
                 read(now, k + 1);
-                if (k == 0) {
-#pragma unroll
-                    for (int i = 0; i < AStream::COUNT; ++i)
-                        if constexpr (A_ASYNC) copy_async_if<AStream::WIDTH>(more, free + a.word(i), a.piece(i));
-                        else load_four_if(more, a_next[i], a.piece(i));
-                }
+                if (k == 0) fetch_a(more, free);
                 if (k == BK / 2 - 1) {
                     put_a(free);
                     a.advance();
                 }
                 if (k == B_START) {
-#pragma unroll
-                    for (int i = 0; i < BStream::COUNT; ++i)
-                        if constexpr (B_ASYNC)
-                            copy_async_if<BStream::WIDTH>(more, free + AStream::WORDS + b.word(i), b.piece(i));
-                        else load_four_if(more, b_next[i], b.piece(i));
+                    fetch_b(more, free);
                     commit_copies();
                 }
                 if (k == BK - 2) b.advance();
@@ -223,7 +229,7 @@ async_copy(
             free = now;
             now = next;
             read(now, 0);
-            multiply(BK - 1);
+            multiply(BK - 1);  // the last step's products fill the wait for these words
         }
         multiply(BK - 1);
     }

@@ -1,9 +1,9 @@
 /* gemmlab
 summary = "8 x 8 results a thread in quarters of 4 x 4, lanes in z-order"
-idea = "Lanes in z-order read shared memory in the fewest passes: no gain on an H200; a loop without guards is one."
+idea = "Lanes in z-order read shared memory in the fewest passes: no gain on an H200; A and B come in turns."
 source = "Chinese GPU GEMM worklog: its gemm_bank_free; Chinese SGEMM notes on maxas: the lane map, which they scan"
 op = "gemm"
-after = "warp_tile_double_buffer"
+after = "unguarded"
 arch = "sm_80"
 transposes = ["nn", "nt", "tn", "tt"]
 grid = "ceil_div(M, BM) * ceil_div(N, BN)"
@@ -42,9 +42,9 @@ LANE_MAP = [0, 1]
 */
 
 #include "lane_map.cuh"
+#include "pieces.cuh"
 #include "quarters.cuh"
 #include "residency.cuh"
-#include "stream.cuh"
 #include "tile.cuh"
 #include "unaligned.cuh"
 
@@ -60,10 +60,9 @@ LANE_MAP = [0, 1]
 // One LDS.128 brings a column piece of 4, two bring the 8 of a step k; the same of Bs. Lanes that share a row of
 // quarters read the same words of As, lanes above each other the same words of Bs. Which lanes these are is the lane
 // map, drawn in lane_map.cuh. As and Bs are k-major in two buffers, their rows padded by 4 words so that stores are
-// free of conflicts too where a tile is turned (stream.cuh).
+// free of conflicts too where a tile is turned (pieces.cuh).
 //
-// Against the rung before, the steady loop has no guard: the ragged block of k comes first, and where a matrix ends
-// along M or N its last piece stands in for those outside. And fetching and putting away are spread over the steps:
+// Fetching and putting away are spread over the steps, so that registers hold a tile of one operand only:
 //
 //   step k       0         1        2       BK/2 - 1   BK/2        ...          BK - 1
 //   A            fetch ................... put                                  |
@@ -78,9 +77,10 @@ conflict_free(
     constexpr int LANES_M = TM > TN ? 4 : 8, LANES_N = 32 / LANES_M;  // lanes of a warp below and beside each other
     constexpr int WARPS_N = BN / (LANES_N * TN);                      // warps beside each other
     constexpr int APART_M = 4 * LANES_M, APART_N = 4 * LANES_N;       // rows and columns between a thread's quarters
-    using AStream = Stream<BM, BK, THREADS, !TRANS_A, 4>;
-    using BStream = Stream<BN, BK, THREADS, TRANS_B, 4>;
-    constexpr int STAGE = AStream::WORDS + BStream::WORDS;
+    using APieces = Pieces<BM, BK, THREADS, !TRANS_A>;
+    using BPieces = Pieces<BN, BK, THREADS, TRANS_B>;
+    constexpr int A_LD = APieces::LD, B_LD = BPieces::LD;
+    constexpr int STAGE = APieces::WORDS + BPieces::WORDS;
     extern __shared__ __align__(16) float shared[];  // two buffers, each a tile of A and one of B
 
     const Tile tile = tile_of_block<BM, BN>(N);
@@ -94,28 +94,39 @@ conflict_free(
     float sums[TM][TN] = {};
     const int depth = sum_depth(K, alpha);
     const unsigned blocks = ceil_div(depth, BK);
-    const bool fours = AStream::in_fours(A, lda, rows, depth) && BStream::in_fours(B, ldb, cols, depth);
+    const bool fours = APieces::in_fours(A, lda, rows, depth) && BPieces::in_fours(B, ldb, cols, depth);
     if (!fours) {
         multiply_unaligned<BM, BN, BK, 2, THREADS, APART_M, APART_N, TRANS_A, TRANS_B>(
             sums, shared, at, depth, A, lda, rows, B, ldb, cols);
     } else if (blocks > 0) {
         const int missing = (BK - depth % BK) % BK;  // terms that the first k-block lacks
-        AStream a(A, lda, rows, missing);
-        BStream b(B, ldb, cols, missing);
-        float4 a_next[AStream::COUNT], b_next[BStream::COUNT];  // on their way
+        APieces a(A, lda, rows, missing);
+        BPieces b(B, ldb, cols, missing);
+        float4 a_next[APieces::COUNT], b_next[BPieces::COUNT];  // of the next tiles, on their way
+        const auto fetch_a = [&](bool more) {
+#pragma unroll
+            for (int i = 0; i < APieces::COUNT; ++i)
+                load_four_if(more, a_next[i], a.piece(i));
+        };
+        const auto fetch_b = [&](bool more) {
+#pragma unroll
+            for (int i = 0; i < BPieces::COUNT; ++i)
+                load_four_if(more, b_next[i], b.piece(i));
+        };
         const auto put_a = [&](float* stage) {
 #pragma unroll
-            for (int i = 0; i < AStream::COUNT; ++i) put_four<!TRANS_A, AStream::LD>(stage + a.word(i), a_next[i]);
+            for (int i = 0; i < APieces::COUNT; ++i)
+                put_four<!TRANS_A, A_LD>(&stage[a.word(i)], a_next[i]);
         };
         const auto put_b = [&](float* stage) {
 #pragma unroll
-            for (int i = 0; i < BStream::COUNT; ++i)
-                put_four<TRANS_B, BStream::LD>(stage + AStream::WORDS + b.word(i), b_next[i]);
+            for (int i = 0; i < BPieces::COUNT; ++i)
+                put_four<TRANS_B, B_LD>(&stage[APieces::WORDS + b.word(i)], b_next[i]);
         };
         float a_frag[2][TM], b_frag[2][TN];  // of step k in [k % 2]
         const auto read = [&](const float* stage, int k) {
-            load_parts<APART_M>(a_frag[k % 2], stage + k * AStream::LD + at.row);
-            load_parts<APART_N>(b_frag[k % 2], stage + AStream::WORDS + k * BStream::LD + at.col);
+            load_parts<APART_M>(a_frag[k % 2], &stage[k * A_LD + at.row]);
+            load_parts<APART_N>(b_frag[k % 2], &stage[APieces::WORDS + k * B_LD + at.col]);
         };
         // Back and forth: every second line of the products backwards, so that each shares a word with the one before.
         const auto multiply = [&](int k) {
@@ -133,10 +144,10 @@ conflict_free(
 
         float *now = shared, *next = shared + STAGE;  // the buffer that is computed with, and the other
 #pragma unroll
-        for (int i = 0; i < AStream::COUNT; ++i)
+        for (int i = 0; i < APieces::COUNT; ++i)
             a_next[i] = a.exists(i, missing) ? *reinterpret_cast<const float4*>(a.piece(i)) : float4{};
 #pragma unroll
-        for (int i = 0; i < BStream::COUNT; ++i)
+        for (int i = 0; i < BPieces::COUNT; ++i)
             b_next[i] = b.exists(i, missing) ? *reinterpret_cast<const float4*>(b.piece(i)) : float4{};
         a.advance();
         b.advance();
@@ -145,22 +156,15 @@ conflict_free(
         __syncthreads();
         read(now, 0);
         for (unsigned left = blocks;; --left) {
-            // A is put away before B is fetched, so that registers hold only one of them.
 #pragma unroll
             for (int k = 0; k < BK - 1; ++k) {
                 read(now, k + 1);
-                if (k == 0) {
-#pragma unroll
-                    for (int i = 0; i < AStream::COUNT; ++i) load_four_if(left > 1, a_next[i], a.piece(i));
-                }
+                if (k == 0) fetch_a(left > 1);
                 if (k == BK / 2 - 1) {
                     put_a(next);
                     a.advance();
                 }
-                if (k == BK / 2) {
-#pragma unroll
-                    for (int i = 0; i < BStream::COUNT; ++i) load_four_if(left > 1, b_next[i], b.piece(i));
-                }
+                if (k == BK / 2) fetch_b(left > 1);
                 if (k == BK - 2) b.advance();
                 multiply(k);
             }
@@ -171,7 +175,7 @@ conflict_free(
             now = next;
             next = last;
             read(now, 0);
-            multiply(BK - 1);
+            multiply(BK - 1);  // the last step's products fill the wait for these words
         }
         multiply(BK - 1);
     }

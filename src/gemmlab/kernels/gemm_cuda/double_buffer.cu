@@ -14,7 +14,7 @@ require = [
     "BN * BK % (4 * (BM // TM) * (BN // TN)) == 0",
     "BK == 8 or TM * TN <= 32 or (BM // TM) * (BN // TN) < 256",  # registers: two blocks of 256 threads have 128 each
     "1 <= BUFFERS <= 2",
-    "4 * BUFFERS * BK * (BM + 4 + BN) <= 49152",
+    "4 * BUFFERS * BK * (BM + 4 + BN + 4) <= 49152",
 ]
 expect = [
     # A warp has 32 * TM * TN results and meets the others once a k-block; without the second buffer once more between
@@ -67,11 +67,11 @@ double_buffer(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
     constexpr int THREADS = (BM / TM) * (BN / TN);
-    using APieces = Pieces<BM, BK, THREADS, true>;  // A is turned, and As padded
+    using APieces = Pieces<BM, BK, THREADS, true>;  // A is turned, and rows are padded
     using BPieces = Pieces<BN, BK, THREADS, false>;
     constexpr int A_LD = APieces::LD, B_LD = BPieces::LD;
-    __shared__ __align__(16) float As[BUFFERS][BK * A_LD];
-    __shared__ __align__(16) float Bs[BUFFERS][BK * B_LD];
+    constexpr int STAGE = APieces::WORDS + BPieces::WORDS;
+    __shared__ __align__(16) float shared[BUFFERS * STAGE];  // so many buffers, each a tile of A and one of B
 
     const Tile tile = tile_of_block<BM, BN>(N);
     const int rows = M - tile.row, cols = N - tile.col;  // of C from this tile on
@@ -79,38 +79,36 @@ double_buffer(
     const int y = threadIdx.x / (BN / TN) * TM;          // [0, BM) in steps of TM: first row in the tile
     const bool a_vectors = rows_are_aligned(A, lda), b_vectors = rows_are_aligned(B, ldb);
     const bool inside = a_vectors && b_vectors && rows >= BM && cols >= BN;  // all tiles, but along k
-    const float* a_from = APieces::first(A + tile.row * static_cast<Offset>(lda), lda);
-    const float* b_from = BPieces::first(B + tile.col, ldb);
+    APieces a(A + tile.row * static_cast<Offset>(lda), lda, blockDim.y);  // 128 registers are just enough
+    BPieces b(B + tile.col, ldb);
 
     float4 a_next[APieces::COUNT], b_next[BPieces::COUNT];  // of the next tiles, on their way
     const auto fetch = [&](int left) {                      // `left` terms exist: more than BK, or none at all
         specialize(inside && left >= BK, [&](auto whole) {
 #pragma unroll
             for (int i = 0; i < APieces::COUNT; ++i)
-                a_next[i] = load_four(
-                    APieces::piece(a_from, i, lda), whole ? 4 : APieces::existing(i, rows, left),
-                    whole || a_vectors);
+                a_next[i] = load_four(a.piece(i), whole ? 4 : a.existing(i, rows, left), whole || a_vectors);
 #pragma unroll
             for (int i = 0; i < BPieces::COUNT; ++i)
-                b_next[i] = load_four(
-                    BPieces::piece(b_from, i, ldb), whole ? 4 : BPieces::existing(i, cols, left),
-                    whole || b_vectors);
+                b_next[i] = load_four(b.piece(i), whole ? 4 : b.existing(i, cols, left), whole || b_vectors);
         });
-        a_from += APieces::next_tile(lda);
-        b_from += BPieces::next_tile(ldb);
+        a.advance();
+        b.advance();
     };
-    const auto put = [&](int buffer) {
+    const auto put = [&](float* stage) {
 #pragma unroll
-        for (int i = 0; i < APieces::COUNT; ++i) put_four<true, A_LD>(&As[buffer][APieces::word(i)], a_next[i]);
+        for (int i = 0; i < APieces::COUNT; ++i)
+            put_four<true, A_LD>(&stage[a.word(i)], a_next[i]);
 #pragma unroll
-        for (int i = 0; i < BPieces::COUNT; ++i) put_four<false, B_LD>(&Bs[buffer][BPieces::word(i)], b_next[i]);
+        for (int i = 0; i < BPieces::COUNT; ++i)
+            put_four<false, B_LD>(&stage[APieces::WORDS + b.word(i)], b_next[i]);
     };
 
     float sums[TM][TN] = {};
     float a_frag[2][TM], b_frag[2][TN];  // of step k in [k % 2]
-    const auto read = [&](int buffer, int k) {
-        load_fragment(a_frag[k % 2], &As[buffer][k * A_LD + y]);
-        load_fragment(b_frag[k % 2], &Bs[buffer][k * B_LD + x]);
+    const auto read = [&](const float* stage, int k) {
+        load_fragment(a_frag[k % 2], &stage[k * A_LD + y]);
+        load_fragment(b_frag[k % 2], &stage[APieces::WORDS + k * B_LD + x]);
     };
     const auto multiply = [&](int k) {
 #pragma unroll
@@ -121,7 +119,8 @@ double_buffer(
 
     int left = sum_depth(K, alpha);
     if (left > 0) {
-        int now = 0;  // the buffer that is computed with
+        float* now = shared;                           // the buffer that is computed with
+        float* next = shared + (BUFFERS - 1) * STAGE;  // the one that the next tiles go to
         fetch(left);
         put(now);
         __syncthreads();
@@ -135,9 +134,11 @@ double_buffer(
             }
             if (left <= BK) break;
             if (BUFFERS == 1) __syncthreads();  // before the next tiles overwrite these
-            now ^= BUFFERS - 1;
-            put(now);
+            put(next);
             __syncthreads();
+            float* const last = now;
+            now = next;
+            next = last;
             read(now, 0);
             multiply(BK - 1);  // the last step's products fill the wait for these words
         }

@@ -102,18 +102,18 @@ template <bool FOURS, int STAGES, int SPREAD, class Shape, int TM, int TN>
 __device__ __forceinline__ void
 multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const TileOperands& x, BlocksOfK range)
 {
-    using AStream = typename Shape::template AStream<FOURS>;
-    using BStream = typename Shape::template BStream<FOURS>;
-    constexpr int STAGE = AStream::WORDS + BStream::WORDS, STEPS = Shape::STEPS;
+    using APieces = typename Shape::template APieces<FOURS>;
+    using BPieces = typename Shape::template BPieces<FOURS>;
+    constexpr int STAGE = APieces::WORDS + BPieces::WORDS, STEPS = Shape::STEPS;
     typename Shape::template Feed<FOURS> feed(x, range);
-    AStream& a = feed.a;
-    BStream& b = feed.b;
+    APieces& a = feed.a;
+    BPieces& b = feed.b;
     float a_frag[2][TM], b_frag[2][TN];  // of the group's step k in [k % 2]
-    const int word_a = shape.group * STEPS * AStream::LD + shape.at.row;
-    const int word_b = AStream::WORDS + shape.group * STEPS * BStream::LD + shape.at.col;
+    const int word_a = shape.group * STEPS * APieces::LD + shape.at.row;
+    const int word_b = APieces::WORDS + shape.group * STEPS * BPieces::LD + shape.at.col;
     const auto read = [&](const float* stage, int k) {
-        load_parts<Shape::APART_M>(a_frag[k % 2], stage + word_a + k * AStream::LD);
-        load_parts<Shape::APART_N>(b_frag[k % 2], stage + word_b + k * BStream::LD);
+        load_parts<Shape::APART_M>(a_frag[k % 2], stage + word_a + k * APieces::LD);
+        load_parts<Shape::APART_N>(b_frag[k % 2], stage + word_b + k * BPieces::LD);
     };
     // Back and forth along the shorter side, as in async_copy.
     const auto multiply = [&](int k) {
@@ -136,11 +136,11 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
         if (t < range.count) {
             const int missing = t == 0 ? feed.missing : 0;
 #pragma unroll
-            for (int i = 0; i < AStream::COUNT; ++i)
-                copy_async<AStream::WIDTH>(stage + a.word(i), a.piece(i), a.exists(i, missing));
+            for (int i = 0; i < APieces::COUNT; ++i)
+                copy_async<APieces::WIDTH>(stage + a.word(i), a.piece(i), a.exists(i, missing));
 #pragma unroll
-            for (int i = 0; i < BStream::COUNT; ++i)
-                copy_async<BStream::WIDTH>(stage + AStream::WORDS + b.word(i), b.piece(i), b.exists(i, missing));
+            for (int i = 0; i < BPieces::COUNT; ++i)
+                copy_async<BPieces::WIDTH>(stage + APieces::WORDS + b.word(i), b.piece(i), b.exists(i, missing));
             a.advance();
             b.advance();
         }
@@ -160,11 +160,11 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
             // Copies are spread over SPREAD steps: many in a row would fill the queue of loads and stores.
             if (k < SPREAD) {
 #pragma unroll
-                for (int i = AStream::COUNT * k / SPREAD; i < AStream::COUNT * (k + 1) / SPREAD; ++i)
-                    copy_async_if<AStream::WIDTH>(more, free + a.word(i), a.piece(i));
+                for (int i = APieces::COUNT * k / SPREAD; i < APieces::COUNT * (k + 1) / SPREAD; ++i)
+                    copy_async_if<APieces::WIDTH>(more, free + a.word(i), a.piece(i));
 #pragma unroll
-                for (int i = BStream::COUNT * k / SPREAD; i < BStream::COUNT * (k + 1) / SPREAD; ++i)
-                    copy_async_if<BStream::WIDTH>(more, free + AStream::WORDS + b.word(i), b.piece(i));
+                for (int i = BPieces::COUNT * k / SPREAD; i < BPieces::COUNT * (k + 1) / SPREAD; ++i)
+                    copy_async_if<BPieces::WIDTH>(more, free + APieces::WORDS + b.word(i), b.piece(i));
             }
             if (k == SPREAD - 1) commit_copies();
             if (k == STEPS - 2) {

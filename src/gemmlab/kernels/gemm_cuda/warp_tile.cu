@@ -66,10 +66,8 @@ TM = [4, 8]
 TN = [4, 8]
 */
 
-#include "epilogue.cuh"
-#include "four.cuh"
-#include "fragment.cuh"
 #include "pieces.cuh"
+#include "quarters.cuh"
 #include "residency.cuh"
 #include "specialize.cuh"
 #include "tile.cuh"
@@ -96,12 +94,13 @@ warp_tile(
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
     constexpr int WMITER = WM * WN / (32 * TM * TN * WNITER);  // subtiles of a warp below each other
     constexpr int SUB_M = WM / WMITER, SUB_N = WN / WNITER;
+    constexpr int OWN_M = WMITER * TM, OWN_N = WNITER * TN;  // results of a thread
     static_assert(SUB_M * SUB_N == 32 * TM * TN && SUB_N % TN == 0, "32 lanes must cover a subtile");
     using APieces = Pieces<BM, BK, THREADS, !TRANS_A>;
     using BPieces = Pieces<BN, BK, THREADS, TRANS_B>;
     constexpr int A_LD = APieces::LD, B_LD = BPieces::LD;
-    __shared__ __align__(16) float As[BUFFERS][BK * A_LD];
-    __shared__ __align__(16) float Bs[BUFFERS][BK * B_LD];
+    constexpr int STAGE = APieces::WORDS + BPieces::WORDS;
+    __shared__ __align__(16) float shared[BUFFERS * STAGE];  // so many buffers, each a tile of A and one of B
 
     const Tile tile = tile_of_block<BM, BN>(N);
     const int rows = M - tile.row, cols = N - tile.col;  // of C from this tile on
@@ -111,45 +110,39 @@ warp_tile(
     const int y = warp / (BN / WN) * WM + lane / (SUB_N / TN) * TM;  // [0, BM)
     const bool a_vectors = rows_are_aligned(A, lda), b_vectors = rows_are_aligned(B, ldb);
     const bool inside = a_vectors && b_vectors && rows >= BM && cols >= BN;  // all tiles, but along k
-    const float* a_from = APieces::first(A + (TRANS_A ? tile.row : tile.row * static_cast<Offset>(lda)), lda);
-    const float* b_from = BPieces::first(B + (TRANS_B ? tile.col * static_cast<Offset>(ldb) : tile.col), ldb);
+    APieces a(A + (TRANS_A ? tile.row : tile.row * static_cast<Offset>(lda)), lda);
+    BPieces b(B + (TRANS_B ? tile.col * static_cast<Offset>(ldb) : tile.col), ldb);
 
     float4 a_next[APieces::COUNT], b_next[BPieces::COUNT];  // of the next tiles, on their way
     const auto fetch = [&](int left) {                      // `left` terms exist: more than BK, or none at all
         specialize(inside && left >= BK, [&](auto whole) {
 #pragma unroll
             for (int i = 0; i < APieces::COUNT; ++i)
-                a_next[i] = load_four(
-                    APieces::piece(a_from, i, lda), whole ? 4 : APieces::existing(i, rows, left),
-                    whole || a_vectors);
+                a_next[i] = load_four(a.piece(i), whole ? 4 : a.existing(i, rows, left), whole || a_vectors);
 #pragma unroll
             for (int i = 0; i < BPieces::COUNT; ++i)
-                b_next[i] = load_four(
-                    BPieces::piece(b_from, i, ldb), whole ? 4 : BPieces::existing(i, cols, left),
-                    whole || b_vectors);
+                b_next[i] = load_four(b.piece(i), whole ? 4 : b.existing(i, cols, left), whole || b_vectors);
         });
-        a_from += APieces::next_tile(lda);
-        b_from += BPieces::next_tile(ldb);
+        a.advance();
+        b.advance();
     };
-    const auto put = [&](int buffer) {
+    const auto put = [&](float* stage) {
 #pragma unroll
-        for (int i = 0; i < APieces::COUNT; ++i) put_four<!TRANS_A, A_LD>(&As[buffer][APieces::word(i)], a_next[i]);
+        for (int i = 0; i < APieces::COUNT; ++i)
+            put_four<!TRANS_A, A_LD>(&stage[a.word(i)], a_next[i]);
 #pragma unroll
-        for (int i = 0; i < BPieces::COUNT; ++i) put_four<TRANS_B, B_LD>(&Bs[buffer][BPieces::word(i)], b_next[i]);
+        for (int i = 0; i < BPieces::COUNT; ++i)
+            put_four<TRANS_B, B_LD>(&stage[APieces::WORDS + b.word(i)], b_next[i]);
     };
 
-    float sums[WMITER][WNITER][TM][TN] = {};
-    float a_frag[2][WMITER][TM], b_frag[2][WNITER][TN];  // of step k in [k % 2]
-    const auto read = [&](int buffer, int k) {
-#pragma unroll
-        for (int m = 0; m < WMITER; ++m) load_fragment(a_frag[k % 2][m], &As[buffer][k * A_LD + y + m * SUB_M]);
-#pragma unroll
-        for (int n = 0; n < WNITER; ++n) load_fragment(b_frag[k % 2][n], &Bs[buffer][k * B_LD + x + n * SUB_N]);
+    float sums[OWN_M][OWN_N] = {};
+    float a_frag[2][OWN_M], b_frag[2][OWN_N];  // of step k in [k % 2]
+    const auto read = [&](const float* stage, int k) {
+        load_parts<SUB_M, TM>(a_frag[k % 2], &stage[k * A_LD + y]);
+        load_parts<SUB_N, TN>(b_frag[k % 2], &stage[APieces::WORDS + k * B_LD + x]);
     };
     const auto multiply = [&](int k) {
-        const auto add = [&](int i, int j) {  // row and column of all the thread's subtiles together
-            sums[i / TM][j / TN][i % TM][j % TN] += a_frag[k % 2][i / TM][i % TM] * b_frag[k % 2][j / TN][j % TN];
-        };
+        const auto add = [&](int i, int j) { sums[i][j] += a_frag[k % 2][i] * b_frag[k % 2][j]; };
         if (ORDER == 0) {
 #pragma unroll
             for (int m = 0; m < WMITER; ++m)
@@ -161,15 +154,16 @@ warp_tile(
                         for (int j = 0; j < TN; ++j) add(m * TM + i, n * TN + j);
         } else {
 #pragma unroll
-            for (int i = 0; i < WMITER * TM; ++i)
+            for (int i = 0; i < OWN_M; ++i)
 #pragma unroll
-                for (int j = 0; j < WNITER * TN; ++j) add(i, i % 2 ? WNITER * TN - 1 - j : j);
+                for (int j = 0; j < OWN_N; ++j) add(i, i % 2 ? OWN_N - 1 - j : j);
         }
     };
 
     int left = sum_depth(K, alpha);
     if (left > 0) {
-        int now = 0;  // the buffer that is computed with
+        float* now = shared;                           // the buffer that is computed with
+        float* next = shared + (BUFFERS - 1) * STAGE;  // the one that the next tiles go to
         fetch(left);
         put(now);
         __syncthreads();
@@ -183,24 +177,17 @@ warp_tile(
             }
             if (left <= BK) break;
             if (BUFFERS == 1) __syncthreads();  // before the next tiles overwrite these
-            now ^= BUFFERS - 1;
-            put(now);
+            put(next);
             __syncthreads();
+            float* const last = now;
+            now = next;
+            next = last;
             read(now, 0);
             multiply(BK - 1);  // the last step's products fill the wait for these words
         }
         multiply(BK - 1);
     }
 
-    C += tile.row * static_cast<Offset>(ldc) + tile.col;
-    const bool c_vectors = rows_are_aligned(C, ldc);
-#pragma unroll
-    for (int m = 0; m < WMITER; ++m)
-#pragma unroll
-        for (int n = 0; n < WNITER; ++n) {
-            const int row = y + m * SUB_M, col = x + n * SUB_N;
-            store_tile(
-                C + row * static_cast<Offset>(ldc) + col, ldc, rows - row, cols - col, c_vectors, alpha, sums[m][n],
-                beta);
-        }
+    C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;
+    store_parts<SUB_M, SUB_N, TM, TN>(C, ldc, rows - y, cols - x, rows_are_aligned(C, ldc), alpha, sums, beta);
 }

@@ -5,6 +5,7 @@ source = "Chinese SGEMM profiling notes: their kernel 5, the one that met cuBLAS
 op = "gemm"
 after = "warp_tile"
 arch = "sm_75"
+transposes = ["nn", "nt", "tn", "tt"]
 grid = "ceil_div(M, BM) * ceil_div(N, BN)"
 threads = "32 * (BM // WM) * (BN // WN)"
 require = [
@@ -16,7 +17,7 @@ require = [
     "BM * BK % (128 * (BM // WM) * (BN // WN)) == 0",
     "BN * BK % (128 * (BM // WM) * (BN // WN)) == 0",
     "WM * WN <= 2048 or (BM + BN) * BK <= 1024 * (BM // WM) * (BN // WN)",  # registers: 128 sums and 32 words
-    "8 * BK * (BM + 4 + BN) <= 49152",
+    "8 * BK * (BM + 4 + BN + 4) <= 49152",
 ]
 expect = [
     # Half of warp_tile's barriers, none of double_buffer's conflicts.
@@ -47,10 +48,8 @@ WNITER = [2, 4]
 ORDER = [0, 1]
 */
 
-#include "epilogue.cuh"
-#include "four.cuh"
-#include "fragment.cuh"
 #include "pieces.cuh"
+#include "quarters.cuh"
 #include "residency.cuh"
 #include "specialize.cuh"
 #include "tile.cuh"
@@ -58,7 +57,8 @@ ORDER = [0, 1]
 // The tiles and pieces are warp_tile's, the order of events is double_buffer's: the next tiles are loaded from global
 // memory while these are multiplied, stored into the other buffer before the last step, and one barrier follows; its
 // wait, and that for the first words behind it, is filled with the last step, whose words are in registers already.
-template <int BM, int BN, int BK, int WM, int WN, int WNITER, int TM, int TN, int ORDER>
+template <
+    int BM, int BN, int BK, int WM, int WN, int WNITER, int TM, int TN, int ORDER, bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), resident_blocks(BM, BN, BK, 32 * (BM / WM) * (BN / WN)))
 warp_tile_double_buffer(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
@@ -66,12 +66,13 @@ warp_tile_double_buffer(
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
     constexpr int WMITER = WM * WN / (32 * TM * TN * WNITER);  // subtiles of a warp below each other
     constexpr int SUB_M = WM / WMITER, SUB_N = WN / WNITER;
+    constexpr int OWN_M = WMITER * TM, OWN_N = WNITER * TN;  // results of a thread
     static_assert(SUB_M * SUB_N == 32 * TM * TN && SUB_N % TN == 0, "32 lanes must cover a subtile");
-    using APieces = Pieces<BM, BK, THREADS, true>;  // A is turned, and As padded
-    using BPieces = Pieces<BN, BK, THREADS, false>;
+    using APieces = Pieces<BM, BK, THREADS, !TRANS_A>;
+    using BPieces = Pieces<BN, BK, THREADS, TRANS_B>;
     constexpr int A_LD = APieces::LD, B_LD = BPieces::LD;
-    __shared__ __align__(16) float As[2][BK * A_LD];
-    __shared__ __align__(16) float Bs[2][BK * B_LD];
+    constexpr int STAGE = APieces::WORDS + BPieces::WORDS;
+    __shared__ __align__(16) float shared[2 * STAGE];  // two buffers, each a tile of A and one of B
 
     const Tile tile = tile_of_block<BM, BN>(N);
     const int rows = M - tile.row, cols = N - tile.col;  // of C from this tile on
@@ -81,45 +82,39 @@ warp_tile_double_buffer(
     const int y = warp / (BN / WN) * WM + lane / (SUB_N / TN) * TM;  // [0, BM)
     const bool a_vectors = rows_are_aligned(A, lda), b_vectors = rows_are_aligned(B, ldb);
     const bool inside = a_vectors && b_vectors && rows >= BM && cols >= BN;  // all tiles, but along k
-    const float* a_from = APieces::first(A + tile.row * static_cast<Offset>(lda), lda);
-    const float* b_from = BPieces::first(B + tile.col, ldb);
+    APieces a(A + (TRANS_A ? tile.row : tile.row * static_cast<Offset>(lda)), lda);
+    BPieces b(B + (TRANS_B ? tile.col * static_cast<Offset>(ldb) : tile.col), ldb);
 
     float4 a_next[APieces::COUNT], b_next[BPieces::COUNT];  // of the next tiles, on their way
     const auto fetch = [&](int left) {                      // `left` terms exist: more than BK, or none at all
         specialize(inside && left >= BK, [&](auto whole) {
 #pragma unroll
             for (int i = 0; i < APieces::COUNT; ++i)
-                a_next[i] = load_four(
-                    APieces::piece(a_from, i, lda), whole ? 4 : APieces::existing(i, rows, left),
-                    whole || a_vectors);
+                a_next[i] = load_four(a.piece(i), whole ? 4 : a.existing(i, rows, left), whole || a_vectors);
 #pragma unroll
             for (int i = 0; i < BPieces::COUNT; ++i)
-                b_next[i] = load_four(
-                    BPieces::piece(b_from, i, ldb), whole ? 4 : BPieces::existing(i, cols, left),
-                    whole || b_vectors);
-            a_from += APieces::next_tile(lda);  // not behind both ways: registers would meet in their banks
-            b_from += BPieces::next_tile(ldb);
+                b_next[i] = load_four(b.piece(i), whole ? 4 : b.existing(i, cols, left), whole || b_vectors);
         });
+        a.advance();
+        b.advance();
     };
-    const auto put = [&](int buffer) {
+    const auto put = [&](float* stage) {
 #pragma unroll
-        for (int i = 0; i < APieces::COUNT; ++i) put_four<true, A_LD>(&As[buffer][APieces::word(i)], a_next[i]);
+        for (int i = 0; i < APieces::COUNT; ++i)
+            put_four<!TRANS_A, A_LD>(&stage[a.word(i)], a_next[i]);
 #pragma unroll
-        for (int i = 0; i < BPieces::COUNT; ++i) put_four<false, B_LD>(&Bs[buffer][BPieces::word(i)], b_next[i]);
+        for (int i = 0; i < BPieces::COUNT; ++i)
+            put_four<TRANS_B, B_LD>(&stage[APieces::WORDS + b.word(i)], b_next[i]);
     };
 
-    float sums[WMITER][WNITER][TM][TN] = {};
-    float a_frag[2][WMITER][TM], b_frag[2][WNITER][TN];  // of step k in [k % 2]
-    const auto read = [&](int buffer, int k) {
-#pragma unroll
-        for (int m = 0; m < WMITER; ++m) load_fragment(a_frag[k % 2][m], &As[buffer][k * A_LD + y + m * SUB_M]);
-#pragma unroll
-        for (int n = 0; n < WNITER; ++n) load_fragment(b_frag[k % 2][n], &Bs[buffer][k * B_LD + x + n * SUB_N]);
+    float sums[OWN_M][OWN_N] = {};
+    float a_frag[2][OWN_M], b_frag[2][OWN_N];  // of step k in [k % 2]
+    const auto read = [&](const float* stage, int k) {
+        load_parts<SUB_M, TM>(a_frag[k % 2], &stage[k * A_LD + y]);
+        load_parts<SUB_N, TN>(b_frag[k % 2], &stage[APieces::WORDS + k * B_LD + x]);
     };
     const auto multiply = [&](int k) {
-        const auto add = [&](int i, int j) {  // row and column of all the thread's subtiles together
-            sums[i / TM][j / TN][i % TM][j % TN] += a_frag[k % 2][i / TM][i % TM] * b_frag[k % 2][j / TN][j % TN];
-        };
+        const auto add = [&](int i, int j) { sums[i][j] += a_frag[k % 2][i] * b_frag[k % 2][j]; };
         if (ORDER == 0) {
 #pragma unroll
             for (int m = 0; m < WMITER; ++m)
@@ -131,15 +126,15 @@ warp_tile_double_buffer(
                         for (int j = 0; j < TN; ++j) add(m * TM + i, n * TN + j);
         } else {
 #pragma unroll
-            for (int i = 0; i < WMITER * TM; ++i)
+            for (int i = 0; i < OWN_M; ++i)
 #pragma unroll
-                for (int j = 0; j < WNITER * TN; ++j) add(i, i % 2 ? WNITER * TN - 1 - j : j);
+                for (int j = 0; j < OWN_N; ++j) add(i, i % 2 ? OWN_N - 1 - j : j);
         }
     };
 
     int left = sum_depth(K, alpha);
     if (left > 0) {
-        int now = 0;  // the buffer that is computed with
+        float *now = shared, *next = shared + STAGE;  // the buffer that is computed with, and the other
         fetch(left);
         put(now);
         __syncthreads();
@@ -152,24 +147,17 @@ warp_tile_double_buffer(
                 multiply(k);
             }
             if (left <= BK) break;
-            now ^= 1;
-            put(now);
+            put(next);
             __syncthreads();
+            float* const last = now;
+            now = next;
+            next = last;
             read(now, 0);
             multiply(BK - 1);  // the last step's products fill the wait for these words
         }
         multiply(BK - 1);
     }
 
-    C += tile.row * static_cast<Offset>(ldc) + tile.col;
-    const bool c_vectors = rows_are_aligned(C, ldc);
-#pragma unroll
-    for (int m = 0; m < WMITER; ++m)
-#pragma unroll
-        for (int n = 0; n < WNITER; ++n) {
-            const int row = y + m * SUB_M, col = x + n * SUB_N;
-            store_tile(
-                C + row * static_cast<Offset>(ldc) + col, ldc, rows - row, cols - col, c_vectors, alpha, sums[m][n],
-                beta);
-        }
+    C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;
+    store_parts<SUB_M, SUB_N, TM, TN>(C, ldc, rows - y, cols - x, rows_are_aligned(C, ldc), alpha, sums, beta);
 }

@@ -1,0 +1,185 @@
+/* gemmlab
+summary = "warp tiles, two buffers, and a loop without guards"
+idea = "The matrices' ends are settled before the loop, in which no load is guarded and no code stands twice."
+source = "CUTLASS: its predicated tile iterators bring the ragged block of k first"
+op = "gemm"
+after = "warp_tile_double_buffer"
+arch = "sm_80"
+transposes = ["nn", "nt", "tn", "tt"]
+grid = "ceil_div(M, BM) * ceil_div(N, BN)"
+threads = "32 * (BM // WM) * (BN // WN)"
+smem_bytes = "8 * BK * (BM + BN + 8)"
+require = [
+    "min(BM, BN, BK, WM, WN, WNITER, TM, TN) >= 1 and BM % WM == 0 and BN % WN == 0",
+    "BM % 4 == 0 and BN % 4 == 0 and BK % 8 == 0 and TM % 4 == 0 and TN % 4 == 0",
+    "WM * WN % (32 * TM * TN * WNITER) == 0 and WN % (TN * WNITER) == 0 and 32 % (WN // (TN * WNITER)) == 0",
+    "32 * (BM // WM) * (BN // WN) <= 1024",
+    "ORDER == 0 or ORDER == 1 and WNITER * TN == 8",  # rows of 8 products
+    "BM * BK % (128 * (BM // WM) * (BN // WN)) == 0",
+    "BN * BK % (128 * (BM // WM) * (BN // WN)) == 0",
+    "WM * WN <= 2048 or (BM + BN) * BK <= 1024 * (BM // WM) * (BN // WN)",  # registers: 128 sums and 32 words
+    "8 * BK * (BM + BN + 8) <= 65536",
+]
+expect = [
+    # Tiles that a matrix ends in run the same loop as whole ones, with the same loads.
+    { shape = "124x252x60", that = "executed_LDG_128 == (128 * 2 + 256) * 64 // 128" },
+    { shape = "128x256x64", that = "128 * global_load_requests == M * N * K // BM + M * N * K // BN" },
+    { shape = "128x256x64", that = "shared_load_excess == 0 and shared_store_excess == 0" },
+    { shape = "128x256x64", that = "WM * WN * barriers == M * N * ceil_div(K, BK)" },
+    { shape = "128x256x64", that = "executed_LDS_128 == 6 * M * N * K // (32 * 128)" },
+]
+
+[params]
+BM = 128
+BN = 128
+BK = 16
+WM = 64
+WN = 64
+WNITER = 2  # subtiles beside each other; WMITER, how many lie below each other, follows from it
+TM = 8
+TN = 4
+ORDER = 0   # of a step's multiply-adds: 0 a thread's pieces one after the other, 1 rows of all pieces, back and forth
+
+[tune]
+BM = [64, 128]
+BN = [64, 128]
+BK = [8, 16]
+WN = [32, 64]
+WNITER = [2, 4]
+ORDER = [0, 1]
+*/
+
+#include "pieces.cuh"
+#include "quarters.cuh"
+#include "residency.cuh"
+#include "tile.cuh"
+#include "unaligned.cuh"
+
+// The loop is warp_tile_double_buffer's, and no load in it asks where a matrix ends:
+//
+//   along k          the ragged block comes first and begins before the matrix; the terms it lacks are zeros unread
+//   along M and N    the last piece inside stands in for those outside; its products land in sums that nobody stores
+//   behind the end   the load is predicated: a branch would cut the loop in two
+//
+// Operands that cannot be read as float4 have a loop of their own (unaligned.cuh).
+template <
+    int BM, int BN, int BK, int WM, int WN, int WNITER, int TM, int TN, int ORDER, bool TRANS_A, bool TRANS_B>
+__global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), resident_blocks(BM, BN, BK, 32 * (BM / WM) * (BN / WN)))
+unguarded(
+    int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
+{
+    constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
+    constexpr int WMITER = WM * WN / (32 * TM * TN * WNITER);  // subtiles of a warp below each other
+    constexpr int SUB_M = WM / WMITER, SUB_N = WN / WNITER;
+    constexpr int OWN_M = WMITER * TM, OWN_N = WNITER * TN;  // results of a thread
+    static_assert(SUB_M * SUB_N == 32 * TM * TN && SUB_N % TN == 0, "32 lanes must cover a subtile");
+    using APieces = Pieces<BM, BK, THREADS, !TRANS_A>;
+    using BPieces = Pieces<BN, BK, THREADS, TRANS_B>;
+    constexpr int A_LD = APieces::LD, B_LD = BPieces::LD;
+    constexpr int STAGE = APieces::WORDS + BPieces::WORDS;
+    extern __shared__ __align__(16) float shared[];  // two buffers, each a tile of A and one of B
+
+    const Tile tile = tile_of_block<BM, BN>(N);
+    const int rows = M - tile.row, cols = N - tile.col;  // of C from this tile on
+    // First result of the thread's first subtile; the others lie SUB_M rows below and SUB_N columns beside.
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int x = warp % (BN / WN) * WN + lane % (SUB_N / TN) * TN;  // [0, BN)
+    const int y = warp / (BN / WN) * WM + lane / (SUB_N / TN) * TM;  // [0, BM)
+    A += TRANS_A ? tile.row : tile.row * static_cast<Offset>(lda);
+    B += TRANS_B ? tile.col * static_cast<Offset>(ldb) : tile.col;
+
+    float sums[OWN_M][OWN_N] = {};
+    const int depth = sum_depth(K, alpha);
+    const unsigned blocks = ceil_div(depth, BK);
+    const bool fours = APieces::in_fours(A, lda, rows, depth) && BPieces::in_fours(B, ldb, cols, depth);
+    if (!fours) {
+        multiply_unaligned<BM, BN, BK, 2, THREADS, SUB_M, SUB_N, TRANS_A, TRANS_B, TM, TN>(
+            sums, shared, {y, x}, depth, A, lda, rows, B, ldb, cols);
+    } else if (blocks > 0) {
+        const int missing = (BK - depth % BK) % BK;  // terms that the first k-block lacks
+        APieces a(A, lda, rows, missing);
+        BPieces b(B, ldb, cols, missing);
+        float4 a_next[APieces::COUNT], b_next[BPieces::COUNT];  // of the next tiles, on their way
+        const auto fetch_a = [&](bool more) {
+#pragma unroll
+            for (int i = 0; i < APieces::COUNT; ++i)
+                load_four_if(more, a_next[i], a.piece(i));
+        };
+        const auto fetch_b = [&](bool more) {
+#pragma unroll
+            for (int i = 0; i < BPieces::COUNT; ++i)
+                load_four_if(more, b_next[i], b.piece(i));
+        };
+        const auto put_a = [&](float* stage) {
+#pragma unroll
+            for (int i = 0; i < APieces::COUNT; ++i)
+                put_four<!TRANS_A, A_LD>(&stage[a.word(i)], a_next[i]);
+        };
+        const auto put_b = [&](float* stage) {
+#pragma unroll
+            for (int i = 0; i < BPieces::COUNT; ++i)
+                put_four<TRANS_B, B_LD>(&stage[APieces::WORDS + b.word(i)], b_next[i]);
+        };
+        float a_frag[2][OWN_M], b_frag[2][OWN_N];  // of step k in [k % 2]
+        const auto read = [&](const float* stage, int k) {
+            load_parts<SUB_M, TM>(a_frag[k % 2], &stage[k * A_LD + y]);
+            load_parts<SUB_N, TN>(b_frag[k % 2], &stage[APieces::WORDS + k * B_LD + x]);
+        };
+        const auto multiply = [&](int k) {
+            const auto add = [&](int i, int j) { sums[i][j] += a_frag[k % 2][i] * b_frag[k % 2][j]; };
+            if (ORDER == 0) {
+#pragma unroll
+                for (int m = 0; m < WMITER; ++m)
+#pragma unroll
+                    for (int n = 0; n < WNITER; ++n)
+#pragma unroll
+                        for (int i = 0; i < TM; ++i)
+#pragma unroll
+                            for (int j = 0; j < TN; ++j) add(m * TM + i, n * TN + j);
+            } else {
+#pragma unroll
+                for (int i = 0; i < OWN_M; ++i)
+#pragma unroll
+                    for (int j = 0; j < OWN_N; ++j) add(i, i % 2 ? OWN_N - 1 - j : j);
+            }
+        };
+
+        float *now = shared, *next = shared + STAGE;  // the buffer that is computed with, and the other
+#pragma unroll
+        for (int i = 0; i < APieces::COUNT; ++i)
+            a_next[i] = a.exists(i, missing) ? *reinterpret_cast<const float4*>(a.piece(i)) : float4{};
+#pragma unroll
+        for (int i = 0; i < BPieces::COUNT; ++i)
+            b_next[i] = b.exists(i, missing) ? *reinterpret_cast<const float4*>(b.piece(i)) : float4{};
+        a.advance();
+        b.advance();
+        put_a(now);
+        put_b(now);
+        __syncthreads();
+        read(now, 0);
+        for (unsigned left = blocks;; --left) {
+            fetch_a(left > 1);
+            fetch_b(left > 1);
+            a.advance();
+            b.advance();
+#pragma unroll
+            for (int k = 0; k < BK - 1; ++k) {
+                read(now, k + 1);
+                multiply(k);
+            }
+            if (left == 1) break;
+            put_a(next);
+            put_b(next);
+            __syncthreads();
+            float* const last = now;
+            now = next;
+            next = last;
+            read(now, 0);
+            multiply(BK - 1);  // the last step's products fill the wait for these words
+        }
+        multiply(BK - 1);
+    }
+
+    C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;
+    store_parts<SUB_M, SUB_N, TM, TN>(C, ldc, rows - y, cols - x, rows_are_aligned(C, ldc), alpha, sums, beta);
+}

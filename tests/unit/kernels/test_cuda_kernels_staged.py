@@ -63,10 +63,22 @@ def test_loads_hold_registers_where_cp_async_is_not_used() -> None:
     assert not [name for name in names if name.startswith("LDGSTS")]
 
 
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_no_load_of_unguarded_cuts_its_loop(arch: str) -> None:
+    """Each is predicated; the loop that it comes after has a branch around each k-block's loads."""
+    (fours, _) = product_loops(built("unguarded", arch))
+    assert [i.predicate is not None for i in fours if i.opcode == "LDG"] == [True] * 8
+    assert [i.opcode for i in fours if i.opcode in ("BRA", "BSSY", "BSYNC", "LDL", "STL")] == ["BRA", "BRA"]
+    assert sum(i.opcode == "BAR" for i in fours) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel_id", "config"),
     [
+        ("unguarded", {"BK": 8, "WN": 32, "ORDER": 1}),
+        ("unguarded", {"BM": 64, "BN": 64, "WN": 32, "WNITER": 4}),
         ("conflict_free", {"LANE_MAP": 0, "BK": 16}),
         ("conflict_free", {"BM": 64, "BN": 64}),
         ("async_copy", {"STAGES": 2, "TURN_ASYNC": 0}),

@@ -6,25 +6,18 @@
 #include "lane_map.cuh"
 #include "tile.cuh"
 
-// From the first to the i-th of a thread's rows or columns.
-template <int APART, int PART>
-constexpr __device__ int way_to(int i)
-{
-    return i / PART * APART + i % PART;
-}
-
 // COUNT floats of a row in shared memory, one LDS.128 for four. `src` is a multiple of 16 bytes.
 template <int APART, int PART = 4, int COUNT>
 __device__ __forceinline__ void load_parts(float (&frag)[COUNT], const float* src)
 {
     static_assert(COUNT % 4 == 0 && APART % 4 == 0 && PART % 4 == 0, "parts are read as float4");
 #pragma unroll
-    for (int i = 0; i < COUNT; i += 4) {
-        const float4 four = *reinterpret_cast<const float4*>(src + way_to<APART, PART>(i));
-        frag[i] = four.x;
-        frag[i + 1] = four.y;
-        frag[i + 2] = four.z;
-        frag[i + 3] = four.w;
+    for (int i = 0; i < COUNT / 4; ++i) {
+        const float4 four = *reinterpret_cast<const float4*>(src + 4 * i / PART * APART + 4 * i % PART);
+        frag[4 * i] = four.x;
+        frag[4 * i + 1] = four.y;
+        frag[4 * i + 2] = four.z;
+        frag[4 * i + 3] = four.w;
     }
 }
 
@@ -35,12 +28,12 @@ __device__ __forceinline__ void store_parts(
 {
 #pragma unroll
     for (int i = 0; i < TM; ++i) {
-        const int row = way_to<APART_M, PART_M>(i);
+        const int row = i / PART_M * APART_M + i % PART_M;
         if (row >= rows) return;
         float* first = c + row * static_cast<Offset>(ldc);
 #pragma unroll
         for (int j = 0; j < TN; j += 4) {
-            const int col = way_to<APART_N, PART_N>(j);
+            const int col = j / PART_N * APART_N + j % PART_N;
             const float four[4] = {sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]};
             store_row(first + col, cols - col, vectors, alpha, four, beta);
         }

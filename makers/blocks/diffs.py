@@ -36,10 +36,16 @@ def code_of(kernel: Kernel) -> list[str]:
     return "\n".join(line for index, line in enumerate(lines) if index not in described).strip().splitlines()
 
 
+def compared(kernel: Kernel, lines: Sequence[str]) -> list[str]:
+    """Lines as the diff compares them: without indentation, which means nothing in CUDA C++ and much in Python."""
+    return [line.strip() for line in lines] if kernel.path.suffix == SOURCE_SUFFIX else list(lines)
+
+
 def changes(kernel: Kernel) -> list[str]:
     """The unified diff of a rung to the one that it comes after, without file names; empty for one that begins a line.
 
-    The kernel's own name is no change, and neither is indentation: a line that stands deeper is shown as it is now.
+    The kernel's own name is no change, and in CUDA C++ neither is indentation: a line that stands deeper is shown as it
+    is now.
     """
     if not kernel.after:
         return []
@@ -48,7 +54,7 @@ def changes(kernel: Kernel) -> list[str]:
     old = [named.sub(kernel.id, line) for line in code_of(before)]
     new = code_of(kernel)
     found: list[str] = []
-    matcher = SequenceMatcher(None, [line.strip() for line in old], [line.strip() for line in new], autojunk=False)
+    matcher = SequenceMatcher(None, compared(kernel, old), compared(kernel, new), autojunk=False)
     for group in matcher.get_grouped_opcodes(CONTEXT):
         (_, from_old, _, from_new, _), (_, _, to_old, _, to_new) = group[0], group[-1]
         found.append(f"@@ -{from_old + 1},{to_old - from_old} +{from_new + 1},{to_new - from_new} @@")

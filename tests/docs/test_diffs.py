@@ -18,7 +18,7 @@ RUNGS = [pytest.param(kernel, id=kernel.id) for kernel in all_kernels() if kerne
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
-def patched(old: list[str], changed: list[str]) -> list[str]:
+def patched(kernel: Kernel, old: list[str], changed: list[str]) -> list[str]:
     """What a unified diff makes of lines; refuses one that does not fit them."""
     made, taken = list[str](), 0
     for line in changed:
@@ -30,7 +30,7 @@ def patched(old: list[str], changed: list[str]) -> list[str]:
             taken = begins
             continue
         if line[0] != "+":
-            assert old[taken] == line[1:]
+            assert diffs.compared(kernel, [old[taken]]) == diffs.compared(kernel, [line[1:]])
             taken += 1
         if line[0] != "-":
             made.append(line[1:])
@@ -46,7 +46,18 @@ def test_the_diff_on_the_page_makes_the_rung_of_the_one_before(kernel: Kernel) -
     shown = re.search(r"^```diff\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     before = find_kernel(kernel.after)
     old = [re.sub(rf"\b{before.id}\b(?=\s*\(|$)", kernel.id, line) for line in diffs.code_of(before)]
-    assert patched(old, shown[1].splitlines() if shown else []) == diffs.code_of(kernel)
+    made = patched(kernel, old, shown[1].splitlines() if shown else [])
+    assert diffs.compared(kernel, made) == diffs.compared(kernel, diffs.code_of(kernel))
+
+
+def test_a_line_that_only_moves_to_another_indentation_is_shown_as_it_is_now() -> None:
+    """The body of unguarded's loop stands one level deeper than that of the rung before."""
+    kernel = find_kernel("unguarded")
+    lines = [line[1:] for line in diffs.changes(kernel) if line[0] in " +"]
+    assert set(lines) <= set(diffs.code_of(kernel))
+    shallow = "    const auto read = [&](const float* stage, int k) {"
+    assert shallow in diffs.code_of(find_kernel(kernel.after or ""))
+    assert f"     {shallow}" in diffs.changes(kernel)  # a blank for "unchanged", and one level
 
 
 @pytest.mark.parametrize("kernel", RUNGS)

@@ -66,8 +66,8 @@ struct Pieces {
         return rows_are_aligned(src, ld) && (TURNED ? depth % 4 == 0 : extent >= X || extent % 4 == 0);
     }
 
-    // For pieces that are looked at one by one. `src` is element (k, x) = (0, 0) of the first tile; a TURNED tile's k are
-    // `along` words apart, which is 1. Where registers are short, blockDim.y saves some: see `stride`.
+    // For pieces that are looked at one by one. `src` is element (k, x) = (0, 0) of the first tile. Steps of k in a
+    // TURNED tile are `along` words apart, which is 1; where registers are short, blockDim.y saves some: see `stride`.
     __device__ __forceinline__ Pieces(const float* src, int ld, int along = 1) : Pieces(src, ld, NO_END, 0)
     {
         if (TURNED) stride = along;

@@ -59,6 +59,10 @@ def gemm(
     kernel: str | None = None,
     config: Mapping[str, int] | None = None,
     reproducible: bool = False,
+    device: str | None = None,
+    memory_bytes: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Any:
     """`alpha * op(a) @ op(b) + beta * c`, where op transposes the last two axes for `trans_a` and `trans_b`.
 
@@ -94,16 +98,30 @@ def gemm(
     `kernel` forces one of the catalog (or of a `.cu` file), `config` parameters of it; without `kernel`, of the kernel
     that would run anyway.
 
+    With `device`, `memory_bytes`, `checkpoint` or `progress`, two matrices are multiplied in pieces, so that they may
+    be larger than a memory: `device` (`"cuda:0"`, `"cpu"`, the default, `"emulated"`) takes `memory_bytes` at most.
+    Operands, c and `out` lie in this machine's memory, in files (`numpy.memmap`) or in stores: anything with `shape`,
+    `dtype` and slices, such as Zarr's arrays. Kernel, configuration and the order of each sum are those of the whole
+    product, so the bits are, too; where a kernel deals k out over the whole grid, the fastest that does not is taken.
+    `progress(complete, all)` is called with numbers of pieces. `checkpoint` is the path of a journal, by which an
+    interrupted call goes on when it is repeated; it needs an `out` that outlives the process.
+
     Raises `ArgumentTypeError` (a TypeError) for an operand that is not a float32 array, has a mask or requires a
     gradient, for arrays of several packages and for an `out` of JAX, which never changes an array, `UsageError` (a
     ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, a
     thread count below 1 or one for arrays on a GPU, an unknown precision, kernel or parameter and a kernel that cannot
-    compute this, `CompileError` for a kernel that does not compile here, `DeviceError` for operands on two GPUs and for
-    bfloat16 parts on a CPU without AMX, and `MemoryError`.
+    compute this, for too little `memory_bytes` and a `checkpoint` of another product, `RecordError` for one that is no
+    checkpoint, `CompileError` for a kernel that does not compile here, `DeviceError` for operands on two GPUs, for
+    bfloat16 parts on a CPU without AMX and for a device that is not here, and `MemoryError`.
     """
     global _again
     if precision != HIGHEST:
         precision_for(precision, (FLOAT32,))
+    if device is not None or memory_bytes is not None or checkpoint is not None or progress is not None:
+        from gemmlab.pieces.large_product import in_pieces
+
+        call = Call(a, b, c, out, alpha, beta, trans_a, trans_b, threads, precision, kernel, config, reproducible)
+        return in_pieces(call, device, memory_bytes, checkpoint, progress)
     if type(a) is not np.ndarray or type(b) is not np.ndarray:
         if isinstance(a, Packed) or isinstance(b, Packed):
             return _of_packed(
@@ -149,6 +167,7 @@ def explain_choice(
     kernel: str | None = None,
     config: Mapping[str, int] | None = None,
     reproducible: bool = False,
+    memory_bytes: int | None = None,
 ) -> Choice:
     """Return the kernel that `gemm(a, b, ...)` runs, its configuration, and the reason. Nothing is compiled or run.
 
@@ -162,6 +181,9 @@ def explain_choice(
     `order`: `"k"` where each sum is one chain of multiply-adds in the order of k, else a digest of its order;
     `workspace_bytes` is the memory that it takes beside operands and result.
 
+    With `memory_bytes`, the choice is that of a product in pieces that takes so much of the device, and its `pieces`
+    say how large they are, what is copied, and how long the link and the kernel are predicted to take.
+
     Raises `ArgumentTypeError`, `UsageError` and `DeviceError`, as `gemm` does.
     """
     from gemmlab.dispatch.reasons import explain
@@ -170,6 +192,10 @@ def explain_choice(
         a, b, trans_a=trans_a, trans_b=trans_b, precision=precision, kernel=kernel, config=config,
         reproducible=reproducible,
     )  # fmt: skip
+    if memory_bytes is not None:
+        from gemmlab.pieces.explanation_of_pieces import explain_pieces
+
+        return explain_pieces(call, device, memory_bytes)
     return explain(call, device)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from gemmlab.core.notebook_view import Display, View, grid
 from gemmlab.core.numerals import duration
 from gemmlab.core.words import chosen
+from gemmlab.dispatch.piece_plan import PiecePlan
 
 RECORD, RULE, FORCED, TUNED = "record", "rule", "forced", "tuned"
 _MOST_SHOWN = 6
@@ -69,6 +70,8 @@ class Choice(Display):
     """
     refused: Mapping[str, str] = field(default_factory=dict)
     """Kernels of the table that could not run, with the reason."""
+    pieces: PiecePlan | None = None
+    """The pieces of a product within a bound on memory; `None` for one that is computed at once."""
 
     def same_code(self, other: Choice) -> bool:
         """Return whether kernel and configuration are the same."""
@@ -90,13 +93,17 @@ class Choice(Display):
         more = [f"and {len(self.considered) - _MOST_SHOWN} more"] if len(self.considered) > _MOST_SHOWN else []
         return View(
             self.name, self.basis,
-            lines=(f"for {self.problem} on {self.where}", self.reason), grids=(considered,) if considered.rows else (),
+            lines=(f"for {self.problem} on {self.where}", self.reason, *self._of_pieces()),
+            grids=(considered,) if considered.rows else (),
             notes=(*more, *(f"not {kernel}: {why}" for kernel, why in self.refused.items())),
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values."""
-        return asdict(self)
+        return {**asdict(self), "pieces": None if self.pieces is None else self.pieces.to_json()}
+
+    def _of_pieces(self) -> list[str]:
+        return [] if self.pieces is None else self.pieces.lines()
 
     def __str__(self) -> str:
         lines = [
@@ -108,6 +115,7 @@ class Choice(Display):
             lines.append(f"  order of the sums: {self.order}")
         if self.workspace_bytes:
             lines.append(f"  workspace: {self.workspace_bytes:,} bytes")
+        lines += [f"  {line}" for line in self._of_pieces()]
         if self.considered and not self.considered[0].blocks:
             return "\n".join([*lines, "  the result is empty: nothing is launched"])
         if self.considered:

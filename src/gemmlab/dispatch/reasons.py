@@ -37,8 +37,8 @@ _MOST_ELEMENTS = 2**60
 
 def explain(call: Call, device: object) -> Choice:
     """Return the result of `gemmlab.explain_choice`."""
-    operands = request(call, _look)
-    where = _where(device, call.a, call.b)
+    operands = request(call, look)
+    where = device_to_explain(device, call.a, call.b)
     if where is None:
         return _on_cpu(call, _one(operands))
     what, count = _launch(operands)
@@ -74,7 +74,8 @@ def _readable(
     return found
 
 
-def _look(call: str, name: str, value: Any) -> Operand:
+def look(call: str, name: str, value: Any) -> Operand:
+    """Return an array, or a shape, as a view. Raises `ArgumentTypeError` and `UsageError`."""
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         if not all(isinstance(extent, int | np.integer) and extent >= 0 for extent in value):
             raise ArgumentTypeError(f"{call}: {name} is {shown(value)}, neither an array nor a shape")
@@ -86,7 +87,7 @@ def _look(call: str, name: str, value: Any) -> Operand:
     return host_operand(call, name, host_view(call, name, value) if is_host_array(value) else value)
 
 
-def _where(device: object, a: Any, b: Any) -> Gpu | int | None:
+def device_to_explain(device: object, a: Any, b: Any) -> Gpu | int | None:
     """Return the device to explain: a GPU model, the number of a GPU of this machine, or `None` for the CPU."""
     if device is None:
         return _by_operands(a, b)

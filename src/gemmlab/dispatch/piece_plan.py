@@ -1,0 +1,201 @@
+"""The pieces of a product whose operands do not fit into a device's memory, with what they take and how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gemmlab.core.notebook_view import Display, View
+from gemmlab.core.precision import FLOAT_BYTES
+
+ALIGNED = 256
+"""Bytes on which each part of a device's memory begins."""
+OPERANDS = ("a", "b", "c")
+_ROW = 4
+"""Floats in 16 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Memory for a panel of A or B, or for a piece of C, in rows and columns as they are stored."""
+
+    rows: int
+    cols: int
+    slots: int
+    """The number of such rooms: with two, one is filled while the other is used."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one slot."""
+        return -(-FLOAT_BYTES * self.rows * self.cols // ALIGNED) * ALIGNED
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PiecePlan(Display):
+    """C (m x n, k terms) in pieces of `rows` x `cols`, those at the right and the lower edge of other extents.
+
+    A piece needs a panel of A, `rows` x k, and a panel of B, k x `cols`.
+    """
+
+    m: int
+    n: int
+    k: int
+    rows: int
+    cols: int
+    by_rows: bool
+    """True: a panel of A stays while those of B pass. False: a panel of B stays."""
+    turned: tuple[bool, bool]
+    """True for an operand that is stored with k along its columns (A) or its rows (B) exchanged: layout t."""
+    least: tuple[int, int] = (1, 1)
+    """The fewest rows and columns that are computed: those beyond the piece are zeros, and are not copied back."""
+    tail: tuple[int, int] = (1, 1)
+    """The fewest rows and columns of the last pieces. A shorter rest is part of the piece before."""
+    unit: int = 1
+    """Rows and columns that are computed are a multiple of this."""
+    reads: bool = True
+    """False if alpha or k is 0: A and B are not read."""
+    reads_c: bool = False
+    workspace_bytes: int = 0
+    """Bytes that the kernel takes beside operands and result."""
+    memory_bytes: int = 0
+    """The bytes that the caller allows."""
+    least_bytes: int = 0
+    """The fewest bytes with which the product is possible."""
+    staging_bytes: int = 0
+    """Pinned memory of the host through which arrays pass that are not pinned."""
+    link_gbs: float | None = None
+    """10^9 bytes a second each way between host and device; `None` where they share memory."""
+    kernel_seconds: float | None = None
+    """Estimated time of all products; `None` where nothing is known about it."""
+    seconds: float | None = None
+    """Predicted: copies while products run, with the first copies before them and the last one after them."""
+    note: str = ""
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The number of pieces down and across."""
+        return self._count(self.m, self.rows, 0), self._count(self.n, self.cols, 1)
+
+    @property
+    def count(self) -> int:
+        """The number of pieces."""
+        down, across = self.grid
+        return down * across
+
+    def extents(self, row: int, col: int) -> tuple[int, int]:
+        """Return the rows and columns of a piece."""
+        down, across = self.grid
+        return (
+            self.m - row * self.rows if row == down - 1 else self.rows,
+            self.n - col * self.cols if col == across - 1 else self.cols,
+        )
+
+    @property
+    def widest(self) -> tuple[int, int]:
+        """The most rows and columns that are computed for a piece."""
+        (rows, cols), (down, across) = self.computed(0, 0), self.grid
+        last = self.computed(down - 1, across - 1)
+        return max(rows, last[0]), max(cols, last[1])
+
+    def computed(self, row: int, col: int) -> tuple[int, int]:
+        """Return the rows and columns that are computed for a piece."""
+        rows, cols = self.extents(row, col)
+        return self._padded(rows, 0), self._padded(cols, 1)
+
+    @property
+    def rooms(self) -> dict[str, Room]:
+        """The memory for panels of A and B and pieces of C.
+
+        A row begins as far off 16 bytes as in the whole matrix: kernels read other rows in another way.
+        """
+        down, across = self.grid
+        rows, cols = self.widest
+        deep = self.k if self.reads else 0
+        down_a, across_b = rows + (self.m - rows) % _ROW, cols + (self.n - cols) % _ROW
+        return {
+            "a": Room(deep, down_a, min(2, down)) if self.turned[0] else Room(rows, deep, min(2, down)),
+            "b": Room(cols, deep, min(2, across)) if self.turned[1] else Room(deep, across_b, min(2, across)),
+            "c": Room(rows, across_b, min(2, self.count)),
+        }
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes of the device that the product takes; not counted are the code and what a driver takes for itself."""
+        if not self.count:
+            return 0
+        return sum(room.nbytes * room.slots for room in self.rooms.values()) + self.workspace_bytes
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes that are copied to the device."""
+        down, across = self.grid
+        if not self.count:
+            return 0
+        added = FLOAT_BYTES * self.m * self.n * self.reads_c
+        if not self.reads:
+            return added
+        stays, passes = (self.m, self.n) if self.by_rows else (self.n, self.m)
+        turns, panels, step = (down, across, self.cols) if self.by_rows else (across, down, self.rows)
+        # On its way back a strip finds the last two panels of the one before it.
+        resident = (passes - max(0, panels - 2) * step, passes if panels <= 2 else 2 * step)
+        again = (passes - resident[0]) * (turns // 2) + (passes - resident[1]) * ((turns - 1) // 2)
+        return FLOAT_BYTES * self.k * (stays + passes + again) + added
+
+    @property
+    def bytes_out(self) -> int:
+        """Bytes that are copied from the device."""
+        return FLOAT_BYTES * self.m * self.n
+
+    @property
+    def link_seconds(self) -> float | None:
+        """Time of the longer of the two ways; `None` where host and device share memory."""
+        return None if self.link_gbs is None else max(self.bytes_in, self.bytes_out) / (self.link_gbs * 1e9)
+
+    def order(self) -> Iterator[tuple[int, int]]:
+        """Yield all pieces (row, column) in the order in which they are computed: strips there and back."""
+        down, across = self.grid
+        outer, inner = (down, across) if self.by_rows else (across, down)
+        for strip in range(outer):
+            for place in range(inner) if strip % 2 == 0 else reversed(range(inner)):
+                yield (strip, place) if self.by_rows else (place, strip)
+
+    def _count(self, extent: int, each: int, axis: int) -> int:
+        whole, rest = divmod(extent, each)
+        return max(whole + (rest >= self.tail[axis] and rest > 0), min(extent, 1))
+
+    def _padded(self, extent: int, axis: int) -> int:
+        return -(-max(extent, self.least[axis]) // self.unit) * self.unit
+
+    def _line(self) -> str:
+        return f"{self.count} of {self.rows} x {self.cols}, {self.device_bytes:,} bytes of {self.memory_bytes:,}"
+
+    def _view(self) -> View:
+        first, *more = self.lines()
+        return View(first, lines=tuple(more))
+
+    def lines(self) -> list[str]:
+        """Return the plan in words."""
+        down, across = self.grid
+        stays, passes = ("A", "B") if self.by_rows else ("B", "A")
+        lines = [
+            f"pieces: {down} x {across} of {self.rows} x {self.cols}; a panel of {stays} stays, those of {passes} pass",
+            f"memory: {self.device_bytes:,} bytes of {self.memory_bytes:,}; the least is {self.least_bytes:,}",
+            f"copies: {self.bytes_in:,} bytes in, {self.bytes_out:,} bytes out",
+        ]
+        if self.link_seconds is not None:
+            ways = [f"link {self.link_seconds:.3g} s at {self.link_gbs:g} GB/s each way"]
+            ways += [] if self.kernel_seconds is None else [f"kernel {self.kernel_seconds:.3g} s"]
+            ways += [] if self.seconds is None else [f"together {self.seconds:.3g} s"]
+            lines.append(f"predicted: {', '.join(ways)}")
+        if self.staging_bytes:
+            lines.append(f"arrays that are not pinned pass through {self.staging_bytes:,} bytes of pinned memory")
+        return [*lines, self.note] if self.note else lines
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values, with the figures that follow from the plan."""
+        names = ("device_bytes", "bytes_in", "bytes_out", "link_seconds", "count")
+        return {**asdict(self), **{name: getattr(self, name) for name in names}}
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())

@@ -1,0 +1,120 @@
+"""The identity of an array, so that a run is resumed only with the arrays that it was begun with.
+
+Of a mapped file these are name, part, size and time of the last change; of an array in a store its place there; of all
+arrays a digest of elements at 64 places.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.dispatch.storage import span
+from gemmlab.pieces.block_sources import Block, Source, mapping_of
+
+Float32Array = npt.NDArray[np.float32]
+_PLACES, _ELEMENTS = 8, 64
+"""Samples along each axis, and the adjacent elements of each."""
+_PRIVATE = "c"
+
+
+class FilePart(NamedTuple):
+    """The part of a file that an array is mapped from."""
+
+    path: Path
+    first: int
+    end: int
+    """The first byte and the one after the last."""
+    shared: bool
+    """False if what is written to the array does not come into the file."""
+
+    def overlaps(self, other: FilePart) -> bool:
+        """Return whether two parts share a byte."""
+        return self.same_file(other) and self.first < other.end and other.first < self.end
+
+    def same_file(self, other: FilePart) -> bool:
+        """Return whether both are parts of one file, by whatever name."""
+        return self.path.samefile(other.path)
+
+
+def file_part(value: Any) -> FilePart | None:
+    """Return the part of a file that an array spans; `None` for one that is not mapped by `numpy.memmap`."""
+    owner: Any = value
+    while owner is not None and not _is_mapping(owner):
+        owner = getattr(owner, "base", None)
+    if owner is None or owner.filename is None or not value.size:
+        return None
+    low, high = span(value)
+    first = int(owner.offset) + value.ctypes.data + low - owner.ctypes.data
+    return FilePart(Path(owner.filename), first, first + high - low, owner.mode != _PRIVATE)
+
+
+def _is_mapping(array: Any) -> bool:
+    """Return whether an array is a mapped file itself, not a view of one."""
+    base: Any = getattr(array, "base", None)
+    return isinstance(array, np.memmap) and isinstance(base, mmap.mmap)
+
+
+def store_place(value: Any) -> str:
+    """Return where an array of a store lies, as its package names it; empty if it does not say."""
+    if isinstance(value, np.ndarray):
+        return ""
+    path = getattr(value, "store_path", None)
+    if path is not None:
+        return str(path)
+    file, name = getattr(value, "file", None), getattr(value, "name", None)
+    return f"{getattr(file, 'filename', '')}:{name}" if file is not None else ""
+
+
+def outlives(source: Source) -> bool:
+    """Return whether what is written to a matrix outlives this process."""
+    if mapping_of(source.value) is None:
+        return not isinstance(source.value, np.ndarray) and hasattr(source.value, "__setitem__")
+    part = file_part(source.value)
+    return part is not None and part.shared
+
+
+def identity(source: Source, changing: FilePart | None) -> dict[str, Any]:
+    """Return the identity of an operand. The time of a file that the result changes as well says nothing."""
+    part = file_part(source.value) if isinstance(source.value, np.ndarray) else None
+    found: dict[str, Any] = {"shape": list(source.shape), "store": store_place(source.value)}
+    if part is not None:
+        facts = part.path.stat()
+        found |= {"file": str(part.path.resolve()), "bytes": [part.first, part.end], "size": facts.st_size}
+        if changing is None or not part.same_file(changing):
+            found["mtime_ns"] = facts.st_mtime_ns
+            found["digest"] = digest(source)
+        return found
+    return {**found, "digest": digest(source)}
+
+
+def place_of(source: Source) -> dict[str, Any]:
+    """Return the identity of the result, whose contents change."""
+    part = file_part(source.value) if isinstance(source.value, np.ndarray) else None
+    found: dict[str, Any] = {"shape": list(source.shape), "store": store_place(source.value)}
+    return found if part is None else {**found, "file": str(part.path.resolve()), "bytes": [part.first, part.end]}
+
+
+def digest(source: Source, block: Block | None = None) -> str:
+    """Return a digest of elements of a matrix, or of a block of it, in `_PLACES` x `_PLACES` places."""
+    rows, cols = source.shape
+    within = Block(0, rows, 0, cols) if block is None else block
+    total = hashlib.blake2b(digest_size=16)
+    if within.rows and within.cols:
+        width = min(_ELEMENTS, within.cols)
+        sample = np.empty((1, width), np.float32)
+        for row in _spread(within.rows - 1):
+            for col in _spread(within.cols - width):
+                source.read(Block(within.row + row, 1, within.col + col, width), sample)
+                total.update(sample.tobytes())
+    return total.hexdigest()
+
+
+def _spread(last: int) -> Iterable[int]:
+    return sorted({last * number // (_PLACES - 1) for number in range(_PLACES)})

@@ -1,0 +1,36 @@
+"""The protocol by which the engine uses a device: it copies blocks in, multiplies, and copies pieces out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from gemmlab.pieces.block_sources import Block, Source
+from gemmlab.pieces.route import Step
+
+
+class Carrier(Protocol):
+    """A device with memory for panels and pieces, in slots (`PiecePlan.rooms`).
+
+    All of it may return before the work is done. Operations on one slot take effect in the order of the calls, those on
+    different slots may run at the same time. An error of earlier work is raised by a later call, at the latest by
+    `finish`.
+    """
+
+    def load(self, name: str, slot: int, source: Source, block: Block, *, clear: bool) -> None:
+        """Copy a block of a matrix into the upper left of a slot of `"a"`, `"b"` or `"c"`.
+
+        `clear`: all else in the slot becomes 0 before.
+        """
+
+    def multiply(self, step: Step) -> None:
+        """Compute the product of the two panels of a step into its slot of C, alpha and beta applied."""
+
+    def store(self, slot: int, target: Source, block: Block, done: Callable[[], None]) -> None:
+        """Copy the upper left of a slot of C into a block, then call `done`, perhaps in another thread."""
+
+    def finish(self) -> None:
+        """Return once everything is done."""
+
+    def close(self) -> None:
+        """Free all memory, whether the work is done or not. Nothing is written to the result afterwards."""

@@ -1,0 +1,114 @@
+"""The journal of a large product: which pieces are in the result, so that an interrupted run goes on from there.
+
+A file of JSON lines: what the run is bound to, then a line for each piece, written once the piece is flushed. A line
+that the end of the process has cut off does not count. Each line has a digest of its piece, by which a result that was
+made anew or changed is noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from gemmlab.core.errors import RecordError, UsageError
+
+SCHEMA = "gemmlab.pieces/1"
+Place = tuple[int, int]
+
+
+class Checkpoint:
+    """An open journal, which this process alone writes."""
+
+    def __init__(self, path: Path, binding: Mapping[str, Any]) -> None:
+        """Open the journal at `path`, or make a new one.
+
+        Raises `RecordError` for a file that is no journal, `UsageError` for one of another run and for one that another
+        process has open.
+        """
+        self.path, self.binding = path, json.loads(json.dumps(binding))
+        self.extents: tuple[int, int] | None = None
+        """Rows and columns of the pieces of the run that is resumed; `None` for a new one."""
+        self.digests: dict[Place, str] = {}
+        """The digest of each piece that is complete."""
+        self._file: IO[bytes] = path.open("a+b")
+        try:
+            _lock(self._file, path)
+            self._read()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def begin(self, rows: int, cols: int) -> None:
+        """Write what a new run is bound to, and the extents of its pieces."""
+        self._append({"schema": SCHEMA, "rows": rows, "cols": cols, "binding": self.binding})
+        if sys.platform != "win32":
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def complete(self, place: Place, digest: str) -> None:
+        """Write that a piece is in the result, flushed before."""
+        self.digests[place] = digest
+        self._append({"piece": list(place), "digest": digest})
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(line).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _read(self) -> None:
+        self._file.seek(0)
+        content = self._file.read()
+        whole = content[: content.rfind(b"\n") + 1]
+        try:
+            lines = [json.loads(line) for line in whole.splitlines()]
+            if not lines and not content:
+                return
+            if not lines and self._cut_off(content):
+                self._file.truncate(0)
+                return
+            head = _checked_head(lines[0])
+            found = head["binding"]
+            self.extents = int(head["rows"]), int(head["cols"])
+            self.digests = {(int(line["piece"][0]), int(line["piece"][1])): str(line["digest"]) for line in lines[1:]}
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            raise RecordError(f"gemm: {self.path} is no checkpoint of a product: {error}") from error
+        differing = [name for name in {**found, **self.binding} if found.get(name) != self.binding.get(name)]
+        if differing:
+            what = "; ".join(f"{name} was {found.get(name)}, is {self.binding.get(name)}" for name in differing)
+            raise UsageError(f"gemm: {self.path} is the checkpoint of another product: {what}")
+        # Lines are appended to whole lines.
+        self._file.truncate(len(whole))
+
+    @staticmethod
+    def _cut_off(content: bytes) -> bool:
+        """Return whether the end of a process cut off the first line."""
+        begin = json.dumps({"schema": SCHEMA}).encode()[:-1]
+        return content.startswith(begin) or begin.startswith(content)
+
+
+def _checked_head(line: Any) -> Any:
+    if line["schema"] != SCHEMA:
+        raise ValueError(f"its schema is {line['schema']!r}, not {SCHEMA!r}")
+    return line
+
+
+def _lock(file: IO[bytes], path: Path) -> None:
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise UsageError(f"gemm: another process runs this product ({path}); wait for it, or end it") from error

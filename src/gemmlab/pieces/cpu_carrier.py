@@ -1,0 +1,89 @@
+"""A CPU that computes a large product: panels are copied from files or stores into a bounded workspace.
+
+One thread copies in, one multiplies (with the threads of the kernel), one copies out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.dispatch.piece_plan import PiecePlan
+from gemmlab.pieces.block_sources import Block, Source, band_rows
+from gemmlab.pieces.route import Step
+
+Float32Array = npt.NDArray[np.float32]
+Product = Callable[[Float32Array, Float32Array, Float32Array], None]
+"""`(a, b, c)`: the operands op(a) and op(b) of a piece and its result, which holds c where that is added."""
+_BAND_BYTES = 32 << 20
+
+
+class CpuCarrier:
+    """`Carrier` in memory of this machine."""
+
+    def __init__(self, plan: PiecePlan, product: Product) -> None:
+        """Allocate the slots. `MemoryError` where there is not so much memory."""
+        self._plan, self._product = plan, product
+        rooms = plan.rooms
+        self._slots = {
+            name: [np.zeros((room.rows, room.cols), np.float32) for _ in range(room.slots)]
+            for name, room in rooms.items()
+        }
+        self._last: dict[tuple[str, int], Future[None]] = {}
+        self._reader, self._multiplier, self._writer = (ThreadPoolExecutor(1) for _ in range(3))
+
+    def load(self, name: str, slot: int, source: Source, block: Block, *, clear: bool) -> None:
+        into = self._slots[name][slot]
+        before = self._last.get((name, slot))
+        if before is not None:
+            # It also keeps this thread from running far ahead.
+            before.result()
+
+        def run() -> None:
+            if clear:
+                into.fill(0.0)
+            for band in block.bands(band_rows(source, block, _BAND_BYTES)):
+                start = band.row - block.row
+                source.read(band, into[start : start + band.rows, : band.cols])
+
+        self._last[name, slot] = self._reader.submit(run)
+
+    def multiply(self, step: Step) -> None:
+        places = list(zip("abc", step.slots, strict=True))
+        before = [self._last[place] for place in places if place in self._last]
+        (rows, cols), turned = self._plan.computed(step.row, step.col), self._plan.turned
+        a, b, c = (self._slots[name][slot] for name, slot in places)
+        left = a.T[:rows] if turned[0] else a[:rows]
+        right = b.T[:, :cols] if turned[1] else b[:, :cols]
+
+        def run() -> None:
+            for each in before:
+                each.result()
+            self._product(left, right, c[:rows, :cols])
+
+        found = self._multiplier.submit(run)
+        self._last.update(dict.fromkeys(places, found))
+
+    def store(self, slot: int, target: Source, block: Block, done: Callable[[], None]) -> None:
+        before, values = self._last["c", slot], self._slots["c"][slot]
+
+        def run() -> None:
+            before.result()
+            for band in block.bands(band_rows(target, block, _BAND_BYTES)):
+                start = band.row - block.row
+                target.write(band, values[start : start + band.rows, : band.cols])
+            done()
+
+        self._last["c", slot] = self._writer.submit(run)
+
+    def finish(self) -> None:
+        for each in list(self._last.values()):
+            each.result()
+
+    def close(self) -> None:
+        for each in (self._reader, self._multiplier, self._writer):
+            each.shutdown(wait=True, cancel_futures=True)
+        self._slots.clear()

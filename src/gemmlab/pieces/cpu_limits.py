@@ -1,0 +1,86 @@
+"""The way in which a CPU computes a product in pieces: that of the whole product, and what it asks of pieces.
+
+Single rows and columns have loops of their own, and small products no tiles. So that each piece goes the way of the
+whole product, more rows and columns are computed where it would not; these are zeros and are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.choice_values import FORCED, RULE, Choice
+from gemmlab.dispatch.cpu_forced import forced_product
+from gemmlab.dispatch.cpu_gemm import load_product
+from gemmlab.dispatch.cpu_precision import cpu_way
+from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
+from gemmlab.dispatch.piece_plan import PiecePlan
+from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.pieces.cut import Limits
+
+Float32Array = npt.NDArray[np.float32]
+Multiply = Callable[[Float32Array, Float32Array, Float32Array, float, float, int | None], None]
+"""`(a, b, c, alpha, beta, threads)`: c becomes alpha * a b + beta * c."""
+
+LIMITS = Limits(tile=(96, 64))
+_BY_TILES = "amx_bf16x6"
+_FEWEST_LINES, _LINES = 256, 32
+"""Rows and columns from which on tiles are taken if the whole product takes them, and the multiple of a tile's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The distances of neighbours in op(a) and op(b) as the caller gave them, in bytes: down and across."""
+
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+
+
+def cpu_choice(call: Call, frame: PiecePlan) -> Choice:
+    """Return the kernel for a product. Raises as `gemmlab.gemm` does on a CPU."""
+    label = f"{frame.m}x{frame.n}x{frame.k}, precision {call.precision!r}"
+    if call.forced:
+        kernel = named_kernel(USUAL if call.kernel is None else call.kernel, "cpu")
+        config = kernel.configure(checked_config(call.config))
+        return Choice(kernel.id, config, FORCED, "cpu", label, "the caller names it")
+    way = cpu_way(_precision(call), (frame.m, frame.n, frame.k))
+    return Choice(way.kernel.id, way.config, RULE, "cpu", label, way.reason)
+
+
+def cpu_framed(frame: PiecePlan, call: Call, choice: Choice, steps: Steps) -> PiecePlan:
+    """Return a plan with the fewest rows and columns with which a piece goes the way of the whole product."""
+    if call.forced:
+        return frame
+    if choice.kernel == _BY_TILES:
+        usual = _precision(call) == "float32"
+        return replace(frame, least=(_FEWEST_LINES, _FEWEST_LINES) if usual else (1, 1), unit=_LINES)
+    alone = frame.m == 1 and not call.reproducible
+    if frame.n == 1 and _along_column(steps):
+        return replace(frame, least=(1 if alone or frame.m > 1 else 2, 1))
+    if alone and _along_row(steps):
+        return frame
+    return replace(frame, least=(2, 2))
+
+
+def multiply_by(call: Call, choice: Choice) -> Multiply:
+    """Return the function that computes pieces, compiled and loaded."""
+    if call.forced:
+        return forced_product(call.kernel, call.config, call.precision).run
+    return load_product(_precision(call) if choice.kernel == _BY_TILES else HIGHEST).run
+
+
+def _precision(call: Call) -> str:
+    return HIGHEST if call.reproducible else call.precision
+
+
+def _along_column(steps: Steps) -> bool:
+    """Return whether a product with one column has a loop of its own (`codegen/product.py`)."""
+    return (steps.a[1] == 4 and steps.b[0] == 4) or steps.a[0] == 4
+
+
+def _along_row(steps: Steps) -> bool:
+    return (steps.b[0] == 4 and steps.a[1] == 4) or steps.b[1] == 4

@@ -1,0 +1,161 @@
+"""The extents of pieces: those that are predicted to take the least time, or that copy least, within a bound on memory.
+
+k is whole in each piece, because a kernel's sum over all of k has other bits than the sum of two of its sums.
+
+A step copies one panel while one piece is multiplied, and takes as long as the slower of the two. At the end of a strip
+the panel that stays is exchanged for the next one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.dispatch.piece_plan import PiecePlan
+
+Seconds = Callable[[int, int], float | None]
+_AS_FAST = 1.01
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Properties that the kernel and the arrays ask of pieces."""
+
+    tile: tuple[int, int] = (1, 1)
+    """Pieces begin at multiples of these rows and columns."""
+    whole: tuple[bool, bool] = (False, False)
+    """True for an axis of C that is not cut."""
+    workspace: Callable[[int, int], int] = field(default=lambda _rows, _cols: 0)
+    """Bytes beside operands and result for a piece that is computed with so many rows and columns."""
+    seconds: Seconds = field(default=lambda _rows, _cols: None)
+    """Estimated time of the product for a piece."""
+
+
+def cut(frame: PiecePlan, limits: Limits) -> PiecePlan:
+    """Return the plan for a product with the best pieces that `frame.memory_bytes` allow.
+
+    `frame` is a plan with pieces of any size. Raises `UsageError` if the memory is too small for any.
+    """
+    smallest = _smallest(frame, limits)
+    frame = replace(frame, least_bytes=smallest.device_bytes)
+    require_room(frame, smallest)
+    plans = [_predicted(plan, limits) for plan in _plans(frame, limits)]
+    least = min(plan.seconds or 0.0 for plan in plans)
+    # Of plans that are about as fast, the one that leaves the link most room: it may be slower than is assumed.
+    able = [plan for plan in plans if (plan.seconds or 0.0) <= _AS_FAST * least]
+    return min(able, key=lambda plan: (plan.bytes_in, plan.count))
+
+
+def sized(frame: PiecePlan, limits: Limits, rows: int, cols: int) -> PiecePlan:
+    """Return the plan with pieces of these extents, which an earlier run chose. `UsageError` if they do not fit."""
+    frame = replace(frame, least_bytes=_smallest(frame, limits).device_bytes)
+    both = (_sized(replace(frame, by_rows=each), limits, rows, cols) for each in (True, False))
+    found = min((_predicted(plan, limits) for plan in both), key=lambda plan: (plan.seconds or 0.0, plan.bytes_in))
+    require_room(frame, found)
+    return found
+
+
+def require_room(frame: PiecePlan, plan: PiecePlan) -> None:
+    """Raise `UsageError` if a plan takes more than the caller allows."""
+    if plan.device_bytes > frame.memory_bytes:
+        raise UsageError(
+            f"gemm: memory_bytes is {frame.memory_bytes:,}; {plan.m} x {plan.n} with {plan.k} terms takes at least "
+            f"{plan.device_bytes:,}, for pieces of {plan.rows} x {plan.cols}"
+        )
+
+
+def _smallest(frame: PiecePlan, limits: Limits) -> PiecePlan:
+    """Return the plan that takes the least memory: an axis that is not cut needs no second slot."""
+    extents = [[_extent(frame, limits, axis, count) for count in (1, math.inf)] for axis in (0, 1)]
+    plans = (_sized(frame, limits, rows, cols) for rows, cols in itertools.product(*extents))
+    return min(plans, key=lambda plan: plan.device_bytes)
+
+
+def _plans(frame: PiecePlan, limits: Limits) -> Iterator[PiecePlan]:
+    for rows in _extents(frame, limits, 0):
+        low, high = 1, _most(frame, limits, 1)
+        # The fewest panels of B that fit, then some more: with shorter panels the first product begins earlier.
+        while low < high:
+            middle = (low + high) // 2
+            if _fits(frame, limits, rows, _extent(frame, limits, 1, middle)):
+                high = middle
+            else:
+                low = middle + 1
+        for cols in {_extent(frame, limits, 1, count) for count in (1, low, low + 1, low + 2, 2 * low, 4 * low)}:
+            if _fits(frame, limits, rows, cols):
+                for by_rows in (True, False):
+                    yield _sized(replace(frame, by_rows=by_rows), limits, rows, cols)
+
+
+def _most(frame: PiecePlan, limits: Limits, axis: int) -> int:
+    """Return the most pieces along an axis."""
+    extent = (frame.m, frame.n)[axis]
+    return 1 if limits.whole[axis] else max(1, -(-extent // _tile(frame, limits, axis)))
+
+
+def _tile(frame: PiecePlan, limits: Limits, axis: int) -> int:
+    """Return the least extent of pieces: so many tiles that as much as the kernel needs is computed."""
+    tile = math.lcm(limits.tile[axis], frame.unit)
+    return -(-frame.least[axis] // tile) * tile
+
+
+def _extent(frame: PiecePlan, limits: Limits, axis: int, count: float) -> int:
+    """Return the extent of pieces if there are about `count` of equal size; of infinitely many, that of the least."""
+    whole, tile = (frame.m, frame.n)[axis], _tile(frame, limits, axis)
+    if limits.whole[axis] or count <= 1:
+        return max(1, whole)
+    return min(max(1, whole), tile * max(1, math.ceil(whole / count / tile)))
+
+
+def _extents(frame: PiecePlan, limits: Limits, axis: int) -> Iterator[int]:
+    """Yield the distinct extents of equal pieces, the largest first."""
+    count, most = 1, _most(frame, limits, axis)
+    last = 0
+    while count <= most:
+        found = _extent(frame, limits, axis, count)
+        if found != last:
+            yield found
+        last = found
+        tiles = -(-found // _tile(frame, limits, axis))
+        # The next count at which the extent is a tile less.
+        count = most + 1 if tiles <= 1 else max(count + 1, -(-most // (tiles - 1)))
+
+
+def _sized(frame: PiecePlan, limits: Limits, rows: int, cols: int) -> PiecePlan:
+    plan = replace(frame, rows=max(1, rows), cols=max(1, cols))
+    if not plan.count:
+        return plan
+    (rows, cols), (down, across) = plan.computed(0, 0), plan.grid
+    last = plan.computed(down - 1, across - 1)
+    # The workspace of a smaller piece may be larger: a part of k has one of its own where tiles are few.
+    extents = {(rows, cols), (last[0], cols), (rows, last[1]), last}
+    return replace(plan, workspace_bytes=max(limits.workspace(*each) for each in extents))
+
+
+def _fits(frame: PiecePlan, limits: Limits, rows: int, cols: int) -> bool:
+    return _sized(frame, limits, rows, cols).device_bytes <= frame.memory_bytes
+
+
+def _predicted(plan: PiecePlan, limits: Limits) -> PiecePlan:
+    """Return the plan with its predicted time."""
+    each = limits.seconds(*plan.computed(0, 0)) if plan.count else 0.0
+    if each is None or plan.link_gbs is None:
+        return plan
+    rate, (down, across) = plan.link_gbs * 1e9 / FLOAT_BYTES, plan.grid
+    # The last pieces are smaller: of equal pieces there are so many.
+    kernel = each * (plan.m / plan.rows) * (plan.n / plan.cols)
+    deep = plan.k * plan.reads
+    stays, passes = (plan.rows, plan.cols) if plan.by_rows else (plan.cols, plan.rows)
+    strips, turns = (down, across) if plan.by_rows else (across, down)
+    steps, added = max(1, plan.count), plan.rows * plan.cols * plan.reads_c
+    each_piece = kernel / steps
+    panel = passes * deep if turns > 2 else 0
+    usual = max(each_piece, (panel + added) / rate, plan.rows * plan.cols / rate)
+    change = max(each_piece, (stays * deep + added) / rate)
+    edges = (plan.rows + plan.cols) * deep + plan.rows * plan.cols * (1 + plan.reads_c)
+    seconds = edges / rate + max(0, steps - strips) * usual + (strips - 1) * change + each_piece
+    return replace(plan, kernel_seconds=kernel, seconds=seconds)

@@ -1,0 +1,157 @@
+"""The kernel of a product in pieces on a GPU: that of the whole product, and what it asks of pieces.
+
+A result has the bits of one piece if each sum is made in the same order, wherever its tile lies. All kernels of the
+catalog do that but those that deal out k over the whole grid, and those that look at all of an operand to decide how
+to compute a tile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.core.words import assignments
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.choice import choice_for, order_of
+from gemmlab.dispatch.choice_values import Choice
+from gemmlab.dispatch.measurements import Measurement, shipped_table
+from gemmlab.dispatch.override import named_kernel
+from gemmlab.dispatch.piece_plan import ALIGNED, PiecePlan
+from gemmlab.dispatch.slices import SLICE, workspace_bytes_of
+from gemmlab.dispatch.storage import Stored
+from gemmlab.dispatch.waves import PARTS, Gpu, estimate
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.gemm import GemmOp
+from gemmlab.ops.gemm_problem import GemmProblem
+from gemmlab.pieces.cut import Limits
+
+_BY_GRID = frozenset({"stream_k"})
+"""Kernels that deal out all steps of all tiles over their blocks."""
+_BY_DATA = {
+    "by_tile": "more than 16 rows of A or columns of B that two halves do not hold are computed in another way than "
+    "fewer: for such data, bits follow from the pieces"
+}
+"""Kernels whose way to compute a tile depends on other rows and columns than the tile's, and what that means."""
+_SEAM = "SEAM"
+"""The parameter of kernels that compute rows and columns at the edge in another way."""
+_TILE = 128
+"""The least multiple of rows and columns, whatever a kernel's tile is."""
+_TILES = (("BM", "BX"), ("BN", "BY"))
+
+
+def whole_choice(call: Call, problem: GemmProblem, where: Gpu) -> tuple[Choice, str]:
+    """Return the choice for a product in pieces, and a note if it is not that of the whole product.
+
+    Raises as `choice_for` does, and `UsageError` for a kernel that the caller names and that cannot work in pieces.
+    """
+    choice = choice_for(call, Stored(problem, 0, 0, 0), where)
+    why = _objection(choice.kernel, choice.config)
+    if not why:
+        return choice, _BY_DATA.get(choice.kernel, "")
+    if call.forced:
+        raise UsageError(f"gemm: {choice.kernel} {assignments(choice.config)} cannot work in pieces: {why}")
+    for one in choice.considered:
+        if not _objection(one.kernel, one.config):
+            note = f"kernel: {one.kernel}, because {choice.kernel}, which computes it in one piece, {why}"
+            found = replace(
+                choice, kernel=one.kernel, config=one.config, reason=note,
+                order=order_of(one.kernel, one.config, problem, one.in_order),
+            )  # fmt: skip
+            return found, note
+    raise UsageError(f"gemm: no kernel computes {problem.label} in pieces on {where.name}: {choice.kernel} {why}")
+
+
+def piece_problem(plan: PiecePlan, rows: int, cols: int, alpha: float = 1.0, beta: float = 0.0) -> GemmProblem:
+    """Return the problem of a piece that is computed with so many rows and columns, as it lies in the slots."""
+    rooms = plan.rooms
+    deep = max(1, plan.k)
+    return GemmProblem(
+        m=rows, n=cols, k=plan.k, alpha=alpha, beta=beta, trans_a=plan.turned[0], trans_b=plan.turned[1],
+        lda=rooms["a"].cols if plan.turned[0] else deep, ldb=deep if plan.turned[1] else rooms["b"].cols,
+        ldc=rooms["c"].cols,
+    )  # fmt: skip
+
+
+def framed(frame: PiecePlan, choice: Choice) -> PiecePlan:
+    """Return a plan with what the kernel asks of the pieces at the edge.
+
+    Kernels may begin the last tile earlier, so that it is a whole one: they do in a piece that has room for it.
+    """
+    return replace(frame, tail=_tile(frame, choice))
+
+
+def limits_for(frame: PiecePlan, choice: Choice, where: Gpu) -> Limits:
+    """Return the limits that a kernel sets."""
+    kernel, config = named_kernel(choice.kernel, "cuda"), choice.config
+    entry = _entry(choice)
+
+    def workspace(rows: int, cols: int) -> int:
+        problem = piece_problem(replace(frame, rows=rows, cols=cols), rows, cols)
+        return sum(scratch_bytes(kernel, config, problem))
+
+    def seconds(rows: int, cols: int) -> float | None:
+        if entry is None:
+            return None
+        problem = GemmProblem(rows, cols, frame.k, trans_a=frame.turned[0], trans_b=frame.turned[1])
+        return estimate(entry, problem, where, shipped_table(), parts=config.get(PARTS, 1)).us * 1e-6
+
+    narrow = _narrow(kernel)
+    return Limits(
+        tile=_tile(frame, choice), whole=(narrow and frame.m <= frame.n, narrow and frame.m > frame.n),
+        workspace=workspace, seconds=seconds,
+    )  # fmt: skip
+
+
+def scratch_bytes(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> tuple[int, int]:
+    """Return the bytes of the workspace and of the tickets of a kernel for a product, each a multiple of `ALIGNED`."""
+    instance = kernel.instantiate(config, GemmOp().scalars(problem))
+    sizes = workspace_bytes_of(kernel, config, problem), FLOAT_BYTES * kernel.tickets(problem, instance)
+    return -(-sizes[0] // ALIGNED) * ALIGNED, -(-sizes[1] // ALIGNED) * ALIGNED
+
+
+def _tile(frame: PiecePlan, choice: Choice) -> tuple[int, int]:
+    """Return the rows and columns at whose multiples pieces begin."""
+    rows, cols = (
+        math.lcm(_TILE, *(choice.config[name] for name in names if name in choice.config)) for names in _TILES
+    )
+    if _narrow(named_kernel(choice.kernel, "cuda")):
+        # The narrow operand of the whole product is that of each piece.
+        if frame.m <= frame.n:
+            return rows, -(-frame.m // cols) * cols
+        return -(-(frame.n + 1) // rows) * rows, cols
+    return rows, cols
+
+
+def _narrow(kernel: Kernel) -> bool:
+    """Return whether a kernel treats the smaller one of m and n in another way."""
+    return "min(M, N)" in " ".join(kernel.grid)
+
+
+def _objection(name: str, config: Mapping[str, int]) -> str:
+    """Return the reason that a kernel's sums have another order in pieces; empty if they have not."""
+    kernel = named_kernel(name, "cuda")
+    if kernel.in_order(config):
+        return ""
+    if kernel.id in _BY_GRID or config.get(_SEAM):
+        return "deals out k over the whole grid, so that its order of sums is another one in pieces"
+    # Ids have no dots, paths of files have.
+    if "." in name:
+        return "does not state in_order, and a kernel of one's own may have any order of sums"
+    return ""
+
+
+def _entry(choice: Choice) -> Measurement | None:
+    """Return the figures of a configuration, whose slices and parts of k follow from the problem."""
+    free = {PARTS, SLICE}
+
+    def fixed(config: Mapping[str, int]) -> dict[str, int]:
+        return {name: value for name, value in config.items() if name not in free}
+
+    for entry in shipped_table().entries:
+        if entry.kernel == choice.kernel and fixed(entry.config) == fixed(choice.config):
+            slices = {SLICE: choice.config[SLICE]} if SLICE in choice.config else {}
+            return replace(entry, config={**entry.config, **slices})
+    return None

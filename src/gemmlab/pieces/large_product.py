@@ -1,0 +1,169 @@
+"""`gemmlab.gemm` of matrices larger than a device's memory, and the plan for it."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gemmlab.arrays.on_host import is_host_array, like
+from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.version import __version__
+from gemmlab.core.words import shown
+from gemmlab.devices.device_name import CPU, DeviceName, parse_device
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.choice_values import Choice
+from gemmlab.dispatch.piece_plan import PiecePlan
+from gemmlab.pieces.array_identity import digest, file_part, identity, outlives, place_of
+from gemmlab.pieces.checkpoint import Checkpoint
+from gemmlab.pieces.cut import Limits, cut, sized
+from gemmlab.pieces.large_request import LargeRequest, large_request
+from gemmlab.pieces.piece_devices import PieceDevice, piece_device
+from gemmlab.pieces.piece_run import Matrices, Progress, piece_block, run_pieces
+
+
+def in_pieces(call: Call, device: object, memory_bytes: object, checkpoint: object, progress: Progress | None) -> Any:
+    """Compute `gemmlab.gemm` in pieces, with the same errors."""
+    name, allowed = _device(device), checked_bytes(memory_bytes)
+    path = _path(checkpoint)
+    if progress is not None and not callable(progress):
+        raise ArgumentTypeError(f"gemm: progress is {shown(progress)}; it is called with pieces complete and all")
+    large = large_request(call)
+    factors = large.operands.alpha, large.operands.beta
+    with piece_device(name) as place:
+        choice, frame, limits = place.prepare(call, _frame(large), factors, large.steps)
+        frame = replace(frame, memory_bytes=place.room() if allowed is None else allowed)
+        if path is not None:
+            limits = _resumable(large, call, limits)
+        with _journal(path, lambda: _binding(large, call, choice, place)) as journal:
+            if journal is None or journal.extents is None:
+                plan = cut(frame, limits)
+            else:
+                plan = sized(frame, limits, *journal.extents)
+            if plan.count:
+                _run(plan, large.matrices, place, choice, call, factors, journal, progress)
+    if call.out is not None:
+        return call.out
+    return like(call.a, large.matrices.out.value) if is_host_array(call.a) else large.matrices.out.value
+
+
+def checked_bytes(value: object) -> int | None:
+    """Return `memory_bytes`, or `None` for `None`. Raises `ArgumentTypeError` and `UsageError`."""
+    if value is None:
+        return None
+    try:
+        found = operator.index(value)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise ArgumentTypeError(f"gemm: memory_bytes is {shown(value)}, not a whole number") from error
+    if found < 1 or isinstance(value, bool):
+        raise UsageError(f"gemm: memory_bytes is {shown(value)}; it must be at least 1")
+    return found
+
+
+def _device(value: object) -> DeviceName:
+    if value is None:
+        return CPU
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"gemm: device is {shown(value)}; it is a name, as 'cpu' or 'cuda:0'")
+    return parse_device(value)
+
+
+def _path(value: object) -> Path | None:
+    if value is None:
+        return None
+    if not isinstance(value, str | os.PathLike):
+        raise ArgumentTypeError(f"gemm: checkpoint is {shown(value)}; it must be the path of a file")
+    path = Path(value)
+    if not path.parent.is_dir() or path.is_dir():
+        raise UsageError(f"gemm: checkpoint {path} is no file in a folder that exists")
+    return path
+
+
+def _frame(large: LargeRequest) -> PiecePlan:
+    """Return a plan of one piece."""
+    (m, n), k = large.operands.shape, large.operands.left.shape[1]
+    return PiecePlan(
+        m, n, k, max(1, m), max(1, n), by_rows=True, turned=large.turned, reads=bool(k and large.operands.alpha),
+        reads_c=large.matrices.c is not None,
+    )  # fmt: skip
+
+
+def _resumable(large: LargeRequest, call: Call, limits: Limits) -> Limits:
+    """Return limits by which an interrupted run leaves whole pieces: a store writes no chunk of two of them.
+
+    Raises `UsageError` for a product that cannot be resumed.
+    """
+    out = large.matrices.out
+    if call.out is None or not outlives(out):
+        raise UsageError(
+            "gemm: checkpoint needs an out that outlives this process: a numpy.memmap of mode 'r+' or 'w+', or an "
+            "array of a store"
+        )
+    if large.in_place:
+        raise UsageError(
+            "gemm: c is out, so an interrupted run would find parts of c overwritten; with checkpoint, give c an array "
+            "of its own"
+        )
+    if out.chunks is None:
+        return limits
+    tile = tuple(math.lcm(*each) for each in zip(limits.tile, out.chunks, strict=True))
+    return replace(limits, tile=(tile[0], tile[1]))
+
+
+def _binding(large: LargeRequest, call: Call, choice: Choice, place: PieceDevice) -> dict[str, Any]:
+    """Return what a run is bound to."""
+    matrices = large.matrices
+    changing = file_part(matrices.out.value)
+    operands = {"a": matrices.a, "b": matrices.b} | ({} if matrices.c is None else {"c": matrices.c})
+    return {
+        "version": __version__, "shape": [*large.operands.shape, large.operands.left.shape[1]],
+        "alpha": repr(large.operands.alpha), "beta": repr(large.operands.beta),
+        "trans_a": bool(call.trans_a), "trans_b": bool(call.trans_b), "stored": list(large.turned),
+        "precision": call.precision, "reproducible": bool(call.reproducible), "kernel": choice.kernel,
+        "config": dict(choice.config), "order": choice.order, "device": place.model,
+        **{name: identity(source, changing) for name, source in operands.items()}, "out": place_of(matrices.out),
+    }  # fmt: skip
+
+
+@contextmanager
+def _journal(path: Path | None, binding: Any) -> Iterator[Checkpoint | None]:
+    if path is None:
+        yield None
+        return
+    journal = Checkpoint(path, binding())
+    try:
+        yield journal
+    finally:
+        journal.close()
+
+
+def _run(
+    plan: PiecePlan, matrices: Matrices, place: PieceDevice, choice: Choice, call: Call, factors: tuple[float, float],
+    journal: Checkpoint | None, progress: Progress | None,
+) -> None:  # fmt: skip
+    out = matrices.out
+    done = {} if journal is None else journal.digests
+    for piece, known in done.items():
+        if digest(out, piece_block(plan, *piece)) != known:
+            raise UsageError(
+                f"gemm: {journal and journal.path} says that piece {piece} is complete, but out holds something else "
+                "there; remove the file to begin anew"
+            )
+    if journal is not None and journal.extents is None:
+        journal.begin(plan.rows, plan.cols)
+
+    def complete(row: int, col: int) -> None:
+        if journal is not None:
+            out.flush()
+            journal.complete((row, col), digest(out, piece_block(plan, row, col)))
+
+    carrier = place.carrier(plan, choice, call, factors)
+    try:
+        run_pieces(plan, matrices, carrier, done=frozenset(done), complete=complete, progress=progress)
+    finally:
+        carrier.close()

@@ -1,0 +1,95 @@
+"""The engine: while a piece is multiplied, the panels of the next are copied in and the piece before is copied out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from queue import SimpleQueue
+
+from gemmlab.dispatch.piece_plan import PiecePlan
+from gemmlab.pieces.block_sources import Block, Source
+from gemmlab.pieces.carrier import Carrier
+from gemmlab.pieces.route import Step, route
+
+Progress = Callable[[int, int], object]
+Place = tuple[int, int]
+"""The row and the column of a piece among all pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrices:
+    """The matrices of a product, as they are stored."""
+
+    a: Source
+    b: Source
+    out: Source
+    c: Source | None = None
+    """`None` where it is not read."""
+
+
+def piece_block(plan: PiecePlan, row: int, col: int) -> Block:
+    """Return the place of a piece in C."""
+    rows, cols = plan.extents(row, col)
+    return Block(row * plan.rows, rows, col * plan.cols, cols)
+
+
+def run_pieces(
+    plan: PiecePlan, matrices: Matrices, carrier: Carrier, *, done: Collection[Place] = (),
+    complete: Callable[[int, int], None] = lambda _row, _col: None, progress: Progress | None = None,
+) -> None:  # fmt: skip
+    """Compute all pieces but those that are `done`.
+
+    `complete` is called with row and column of each piece once it is in the result, in the order of the pieces, perhaps
+    in another thread. `progress` is called in this thread with the number of pieces complete and of all. Errors of
+    either end the run.
+    """
+    finished: SimpleQueue[Place] = SimpleQueue()
+    count = len(done)
+
+    def report() -> None:
+        nonlocal count
+        while not finished.empty():
+            finished.get()
+            count += 1
+            if progress is not None:
+                progress(count, plan.count)
+
+    def completed(row: int, col: int) -> None:
+        complete(row, col)
+        finished.put((row, col))
+
+    if progress is not None:
+        progress(count, plan.count)
+    steps = route(plan, done)
+    step = next(steps, None)
+    if step is not None:
+        _load(plan, matrices, carrier, step)
+    while step is not None:
+        carrier.multiply(step)
+        after = next(steps, None)
+        if after is not None:
+            _load(plan, matrices, carrier, after)
+        place = step.row, step.col
+        carrier.store(step.slots[2], matrices.out, piece_block(plan, *place), partial(completed, *place))
+        report()
+        step = after
+    carrier.finish()
+    report()
+
+
+def _load(plan: PiecePlan, matrices: Matrices, carrier: Carrier, step: Step) -> None:
+    rows, cols = plan.extents(step.row, step.col)
+    sources: Mapping[str, Source] = {"a": matrices.a, "b": matrices.b}
+    wider = plan.computed(step.row, step.col)
+    for name, panel, slot in step.loads:
+        first, extent, padded = (
+            (panel * plan.rows, rows, wider[0]) if name == "a" else (panel * plan.cols, cols, wider[1])
+        )
+        # A has k along its columns and B along its rows, unless they are turned.
+        along_rows = (name == "a") != plan.turned[name == "b"]
+        block = Block(first, extent, 0, plan.k) if along_rows else Block(0, plan.k, first, extent)
+        carrier.load(name, slot, sources[name], block, clear=padded > extent)
+    if matrices.c is not None:
+        block = piece_block(plan, step.row, step.col)
+        carrier.load("c", step.slots[2], matrices.c, block, clear=wider != (rows, cols))

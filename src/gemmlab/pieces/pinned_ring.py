@@ -1,0 +1,119 @@
+"""Pinned buffers of the host, through which arrays pass that are not pinned: the GPU copies one while the host fills
+or empties the others.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.devices.cuda_driver import Driver
+from gemmlab.pieces.block_sources import Block
+
+Float32Array = npt.NDArray[np.float32]
+BUFFER_BYTES, BUFFERS = 32 << 20, 4
+_NOT_READY = 600
+_SHORTEST_WAIT_S, _LONGEST_WAIT_S = 20e-6, 1e-3
+_FEWEST_BYTES = 1 << 20
+"""Copies below this are not worth a second thread."""
+_MOST_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedBuffer:
+    """Memory of the host that a GPU reads and writes without a copy."""
+
+    address: int
+    content: npt.NDArray[np.uint8]
+    event: Any
+    """Comes when the last copy from or to it is done."""
+
+    def matrix(self, rows: int, cols: int) -> Float32Array:
+        """Return its beginning as a matrix."""
+        return self.content[: FLOAT_BYTES * rows * cols].view(np.float32).reshape(rows, cols)
+
+
+class PinnedRing:
+    """Buffers that are used in turn, in the context that is current when the ring is made and closed."""
+
+    def __init__(self, driver: Driver, nbytes: int, count: int) -> None:
+        """Allocate the buffers. `MemoryError` where the system pins no more."""
+        self._driver, self.nbytes, self._next = driver, nbytes, 0
+        self._buffers = list[PinnedBuffer]()
+        flags = int(driver.module.CU_MEMHOSTALLOC_PORTABLE)
+        try:
+            for _ in range(count):
+                address = int(driver("cuMemHostAlloc", nbytes, flags, what=f"{nbytes} pinned bytes"))
+                memory: Any = (ctypes.c_uint8 * nbytes).from_address(address)
+                event = new_event(driver)
+                self._buffers.append(PinnedBuffer(address, np.frombuffer(memory, np.uint8), event))
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        return len(self._buffers)
+
+    def take(self) -> PinnedBuffer:
+        """Return the next buffer, once the copy is done that used it last."""
+        buffer = self._buffers[self._next % len(self._buffers)]
+        self._next += 1
+        wait_for_event(self._driver, buffer.event)
+        return buffer
+
+    def close(self) -> None:
+        """Free the buffers. No copy may be under way."""
+        for buffer in self._buffers:
+            self._driver("cuEventDestroy", buffer.event)
+            self._driver("cuMemFreeHost", buffer.address)
+        self._buffers.clear()
+
+
+class HostCopies:
+    """Copies between arrays and pinned buffers, by several threads: one does not keep up with the link."""
+
+    def __init__(self) -> None:
+        self._threads = max(1, min(_MOST_THREADS, (os.cpu_count() or 1) - 1))
+        self._pool = ThreadPoolExecutor(self._threads)
+
+    def run(self, block: Block, buffer: Float32Array, copy: Callable[[Block, Float32Array], None]) -> None:
+        """Call `copy(band, its part of the buffer)` for bands that make up the block, at the same time."""
+        parts = self._threads if buffer.nbytes >= _FEWEST_BYTES else 1
+        bands = list(block.bands(-(-block.rows // parts)))
+        starts = [band.row - block.row for band in bands]
+        rows = [buffer[start : start + band.rows] for start, band in zip(starts, bands, strict=True)]
+        if len(bands) == 1:
+            copy(bands[0], rows[0])
+        else:
+            list(self._pool.map(copy, bands, rows))
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()
+
+
+def new_event(driver: Driver) -> Any:
+    """Return an event without a time."""
+    return driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+
+
+def wait_for_event(driver: Driver, event: Any) -> None:
+    """Wait until an event has come. Other threads of this process run meanwhile."""
+    pause = _SHORTEST_WAIT_S
+    while True:
+        (status, *_none) = driver.module.cuEventQuery(event)
+        if int(status) == 0:
+            return
+        if int(status) != _NOT_READY:
+            raise driver.error(status, "cuEventQuery")
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_WAIT_S)

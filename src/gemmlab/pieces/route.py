@@ -1,0 +1,59 @@
+"""The order of pieces, and the panels that each needs: what is in a slot already is not copied again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from gemmlab.dispatch.piece_plan import PiecePlan
+
+
+class Load(NamedTuple):
+    """A panel that is copied into a slot."""
+
+    name: str
+    """`"a"` or `"b"`."""
+    panel: int
+    slot: int
+
+
+class Step(NamedTuple):
+    """One piece: where its panels and its result lie, and which panels have to be copied before."""
+
+    row: int
+    col: int
+    slots: tuple[int, int, int]
+    """Slots of a, b and c."""
+    loads: tuple[Load, ...]
+
+
+class _Slots:
+    """The panels of one operand that are in memory. The one that was used least recently makes room."""
+
+    def __init__(self, name: str, count: int) -> None:
+        self._name = name
+        self._panels = [-1] * count
+        self._order = list(range(count))
+        """Slots, the one used last at the end."""
+
+    def take(self, panel: int) -> tuple[int, tuple[Load, ...]]:
+        """Return the slot of a panel, and its load if it is not there."""
+        found = self._panels.index(panel) if panel in self._panels else -1
+        slot = self._order[0] if found < 0 else found
+        self._order.remove(slot)
+        self._order.append(slot)
+        self._panels[slot] = panel
+        return slot, () if found >= 0 else (Load(self._name, panel, slot),)
+
+
+def route(plan: PiecePlan, done: Collection[tuple[int, int]] = ()) -> Iterator[Step]:
+    """Yield the steps of a product, without the pieces that are done."""
+    rooms = plan.rooms
+    lefts, rights = (_Slots(name, rooms[name].slots) for name in "ab")
+    number = 0
+    for row, col in plan.order():
+        if (row, col) in done:
+            continue
+        (a, load_a), (b, load_b) = lefts.take(row), rights.take(col)
+        yield Step(row, col, (a, b, number % rooms["c"].slots), (*load_a, *load_b) if plan.reads else ())
+        number += 1

@@ -1,0 +1,255 @@
+"""An interrupted product goes on from what is complete, also after the process was killed; any other is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import gemmlab
+from gemmlab.core.errors import RecordError, UsageError
+from gemmlab.pieces import cpu_limits
+from support.stores import Store
+
+Float32Array = npt.NDArray[np.float32]
+M, N, K, MEMORY = 500, 400, 300, 700_000
+PIECES = 24
+needs_kill = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+CHILD = """
+import os, signal, sys
+import numpy as np
+import gemmlab
+from gemmlab.pieces.checkpoint import Checkpoint
+
+folder, how, at = sys.argv[1], sys.argv[2], int(sys.argv[3])
+files = {name: np.memmap(f"{folder}/{name}", np.float32, mode, shape=shape)
+         for name, mode, shape in (("a", "r", (500, 300)), ("b", "r", (300, 400)), ("out", "r+", (500, 400)))}
+kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
+complete, written = Checkpoint.complete, Checkpoint._append
+
+def before(self, place, digest):
+    if len(self.digests) == at:
+        if how == "before the line":
+            kill()
+        if how == "within the line":
+            self._file.write(b'{"piece": [0')
+            self._file.flush()
+            kill()
+    complete(self, place, digest)
+
+def header(self, line):
+    if how == "within the first line" and "schema" in line:
+        self._file.write(b'{"schema": "gemmlab.pie')
+        self._file.flush()
+        kill()
+    written(self, line)
+
+Checkpoint.complete, Checkpoint._append = before, header
+seen = []
+def progress(done, count):
+    seen.append(done)
+    if how == "between pieces" and done == at:
+        kill()
+gemmlab.gemm(**files, memory_bytes=700_000, checkpoint=f"{folder}/journal", progress=progress)
+print(seen[0], seen[-1])
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    made = {}
+    for name, shape in (("a", (M, K)), ("b", (K, N)), ("c", (M, N)), ("out", (M, N))):
+        made[name] = np.memmap(tmp_path / name, np.float32, "w+", shape=shape)
+        made[name][:] = np.nan if name == "out" else rng.random(shape, dtype=np.float32)
+        made[name].flush()
+    return made
+
+
+def run(folder: Path, how: str, at: int = 0) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", CHILD, str(folder), how, str(at)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    whole = (folder / "journal").read_bytes().split(b"\n")[:-1]
+    return [json.loads(line) for line in whole]
+
+
+@needs_kill
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("how", "at"), [("before the line", 3), ("within the line", 4), ("within the first line", 0), ("between pieces", 5)]
+)
+def test_a_killed_process_is_resumed(files: dict[str, Any], tmp_path: Path, how: str, at: int) -> None:
+    killed = run(tmp_path, how, at)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    complete = len(lines(tmp_path)[1:])
+    assert complete >= at
+    assert complete < PIECES
+    done = run(tmp_path, "")
+    assert (done.returncode, done.stdout.split()) == (0, [str(complete), str(PIECES)]), done.stderr
+    expected = gemmlab.gemm(np.asarray(files["a"]), np.asarray(files["b"]))
+    assert np.array_equal(files["out"].view(np.uint32), expected.view(np.uint32))
+    assert len(lines(tmp_path)) == 1 + PIECES
+    again = run(tmp_path, "")
+    assert (again.returncode, again.stdout.split()) == (0, [str(PIECES)] * 2)
+
+
+class Stopped(Exception):  # noqa: N818 - it is no error
+    """Raised by a progress function."""
+
+
+def begin(files: dict[str, Any], folder: Path, at: int = 3, **how: Any) -> None:
+    """Compute a few pieces."""
+
+    def stop(done: int, _count: int) -> None:
+        if done >= at:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        resume(files, folder, progress=stop, **how)
+
+
+def resume(files: dict[str, Any], folder: Path, **how: Any) -> Any:
+    given = {"a": files["a"], "b": files["b"], "out": files["out"], "memory_bytes": MEMORY, **how}
+    return gemmlab.gemm(**given, checkpoint=folder / "journal")
+
+
+def test_pieces_that_are_complete_are_not_computed_again(files: dict[str, Any], tmp_path: Path) -> None:
+    begin(files, tmp_path, c=files["c"], beta=0.5, alpha=2.0)
+    place = lines(tmp_path)[1]["piece"]
+    seen: list[int] = []
+    # The pieces are those of the first run, whatever this one allows.
+    resume(
+        files, tmp_path, c=files["c"], beta=0.5, alpha=2.0, memory_bytes=1 << 30,
+        progress=lambda done, _count: seen.append(done),
+    )  # fmt: skip
+    assert place == [0, 0]
+    assert 3 <= seen[0] < PIECES == seen[-1]
+    expected = gemmlab.gemm(*(np.asarray(files[name]) for name in "ab"), c=np.asarray(files["c"]), beta=0.5, alpha=2.0)
+    assert np.array_equal(files["out"].view(np.uint32), expected.view(np.uint32))
+
+
+def rewritten(files: dict[str, Any], name: str) -> None:
+    files[name][0, 0] += 1
+    files[name].flush()
+    stat = Path(files[name].filename).stat()
+    os.utime(files[name].filename, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1_000_000))
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"alpha": 2.0}, r"alpha was 1\.0, is 2\.0"),
+        ({"precision": "bf16x3"}, None),
+        ({"reproducible": True}, "reproducible was False, is True"),
+        ({"kernel": "packed"}, "kernel was threaded, is packed"),
+        ({"config": {"KC": 320}}, "config was .*, is .*'KC': 320"),
+        (
+            {"memory_bytes": 300_000},
+            "memory_bytes is 300,000; 500 x 400 with 300 terms takes at least [0-9,]+, for pieces",
+        ),
+    ],
+)
+def test_another_product_is_refused(
+    files: dict[str, Any], tmp_path: Path, how: dict[str, Any], words: str | None
+) -> None:  # fmt: skip
+    begin(files, tmp_path)
+    before = (tmp_path / "journal").read_bytes()
+    with pytest.raises(gemmlab.GemmlabError, match=words):
+        resume(files, tmp_path, **how)
+    assert (tmp_path / "journal").read_bytes() == before
+
+
+def test_other_files_are_refused(files: dict[str, Any], tmp_path: Path) -> None:
+    begin(files, tmp_path)
+    other = {**files, "a": np.memmap(tmp_path / "a2", np.float32, "w+", shape=(M, K))}
+    other["a"][:] = files["a"]
+    with pytest.raises(UsageError, match=r"is the checkpoint of another product: a was .*/a', .*, is .*/a2'"):
+        resume(other, tmp_path)
+    elsewhere = {**files, "out": np.memmap(tmp_path / "out2", np.float32, "w+", shape=(M, N))}
+    with pytest.raises(UsageError, match=r"out was .*, is .*out2"):
+        resume(elsewhere, tmp_path)
+    rewritten(files, "b")
+    with pytest.raises(UsageError, match=r"b was .*mtime_ns"):
+        resume(files, tmp_path)
+
+
+def test_a_result_made_anew_is_noticed(files: dict[str, Any], tmp_path: Path) -> None:
+    begin(files, tmp_path)
+    fresh = np.memmap(tmp_path / "out", np.float32, "w+", shape=(M, N))
+    with pytest.raises(UsageError, match=r"says that piece \(0, 0\) is complete, but out holds something else"):
+        resume({**files, "out": fresh}, tmp_path)
+
+
+def test_another_version_and_another_processor_are_refused(
+    files: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gemmlab.pieces import large_product, piece_devices
+
+    begin(files, tmp_path)
+    monkeypatch.setattr(piece_devices.CpuPieces, "model", "a processor")
+    with pytest.raises(UsageError, match=r"device was .*, is a processor"):
+        resume(files, tmp_path)
+    monkeypatch.undo()
+    monkeypatch.setattr(large_product, "__version__", "9")
+    with pytest.raises(UsageError, match=r"version was .*, is 9"):
+        resume(files, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"a text\n", b'{"schema": "other/1"}\n', b"[1]\n", b"\x00\xff", b'{"schema": "gemmlab.pieces/1"}\nx\n']
+)
+def test_what_is_no_checkpoint_is_left_as_it_is(files: dict[str, Any], tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "journal").write_bytes(content)
+    with pytest.raises(RecordError, match="is no checkpoint of a product"):
+        resume(files, tmp_path)
+    assert (tmp_path / "journal").read_bytes() == content
+    assert np.isnan(files["out"]).all()
+
+
+def test_one_process_at_a_time(files: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+
+    def again(done: int, _count: int) -> None:
+        if done == 1:
+            resume(files, tmp_path)
+
+    with pytest.raises(UsageError, match="another process runs this product"):
+        resume(files, tmp_path, progress=again)
+
+
+def test_a_result_that_does_not_outlive_the_process_is_refused(files: dict[str, Any], tmp_path: Path) -> None:
+    copied = np.memmap(tmp_path / "out", np.float32, "c", shape=(M, N))
+    for out in (None, np.empty((M, N), np.float32), copied):
+        with pytest.raises(UsageError, match="checkpoint needs an out that outlives this process"):
+            resume({**files, "out": out}, tmp_path)
+    with pytest.raises(UsageError, match="c is out, so an interrupted run would find parts of c overwritten"):
+        resume(files, tmp_path, c=files["out"], beta=1.0)
+    with pytest.raises(UsageError, match="is no file in a folder that exists"):
+        gemmlab.gemm(files["a"], files["b"], out=files["out"], checkpoint=tmp_path / "nowhere" / "journal")
+    assert not (tmp_path / "journal").exists()
+
+
+def test_pieces_are_whole_chunks_of_a_store(files: dict[str, Any], tmp_path: Path) -> None:
+    out = Store(np.full((M, N), np.nan, np.float32), chunks=(144, 40))
+    resume({**files, "out": out}, tmp_path, memory_bytes=2_000_000)
+    head = lines(tmp_path)[0]
+    tile = cpu_limits.LIMITS.tile
+    for extent, chunk, unit, whole in zip((head["rows"], head["cols"]), out.chunks, tile, (M, N), strict=True):
+        assert extent == whole or (extent % chunk == 0 and extent % unit == 0)
+    assert np.array_equal(out.values, gemmlab.gemm(np.asarray(files["a"]), np.asarray(files["b"])))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gemmlab.api import explain_choice, gemm, workspace_bytes
+from gemmlab.api import gemm
+from gemmlab.choices import explain_choice, workspace_bytes
 from gemmlab.core.errors import (
     ArgumentTypeError,
     CompileError,

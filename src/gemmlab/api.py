@@ -26,7 +26,6 @@ from gemmlab.dispatch.request import Request, checked_target, host_operand, requ
 from gemmlab.packs import Packed
 
 if TYPE_CHECKING:
-    from gemmlab.dispatch.choice_values import Choice
     from gemmlab.dispatch.cpu_gemm import CpuProduct
 
 Float32Array = npt.NDArray[np.float32]
@@ -154,77 +153,6 @@ def gemm(
         if result is not None:
             return result
     return _general(Call(a, b, c, out, alpha, beta, trans_a, trans_b, threads, precision, kernel, config, reproducible))
-
-
-def explain_choice(
-    a: Any,
-    b: Any,
-    *,
-    trans_a: bool = False,
-    trans_b: bool = False,
-    device: str | None = None,
-    precision: str = HIGHEST,
-    kernel: str | None = None,
-    config: Mapping[str, int] | None = None,
-    reproducible: bool = False,
-    memory_bytes: int | None = None,
-) -> Choice:
-    """Return the kernel that `gemm(a, b, ...)` runs, its configuration, and the reason. Nothing is compiled or run.
-
-    `a` and `b` are arrays as `gemm` takes them, or their shapes, which stand for packed, aligned matrices. `trans_a`,
-    `trans_b`, `precision`, `kernel`, `config` and `reproducible` are those of `gemm`. `device` is by default that
-    of the arrays; of shapes, a GPU where there is one, else the CPU. It may also be a GPU that is not here:
-    `"emulated:sm_80"`, or a model by name, `"H200"`, `"L4"`.
-
-    Print it for a table of everything that was considered, or read `kernel`, `config`, `basis` (`"record"`: measured at
-    this size on this model; `"rule"`: estimated; `"forced"`: by `kernel` or `config`), `reason`, `considered` and
-    `order`: `"k"` where each sum is one chain of multiply-adds in the order of k, else a digest of its order;
-    `workspace_bytes` is the memory that it takes beside operands and result.
-
-    With `memory_bytes`, the choice is that of a product in pieces that takes so much of the device, and its `pieces`
-    say how large they are, what is copied, and how long the link and the kernel are predicted to take.
-
-    Raises `ArgumentTypeError`, `UsageError` and `DeviceError`, as `gemm` does.
-    """
-    from gemmlab.dispatch.reasons import explain
-
-    call = Call(
-        a, b, trans_a=trans_a, trans_b=trans_b, precision=precision, kernel=kernel, config=config,
-        reproducible=reproducible,
-    )  # fmt: skip
-    if memory_bytes is not None:
-        from gemmlab.pieces.explanation_of_pieces import explain_pieces
-
-        return explain_pieces(call, device, memory_bytes)
-    return explain(call, device)
-
-
-def workspace_bytes(
-    a: Any,
-    b: Any,
-    *,
-    trans_a: bool = False,
-    trans_b: bool = False,
-    device: str | None = None,
-    precision: str = HIGHEST,
-    kernel: str | None = None,
-    config: Mapping[str, int] | None = None,
-    reproducible: bool = False,
-) -> int:
-    """Return the bytes of memory that `gemm(a, b, ...)` takes on a GPU beside operands and result; 0 on a CPU.
-
-    They come from the allocator of the arrays' package while the call is queued, and go back to it then. Products of a
-    batch that run one after the other share them.
-
-    `a`, `b`, `trans_a`, `trans_b`, `device`, `precision`, `kernel`, `config` and `reproducible` are those of
-    `explain_choice`, so arrays or their shapes and a GPU that is here or not.
-
-    Raises `ArgumentTypeError`, `UsageError` and `DeviceError`, as `explain_choice` does.
-    """
-    return explain_choice(
-        a, b, trans_a=trans_a, trans_b=trans_b, device=device, precision=precision, kernel=kernel, config=config,
-        reproducible=reproducible,
-    ).workspace_bytes  # fmt: skip
 
 
 def _load(precision: str = HIGHEST) -> CpuProduct:

@@ -21,6 +21,7 @@ HOTTEST = """[...document.querySelectorAll("#code td.heat.h9")].map(
     (one) => one.parentElement.querySelector("td[data-row]").dataset.row)[0]"""
 IN_SIGHT = """(selector, pane) => {
     const own = document.querySelector(selector).getBoundingClientRect();
+    if (own.bottom > innerHeight) return false;
     const box = document.getElementById(pane).getBoundingClientRect();
     return own.width > 0 && own.top >= box.top && own.bottom <= box.bottom && own.left >= box.left
         && own.right <= Math.min(box.right, innerWidth);

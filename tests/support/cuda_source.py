@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gemmlab.core.program import Artifact, Program
-from gemmlab.toolchain.nvrtc import compile_cubin
+from gemmlab.toolchain.compilation import compile_cubin
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120")
 

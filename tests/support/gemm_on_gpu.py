@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from gemmlab.core.program import Artifact, Launch, Program
-from gemmlab.devices import cuda, cuda_driver
+from gemmlab.devices import cuda, cuda_context, cuda_driver
 from gemmlab.devices.cuda_driver import Driver
 from gemmlab.devices.device import Window
 from gemmlab.devices.emulated import EmulatedDevice
@@ -34,7 +34,7 @@ def played_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[GemmDriver]:
     """A driver that multiplies, with nothing known yet of any call: the body of a fixture."""
     fake = GemmDriver()
     opened = Driver(fake)
-    for module in (cuda, cuda_driver, cuda_calls, cuda_groups, scratch):
+    for module in (cuda_context, cuda_driver, cuda_calls, cuda_groups, scratch):
         monkeypatch.setattr(module, "open_driver", lambda: opened)
     monkeypatch.setattr(cuda, "build", uncompiled)
     monkeypatch.setattr(cuda_gemm, "_gemms", {})

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.distributed.tensor import DTensor
 
-from gemmlab.api import explain_choice as library_choice
 from gemmlab.api import gemm as multiply
+from gemmlab.choices import explain_choice as library_choice
 from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.precision import PRECISIONS

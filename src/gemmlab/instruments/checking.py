@@ -83,7 +83,7 @@ def check_runs(
 ) -> Runs:  # fmt: skip
     """Return the checks that are asked for; `names` and `sizes` are as on the command line. Raises as `check`."""
     if solutions := [name for name in names if name.endswith(SUFFIX)]:
-        return _solutions(names, solutions, given=[op, sizes, device, config], seed=seed)
+        return _solutions(names, solutions, options=[op, sizes, device, config], seed=seed)
     requested, facts = operation_argument(op, names, facts)
     found = named_kernels([name for name in names if not library_operation(name)], facts)
     operation = find_op(operation_of(names, found, requested))
@@ -94,9 +94,9 @@ def check_runs(
     ).runs()  # fmt: skip
 
 
-def _solutions(names: Sequence[str], solutions: Sequence[str], *, given: Sequence[object], seed: int) -> Runs:
+def _solutions(names: Sequence[str], solutions: Sequence[str], *, options: Sequence[object], seed: int) -> Runs:
     """Return the checks of exercises about blocks, which state everything themselves."""
-    if len(solutions) < len(names) or any(given):
+    if len(solutions) < len(names) or any(options):
         raise UsageError(f"{solutions[0]}: an exercise is checked by itself, at sizes and on a device of its own")
     return {name: partial(check_blocking, Path(name), seed) for name in solutions}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from gemmlab.core.errors import NoCompilerError
 from gemmlab.core.log import LOG, elapsed_ms
 from gemmlab.core.program import Artifact, Program
-from gemmlab.toolchain import apart, cuda_headers, nvdisasm, nvrtc, variants
+from gemmlab.toolchain import apart, compilation, cuda_headers, nvdisasm, nvrtc, variants
 from gemmlab.toolchain import cache as store
 from gemmlab.toolchain import shipped_code as shipped
 from gemmlab.toolchain.host_headers import HOST_HEADERS
@@ -109,7 +109,7 @@ def _any(source: str, files: CompilerInput) -> Artifact | None:
 def _compile(program: Program, files: CompilerInput, source: str, by: str) -> Artifact:
     # The compiler may break down over code that nobody here has tried.
     foreign = apart.is_foreign(program)
-    made = apart.compile_apart(program) if foreign else nvrtc.compile_cubin(program, files)
+    made = apart.compile_apart(program) if foreign else compilation.compile_cubin(program, files)
     if made.searched is not None:
         found = variants.variant(source, by, made.searched)
         if store.store(found.key, made):
@@ -120,7 +120,7 @@ def _compile(program: Program, files: CompilerInput, source: str, by: str) -> Ar
 def _source(program: Program, files: CompilerInput) -> str:
     """Return the key of a source: all that the compiler gets, except for the compiler itself and files on disk."""
     headers = [part for name, text in sorted(files.headers.items()) for part in (name, text)]
-    options = nvrtc.options_of(program)
+    options = compilation.options_of(program)
     return store.key_of(
         "cuda 2", program.kernel, program.entry, files.main, files.source, _stand_ins(), str(len(files.path.named)),
         str(len(options)), *options, *headers,

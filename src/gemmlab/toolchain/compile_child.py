@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from gemmlab.core.errors import CompileError, NoCompilerError
 from gemmlab.core.program import Program
-from gemmlab.toolchain import nvrtc
+from gemmlab.toolchain import compilation
 from gemmlab.toolchain.cache import encode
 
 LENGTH_BYTES = 8
@@ -42,7 +42,7 @@ def program_of(data: bytes) -> Program:
 def answer(program: Program) -> bytes:
     """Compile a program and return the artifact or the error as a message."""
     try:
-        return ARTIFACT + encode(nvrtc.compile_cubin(program))
+        return ARTIFACT + encode(compilation.compile_cubin(program))
     except (CompileError, NoCompilerError) as error:
         return ERROR + json.dumps({"kind": type(error).__name__, "text": str(error)}).encode()
 

@@ -52,7 +52,9 @@ def far_rows(placed: PlacedKernel, op: Op, fulfils: Callable[[Any], bool] = lamb
         return
     kernel = placed.kernel
     small = next((small for extent in _EXTENTS for small in _fitted(placed, op, extent) if fulfils(small)), None)
-    for operand in op.operands(small) if small is not None else ():
+    if small is None:
+        return
+    for operand in op.operands(small):
         leading = f"ld{operand.name}"
         if not hasattr(small, leading) or operand.rows < 2:
             continue

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from gemmlab.core.program import Program
-from gemmlab.toolchain.nvrtc import compile_cubin
+from gemmlab.toolchain.compilation import compile_cubin
 
 HERE = Path(__file__).parent
 ALL = ("sm_75", "sm_80", "sm_89", "sm_90", "sm_100")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.devices.device import CountingDevice, Device
-from gemmlab.toolchain import nvrtc
+from gemmlab.toolchain import compilation
 from support.programs.program import RESULTS, THREADS, WORDS, Group
 
 Words = npt.NDArray[np.uint32]
@@ -65,7 +65,7 @@ def compile_group(group: Group, arch: str, options: Sequence[str] = ()) -> Artif
         kernel="programs", language="cuda", target=arch, entry=group.names[0], fingerprint="",
         emit=lambda: group.text, options=("--fmad=false", *defines, *options),
     )  # fmt: skip
-    return nvrtc.compile_cubin(program)
+    return compilation.compile_cubin(program)
 
 
 def run_on_device(group: Group, artifact: Artifact, data: Sequence[Words], device: Device) -> tuple[Results, list[str]]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner, Result
 
-from gemmlab.api import explain_choice
+from gemmlab.choices import explain_choice
 from gemmlab.cli.app import build_app
 from gemmlab.core import gpu
 from gemmlab.core.errors import NoCompilerError, RecordError

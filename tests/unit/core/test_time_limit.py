@@ -21,7 +21,7 @@ from gemmlab.cli.app import build_app
 from gemmlab.core.errors import DeviceError, TimeLimitError, UsageError
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.time_limit import current_limit, require_seconds, time_limit
-from gemmlab.devices import cuda
+from gemmlab.devices import cuda_context
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import Driver
 from gemmlab.instruments import default_device
@@ -194,7 +194,7 @@ def test_explain_and_profile_end_with_1_and_one_document(tmp_path: Path) -> None
 
 def test_a_kernel_that_stays_on_a_gpu_is_left_there(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeModule()
-    monkeypatch.setattr(cuda, "open_driver", lambda: Driver(fake))
+    monkeypatch.setattr(cuda_context, "open_driver", lambda: Driver(fake))
     device = CudaDevice()
     buffer = device.upload(np.ones(4, np.float32))
     request = Launch((buffer, np.int32(4)), (7, 1, 1), (32, 1, 1))

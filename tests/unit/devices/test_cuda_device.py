@@ -13,7 +13,7 @@ import pytest
 
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Artifact, Launch, Program
-from gemmlab.devices import cuda
+from gemmlab.devices import cuda_context
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import Driver, KernelFaultError
 from support.fake_driver import PARAMS, FakeModule
@@ -24,7 +24,7 @@ ARTIFACT = Artifact("double", "cubin", "sm_89", "double", b"\x7fELF", "0", "NVRT
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeModule]:
     fake = FakeModule()
-    monkeypatch.setattr(cuda, "open_driver", lambda: Driver(fake))
+    monkeypatch.setattr(cuda_context, "open_driver", lambda: Driver(fake))
     yield fake
     gc.collect()
 

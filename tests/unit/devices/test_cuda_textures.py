@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gemmlab.devices import cuda
+from gemmlab.devices import cuda_context
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import Driver
 from gemmlab.devices.cuda_memory import CudaBuffer
@@ -55,7 +55,7 @@ class TexturingModule(FakeModule):
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[TexturingModule]:
     fake = TexturingModule()
-    monkeypatch.setattr(cuda, "open_driver", lambda: Driver(fake))
+    monkeypatch.setattr(cuda_context, "open_driver", lambda: Driver(fake))
     yield fake
     gc.collect()
 

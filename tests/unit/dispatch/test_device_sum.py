@@ -12,7 +12,7 @@ import pytest
 import gemmlab
 from gemmlab import sums
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
-from gemmlab.devices import cuda, cuda_driver
+from gemmlab.devices import cuda_context, cuda_driver
 from gemmlab.devices.cuda_driver import Driver
 from gemmlab.dispatch import cuda_sum_calls, cuda_sums, cuda_sums_again, scratch
 from support.cuda_source import needs_compiler
@@ -31,7 +31,7 @@ class OlderOnGpu(OnGpu):
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[SumDriver]:
     fake = SumDriver()
-    for module in (cuda, cuda_driver, cuda_sum_calls, scratch):
+    for module in (cuda_context, cuda_driver, cuda_sum_calls, scratch):
         monkeypatch.setattr(module, "open_driver", lambda: Driver(fake))
     monkeypatch.setattr(cuda_sums, "_sums", {})
     for known in ("_entries", "_packages"):

@@ -17,7 +17,7 @@ from gemmlab.core.errors import CompileError
 from gemmlab.core.program import Program
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.launching.source import CudaText
-from gemmlab.toolchain import apart, nvrtc
+from gemmlab.toolchain import apart, compilation
 from gemmlab.toolchain.compile_child import message, program_of
 from support.cuda_source import needs_compiler
 
@@ -44,7 +44,7 @@ def test_the_same_code_comes_from_the_child_as_from_here(tmp_path: Path, monkeyp
     given = program('\n#include "own.h"\nTWO + N', "k.cu")
     Path("k.cu").write_text(given.emit())
     assert apart.is_foreign(given)
-    assert apart.compile_apart(given) == nvrtc.compile_cubin(given)
+    assert apart.compile_apart(given) == compilation.compile_cubin(given)
 
 
 @needs_compiler

@@ -14,7 +14,7 @@ import pytest
 
 from gemmlab.core.errors import CompileError, NoCompilerError
 from gemmlab.core.program import Artifact, Program
-from gemmlab.toolchain import cache, nvdisasm, nvrtc
+from gemmlab.toolchain import cache, compilation, nvdisasm, nvrtc
 from gemmlab.toolchain.build_cuda import build, compile_here
 from support.cuda_source import needs_compiler, program
 
@@ -37,13 +37,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Entries that have been compiled, noted each time."""
     notes: list[str] = []
-    compile_cubin = nvrtc.compile_cubin
+    compile_cubin = compilation.compile_cubin
 
     def noted(asked: Program, *rest: Any) -> Artifact:
         notes.append(asked.entry)
         return compile_cubin(asked, *rest)
 
-    monkeypatch.setattr(nvrtc, "compile_cubin", noted)
+    monkeypatch.setattr(compilation, "compile_cubin", noted)
     return notes
 
 

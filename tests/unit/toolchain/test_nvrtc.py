@@ -11,8 +11,8 @@ import pytest
 from gemmlab.core.errors import CompileError
 from gemmlab.core.program import Artifact
 from gemmlab.toolchain import nvrtc
+from gemmlab.toolchain.compilation import compile_cubin, options_of
 from gemmlab.toolchain.cubin import read_cubin
-from gemmlab.toolchain.nvrtc import compile_cubin
 from support.cuda_source import ARCHITECTURES, compiled, needs_compiler, program
 from support.nvrtc_code import SOURCE, headers
 
@@ -76,7 +76,7 @@ def test_facts_of_the_program_stay_beside_the_compilers() -> None:
 
 @needs_compiler
 def test_options_are_added_or_replace_those_of_their_name() -> None:
-    told = nvrtc.options_of(program("", "f", options=("--std=c++20", "-DN=3", "-DM=4", "-Ihere", "-Xptxas=-O1")))
+    told = options_of(program("", "f", options=("--std=c++20", "-DN=3", "-DM=4", "-Ihere", "-Xptxas=-O1")))
     assert told == [
         "-arch=sm_90", "-lineinfo", "-default-device", "--ptxas-options=-v",
         "--std=c++20", "-DN=3", "-DM=4", "-Xptxas=-O1",

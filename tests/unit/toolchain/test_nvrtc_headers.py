@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gemmlab.core.errors import CompileError
+from gemmlab.toolchain.compilation import compile_cubin
 from gemmlab.toolchain.cubin import read_cubin
-from gemmlab.toolchain.nvrtc import compile_cubin
 from support.cuda_source import compiled, needs_compiler, program
 from support.nvrtc_code import SOURCE, headers
 

@@ -11,7 +11,7 @@ import pytest
 
 from gemmlab.core.errors import CompileError, NoCompilerError
 from gemmlab.toolchain import nvdisasm, nvrtc
-from gemmlab.toolchain.nvrtc import compile_cubin
+from gemmlab.toolchain.compilation import compile_cubin
 from support.cuda_source import compiled, needs_compiler, program
 from support.nvrtc_code import SOURCE
 

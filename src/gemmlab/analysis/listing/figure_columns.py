@@ -82,6 +82,15 @@ def measured(samples: Mapping[int, float], origin: str) -> list[Column]:
     ]  # fmt: skip
 
 
+def agreement(predicted_shares: Column, measured_shares: Column, groups: Iterable[Iterable[int]]) -> float:
+    """Return the share of the time, in percent, that prediction and profile see at the same place.
+
+    `groups` are the addresses of each place, an instruction or a source line. Each place counts with its smaller share.
+    """
+    columns = (predicted_shares, measured_shares)
+    return sum(min(sum(one.values.get(at, 0.0) for at in group) for one in columns) for group in map(list, groups))
+
+
 def _excess(rows: Mapping[int, AccessRow]) -> dict[int, float]:
     return {address: float(row.excess) for address, row in rows.items() if row.excess}
 

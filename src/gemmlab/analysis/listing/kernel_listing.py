@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.listing.code import Code, code_of
-from gemmlab.analysis.listing.figure_columns import Column, counted, measured, predicted
+from gemmlab.analysis.listing.figure_columns import Column, agreement, counted, measured, predicted
 from gemmlab.analysis.listing.pictures import LanePicture, lane_pictures
 from gemmlab.analysis.listing.pins import Pin, pins_of
 from gemmlab.analysis.listing.samples import Samples, by_address, samples_for
@@ -71,9 +72,10 @@ def explained_listing(
             notes.append(f"No predicted cycles: {error}")
         pictures, why = _pictures(explained, code)
         notes += why
+    columns += _measured(code, samples)
     return Listing(
-        code, source_files(code, texts), (*columns, *_measured(code, samples)), pins_of(explained, code.rows), pictures,
-        _facts(explained), tuple(notes),
+        code, source_files(code, texts), tuple(columns), pins_of(explained, code.rows), pictures,
+        (*_facts(explained), *_agreement(code, columns)), tuple(notes),
     )  # fmt: skip
 
 
@@ -82,6 +84,23 @@ def _measured(code: Code, samples: Sequence[Samples]) -> list[Column]:
         return []
     chosen = samples_for(samples, code) or samples[0]
     return measured(by_address(chosen, code), chosen.origin)
+
+
+def _agreement(code: Code, columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
+    """Yield how far predicted and measured shares of time agree, where both are known."""
+    found = {column.name: column for column in columns}
+    if not {"time", "sampled"} <= set(found):
+        return
+    lines: dict[object, list[int]] = defaultdict(list)
+    for row in code.rows:
+        lines[row.places[-1] if row.places else row.address].append(row.address)
+    each = ([row.address] for row in code.rows)
+    shares = found["time"], found["sampled"]
+    same, same_line = agreement(*shares, each), agreement(*shares, lines.values())
+    yield (
+        "prediction and profile",
+        f"see {same:.0f} % of the time at the same instructions, {same_line:.0f} % at the same lines",
+    )
 
 
 def _pictures(explained: Explanation, code: Code) -> tuple[tuple[LanePicture, ...], list[str]]:

@@ -606,7 +606,10 @@
     label.append(box, " PTX");
     byId("find").parentElement.before(label);
     choices();
-    choose(innerWidth < NARROW ? "code" : "source");
+    const narrow = innerWidth < NARROW;
+    choose(narrow ? "code" : "source");
+    // On a phone the code comes first; a tap opens the rest.
+    if (narrow) for (const id of ["about", "findings"]) byId(id)?.removeAttribute("open");
     everything();
     enter();
     document.addEventListener("click", (event) => {

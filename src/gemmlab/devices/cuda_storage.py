@@ -1,0 +1,89 @@
+"""Memory of one GPU: buffers, arrays of other packages, textures and tensor maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.arrays.on_gpu import DeviceArray, device_array
+from gemmlab.core.errors import DeviceError
+from gemmlab.core.tensor_map import TiledMap
+from gemmlab.devices.cuda_context import CudaContext
+from gemmlab.devices.cuda_memory import CudaBuffer, ordinal_of
+from gemmlab.devices.cuda_tensor_map import encode
+from gemmlab.devices.cuda_texture import create_texture
+from gemmlab.devices.device import Buffer, Window
+from gemmlab.devices.texture import owner_of, texels_of
+
+
+class CudaStorage(CudaContext):
+    """The memory of a GPU."""
+
+    def allocate(self, nbytes: int) -> CudaBuffer:
+        """Return uninitialised memory on a 256-byte boundary; `MemoryError` when there is none."""
+        self._enter()
+        return self.memory.allocate(nbytes)
+
+    def allocate_sparse(self, nbytes: int) -> CudaBuffer:
+        """Return memory full of NaN; `MemoryError` where the GPU has not so much free."""
+        self._enter()
+        return self.memory.allocate_sparse(nbytes)
+
+    def write(self, window: Window, array: npt.NDArray[Any]) -> None:
+        """Copy a C-contiguous array into a part of a buffer of this size."""
+        self._enter()
+        self.memory.write(window, array)
+
+    def read(self, window: Window, out: npt.NDArray[Any]) -> None:
+        """Copy a part of a buffer into a C-contiguous array of this size."""
+        self.download(window, out)
+
+    def upload(self, array: Any) -> CudaBuffer:
+        """Return a copy of a C-contiguous NumPy array, or of an array of another package on this GPU."""
+        self._enter()
+        if isinstance(array, np.ndarray):
+            return self.memory.upload(array)
+        return self.memory.duplicate(self._mine(array))
+
+    def borrow(self, array: Any) -> CudaBuffer:
+        """Return the memory of an array of another package on this GPU, to work on in place."""
+        self._enter()
+        return self.memory.borrow(self._mine(array))
+
+    def free(self, buffer: CudaBuffer) -> None:
+        """Free memory now rather than with its last user; borrowed memory stays its owner's."""
+        buffer.drop_textures()
+        buffer.release()
+
+    @property
+    def most_texels(self) -> int:
+        """The most texels of one texture over linear memory."""
+        return int(self.facts["texture_1d_linear"])
+
+    def linear_texture(self, buffer: Buffer, channels: int = 4, element: str = "f32") -> int:
+        """Return the handle of a texture over a buffer; it lives as long as the buffer."""
+        texels, owner = texels_of(buffer, channels, element, self.most_texels), owner_of(buffer)
+        if texels not in owner.textures:
+            self._enter()
+            owner.textures[texels] = create_texture(self._driver, self._context, texels)
+        return int(owner.textures[texels])
+
+    def tensor_map(self, tensor: TiledMap) -> bytes:
+        """Return the driver's 128 bytes of a tensor map."""
+        self._enter()
+        return encode(self._driver, tensor)
+
+    def download(self, buffer: Any, out: npt.NDArray[Any]) -> None:
+        """Copy a buffer into a C-contiguous array of the same size."""
+        self._enter()
+        self.memory.download(buffer, out)
+
+    def _mine(self, array: Any) -> DeviceArray:
+        """Return another package's array, if it lies on this GPU; `DeviceError` otherwise."""
+        found = device_array(array)
+        where = ordinal_of(self._driver, found)
+        if where not in (None, self.ordinal):
+            raise DeviceError(f"the array lies on cuda:{where}, not on {self.id}")
+        return found

@@ -17,6 +17,9 @@ SUMS := 2^10,2^12,2^14,2^16,2^18,2^20,2^22,2^24,2^26,2^28
 # Caches are simulated beside and on powers of two; 128 rows are enough where B is larger than L2.
 CACHED := 250,256,128x1000x1000,128x1024x1024
 CACHES := --l1 48K/12 --l2 2M/16
+# The sizes of the source's tables of one core, and the rungs on one.
+SOURCE_SIZES := 64,128,256,512,1024
+ONE_CORE := naive_ijk loop_reorder_ikj blas_naive cache_block packed microkernel
 # A folder for each processor model. What the pages show is chosen in makers/blocks/records.py.
 RESULTS = benchmarks/results/cpu-$(shell $(BIN)/python -c "from gemmlab.core.hardware import cpu_info; print(cpu_info().slug)")
 
@@ -37,7 +40,7 @@ ON_GPU := --device cuda --processes 1 --no-naive
 # The libraries beside the library call; the last one is only quoted.
 BESIDE := torch,cupy,cublas,cublaslt
 
-.PHONY: climb test test-all fuzz fuzz-record lint wheel results gpu-results gpu-sweep regret counts tables docs install clean
+.PHONY: climb test test-all fuzz fuzz-record lint wheel results source-tables gpu-results gpu-sweep regret counts tables docs install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
@@ -85,8 +88,19 @@ results: $(STAMP)
 	$(BIN)/gemmlab bench --precision float32 --sizes $(SIZES) --peers $(PEERS) --threads 1,2 --save $(RESULTS)/float32.json
 	$(BIN)/gemmlab bench --sizes $(SMALL) --peers numpy:best --threads 1,2 --save $(RESULTS)/small.json
 	$(BIN)/gemmlab bench --op reduce --sizes $(SUMS) --threads 1,2 --rounds 9 --save $(RESULTS)/reduce.json
+	$(MAKE) source-tables
+	$(BIN)/python makers/many_cores.py $(RESULTS)/many-cores.json 120
 	$(BIN)/gemmlab cache --sizes $(CACHED) $(CACHES) --save $(RESULTS)/cache.json
 	$(BIN)/gemmlab cache packed microkernel --sizes 128,256,512,1024 $(CACHES) --save $(RESULTS)/packing.json
+	$(BIN)/python makers/build_tables.py
+
+# The tables of the CPU ladder's source, made again: every rung at every size, its AVX2 tile, oneDNN. Some five minutes.
+source-tables: $(STAMP)
+	mkdir -p $(RESULTS)
+	$(BIN)/gemmlab bench $(ONE_CORE) --sizes $(SOURCE_SIZES) --peers onednn --rounds 5 --processes 2 --no-naive \
+		--save $(RESULTS)/ladder.json
+	$(BIN)/gemmlab bench microkernel --config LANES=8 --config LANES=0 --sizes $(SOURCE_SIZES) --peers onednn --no-naive \
+		--save $(RESULTS)/ladder-tiles.json
 	$(BIN)/python makers/build_tables.py
 
 # The same on a GPU: the ladders by size, configurations, sums, and what Nsight Compute says. No table is written over.

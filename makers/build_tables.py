@@ -15,6 +15,7 @@ from blocks import (
     changes,
     claims_page,
     cpu,
+    cpu_sizes,
     diffs,
     dram_roofline,
     float32,
@@ -24,6 +25,7 @@ from blocks import (
     gpu_counts,
     gpu_rungs,
     gpu_times,
+    many_cores,
     many_gpus,
     model,
     overhead,
@@ -45,9 +47,9 @@ from blocks.records import ROOT
 
 BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 MODULES = (
-    cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page, reductions, tensor, tensor_code,
-    source_test, tensor_profiles, parts, diffs, pictures, model, changes, overhead, api, float32, fuzzed, suite, shapes,
-    regret, sanitizer, dram_roofline, sass_code, many_gpus,
+    cpu, cpu_sizes, many_cores, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page,
+    reductions, tensor, tensor_code, source_test, tensor_profiles, parts, diffs, pictures, model, changes, overhead,
+    api, float32, fuzzed, suite, shapes, regret, sanitizer, dram_roofline, sass_code, many_gpus,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 

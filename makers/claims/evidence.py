@@ -183,6 +183,29 @@ class Evidence:
             raise Missing(f"{metric} of `{kernel}` at {n}³ in {PROFILES}")
         return metrics[metric]
 
+    def cpu_ratio(self, record: str, n: int, one: str, other: str) -> float:
+        """Speed of one contestant of a CPU's record against another's at a square size, each by its name there."""
+        speeds = self._of_source_tables(record)
+        first, second = (speeds.at(name, square(n)) for name in (one, other))
+        if first is None or second is None or not (first.right and second.right):
+            raise Missing(f"times of `{one}` and `{other}` at {n}³ in {record}")
+        return first.to(second).value
+
+    def cpu_share(self, record: str, n: int, name: str) -> float:
+        """Speed of a contestant relative to the multiply-add peak at the widest vectors, probed beside it."""
+        speeds = self._of_source_tables(record)
+        speed, peak = speeds.at(name, square(n)), speeds.peak_tflops(square(n))
+        if speed is None or peak is None or not speed.right:
+            raise Missing(f"times of `{name}` and the peak at {n}³ in {record}")
+        return speed.tflops / peak
+
+    def _of_source_tables(self, record: str) -> Speeds:
+        found = load(record)
+        if found is None:
+            raise Missing(f"{record}, not measured yet: `make source-tables`")
+        self.used.append(record)
+        return _speeds(found)
+
     def cpu(self, kernel: str) -> ClimbRow:
         """A rung of the CPU ladder in the recorded climb."""
         record = load(CPU)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Float32Array = npt.NDArray[np.float32]
 _Entry = Callable[..., Float32Array | None]
+_ARRAY = np.ndarray
+"""Read as one name, where `np.ndarray` are two."""
 
 _entry: _Entry | None = None
 """The compiled entry of float32 throughout, once it is loaded."""
@@ -114,6 +116,12 @@ def gemm(
     bfloat16 parts on a CPU without AMX and for a device that is not here, and `MemoryError`.
     """
     global _again
+    # What follows has the order of a short call: half of its time is Python's.
+    plain = (c is None or c is out) and kernel is None and config is None and not reproducible
+    if plain and precision == HIGHEST and type(a) is _ARRAY and type(b) is _ARRAY and _entry is not None:
+        result = _entry(a, b, out, c, alpha, beta, trans_a, trans_b, threads)
+        if result is not None:
+            return result
     if precision != HIGHEST:
         precision_for(precision, (FLOAT32,))
     if device is not None or memory_bytes is not None or checkpoint is not None or progress is not None:
@@ -145,11 +153,9 @@ def gemm(
                 kernel=kernel, config=config, reproducible=reproducible,
             )  # fmt: skip
             return like(a, result) if out is None else out
-    entry = _entry
-    if precision != HIGHEST:
-        entry = _products[precision].python_entry if precision in _products else None
-    if entry is not None and (c is None or c is out) and kernel is None and config is None and not reproducible:
-        result = entry(a, b, out, c, alpha, beta, trans_a, trans_b, threads)
+    if plain and precision != HIGHEST and precision in _products:
+        entry = _products[precision].python_entry
+        result = None if entry is None else entry(a, b, out, c, alpha, beta, trans_a, trans_b, threads)
         if result is not None:
             return result
     return _general(Call(a, b, c, out, alpha, beta, trans_a, trans_b, threads, precision, kernel, config, reproducible))

@@ -48,7 +48,7 @@ def product(target: Target) -> str:
     """The whole product with its entries, pool and packing: `c_entry` and `python_entry`."""
     module = Module(target)
     whole = emit_product(module, *_sizes(target))
-    stack = emit_stack(module, *_sizes(target), whole)
+    stack = emit_stack(module, _sizes(target)[1], whole)
     emit_c_entry(module, whole, "c_entry")
     emit_python_entry(module, whole, emit_python_stack(module, stack, "python_stack"), "python_entry")
     return module.text()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.entry import emit_c_entry, emit_python_entry, emit_stack_entry
-from gemmlab.codegen.microkernel import Tile
 from gemmlab.codegen.product import SERIAL_WORK
 from gemmlab.codegen.stack_entry import emit_python_stack
 from gemmlab.codegen.stacks import emit_stack
@@ -16,13 +15,13 @@ EXPORTS = ("gemmlab_pool_init", "gemmlab_worker", C_ENTRY, STACK_ENTRY, PYTHON_E
 
 
 def emit_entries(
-    module: Module, tile: Tile, blocks: Blocks, product: Function, serial_work: int = SERIAL_WORK, *, small: bool = True
+    module: Module, blocks: Blocks, product: Function, serial_work: int = SERIAL_WORK, *, small: bool = True
 ) -> Function:
     """Emit the exported entries for a product, and return the one for C.
 
     `small`: small products of a stack have loops of their own, which compute the same bits as the product.
     """
-    stack = emit_stack(module, tile, blocks, product, serial_work, small=small)
+    stack = emit_stack(module, blocks, product, serial_work, small=small)
     entry = emit_c_entry(module, product, C_ENTRY)
     emit_stack_entry(module, stack, STACK_ENTRY)
     emit_python_entry(module, product, emit_python_stack(module, stack, "python_stack"), PYTHON_ENTRY)

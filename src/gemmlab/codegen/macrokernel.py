@@ -13,15 +13,16 @@ inside one every tile adds the same products in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from gemmlab.codegen.blocking import Blocks
-from gemmlab.codegen.microkernel import COPY_LEAD, COPYING, FLOATS, LINE, SIGNATURE, Tile, emit_microkernel
-from gemmlab.codegen.packing import emit_pack_panel, emit_pack_strip, loose_stride, panel_stride
+from gemmlab.codegen.left_block import Left, LeftBlock, left_floats
+from gemmlab.codegen.microkernel import COPY_LEAD, FLOATS, LINE, Tile
+from gemmlab.codegen.packing import emit_pack_panel, emit_pack_strip
+from gemmlab.codegen.tile_table import Kind, Tiles, each_panel
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.ir.types import F32, I1, I64, VOID
+from gemmlab.ir.types import F32, I64
 from gemmlab.ir.values import Value
 
 JOB = (
@@ -46,8 +47,6 @@ _PAGE = 1024
 """Floats in 4 KiB: rows of B at a multiple of that distance fall into few cache sets and evict each other."""
 _FEW_STRIPS = 4
 """Up to this many strips, a tall A is read in place panel by panel instead of by blocks of MC rows."""
-_SHORT = 64
-"""Shorter k-blocks of crowded rows are read in place, without a copy."""
 _BARE_STRIPS = 10
 """Up to this many strips, a product is small enough for its first strip of B to be read unpacked."""
 
@@ -68,95 +67,7 @@ def _single_floats(blocks: Blocks) -> int:
 
 def _a_floats(tile: Tile, blocks: Blocks) -> int:
     rows = blocks.mc * 4 // 3 + 2 * tile.rows
-    elements = max(rows * blocks.kc_max, _single_floats(blocks))
-    panels = -(-elements * panel_stride(tile) // tile.rows) + 2 * panel_stride(tile) * blocks.kc_max
-    # `loose_stride` adds less than two lines to a row of at least _SHORT.
-    return max(panels, elements * (_SHORT + 2 * LINE) // _SHORT) if blocks.crowd_period else panels
-
-
-Args = tuple[Value, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """Variants of a tile: its truth values, in the code under construction, choose the micro-kernel."""
-
-    panel: Value
-    """True if A is k-major, False if it is row-major."""
-    copying: Value
-    """True if the tile packs a slice of the next strip of B."""
-    loosening: Value
-    """True if the tile copies its panel of A, whose rows are crowded."""
-
-
-class _Tiles:
-    """Tables of micro-kernels by height and width, and calls through them."""
-
-    def __init__(self, module: Module, tile: Tile, *, loosening: bool) -> None:
-        self.tile = tile
-        self.least_copying = tile.rows // 2
-        self._plain: dict[bool, str] = {}
-        self._copying: dict[bool, str] = {}
-        for panel in (False, True):
-            kind = "panel" if panel else "rows"
-            plain = [
-                emit_microkernel(module, rows, vectors, panel=panel, unroll=tile.unroll)
-                for vectors in range(1, tile.vectors + 1)
-                for rows in range(1, tile.rows + 1)
-            ]
-            copying = [
-                emit_microkernel(module, rows, tile.vectors, panel=panel, unroll=tile.unroll, copying=True)
-                for rows in range(self.least_copying, tile.rows + 1)
-            ]
-            self._plain[panel] = module.table(f"tiles_{kind}", plain)
-            self._copying[panel] = module.table(f"tiles_{kind}_copying", copying)
-        self._loosening = {
-            copying: emit_microkernel(
-                module, tile.rows, tile.vectors, panel=False, unroll=tile.unroll, copying=copying, loosening=True
-            )
-            for copying in ((False, True) if loosening else ())
-        }
-
-    def height(self, fn: Function, left: Value) -> Value:
-        """Return the rows of the next panel when `left` remain: MR, but a thin last panel is split evenly with the one
-        before.
-        """
-        mr = self.tile.rows
-        thin = mr * 2 // 3
-        shared = (left > mr) & (left < mr + thin)
-        return fn.select(shared, (left + 1) // 2, fn.minimum(left, mr))
-
-    def call(
-        self, fn: Function, kind: _Kind, rows: Value, vectors: Value, shared: Args, of_b: Args, of_a: Args
-    ) -> None:
-        """Call the tile of that kind, height and width; a copying tile has full width, a loosening one full height too.
-
-        `of_b` and `of_a` are the further arguments of copying and loosening tiles.
-        """
-        if not self._loosening:
-            self._call_in_place(fn, kind, rows, vectors, shared, of_b)
-            return
-        with fn.choose(kind.loosening) as which:
-            with which.yes(), fn.choose(kind.copying) as both:
-                with both.yes():
-                    fn.call(self._loosening[True], *shared, *of_b, *of_a)
-                with both.no():
-                    fn.call(self._loosening[False], *shared, *of_a)
-            with which.no():
-                self._call_in_place(fn, kind, rows, vectors, shared, of_b)
-
-    def _call_in_place(self, fn: Function, kind: _Kind, rows: Value, vectors: Value, shared: Args, of_b: Args) -> None:
-        for_copying = [type_ for _name, type_ in (*SIGNATURE, *COPYING)]
-        with fn.choose(kind.panel) as which:
-            for arm, key in ((which.yes, True), (which.no, False)):
-                with arm(), fn.choose(kind.copying) as either:
-                    with either.yes():
-                        target = fn.table_entry(self._copying[key], rows - self.least_copying)
-                        fn.call_pointer(target, VOID, for_copying, *shared, *of_b)
-                    with either.no():
-                        index = (vectors - 1) * self.tile.rows + rows - 1
-                        target = fn.table_entry(self._plain[key], index)
-                        fn.call_pointer(target, VOID, for_copying[: len(SIGNATURE)], *shared)
+    return left_floats(tile, blocks, max(rows * blocks.kc_max, _single_floats(blocks)))
 
 
 def even_block(fn: Function, total: Value, block: int, multiple: int) -> Value:
@@ -165,24 +76,39 @@ def even_block(fn: Function, total: Value, block: int, multiple: int) -> Value:
     return fn.ceil_div(fn.ceil_div(total, count), multiple) * multiple
 
 
-def _crowded(blocks: Blocks, distance: Value) -> Value:
-    """Return whether rows at this distance evict each other from L1."""
-    off = (distance + blocks.crowd_slack) & (blocks.crowd_period - 1)
-    return off <= 2 * blocks.crowd_slack
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Code that computes products on one thread: `job`, which multiplies a rectangle of C, and its parts."""
+
+    job: Function
+    tiles: Tiles
+    blocks: Blocks
+    pack_strip: Function
+    pack_panel: Function
+
+    def left_at(self, workspace: Value) -> Value:
+        """Return the room for copies of A in a workspace."""
+        return workspace + (_b_floats(self.tiles.tile, self.blocks) + 32)
 
 
-def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Function:
+def is_narrow(tile: Tile, blocks: Blocks, m: Value, n: Value) -> Value:
+    """Return whether blocks of A are single panels: they meet so few strips that they need not stay in L2."""
+    return (n <= min(_FEW_STRIPS * tile.cols, blocks.nc)) & (m > blocks.mc)
+
+
+def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
     """Emit the tiles, the packing and `job`, which multiplies one rectangle of C on one thread."""
-    tiles = _Tiles(module, tile, loosening=blocks.crowd_period > 0)
+    tiles = Tiles(module, tile, loosening=blocks.crowd_period > 0)
     pack_strip, pack_panel = emit_pack_strip(module, tile), emit_pack_panel(module, tile)
     mr, nr = tile.rows, tile.cols
     with module.function("job", JOB) as fn:
+        engine = Engine(fn, tiles, blocks, pack_strip, pack_panel)
         m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace = fn.args
         b_pack = workspace
-        a_pack = workspace + (_b_floats(tile, blocks) + 32)
+        left = Left.of(fn, tile, blocks, a_row, a_col, n, engine.left_at(workspace))
         kc = even_block(fn, k, blocks.kc, 4)
         nc = even_block(fn, n, blocks.nc, nr)
-        narrow = (n <= min(_FEW_STRIPS * nr, blocks.nc)) & (m > blocks.mc)
+        narrow = is_narrow(tile, blocks, m, n)
         # If A as one block nearly fits L2, not all strips of B need to be stored; else blocks are small.
         single = narrow.equals(0) & (m * kc <= _single_floats(blocks))
         mc = fn.select(narrow, mr, fn.select(single, m, even_block(fn, m, blocks.mc, mr)))
@@ -192,28 +118,15 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Function:
         follows = rows_of_b & n.equals(nr) & b_row.equals(nr)
         # No earlier strip packs the first one; in a small product it is read in place.
         bare = single & (n <= _BARE_STRIPS * nr) & (b_row & (_PAGE - 1)).differs(0)
-        panel = a_col.differs(1)
-        copied = panel & (a_row.differs(1) | (n > nr))
-        crowded = panel.equals(0) & _crowded(blocks, a_row) if blocks.crowd_period else fn.constant(0, I1)
         with fn.range(0, n, nc) as jc, fn.range(0, k, kc) as pc:
             nb, kb = fn.minimum(n - jc, nc), fn.minimum(k - pc, kc)
             keep_c = fn.select(pc.equals(0), beta, 1.0, F32)
-            a_step = fn.select(copied, panel_stride(tile), fn.select(panel, a_col, a_row))
-            # Full panels of crowded rows are copied apart by the first strip's tiles.
-            loosened, loose = crowded & (nb >= nr) & (kb >= _SHORT), loose_stride(fn, kb)
+            of_a = LeftBlock.of(fn, left, kb, nb)
             with fn.range(0, m, mc) as ic:
                 mb = fn.minimum(m - ic, mc)
                 panels = fn.ceil_div(mb, mr)
                 a_block = a + a_row * ic + a_col * pc
-
-                def packed_a(ir: Value) -> Value:
-                    return a_pack + fn.ceil_div(ir, mr) * kb * panel_stride(tile)
-
-                def pack_one(ir: Value, rows: Value) -> None:
-                    fn.call(pack_panel, rows, kb, a_block + a_row * ir, a_row, a_col, packed_a(ir))
-
-                with fn.when(copied):
-                    _each_panel(fn, tiles, mb, pack_one)
+                of_a.pack(tiles, pack_panel, a_block, mb)
                 first = ic.equals(0)
                 # Each panel's tiles pack a slice of the next strip, at a rate that fits into their rounds.
                 rounds = kb // tile.unroll
@@ -240,34 +153,21 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Function:
 
                     def multiply(ir: Value, rows: Value) -> None:
                         where = c + ldc * (ic + ir) + (jc + jr)
-                        apart, origin = loosened & rows.equals(mr), a_block + a_row * ir
-                        in_rows = fn.select(apart, a_pack + loose * ir, origin, FLOATS)
-                        a_at, step = fn.select(copied, packed_a(ir), in_rows, FLOATS), fn.select(apart, loose, a_step)
+                        a_at, step, apart, origin = of_a.tile_at(a_block, ir, rows)
                         begin = fn.minimum(slice_rows * fn.ceil_div(ir, mr), fn.maximum(kb - slice_rows, 0))
                         b_at = fn.select(in_place, source, strip, FLOATS)
                         b_step = fn.select(in_place, b_row, vectors * tile.lanes)
                         common = (kb, a_at, step, b_at, b_step, where, ldc, alpha, keep_c, cols)
                         hint = fn.select(copying | ahead, ahead_at + ahead_step * begin, strip, FLOATS)
                         hints = (hint, ahead_step, fn.select(copying | ahead, slice_rows, 0), rate)
-                        kind = _Kind(panel, copying, apart & jr.equals(0))
+                        kind = Kind(left.panel, copying, apart & jr.equals(0))
                         # Where the last slice ends, the strip that is copied after this one begins.
                         lead = b_row * (rate * COPY_LEAD)
                         last = (ir + rows >= mb) & (jr + 3 * nr <= nb)
                         beyond = fn.select(last, lead - b_row * kb + nr, lead)
-                        of_b, of_a = (following + begin * nr, beyond), (origin, a_row)
-                        tiles.call(fn, kind, rows, vectors, (*common, *hints), of_b, of_a)
+                        of_b = (following + begin * nr, beyond)
+                        tiles.call(fn, kind, rows, vectors, (*common, *hints), of_b, (origin, a_row))
 
-                    _each_panel(fn, tiles, mb, multiply)
+                    each_panel(fn, tiles, mb, multiply)
         fn.finish()
-    return fn
-
-
-def _each_panel(fn: Function, tiles: _Tiles, m: Value, body: Callable[[Value, Value], object]) -> None:
-    """Call `body(first_row, rows)` for each panel of the next `m` rows."""
-    at = fn.var(I64, 0)
-    with fn.loop() as done:
-        fn.leave_if(done, at.read() >= m)
-        here = at.read()
-        rows = tiles.height(fn, m - here)
-        body(here, rows)
-        at.set(here + rows)
+    return engine

@@ -36,7 +36,11 @@ SLEEPERS = 4 * _LINE
 BUSY = 5 * _LINE
 MUTEX = 6 * _LINE
 CONDITION = 8 * _LINE
-POOL_BYTES = 10 * _LINE
+AREA = 10 * _LINE
+"""Word with the address of memory for what the threads of one call share, 0 if there is none."""
+POOL_BYTES = 11 * _LINE
+AREA_BYTES = 32 << 20
+"""Size of the shared memory: two blocks of B of some 700 x 5000."""
 
 _SPIN_NS = 1_000_000
 """Time that a worker spins before it sleeps. Waking takes 50 us, and the scheduler may put a woken thread behind its
@@ -54,6 +58,12 @@ class Pool:
 
     run: Function
     """`run(pool, task, context, jobs, threads, workspace)`."""
+    take: Function
+    """`take(pool)`: 1 if the caller now holds the pool and the shared memory, 0 if another one does."""
+    share: Function
+    """`share`, with the arguments of `run`, may be called many times by the one who holds the pool."""
+    leave: Function
+    """`leave(pool)`: the caller no longer holds the pool."""
 
 
 def _word(fn: Function, pool: Value, offset: int) -> Value:
@@ -79,8 +89,14 @@ def emit_pool(module: Module) -> Pool:
             draw.call_pointer(task, VOID, TASK_SIGNATURE, context, job, workspace)
         draw.finish()
 
+    with module.function("pool_take", [("pool", memory)], I64) as take:
+        take.finish(take.zero_extend(take.compare_exchange(_word(take, take.args[0], BUSY), 0, 1)))
+    with module.function("pool_leave", [("pool", memory)]) as leave:
+        leave.atomic_store(_word(leave, leave.args[0], BUSY), 0)
+        leave.finish()
     _emit_worker(module, draw, sleeping)
-    return Pool(_emit_run(module, draw, sleeping))
+    share = _emit_share(module, draw, sleeping)
+    return Pool(_emit_run(module, take, share, leave), take, share, leave)
 
 
 def _emit_worker(module: Module, draw: Function, sleeping: Sleeping) -> None:
@@ -118,26 +134,40 @@ def _emit_worker(module: Module, draw: Function, sleeping: Sleeping) -> None:
         fn.finish()
 
 
-def _emit_run(module: Module, draw: Function, sleeping: Sleeping) -> Function:
-    memory = pointer(I8)
-    params = [
-        ("pool", memory),
-        ("task", memory),
-        ("context", pointer(I64)),
-        ("jobs", I64),
-        ("threads", I64),
-        ("workspace", pointer(F32)),
-    ]
-    with module.function("pool_run", params) as fn:
+_RUN = (
+    ("pool", pointer(I8)), ("task", pointer(I8)), ("context", pointer(I64)), ("jobs", I64), ("threads", I64),
+    ("workspace", pointer(F32)),
+)  # fmt: skip
+
+
+def _alone(fn: Function, task: Value, context: Value, jobs: Value, workspace: Value) -> None:
+    with fn.range(jobs) as job:
+        fn.call_pointer(task, VOID, TASK_SIGNATURE, context, job, workspace)
+
+
+def _emit_run(module: Module, take: Function, share: Function, leave: Function) -> Function:
+    with module.function("pool_run", _RUN) as fn:
+        pool, task, context, jobs, threads, workspace = fn.args
+        taken = fn.var(I64, 0)
+        with fn.when(fn.minimum(threads, jobs) > 1):
+            taken.set(fn.call(take, pool))
+        with fn.choose(taken.differs(0)) as how:
+            with how.yes():
+                fn.call(share, *fn.args)
+                fn.call(leave, pool)
+            with how.no():
+                _alone(fn, task, context, jobs, workspace)
+        fn.finish()
+    return fn
+
+
+def _emit_share(module: Module, draw: Function, sleeping: Sleeping) -> Function:
+    with module.function("pool_share", _RUN) as fn:
         pool, task, context, jobs, threads, workspace = fn.args
         wanted = fn.minimum(threads, jobs) - 1
-        alone = fn.var(I64, fn.zero_extend(wanted < 1))
-        with fn.when(alone.equals(0)):
-            free = fn.compare_exchange(_word(fn, pool, BUSY), 0, 1)
-            alone.set(fn.zero_extend(free.equals(0)))
-        with fn.choose(alone.differs(0)) as how:
-            with how.yes(), fn.range(jobs) as job:
-                fn.call_pointer(task, VOID, TASK_SIGNATURE, context, job, workspace)
+        with fn.choose(wanted < 1) as how:
+            with how.yes():
+                _alone(fn, task, context, jobs, workspace)
             with how.no():
                 _word(fn, pool, TASK)[0] = fn.address(task)
                 _word(fn, pool, CONTEXT)[0] = fn.address(context)
@@ -151,7 +181,6 @@ def _emit_run(module: Module, draw: Function, sleeping: Sleeping) -> Function:
                     sleeping.unlock(fn, pool)
                 fn.call(draw, pool, workspace)
                 _close(fn, pool, sleeping)
-                fn.atomic_store(_word(fn, pool, BUSY), 0)
         fn.finish()
     return fn
 

@@ -8,8 +8,10 @@ from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.gemv import AXPY_COLS, emit_axpy, emit_dot
 from gemmlab.codegen.macrokernel import JOB, emit_engine, workspace_floats
 from gemmlab.codegen.microkernel import FLOATS, Tile
-from gemmlab.codegen.pool import TASK_SIGNATURE, Pool, emit_pool, pack_words
-from gemmlab.codegen.small import small_workspace_floats
+from gemmlab.codegen.pool import AREA, TASK_SIGNATURE, Pool, emit_pool, pack_words
+from gemmlab.codegen.shared_strips import emit_shared_product
+from gemmlab.codegen.small import emit_small, is_small, is_small_aligned, small_workspace_floats
+from gemmlab.codegen.thread_grid import division, packing_cost, worthwhile
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import F32, I8, I64, pointer, vector
@@ -30,26 +32,32 @@ def product_workspace_bytes(tile: Tile, blocks: Blocks) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """A function with the signature `JOB`, and the multiples of rows and columns at which its jobs begin."""
+class Divisible:
+    """A function with the signature `JOB`, the multiples of rows and columns at which its jobs begin, and what shares
+    packed strips of B among the threads, if the engine can.
+    """
 
     job: Function
     rows: int
     cols: int
+    shared: Function | None = None
+    kc: int = 0
+    """Nominal length of the k-blocks that are shared."""
 
 
 def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = SERIAL_WORK) -> Function:
     """Emit `product`, which computes `C = alpha * A B + beta * C` for any sizes and strides.
 
-    Below `serial_work` multiply-adds it takes one thread.
+    Below `serial_work` multiply-adds it takes one thread. Small products are computed in place, without packing.
     """
-    multiply = emit_engine(module, tile, blocks)
+    engine = emit_engine(module, tile, blocks)
     pool = emit_pool(module)
-    scale = emit_scale(module)
+    scale, small = emit_scale(module), emit_small(module, tile)
     vector_products = _emit_vector_products(module, pool)
-    share = emit_shares(module, Engine(multiply, tile.rows, tile.cols), serial_work)
+    shared = emit_shared_product(module, engine)
+    share = emit_shares(module, Divisible(engine.job, tile.rows, tile.cols, shared, blocks.kc), serial_work)
     with module.function("product", PRODUCT) as fn:
-        m, n, k, alpha, _a, _a_row, _a_col, _b, _b_row, _b_col, beta, c, ldc, _workspace, _pool, _threads = fn.args
+        m, n, k, alpha, _a, _a_row, _a_col, _b, _b_row, _b_col, beta, c, ldc, _workspace, _pool, threads = fn.args
         with fn.when((m < 1) | (n < 1)):
             fn.ret()
         with fn.when((k < 1) | alpha.equals(0.0)):
@@ -58,33 +66,50 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = 
         done = fn.call(vector_products, *fn.args)
         with fn.when(done.differs(0)):
             fn.ret()
+        alone = (m * n * k < serial_work) | (threads < 2)
+        in_place = is_small(m, n, k, blocks)
+        if module.lanes == 16:
+            in_place = in_place | is_small_aligned(fn, fn.args, blocks)
+        with fn.when(alone & in_place):
+            fn.call(small, 1, 0, 0, 0, *fn.args[: len(JOB)])
+            fn.ret()
         fn.call(share, *fn.args)
         fn.finish()
     return fn
 
 
-def emit_shares(module: Module, engine: Engine, serial_work: int = SERIAL_WORK) -> Function:
+def emit_shares(module: Module, engine: Divisible, serial_work: int = SERIAL_WORK) -> Function:
     """Emit a product by one engine, divided among the threads; the module has the pool. alpha != 0, no extent is 0."""
     multiply = engine.job
     task = _emit_matrix_task(module, multiply)
     with module.function(f"{multiply.name}_shares", PRODUCT) as fn:
         m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace, pool_at, threads = fn.args
         work = m * n * k
-        helpers = fn.select(work < serial_work, 1, threads)
-        with fn.choose(helpers < 2) as serial:
-            with serial.yes():
-                fn.call(multiply, *fn.args[: len(JOB)])
-            with serial.no():
-                rows, cols = _cut(fn, engine, m, n, helpers)
-                across = fn.ceil_div(n, cols)
-                words: list[Operand] = [m, n, k, a_row, a_col, b_row, b_col, ldc, fn.address(a), fn.address(b)]
-                context = pack_words(fn, [*words, fn.address(c), 0, 0, rows, cols])
-                floats = fn.cast(context, F32)
-                floats[2 * _ALPHA] = alpha
-                floats[2 * _BETA] = beta
-                jobs = across * fn.ceil_div(m, rows)
-                run = fn.function_address(task)
-                fn.call(module["pool_run"], pool_at, run, context, jobs, helpers, workspace)
+        helpers = fn.select(work < serial_work, 1, worthwhile(fn, threads, work))
+        with fn.when(helpers < 2):
+            fn.call(multiply, *fn.args[: len(JOB)])
+            fn.ret()
+        multiples, extents = (engine.rows, engine.cols), (m, n, k)
+        if engine.shared is None:
+            grid = division(fn, multiples, extents, helpers)
+        else:
+            grid = division(fn, multiples, extents, helpers, packing_cost(fn, b_row, b_col), engine.kc)
+            there = fn.load(fn.cast(pool_at + AREA, I64)).differs(0)
+            taken = fn.var(I64, 0)
+            with fn.when(there & grid.shared.differs(0)):
+                taken.set(fn.call(module["pool_take"], pool_at))
+            with fn.when(taken.differs(0)):
+                fn.call(engine.shared, *fn.args[: len(JOB) - 1], pool_at, helpers, grid.rows, grid.cols, workspace)
+                fn.call(module["pool_leave"], pool_at)
+                fn.ret()
+        words: list[Operand] = [m, n, k, a_row, a_col, b_row, b_col, ldc, fn.address(a), fn.address(b)]
+        context = pack_words(fn, [*words, fn.address(c), 0, 0, grid.rows, grid.cols])
+        floats = fn.cast(context, F32)
+        floats[2 * _ALPHA] = alpha
+        floats[2 * _BETA] = beta
+        jobs = fn.ceil_div(n, grid.cols) * fn.ceil_div(m, grid.rows)
+        run = fn.function_address(task)
+        fn.call(module["pool_run"], pool_at, run, context, jobs, helpers, workspace)
         fn.finish()
     return fn
 
@@ -122,24 +147,6 @@ def _emit_matrix_task(module: Module, multiply: Function) -> Function:
         )
         fn.finish()
     return fn
-
-
-def _cut(fn: Function, engine: Engine, m: Value, n: Value, threads: Value) -> tuple[Value, Value]:
-    """Return the rows and columns of a job.
-
-    The chosen grid is the one of `threads` rectangles whose largest rectangle is smallest, columns first on a tie:
-    strips of B are then packed by one thread only.
-    """
-    tiles_m, tiles_n = fn.ceil_div(m, engine.rows), fn.ceil_div(n, engine.cols)
-    best, down, over = fn.var(I64, 1 << 62), fn.var(I64, 1), fn.var(I64, 1)
-    with fn.range(1, threads + 1) as grid_rows:
-        grid_cols = threads // grid_rows
-        largest = fn.ceil_div(tiles_m, grid_rows) * fn.ceil_div(tiles_n, grid_cols)
-        with fn.when(largest < best):
-            best.set(largest)
-            down.set(grid_rows)
-            over.set(grid_cols)
-    return fn.ceil_div(tiles_m, down) * engine.rows, fn.ceil_div(tiles_n, over) * engine.cols
 
 
 def emit_scale(module: Module) -> Function:

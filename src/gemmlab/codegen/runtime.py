@@ -15,7 +15,7 @@ import threading
 from contextlib import suppress
 from typing import TypeVar
 
-from gemmlab.codegen.pool import POOL_BYTES, SEQUENCE, WORD
+from gemmlab.codegen.pool import AREA, AREA_BYTES, POOL_BYTES, SEQUENCE, WORD
 from gemmlab.core.memory_room import private_memory
 
 SYMBOL = "gemmlab_runtime"
@@ -45,6 +45,8 @@ def _immortal(item: _T) -> _T:
 def huge_pages(nbytes: int) -> int:
     """Return the address of zeroed memory that is never freed, on 2 MiB pages if the system has them. `MemoryError`.
 
+    No page exists before a thread writes to it, so a worker's workspace lies in the memory of the worker's own node.
+
     Private to the process: after a fork, parent and child write to pages of their own.
     """
     try:
@@ -67,6 +69,7 @@ class Runtime:
         self._lock = threading.Lock()
         self._slots = 0
         self._worker_spaces: list[int] = []
+        self._area = 0
         self._init: int | None = None
         self.workspace_bytes = 0
         for slot in range(SLOTS):
@@ -107,6 +110,7 @@ class Runtime:
         if self.workers >= count:
             return
         with self._lock:
+            self._share_memory()
             while self.workers < count:
                 # A workspace exists already if a thread could not be started or was lost in a fork.
                 if len(self._worker_spaces) == self.workers:
@@ -125,6 +129,13 @@ class Runtime:
                     self.word(WORKERS_AT).value -= 1
                     return
 
+    def _share_memory(self) -> None:
+        """Map the memory that the threads of a call share; without it each packs for itself."""
+        if not self._area:
+            with suppress(MemoryError):
+                self._area = huge_pages(AREA_BYTES)
+            self.word(AREA).value = self._area
+
     def add_slot(self) -> bool:
         """Add one more workspace for callers; return `False` at the limit."""
         with self._lock:
@@ -140,6 +151,7 @@ class Runtime:
         """Reset the state in a forked child, where only the forking thread lives: no workers, no call in progress."""
         self._lock = threading.Lock()
         ctypes.memset(self.address, 0, POOL_BYTES)
+        self.word(AREA).value = self._area
         self.word(WORKERS_AT).value = 0
         for slot in range(self._slots):
             self.word(SLOTS_AT + slot * _SLOT_BYTES).value = 0

@@ -14,7 +14,7 @@ same to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.macrokernel import JOB
@@ -34,6 +34,10 @@ _MOST_B = 1 << 14
 """The most elements of B: 64 KiB."""
 _MOST_WORK = (1 << 20) - 1
 """The most multiply-adds: from 100 x 100 x 100 on, packing is as fast, and several threads share a product."""
+_STRIP = 64
+"""Columns of the widest strip, four vectors of AVX-512."""
+_MOST_ALIGNED_WORK = 1 << 22
+_LINE_BYTES = 64
 
 
 def is_small(m: Value, n: Value, k: Value, blocks: Blocks) -> Value:
@@ -41,6 +45,16 @@ def is_small(m: Value, n: Value, k: Value, blocks: Blocks) -> Value:
     both add in the same order.
     """
     return (k <= min(LONGEST, blocks.kc)) & (n * k <= _MOST_B) & (m * n * k <= _MOST_WORK)
+
+
+def is_small_aligned(fn: Function, job: Sequence[Value], blocks: Blocks) -> Value:
+    """Return whether it is faster than packing for a larger product, too, on 16 lanes: all strips are whole, and no
+    vector of B crosses a cache line. `job` are the arguments of `macrokernel.JOB`.
+    """
+    m, n, k, _alpha, _a, _a_row, _a_col, b, b_row, b_col, *_rest = job
+    aligned = ((fn.address(b) | (b_row * 4)) & (_LINE_BYTES - 1)).equals(0) & b_col.equals(1)
+    few = (n * k <= _MOST_B) & (m * n * k <= _MOST_ALIGNED_WORK)
+    return (k <= min(LONGEST, blocks.kc)) & (n % _STRIP).equals(0) & few & aligned
 
 
 def small_workspace_floats(tile: Tile) -> int:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from gemmlab.codegen.axes import unravelled
 from gemmlab.codegen.blocking import Blocks
-from gemmlab.codegen.microkernel import Tile
 from gemmlab.codegen.pool import TASK_SIGNATURE, pack_words
 from gemmlab.codegen.product import PRODUCT, SERIAL_WORK
-from gemmlab.codegen.small import emit_small, is_small
+from gemmlab.codegen.small import is_small
 from gemmlab.codegen.small_dots import emit_dots
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
@@ -41,13 +40,13 @@ def stack_cost(total: Value, m: Value, n: Value, k: Value) -> Value:
 
 
 def emit_stack(
-    module: Module, tile: Tile, blocks: Blocks, product: Function, serial_work: int = SERIAL_WORK, *, small: bool = True
+    module: Module, blocks: Blocks, product: Function, serial_work: int = SERIAL_WORK, *, small: bool = True
 ) -> Function:
     """Emit `stack`, which computes every product of a stack; the module has the product already.
 
     `small`: small products have loops of their own.
     """
-    run = _emit_run(module, tile, blocks, product) if small else _emit_plain_run(module, product)
+    run = _emit_run(module, blocks, product) if small else _emit_plain_run(module, product)
     part = _emit_part(module, run)
     fold = _emit_fold(module)
     with module.function("stack", STACK) as fn:
@@ -195,9 +194,9 @@ def _each_product(fn: Function, product: Function) -> None:
             where.set(where + step)
 
 
-def _emit_run(module: Module, tile: Tile, blocks: Blocks, product: Function) -> Function:
+def _emit_run(module: Module, blocks: Blocks, product: Function) -> Function:
     """Emit `stack_run`: products at even distances, on one thread."""
-    small, dots = emit_small(module, tile), emit_dots(module)
+    small, dots = module["small"], emit_dots(module)
     with module.function("stack_run", _RUN) as fn:
         context, count, a_next, b_next, c_next, a, b, c, workspace = fn.args
         m, n, k, a_row, a_col, b_row, b_col, ldc = (context[word] for word in _EXTENTS)

@@ -32,7 +32,7 @@ _C_TYPES: dict[str, Any] = {"i64": ctypes.c_int64, "float": ctypes.c_float, "ptr
 def job() -> Callable[..., None]:
     """The engine with small blocks, exported."""
     module = Module(host_target())
-    engine = emit_engine(module, TILE, BLOCKS)
+    engine = emit_engine(module, TILE, BLOCKS).job
     with module.function("under_test", JOB, exported=True) as fn:
         fn.call(engine, *fn.args)
         fn.finish()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,7 +88,27 @@ def test_threads_that_the_system_refuses_are_done_without(monkeypatch: pytest.Mo
     for _ in range(5):
         assert np.array_equal(gemm(a, b, threads=before + 3), expected)
     assert runtime.workers == before
-    assert len(pages) <= 1, "a workspace was thrown away each time"
+    assert pages.count(runtime.workspace_bytes) <= 1, "a workspace was thrown away each time"
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="no /proc here")
+def test_no_page_of_a_workspace_exists_before_it_is_written_to() -> None:
+    """Whoever writes first decides on which node a page lies: the worker, not the thread that starts it."""
+    address = shared.huge_pages(8 << 20)
+    assert _resident(address) == 0
+    ctypes.c_char.from_address(address).value = b"x"
+    assert _resident(address) > 0
+
+
+def _resident(address: int) -> int:
+    """Kilobytes in memory of the mapping around an address."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            inside = int(found[1], 16) <= address < int(found[2], 16)
+        elif inside and line.startswith("Rss:"):
+            return int(line.split()[1])
+    raise AssertionError(f"no mapping at {address:#x}")
 
 
 def _refuse(*_args: object) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from gemmlab.codegen.amx.blocked_product import TileBlocks, emit_tiled_engine
 from gemmlab.codegen.amx.split import LINES
 from gemmlab.codegen.amx.tile_registers import DEPTH
-from gemmlab.codegen.product import PRODUCT, Engine, emit_shares
+from gemmlab.codegen.product import PRODUCT, Divisible, emit_shares
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 
@@ -25,7 +25,7 @@ def emit_tiled_product(
     number of bytes of the workspace that `product` uses.
     """
     job = emit_tiled_engine(module, module["job"], blocks, offset)
-    share = emit_shares(module, Engine(job, LINES, LINES))
+    share = emit_shares(module, Divisible(job, LINES, LINES))
     with module.function("tiled_product", PRODUCT) as fn:
         m, n, k, alpha, *_rest = fn.args
         nothing = (m < 1) | (n < 1) | (k < 1) | alpha.equals(0.0)

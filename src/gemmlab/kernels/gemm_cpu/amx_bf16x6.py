@@ -51,7 +51,7 @@ def emit(fn: Function, g: Gemm) -> None:
         g.module, emit_product(g.module, tile, blocks), tile_blocks(cpu_info().l2_bytes, g.config["PRODUCTS"]),
         multiply_add_bytes(), everywhere=everywhere,
     )  # fmt: skip
-    entry = emit_entries(g.module, tile, blocks, tiled, small=not everywhere)
+    entry = emit_entries(g.module, blocks, tiled, small=not everywhere)
     fn.ret(fn.call(entry, *job_arguments(fn, g), g.threads))
 
 

@@ -36,7 +36,7 @@ def workspace_bytes(_problem: object, config: Config) -> int:
 
 def emit(fn: Function, g: Gemm) -> None:
     tile = best_tile(g.module.target)
-    job = emit_engine(g.module, tile, _blocks(g.config, g.module.lanes))
+    job = emit_engine(g.module, tile, _blocks(g.config, g.module.lanes)).job
     scale = emit_scale(g.module)
     with fn.choose(g.alpha.equals(0.0) | (g.k < 1)) as empty:
         with empty.yes():

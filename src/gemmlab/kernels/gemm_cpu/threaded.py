@@ -1,8 +1,8 @@
 """C cut into rectangles, one job each, drawn by threads that wait inside compiled code.
 
 K is never cut, so no two threads add to the same element and the result is the same to the bit whatever the
-number of threads. The grid is the one whose largest rectangle is smallest (`codegen/product.py`); the workers are
-in `codegen/pool.py`.
+number of threads. The grid is the one whose rectangles cost least (`codegen/thread_grid.py`); where nothing hides
+packing, the threads pack B together (`codegen/shared_strips.py`); the workers are in `codegen/pool.py`.
 
 This is also the code behind `gemmlab.gemm`: single rows and columns and stacks of products have loops of their own,
 and C entries and Python entry lie in the same object.
@@ -79,7 +79,7 @@ def objection(config: Config) -> str:
 def emit(fn: Function, g: Gemm) -> None:
     tile = tile_of(g.config, g.module.target)
     blocks, serial_work = blocks_of(g.config, tile), 1 << (g.config["SERIAL"] or USUAL_SERIAL)
-    entry = emit_entries(g.module, tile, blocks, emit_product(g.module, tile, blocks, serial_work), serial_work)
+    entry = emit_entries(g.module, blocks, emit_product(g.module, tile, blocks, serial_work), serial_work)
     fn.ret(fn.call(entry, *job_arguments(fn, g), g.threads))
 
 

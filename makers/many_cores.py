@@ -1,0 +1,44 @@
+"""Record what a core takes for the parts of a product, from which docs/many-cores.md forecasts machines with many.
+
+    python makers/many_cores.py benchmarks/results/cpu-intel-6-207/many-cores.json [SECONDS]
+
+It measures for 60 seconds, or as many as are named. Least times are kept; a machine that does nothing else is better.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from gemmlab.core.environment import describe_environment
+from gemmlab.core.files import replace_file
+from gemmlab.core.hardware import cpu_info
+from scaling.constants import measured
+
+SCHEMA = "gemmlab.many-cores/1"
+
+
+def main(arguments: Sequence[str]) -> int:
+    if not 1 <= len(arguments) <= 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    seconds = float(arguments[1]) if len(arguments) > 1 else 60.0
+    constants, series = measured(seconds)
+    info = cpu_info()
+    record = {
+        "schema": SCHEMA,
+        "environment": describe_environment(),
+        "device": {"name": info.name, "slug": info.slug, "cores": info.physical_cores},
+        "seconds": seconds,
+        "constants": asdict(constants),
+        "times_us": series,
+    }
+    replace_file(Path(arguments[0]), (json.dumps(record, indent=1) + "\n").encode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

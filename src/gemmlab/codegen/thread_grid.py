@@ -1,0 +1,109 @@
+"""The division of C among threads: a grid of rectangles, one for each thread, by what a rectangle costs.
+
+Costs are in multiply-adds of one core. For each step of k, a rectangle of r x c costs r * c of them, and each of its
+rows and columns costs what it takes to bring an element of A or B into the core's own caches. With two threads that
+decides between halves of equal size; with many it keeps rectangles from becoming thin, as a thread that has one strip
+of B reads its rows of A for 32 columns only. docs/many-cores.md has the model that the figures come from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import I64
+from gemmlab.ir.values import Operand, Value, Var
+
+ROW = COLUMN = 10
+"""Multiply-adds that an element of A and one of B cost. B's are packed, behind multiply-adds."""
+TRANSPOSED, SCATTERED = 10, 80
+"""Further multiply-adds for packing an element of B in columns, and in neither rows nor columns: nothing hides it."""
+TURN = 50_000
+"""Multiply-adds that a turn of the pool costs for each of its threads: half a microsecond, as they come one by one."""
+
+
+def alone_cost(rows: Any, cols: Any, k: Any, element: Any) -> Any:
+    """Return the cost of a rectangle whose thread packs for itself; an element of B costs `element` beside `COLUMN`.
+
+    Arguments are numbers, or values of code under construction; so is the result.
+    """
+    return k * (rows * cols + rows * ROW + cols * (COLUMN + element))
+
+
+def shared_cost(rows: Any, cols: Any, k: Any, element: Any, n: Any, threads: Any, kc: int) -> Any:
+    """Return the cost where all threads together pack a B of `n` columns, a k-block of `kc` steps a turn."""
+    return alone_cost(rows, cols, k, 0) + k * element * (n // threads) + (k // kc + 1) * threads * TURN
+
+
+def too_many(threads: Any, work: Any) -> Any:
+    """Return whether so many threads, more than two, are slower than fewer: each waits for the turns of all others.
+
+    `work` is in multiply-adds. Arguments are as above.
+    """
+    return (threads > 2) & (threads * threads * TURN > work)
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Rows and columns of a rectangle, and 1 if the threads pack B together, else 0."""
+
+    rows: Value
+    cols: Value
+    shared: Value
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """The cheapest grid so far."""
+
+    cost: Var
+    rows: Var
+    cols: Var
+
+    @staticmethod
+    def none(fn: Function) -> _Best:
+        return _Best(fn.var(I64, 1 << 62), fn.var(I64, 0), fn.var(I64, 0))
+
+    def offer(self, fn: Function, cost: Value, rows: Value, cols: Value) -> None:
+        with fn.when(cost <= self.cost):
+            self.cost.set(cost)
+            self.rows.set(rows)
+            self.cols.set(cols)
+
+
+def division(
+    fn: Function, multiples: tuple[int, int], extents: tuple[Value, Value, Value], threads: Value,
+    element: Operand = 0, kc: int | None = None,
+) -> Division:  # fmt: skip
+    """Return the cheapest grid of at most `threads` rectangles, whose extents are multiples of `multiples`.
+
+    `extents` are m, n and k. On a tie it has the most rows of rectangles: two of them side by side share a cache line
+    in every row of C. Packing is shared only if there is a `kc`.
+    """
+    (tile_rows, tile_cols), (m, n, k) = multiples, extents
+    tiles_m, tiles_n = fn.ceil_div(m, tile_rows), fn.ceil_div(n, tile_cols)
+    alone, together = _Best.none(fn), _Best.none(fn)
+    with fn.range(1, fn.minimum(threads, tiles_m) + 1) as down:
+        rows = fn.ceil_div(tiles_m, down) * tile_rows
+        cols = fn.ceil_div(tiles_n, threads // down) * tile_cols
+        alone.offer(fn, alone_cost(rows, cols, k, element), rows, cols)
+        if kc:
+            together.offer(fn, shared_cost(rows, cols, k, element, n, threads, kc), rows, cols)
+    shared = together.cost < alone.cost
+    rows, cols = fn.select(shared, together.rows, alone.rows), fn.select(shared, together.cols, alone.cols)
+    return Division(rows, cols, fn.zero_extend(shared))
+
+
+def worthwhile(fn: Function, threads: Value, work: Value) -> Value:
+    """Return how many of the threads shorten a product of `work` multiply-adds."""
+    count = fn.var(I64, threads)
+    with fn.loop() as enough:
+        fn.leave_if(enough, too_many(count.read(), work).equals(0))
+        count.set(count - 1)
+    return count.read()
+
+
+def packing_cost(fn: Function, b_row: Value, b_col: Value) -> Value:
+    """Return what packing an element of B costs, by its strides; with contiguous rows multiply-adds hide it."""
+    return fn.select(b_col.equals(1), 0, fn.select(b_row.equals(1), TRANSPOSED, SCATTERED))

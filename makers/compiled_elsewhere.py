@@ -1,0 +1,165 @@
+"""Kernels that Triton and Numba compile without a GPU, as cubins with their launches, for `compiled_kernels.py`.
+
+Run by an interpreter that has `triton`, `numba-cuda`, `nvidia-nvvm` and `nvidia-cuda-nvcc`, not by gemmlab's: `python
+makers/compiled_elsewhere.py FOLDER [sm_90]`. Each kernel becomes FOLDER/NAME.cubin and FOLDER/NAME.json.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import triton
+import triton.language as tl
+from numba import cuda, float32, int32
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+WARP = 32
+MATRICES = {"a": [128, 96], "b": [96, 64], "c": [128, 64]}
+"""Shapes of the operands of products, all in C order."""
+
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    tl.store(out + at, tl.load(x + at, mask=inside) + tl.load(y + at, mask=inside), mask=inside)
+
+
+@triton.jit
+def softmax(x, out, columns, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(x + row * columns + at, mask=at < columns, other=-float("inf"))
+    powers = tl.exp(values - tl.max(values, axis=0))
+    tl.store(out + row * columns + at, powers / tl.sum(powers, axis=0), mask=at < columns)
+
+
+@triton.jit
+def layer_norm(x, out, columns, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(x + row * columns + at, mask=at < columns, other=0.0)
+    centred = tl.where(at < columns, values - tl.sum(values, axis=0) / columns, 0.0)
+    scale = 1.0 / tl.sqrt(tl.sum(centred * centred, axis=0) / columns + 1e-5)
+    tl.store(out + row * columns + at, centred * scale, mask=at < columns)
+
+
+@triton.jit
+def product(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PRECISION: tl.constexpr):
+    row, col, step = tl.program_id(1) * M + tl.arange(0, M), tl.program_id(0) * N + tl.arange(0, N), tl.arange(0, K)
+    total = tl.zeros((M, N), dtype=tl.float32)
+    for start in range(0, k, K):
+        left = tl.load(a + row[:, None] * k + start + step[None, :], mask=(row[:, None] < m), other=0.0)
+        right = tl.load(b + (start + step)[:, None] * n + col[None, :], mask=(col[None, :] < n), other=0.0)
+        total = tl.dot(left, right, total, input_precision=PRECISION)
+    tl.store(c + row[:, None] * n + col[None, :], total.to(c.dtype.element_ty), mask=(row[:, None] < m) & (col[None, :] < n))
+
+
+def saxpy(n, factor, x, y):
+    i = cuda.grid(1)
+    if i < n:
+        y[i] = factor * x[i] + y[i]
+
+
+def tiled_product(a, b, c):
+    left, right = cuda.shared.array((16, 16), float32), cuda.shared.array((16, 16), float32)
+    col, row = cuda.grid(2)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    total = float32(0.0)
+    for start in range(a.shape[1] // 16):
+        left[y, x] = a[row, start * 16 + x]
+        right[y, x] = b[start * 16 + y, col]
+        cuda.syncthreads()
+        for k in range(16):
+            total += left[y, k] * right[k, x]
+        cuda.syncthreads()
+    c[row, col] = total
+
+
+def column_sums(a, out):
+    col = cuda.grid(1)
+    if col < a.shape[1]:
+        total = float32(0.0)
+        for row in range(a.shape[0]):
+            total += a[row, col]
+        out[col] = total
+
+
+def of_triton(folder: Path, number: int) -> None:
+    """Compile the Triton kernels."""
+    rows = {"x": [40, 200], "out": [40, 200]}
+    line = {"x": [1000], "y": [1000], "out": [1000]}
+    kinds = {"float32": ("*fp32", "ieee"), "tf32": ("*fp32", "tf32"), "float16": ("*fp16", "ieee"), "bfloat16": ("*bf16", "ieee")}
+    made = [
+        (add, "add", line, {"n": 1000}, {"BLOCK": 256}, "*fp32", [4], "x + y"),
+        (softmax, "softmax", rows, {"columns": 200}, {"BLOCK": 256}, "*fp32", [40], "softmax"),
+        (layer_norm, "layer_norm", rows, {"columns": 200}, {"BLOCK": 256}, "*fp32", [40], "layer norm"),
+    ]
+    for kind, (pointer, precision) in kinds.items():
+        tile = {"M": 64, "N": 32, "K": 32, "PRECISION": precision}
+        made.append((product, f"product_{kind}", MATRICES, {"m": 128, "n": 64, "k": 96}, tile, pointer, [2, 2], "product"))
+    for function, name, arrays, numbers, constants, pointer, grid, computes in made:
+        types = {**dict.fromkeys(arrays, pointer), **dict.fromkeys(numbers, "i32"), **dict.fromkeys(constants, "constexpr")}
+        source = ASTSource(function, types, {(function.arg_names.index(n),): v for n, v in constants.items()})
+        found = triton.compile(source, target=GPUTarget("cuda", number, WARP), options={"num_warps": 4})
+        # Triton appends pointers to scratch memory, here unused.
+        store(folder, f"triton_{name}", found.asm["cubin"], {
+            "compiler": f"Triton {triton.__version__}", "kernel": found.metadata.name, "grid": grid, "threads": 128,
+            "smem_bytes": found.metadata.shared, "type": pointer, "computes": computes,
+            "args": [*({"array": shape} for shape in arrays.values()), *numbers.values(), None, None],
+        })  # fmt: skip
+
+
+def of_numba(folder: Path, number: int) -> None:
+    """Compile the Numba kernels: PTX, then the `ptxas` of the package `nvidia-cuda-nvcc`."""
+    import numba
+    import numba_cuda
+    import nvidia
+
+    ptxas = next(path for root in nvidia.__path__ for path in Path(root).glob("*/bin/ptxas"))
+    matrix, vector = float32[:, ::1], float32[::1]
+    made = [
+        (saxpy, (int32, float32, vector, vector), [1000, 2.0, [1000], [1000]], [4], 256, "saxpy"),
+        (tiled_product, (matrix, matrix, matrix), [*MATRICES.values()], [4, 8], [16, 16], "product"),
+        (column_sums, (matrix, vector), [[50, 300], [300]], [3], 128, "column sums"),
+    ]
+    for function, types, args, grid, threads, computes in made:
+        ptx, _ = cuda.compile_ptx(function, types, cc=divmod(number, 10), lineinfo=True)
+        text, cubin = folder / f"{function.__name__}.ptx", folder / f"{function.__name__}.elf"
+        text.write_text(ptx)
+        subprocess.run([ptxas, f"-arch=sm_{number}", "-lineinfo", text, "-o", cubin], check=True)
+        name = next(line.split("(")[0].split()[-1] for line in ptx.splitlines() if ".entry" in line)
+        store(folder, f"numba_{function.__name__}", cubin.read_bytes(), {
+            "compiler": f"Numba {numba.__version__}, numba-cuda {numba_cuda.__version__}", "kernel": name, "grid": grid,
+            "threads": threads, "smem_bytes": 0, "type": "*fp32", "computes": computes,
+            "args": [part for arg in args for part in (described(arg) if isinstance(arg, list) else [arg])],
+        })  # fmt: skip
+        text.unlink()
+        cubin.unlink()
+
+
+def described(shape: list[int]) -> list[Any]:
+    """Return what Numba passes for an array: two null pointers, counts of elements and bytes, memory, shape, strides."""
+    count = 1
+    for extent in shape:
+        count *= extent
+    strides = [4 * shape[1], 4] if len(shape) > 1 else [4]
+    return [None, None, count, 4, {"array": shape}, *shape, *strides]
+
+
+def store(folder: Path, name: str, cubin: bytes, facts: dict[str, Any]) -> None:
+    """Write a kernel's machine code and facts."""
+    (folder / f"{name}.cubin").write_bytes(cubin)
+    (folder / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n")
+    sys.stderr.write(f"{name}: {len(cubin)} bytes\n")
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    architecture = int((sys.argv[2] if len(sys.argv) > 2 else "sm_90").removeprefix("sm_"))
+    target.mkdir(parents=True, exist_ok=True)
+    of_triton(target, architecture)
+    of_numba(target, architecture)

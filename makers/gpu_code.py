@@ -11,10 +11,10 @@ nothing: it ends with 1 and names what is missing or was made of other sources.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Any
 
 from gemmlab.core.errors import GemmlabError
 from gemmlab.dispatch.batch_choice import FILE as BATCHES
@@ -68,14 +68,17 @@ def write(processes: int) -> None:
         if isinstance(outcome, GemmlabError):
             raise SystemExit(str(outcome))
         made[job.program.target, job.kernel].append(outcome)
-    index: dict[str, dict[str, object]] = defaultdict(dict)
-    before = {key: code_archive.kept(*key) for key in made}
-    shutil.rmtree(code_archive.FOLDER, ignore_errors=True)
+    index: dict[str, dict[str, Any]] = defaultdict(dict)
+    folder = code_archive.FOLDER
     for (target, kernel), members in sorted(made.items()):
-        index[target][kernel] = code_archive.put(code_archive.FOLDER, target, kernel, members, before[target, kernel])
+        before = code_archive.kept(target, kernel)
+        index[target][kernel] = code_archive.put(folder, target, kernel, members, before)
     for target, kernels in index.items():
-        code_archive.write_index(code_archive.FOLDER, target, kernels)
-    files = [file for file in code_archive.FOLDER.rglob("*") if file.is_file()]
+        code_archive.write_index(folder, target, kernels)
+    for file in folder.glob("*/*.xz"):
+        if (file.parent.name, file.stem) not in made:
+            file.unlink()
+    files = [file for file in folder.rglob("*") if file.is_file()]
     print(f"{sum(map(len, made.values()))} instances, {sum(file.stat().st_size for file in files):,} bytes")
 
 

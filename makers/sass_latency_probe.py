@@ -105,7 +105,7 @@ def prepare(out: Path) -> None:
                 rows.append({"row": row, "ptxas": some[0].age, "subject": one.subject, "distance": distance,
                              "place": 16 * one.producer, "word": f"{word:032x}"})  # fmt: skip
     sums, loops = loop_codes()
-    codes = {f"artifact_{n}": packed(build(n).artifact) for n in range(len(SUBJECTS))}
+    codes: dict[str, Any] = {f"artifact_{n}": packed(build(n).artifact) for n in range(len(SUBJECTS))}
     codes["loop"] = packed(build_of(find_kernel(LOOP[0]), ARCH, LOOP[1].format(k=LOOP_K[0]), {}).artifact)
     changes = np.frombuffer(json.dumps({"rows": rows, "sums": sums}).encode(), np.uint8)
     with out.open("wb") as file:

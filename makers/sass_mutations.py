@@ -73,7 +73,7 @@ def prepare(count: int, out: Path) -> None:
             raise SystemExit(f"mutation {index} changes more than two words")
         places[index] = first * _WORD
         words[index] = np.frombuffer(b"".join(word.to_bytes(_WORD, "little") for word in new), np.uint8)
-    codes = {f"artifact_{n}": packed(build(n).artifact) for n in range(len(SUBJECTS))}
+    codes: dict[str, Any] = {f"artifact_{n}": packed(build(n).artifact) for n in range(len(SUBJECTS))}
     with out.open("wb") as file:
         np.savez_compressed(file, places=places, words=words, **codes)
     print(f"{count} mutations of {len(SUBJECTS)} kernels, {out.stat().st_size:,} bytes")
@@ -92,18 +92,20 @@ def run(prepared: Path, seconds: float, after: Path | None, out: Path, device: s
         if isinstance(answer, str) or len(set(answer)) > 1:
             raise SystemExit(f"{subject.kernel} unchanged: {answer}")
     digests = [artifact.digest for artifact in artifacts]
-    before = json.loads(after.read_text(encoding="utf-8")) if after else {"digests": digests, "rows": []}
+    before: dict[str, Any] = (
+        json.loads(after.read_text(encoding="utf-8")) if after else {"digests": digests, "rows": []}
+    )
     if before["digests"] != digests:
         raise SystemExit(f"{after} has mutations of other code")
     rows: list[list[Any]] = before["rows"]
     for index in range(len(rows), len(places)):
         if time.monotonic() > end:
             break
-        subject = index % len(SUBJECTS)
-        code, at = bytearray(artifacts[subject].code), offsets[subject] + int(places[index])
+        number = index % len(SUBJECTS)
+        code, at = bytearray(artifacts[number].code), offsets[number] + int(places[index])
         code[at : at + 2 * _WORD] = words[index].tobytes()
-        answer = runners[subject].run(bytes(code), RUNS)
-        state = answer.split(":")[0] if isinstance(answer, str) else "same" if answer == right[subject] else "changed"
+        answer = runners[number].run(bytes(code), RUNS)
+        state = answer.split(":")[0] if isinstance(answer, str) else "same" if answer == right[number] else "changed"
         rows.append([index, state])
     for runner in runners:
         runner.end()

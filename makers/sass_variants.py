@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gemmlab.core.errors import GemmlabError
 from gemmlab.core.program import Artifact
@@ -46,7 +45,7 @@ INNER = 5
 def prepare(kernels: Sequence[str], out: Path) -> None:
     """Write the code of every kernel as compiled, and in each order."""
     facts: list[dict[str, Any]] = []
-    codes: dict[str, npt.NDArray[np.uint8]] = {}
+    codes: dict[str, Any] = {}
     for number, text in enumerate(kernels):
         name, _, pairs = text.partition(":")
         config = {key: int(value) for key, _, value in (pair.partition("=") for pair in pairs.split(",") if pair)}

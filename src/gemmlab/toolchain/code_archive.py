@@ -78,6 +78,11 @@ def put(
         searched = marks
         sources[member.source[:_DIGITS]] = artifact.digest
         cut[artifact.digest] = kept.get(artifact.digest, artifact)
+    place = folder / target / f"{kernel}.xz"
+    compilers = sorted({one.compiler for one in cut.values()})
+    index = {"compilers": compilers, "sources": sources, "searched": searched or {}}
+    if place.is_file() and cut.keys() == kept.keys():
+        return index
     head, codes = [], []
     for one in cut.values():
         holes, code = _without_debug(one)
@@ -85,13 +90,11 @@ def put(
         head.append({**facts, "resources": dict(one.resources), "bytes": len(code), "holes": holes})
         codes.append(code)
     data = json.dumps(head, sort_keys=True).encode() + b"\n" + b"".join(codes)
-    place = folder / target / f"{kernel}.xz"
     place.parent.mkdir(parents=True, exist_ok=True)
     # Machine words are 16 bytes long.
     words = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 4, "pb": 4}]
     place.write_bytes(lzma.compress(data, filters=words))
-    compilers = sorted({one.compiler for one in cut.values()})
-    return {"compilers": compilers, "sources": sources, "searched": searched or {}}
+    return index
 
 
 def write_index(folder: Path, target: str, kernels: Mapping[str, Mapping[str, Any]]) -> None:

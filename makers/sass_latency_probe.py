@@ -1,11 +1,14 @@
 """Latencies of sm_90 measured on a GPU: how far a stall can be lowered before results change.
 
-    python makers/sass_latency_probe.py [--seconds 500] [--out benchmarks/results/h200/sass-latencies.json]
+    python makers/sass_latency_probe.py prepare --out latencies.npz                      (no GPU; minutes)
+    python makers/sass_latency_probe.py run latencies.npz --seconds 60 --out rows.json   (needs the GPU)
+    python makers/sass_latency_probe.py run latencies.npz --seconds 60 --out more.json --after rows.json
 
 For rows of `src/gemmlab/sass/checking/recorded/sm_90.json` it looks for two instructions of small kernels that are as
 close as the row says, lowers the producer's stall by one cycle after the other, as long as the check names this row
 alone, and runs the kernel. The latency of a row is one more than the largest distance at which some result changed; a
-row whose results never changed keeps `changed_at` null.
+row whose results never changed keeps `changed_at` null. `prepare` compiles the kernels and lists the changes, so that
+`run` compiles nothing; it ends after its seconds, and goes on where `--after` ended.
 
 It also times a main loop against the stall set for its FFMAs, with one warp on each scheduler: the stall field is a
 number of cycles if the time grows by the sum of the stalls.
@@ -17,11 +20,15 @@ import argparse
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.program import Artifact
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.sass.blocks import flow_graph
@@ -32,15 +39,19 @@ from gemmlab.sass.checking.steps import steps_of
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.ordering.codes import replace_code, with_control
 from gemmlab.sass.ordering.loop_passes import main_block
-from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.sass.writing.slots import EncodingError
+from gemmlab.toolchain.cache import decode
 from gemmlab.verify.changed_code import build_of
-from sass_mutations import ARCH, SUBJECTS, build
-from sass_on_gpu import GpuRunner
+from sass_mutations import ARCH, SUBJECTS, build, code_offset
+from sass_on_gpu import GpuRunner, packed
 
 INSTANCES = 4
 RUNS = 20
 LOOP = ("maxas_64", "64x64x{k}")
+LOOP_K = (8192, 16384)
+STALLS = range(1, 16)
+LONGEST_STAY = 11
+"""The longest stall with the yield bit set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,61 +94,130 @@ def closer(function: SassFunction, instance: Instance) -> Iterator[tuple[int, Sa
             yield instance.age - less, made
 
 
-def probe(seconds: float, device: str) -> list[dict[str, Any]]:
-    end, rows = time.monotonic() + seconds, []
-    runners = [GpuRunner(subject, device) for subject in SUBJECTS]
-    right = [runner.run(build(n).artifact.code, RUNS) for n, runner in enumerate(runners)]
+def prepare(out: Path) -> None:
+    """Write every change: its row, subject and distance, the place of the changed word and the word; and the loops."""
+    rows: list[dict[str, Any]] = []
     for row, some in instances().items():
-        changed, same = list[int](), list[int]()
         for one in some:
-            if time.monotonic() > end:
-                break
             whole = build(one.subject)
             for distance, made in closer(whole.function, one):
-                code = with_words(whole.artifact.code, whole.function, [each.encoding for each in made.instructions])
-                (same if runners[one.subject].run(code, RUNS) == right[one.subject] else changed).append(distance)
-        if changed or same:
-            rows.append({"row": row, "ptxas": some[0].age, "changed_at": max(changed, default=None),
-                         "same_at": min(same, default=None)})  # fmt: skip
+                word = made.instructions[one.producer].encoding
+                rows.append({"row": row, "ptxas": some[0].age, "subject": one.subject, "distance": distance,
+                             "place": 16 * one.producer, "word": f"{word:032x}"})  # fmt: skip
+    sums, loops = loop_codes()
+    codes: dict[str, Any] = {f"artifact_{n}": packed(build(n).artifact) for n in range(len(SUBJECTS))}
+    codes["loop"] = packed(build_of(find_kernel(LOOP[0]), ARCH, LOOP[1].format(k=LOOP_K[0]), {}).artifact)
+    changes = np.frombuffer(json.dumps({"rows": rows, "sums": sums}).encode(), np.uint8)
+    with out.open("wb") as file:
+        np.savez_compressed(file, changes=changes, loops=loops, **codes)
+    print(f"{len(rows)} changes of {len({str(row['row']) for row in rows})} rows, {out.stat().st_size:,} bytes")
+
+
+def probe(
+    changes: Sequence[dict[str, Any]], artifacts: Sequence[Artifact], seconds: float, known: list[bool], device: str
+) -> list[bool]:
+    """Return, for each change whose turn came, whether results changed; those of `known` are not run again."""
+    end, found = time.monotonic() + seconds, list(known)
+    offsets = [code_offset(artifact) for artifact in artifacts]
+    runners = [GpuRunner(subject, device, code) for subject, code in zip(SUBJECTS, artifacts, strict=True)]
+    right = [runner.run(artifact.code, RUNS) for runner, artifact in zip(runners, artifacts, strict=True)]
+    for change in changes[len(found) :]:
+        if time.monotonic() > end:
+            break
+        subject = change["subject"]
+        code, at = bytearray(artifacts[subject].code), offsets[subject] + change["place"]
+        code[at : at + 16] = int(change["word"], 16).to_bytes(16, "little")
+        found.append(runners[subject].run(bytes(code), RUNS) != right[subject])
     for runner in runners:
         runner.end()
-    return rows
+    return found
 
 
-def loop_times(device_name: str) -> list[dict[str, Any]]:
-    """Time a main loop with each stall for its FFMAs, for two lengths."""
-    device, rows = open_device(device_name), []
-    for stall in range(1, 16):
+def latencies(changes: Sequence[dict[str, Any]], changed: Sequence[bool]) -> list[dict[str, Any]]:
+    """Return the rows with the largest distance at which results changed, and the least at which none did."""
+    rows: dict[str, dict[str, Any]] = {}
+    for change, differs in zip(changes, changed, strict=False):
+        one = rows.setdefault(
+            json.dumps(change["row"]),
+            {"row": change["row"], "ptxas": change["ptxas"], "changed_at": None, "same_at": None},
+        )
+        if differs:
+            one["changed_at"] = max(one["changed_at"] or 0, change["distance"])
+        else:
+            one["same_at"] = min(one["same_at"] or change["distance"], change["distance"])
+    return [*rows.values()]
+
+
+def loop_codes() -> tuple[list[int], npt.NDArray[np.uint8]]:
+    """Return the sum of the stalls of a main loop for each stall of its FFMAs from 1 on, and its code."""
+    one = build_of(find_kernel(LOOP[0]), ARCH, LOOP[1].format(k=LOOP_K[0]), {})
+    block = main_block(one.function)
+    sums, codes = [], []
+    for stall in STALLS:
+        code = list(one.function.instructions)
+        for place in range(block.start, block.stop):
+            control = code[place].control
+            if code[place].opcode == "FFMA" and stall >= control.stall:
+                stays = control.yield_ and stall <= LONGEST_STAY
+                code[place] = with_control(code[place], replace(control, stall=stall, yield_=stays))
+        sums.append(sum(each.control.stall for each in code[block.start : block.stop]))
+        words = b"".join(each.encoding.to_bytes(16, "little") for each in code)
+        codes.append(np.frombuffer(words, np.uint8))
+    return sums, np.stack(codes)
+
+
+def loop_times(
+    artifact: Artifact, sums: Sequence[int], codes: npt.NDArray[np.uint8], device_name: str
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Time the loop with each of these codes, for two lengths of it."""
+    device, rows, at = open_device(device_name), list[dict[str, Any]](), code_offset(artifact)
+    for stall, cycles, words in zip(STALLS, sums, codes, strict=True):
+        cubin = bytearray(artifact.code)
+        cubin[at : at + len(words)] = words.tobytes()
         times = []
-        for k in (8192, 16384):
-            one = build_of(find_kernel(LOOP[0]), ARCH, LOOP[1].format(k=k), {})
-            block = main_block(one.function)
-            code = list(one.function.instructions)
-            for place in range(block.start, block.stop):
-                control = code[place].control
-                if code[place].opcode == "FFMA" and stall >= control.stall:
-                    code[place] = with_control(
-                        code[place], replace(control, stall=stall, yield_=control.yield_ and stall <= 11)
-                    )
-            cubin = with_words(one.artifact.code, one.function, [each.encoding for each in code])
-            bound = one.bind(cubin, device)
+        for k in LOOP_K:
+            one = build_of(find_kernel(LOOP[0]), ARCH, LOOP[1].format(k=k), {}, artifact)
+            bound = one.bind(bytes(cubin), device)
             bound.run()
             times.append(min(bound.time(10, 5)))
-        cycles = sum(each.control.stall for each in code[block.start : block.stop])
         rows.append({"stall": stall, "sum_of_stalls": cycles, "us": times})
         print(rows[-1])
     return rows
 
 
+def run(prepared: Path, seconds: float, after: Path | None, out: Path, device: str) -> None:
+    """Time the loop, unless `after` has its times, and run changes until the time is up."""
+    with np.load(prepared) as file:
+        given = json.loads(file["changes"].tobytes())
+        artifacts = [decode(file[f"artifact_{n}"].tobytes()) for n in range(len(SUBJECTS))]
+        loop, codes = decode(file["loop"].tobytes()), file["loops"]
+    before = json.loads(after.read_text(encoding="utf-8")) if after else {}
+    record: dict[str, Any] = {"arch": ARCH, "command": "python makers/sass_latency_probe.py", "runs": RUNS}
+    record["digests"] = [artifact.digest for artifact in artifacts]
+    if before and before["digests"] != record["digests"]:
+        raise SystemExit(f"{after} is about other code")
+    record["loop"] = before.get("loop") or loop_times(loop, given["sums"], codes, device)
+    record["changed"] = probe(given["rows"], artifacts, seconds, before.get("changed", []), device)
+    record["rows"] = latencies(given["rows"], record["changed"])
+    out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    longer = [row for row in record["rows"] if row["changed_at"] is not None and row["changed_at"] + 1 > row["ptxas"]]
+    done = f"{len(record['changed'])} of {len(given['rows'])} changes"
+    print(f"{done}, {len(record['rows'])} rows measured; {len(longer)} changed at the distance that ptxas leaves")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=500)
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/h200/sass-latencies.json"))
-    given = parser.parse_args()
-    record: dict[str, Any] = {"arch": ARCH, "command": "python makers/sass_latency_probe.py", "runs": RUNS}
-    record["loop"] = loop_times(given.device)
-    record["rows"] = probe(given.seconds, given.device)
-    given.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    longer = [row for row in record["rows"] if row["changed_at"] is not None and row["changed_at"] + 1 > row["ptxas"]]
-    print(f"{len(record['rows'])} rows measured; {len(longer)} changed at the distance that ptxas leaves")
+    commands = parser.add_subparsers(dest="command", required=True)
+    preparing = commands.add_parser("prepare")
+    preparing.add_argument("--out", type=Path, required=True)
+    running = commands.add_parser("run")
+    running.add_argument("prepared", type=Path)
+    running.add_argument("--seconds", type=float, default=60)
+    running.add_argument("--after", type=Path)
+    running.add_argument("--device", default="cuda")
+    running.add_argument("--out", type=Path, required=True)
+    asked = parser.parse_args()
+    if asked.command == "prepare":
+        prepare(asked.out)
+    else:
+        run(asked.prepared, asked.seconds, asked.after, asked.out, asked.device)

@@ -1,12 +1,15 @@
 """Blind changes of machine code on a GPU, and what the check of control codes says of each.
 
-    python makers/sass_mutations.py run --count 10000 --seconds 540 --out mutations.json     (needs the GPU)
-    python makers/sass_mutations.py run --count 10000 --seconds 540 --start 6200 --out mutations-2.json
-    python makers/sass_mutations.py judge mutations.json mutations-2.json --out sass-mutations.json
+    python makers/sass_mutations.py prepare --count 10000 --out mutations.npz               (no GPU; minutes)
+    python makers/sass_mutations.py run mutations.npz --seconds 150 --out states.json       (needs the GPU)
+    python makers/sass_mutations.py run mutations.npz --seconds 150 --out more.json --after states.json
+    python makers/sass_mutations.py judge more.json --out sass-mutations.json               (no GPU)
 
-Mutation i is the same in each run: its seed is i. A changed kernel runs 20 times in a child process; one that hangs or
-faults counts as changed. `judge` needs no GPU: it says of every changed one whether the check found it, and of the
-accused ones that gave the same bits what they break.
+Mutation i has the seed i, and the kernels take turns. `prepare` compiles the kernels and writes their code with all
+changes, so that `run` compiles nothing and the code is that of `judge`. A changed kernel runs 20 times in a child
+process; one that hangs or faults counts as changed. `run` ends after its seconds, and goes on where `--after` ended.
+`judge` says of every changed one whether the check found it, and of the accused ones that gave the same bits what they
+break.
 """
 
 from __future__ import annotations
@@ -20,12 +23,14 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.core.program import Artifact
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.sass.checking.control_codes import check_function
 from gemmlab.sass.checking.mutations import Mutation, applied, mutation
-from gemmlab.sass.writing.cubin_code import with_words
+from gemmlab.toolchain.cache import decode
+from gemmlab.toolchain.elf import read_elf
 from gemmlab.verify.changed_code import Build, build_of
-from sass_on_gpu import GpuRunner, Subject
+from sass_on_gpu import GpuRunner, Subject, packed
 
 ARCH = "sm_90"
 RUNS = 20
@@ -34,6 +39,7 @@ SUBJECTS = [
     Subject("async_copy", "256", ARCH), Subject("reduce_interleaved", "65536", ARCH), Subject("warp_tile", "128", ARCH),
 ]  # fmt: skip
 SAMPLE = 200
+_WORD = 16
 
 
 @cache
@@ -42,51 +48,85 @@ def build(number: int) -> Build:
     return build_of(find_kernel(subject.kernel), subject.arch, subject.size, subject.config)
 
 
-def change(index: int, share: int) -> tuple[int, Mutation]:
-    """Mutation `index`: each subject has `share` of them in a row, so that its child process serves them all."""
-    subject = min(index // share, len(SUBJECTS) - 1)
+def change(index: int) -> tuple[int, Mutation]:
+    """Return the number of the subject and what is changed in it."""
+    subject = index % len(SUBJECTS)
     return subject, mutation(build(subject).function, np.random.default_rng(index))
 
 
-def run(count: int, seconds: float, start: int, out: Path, device: str) -> None:
-    end, share = time.monotonic() + seconds, -(-count // len(SUBJECTS))
-    runners = [GpuRunner(subject, device) for subject in SUBJECTS]
-    right: dict[int, list[str]] = {}
-    rows: list[list[Any]] = []
-    for index in range(start, count):
+def code_offset(artifact: Artifact) -> int:
+    """Return the offset of the kernel's code in its cubin."""
+    sections = read_elf(artifact.code, artifact.kernel).sections
+    return next(one.start for one in sections if one.name == f".text.{artifact.entry}")
+
+
+def prepare(count: int, out: Path) -> None:
+    """Write all changes: the first changed word's place in the code, and the two words from there on."""
+    places, words = np.zeros(count, np.int64), np.zeros((count, 2 * _WORD), np.uint8)
+    for index in range(count):
+        subject, made = change(index)
+        code = build(subject).function.instructions
+        first = made.address // _WORD
+        new = [made.words[made.order[place]] for place in (first, first + 1)]
+        same = (made.words[made.order[n]] == one.encoding for n, one in enumerate(code) if n not in (first, first + 1))
+        if not all(same):
+            raise SystemExit(f"mutation {index} changes more than two words")
+        places[index] = first * _WORD
+        words[index] = np.frombuffer(b"".join(word.to_bytes(_WORD, "little") for word in new), np.uint8)
+    codes: dict[str, Any] = {f"artifact_{n}": packed(build(n).artifact) for n in range(len(SUBJECTS))}
+    with out.open("wb") as file:
+        np.savez_compressed(file, places=places, words=words, **codes)
+    print(f"{count} mutations of {len(SUBJECTS)} kernels, {out.stat().st_size:,} bytes")
+
+
+def run(prepared: Path, seconds: float, after: Path | None, out: Path, device: str) -> None:
+    """Run mutations until the time is up; the file has the rows of `after`, too."""
+    end = time.monotonic() + seconds
+    with np.load(prepared) as file:
+        places, words = file["places"], file["words"]
+        artifacts = [decode(file[f"artifact_{n}"].tobytes()) for n in range(len(SUBJECTS))]
+    offsets = [code_offset(artifact) for artifact in artifacts]
+    runners = [GpuRunner(subject, device, artifact) for subject, artifact in zip(SUBJECTS, artifacts, strict=True)]
+    right = [runner.run(artifact.code, RUNS) for runner, artifact in zip(runners, artifacts, strict=True)]
+    for subject, answer in zip(SUBJECTS, right, strict=True):
+        if isinstance(answer, str) or len(set(answer)) > 1:
+            raise SystemExit(f"{subject.kernel} unchanged: {answer}")
+    digests = [artifact.digest for artifact in artifacts]
+    before: dict[str, Any] = (
+        json.loads(after.read_text(encoding="utf-8")) if after else {"digests": digests, "rows": []}
+    )
+    if before["digests"] != digests:
+        raise SystemExit(f"{after} has mutations of other code")
+    rows: list[list[Any]] = before["rows"]
+    for index in range(len(rows), len(places)):
         if time.monotonic() > end:
             break
-        subject, made = change(index, share)
-        one = build(subject)
-        if subject not in right:
-            answer = runners[subject].run(one.artifact.code, RUNS)
-            if isinstance(answer, str) or len(set(answer)) > 1:
-                raise SystemExit(f"{SUBJECTS[subject].kernel} unchanged: {answer}")
-            right[subject] = answer
-        answer = runners[subject].run(with_words(one.artifact.code, one.function, made.words, made.order), RUNS)
-        state = answer.split(":")[0] if isinstance(answer, str) else "same" if answer == right[subject] else "changed"
-        rows.append([index, subject, made.kind, made.address, state])
+        number = index % len(SUBJECTS)
+        code, at = bytearray(artifacts[number].code), offsets[number] + int(places[index])
+        code[at : at + 2 * _WORD] = words[index].tobytes()
+        answer = runners[number].run(bytes(code), RUNS)
+        state = answer.split(":")[0] if isinstance(answer, str) else "same" if answer == right[number] else "changed"
+        rows.append([index, state])
     for runner in runners:
         runner.end()
-    digests = [build(n).artifact.digest for n in range(len(SUBJECTS))]
-    out.write_text(json.dumps({"count": count, "share": share, "digests": digests, "rows": rows}), encoding="utf-8")
+    out.write_text(json.dumps({"digests": digests, "rows": rows}), encoding="utf-8")
     states = [row[-1] for row in rows]
-    print(f"{len(rows)} mutations up to {start + len(rows)}:", {state: states.count(state) for state in set(states)})
+    print(f"{len(rows)} of {len(places)} mutations:", {state: states.count(state) for state in sorted(set(states))})
 
 
-def judge(files: list[Path], out: Path) -> None:
+def judge(file: Path, out: Path) -> None:
+    """Compare what happened with what the check says."""
+    data = json.loads(file.read_text(encoding="utf-8"))
     rows: list[dict[str, Any]] = []
-    for file in files:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        for index, subject, kind, address, state in data["rows"]:
-            if build(subject).artifact.digest != data["digests"][subject]:
-                raise SystemExit(f"{SUBJECTS[subject].kernel}: compiled by another compiler than on the GPU's machine")
-            _, made = change(index, data["share"])
-            found = check_function(applied(build(subject).function, made), ARCH)
-            rows.append({
-                "index": index, "kernel": SUBJECTS[subject].kernel, "kind": kind, "address": address, "state": state,
-                "accused": bool(found), "text": made.text, "finding": str(found[0]) if found else "",
-            })  # fmt: skip
+    for index, state in data["rows"]:
+        subject, made = change(index)
+        if build(subject).artifact.digest != data["digests"][subject]:
+            raise SystemExit(f"{SUBJECTS[subject].kernel}: compiled by another compiler than what ran")
+        found = check_function(applied(build(subject).function, made), ARCH)
+        rows.append({
+            "index": index, "kernel": SUBJECTS[subject].kernel, "kind": made.kind, "address": made.address,
+            "state": state, "accused": bool(found), "text": made.text, "finding": str(found[0]) if found else "",
+        })  # fmt: skip
     missed = [row for row in rows if row["state"] != "same" and not row["accused"]]
     spared = [row for row in rows if row["state"] == "same" and row["accused"]]
     kept = {"mutations": len(rows), "changed": sum(row["state"] != "same" for row in rows),
@@ -99,17 +139,22 @@ def judge(files: list[Path], out: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
+    preparing = commands.add_parser("prepare")
+    preparing.add_argument("--count", type=int, default=10_000)
+    preparing.add_argument("--out", type=Path, required=True)
     running = commands.add_parser("run")
-    running.add_argument("--count", type=int, default=10_000)
-    running.add_argument("--seconds", type=float, default=540)
-    running.add_argument("--start", type=int, default=0)
+    running.add_argument("prepared", type=Path)
+    running.add_argument("--seconds", type=float, default=150)
+    running.add_argument("--after", type=Path)
     running.add_argument("--device", default="cuda")
     running.add_argument("--out", type=Path, required=True)
     judging = commands.add_parser("judge")
-    judging.add_argument("files", type=Path, nargs="+")
+    judging.add_argument("file", type=Path)
     judging.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    if given.command == "run":
-        run(given.count, given.seconds, given.start, given.out, given.device)
+    if given.command == "prepare":
+        prepare(given.count, given.out)
+    elif given.command == "run":
+        run(given.prepared, given.seconds, given.after, given.out, given.device)
     else:
-        judge(given.files, given.out)
+        judge(given.file, given.out)

@@ -9,16 +9,22 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
+import numpy as np
+import numpy.typing as npt
+
 from gemmlab.core.errors import GemmlabError
+from gemmlab.core.program import Artifact
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
+from gemmlab.toolchain.cache import encode
 from gemmlab.verify.changed_code import build_of
 
-SECONDS = 4.0
+SECONDS = 1.0
+"""A run takes milliseconds; one that has not ended by then hangs."""
 START_SECONDS = 120.0
 HUNG, FAULT = "hung", "fault"
 
@@ -33,9 +39,14 @@ class Subject:
     config: Mapping[str, int] = field(default_factory=dict)
 
 
-def _serve(connection: Connection, subject: Subject, device_name: str) -> None:
+def packed(artifact: Artifact) -> npt.NDArray[np.uint8]:
+    """Return an artifact as bytes, with its disassembly alone."""
+    return np.frombuffer(encode(replace(artifact, texts={"sass": artifact.texts["sass"]})), np.uint8)
+
+
+def _serve(connection: Connection, subject: Subject, artifact: Artifact | None, device_name: str) -> None:
     device = open_device(device_name)
-    build = build_of(find_kernel(subject.kernel), subject.arch, subject.size, subject.config)
+    build = build_of(find_kernel(subject.kernel), subject.arch, subject.size, subject.config, artifact)
     connection.send("ready")
     while True:
         code, runs = connection.recv()
@@ -54,10 +65,10 @@ def _serve(connection: Connection, subject: Subject, device_name: str) -> None:
 
 
 class GpuRunner:
-    """Runs cubins of one subject in a child process."""
+    """Runs cubins of one subject in a child process. With an artifact it compiles nothing."""
 
-    def __init__(self, subject: Subject, device: str = "cuda") -> None:
-        self._subject, self._device = subject, device
+    def __init__(self, subject: Subject, device: str = "cuda", artifact: Artifact | None = None) -> None:
+        self._subject, self._device, self._artifact = subject, device, artifact
         self._process: BaseProcess | None = None
         self._connection: Connection | None = None
 
@@ -81,7 +92,9 @@ class GpuRunner:
             return self._connection
         context = multiprocessing.get_context("spawn")
         mine, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, self._subject, self._device), daemon=True)
+        process = context.Process(
+            target=_serve, args=(theirs, self._subject, self._artifact, self._device), daemon=True
+        )
         process.start()
         theirs.close()
         self._process, self._connection = process, mine

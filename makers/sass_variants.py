@@ -1,9 +1,11 @@
 """Kernels in several orders, timed in turns on a GPU, each with the bits of the compiler's code.
 
-    python makers/sass_variants.py [--size 4096] [--rounds 12] [--out sass-variants.json] [KERNEL[:NAME=VALUE...] ...]
+    python makers/sass_variants.py prepare --out variants.npz [KERNEL[:NAME=VALUE...] ...]     (no GPU; minutes)
+    python makers/sass_variants.py run variants.npz [--size 4096] [--rounds 12] [--seconds 60] --out sass-variants.json
 
 For each kernel: the code as compiled, then every choice of passes below. The contestants take turns; a round times
-each once, and the median over the rounds counts. A choice whose bits differ is left out and named.
+each once, and the median over the rounds counts. A choice whose bits differ is left out and named. `prepare` compiles
+and orders, so that `run` does neither; `run` begins no round after its seconds.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,13 +22,16 @@ from typing import Any
 import numpy as np
 
 from gemmlab.core.errors import GemmlabError
+from gemmlab.core.program import Artifact
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.bound import BoundKernel
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.sass.ordering.loop_passes import PASSES, ordered
 from gemmlab.sass.writing.cubin_code import with_words
+from gemmlab.toolchain.cache import decode
 from gemmlab.verify.changed_code import build_of
+from sass_on_gpu import packed
 
 ARCH = "sm_90"
 CHOICES: tuple[tuple[str, ...], ...] = (
@@ -36,66 +42,100 @@ KERNELS = ("async_copy", "maxas_256", "maxas_64", "thread_tile_2d")
 INNER = 5
 
 
-def variants(device: Device, name: str, config: dict[str, int], size: str) -> dict[str, Any]:
+def prepare(kernels: Sequence[str], out: Path) -> None:
+    """Write the code of every kernel as compiled, and in each order."""
+    facts: list[dict[str, Any]] = []
+    codes: dict[str, Any] = {}
+    for number, text in enumerate(kernels):
+        name, _, pairs = text.partition(":")
+        config = {key: int(value) for key, _, value in (pair.partition("=") for pair in pairs.split(",") if pair)}
+        build = build_of(find_kernel(name), ARCH, "256", config)
+        codes[f"artifact_{number}"] = packed(build.artifact)
+        orders: list[dict[str, Any]] = []
+        for choice in CHOICES:
+            try:
+                made = ordered(build.function, ARCH, choice)
+                code = with_words(build.artifact.code, build.function, made.words, made.order, name)
+            except GemmlabError as error:
+                print(f"{name} {'+'.join(choice)}: {error}")
+                continue
+            codes[f"code_{number}_{len(orders)}"] = np.frombuffer(code, np.uint8)
+            orders.append({"passes": "+".join(choice), "before": asdict(made.before), "after": asdict(made.after)})
+        facts.append({"kernel": name, "config": config, "orders": orders})
+    with out.open("wb") as file:
+        np.savez_compressed(file, facts=np.frombuffer(json.dumps(facts).encode(), np.uint8), **codes)
+    print(f"{sum(len(one['orders']) for one in facts)} orders of {len(facts)} kernels, {out.stat().st_size:,} bytes")
+
+
+def variants(
+    device: Device, one: dict[str, Any], artifact: Artifact, codes: Sequence[bytes], size: str
+) -> dict[str, tuple[BoundKernel, dict[str, Any]]]:
     """Every variant of a kernel that gives the same bits, bound to the same operands, with its facts."""
-    build = build_of(find_kernel(name), ARCH, size, config)
+    build = build_of(find_kernel(one["kernel"]), ARCH, size, one["config"], artifact)
     operands = build.operands(device)
-    first = build.bind(build.artifact.code, device, operands)
+    first = build.bind(artifact.code, device, operands)
     first.run()
     right = build.result(first)
-    found: dict[str, Any] = {
-        "compiled": (first, {"digest": build.artifact.digest, "compiler": build.artifact.compiler})
-    }
-    for choice in CHOICES:
-        label = "+".join(choice)
-        try:
-            made = ordered(build.function, ARCH, choice)
-            code = with_words(build.artifact.code, build.function, made.words, made.order, name)
-            bound = build.bind(code, device, operands)
-            bound.run()
-            if not np.array_equal(build.result(bound), right):
-                print(f"{name} {label}: other bits")
-                continue
-        except GemmlabError as error:
-            print(f"{name} {label}: {error}")
-            continue
-        found[label] = bound, {"before": asdict(made.before), "after": asdict(made.after)}
+    found = {"compiled": (first, {"digest": artifact.digest, "compiler": artifact.compiler})}
+    for order, code in zip(one["orders"], codes, strict=True):
+        bound = build.bind(code, device, operands)
+        bound.run()
+        if np.array_equal(build.result(bound), right):
+            found[order["passes"]] = bound, {"before": order["before"], "after": order["after"]}
+        else:
+            print(f"{one['kernel']} {order['passes']}: other bits")
     return found
 
 
-def timed(bound: dict[str, BoundKernel], rounds: int) -> dict[str, list[float]]:
+def timed(bound: dict[str, BoundKernel], rounds: int, end: float) -> dict[str, list[float]]:
     """Microseconds by variant, a mean over some executions for each round."""
     times: dict[str, list[float]] = {label: [] for label in bound}
     labels = [*bound]
     for number in range(rounds):
+        if number and time.monotonic() > end:
+            break
         turn = number % len(labels)
         for label in labels[turn:] + labels[:turn]:
             times[label] += bound[label].time(1, INNER)
     return times
 
 
-def main(kernels: Sequence[str], size: str, rounds: int, out: Path | None, device_name: str) -> None:
-    device, rows = open_device(device_name), []
-    for text in kernels:
-        name, _, pairs = text.partition(":")
-        config = {key: int(value) for key, _, value in (pair.partition("=") for pair in pairs.split(",") if pair)}
-        found = variants(device, name, config, size)
-        times = timed({label: bound for label, (bound, _) in found.items()}, rounds)
-        base = statistics.median(times["compiled"])
-        for label, (_, facts) in found.items():
-            median = statistics.median(times[label])
-            print(f"{name:16} {label:36} {median:10.1f} us  {base / median:.4f} x")
-            rows.append({"kernel": name, "config": config, "passes": label, "us": times[label], **facts})
-    if out is not None:
-        out.write_text(json.dumps({"size": size, "arch": ARCH, "inner": INNER, "rows": rows}, indent=1) + "\n")
+def run(prepared: Path, size: str, rounds: int, seconds: float, out: Path, device_name: str) -> None:
+    """Time every kernel in every order; each kernel gets an equal part of the seconds."""
+    device, rows, start = open_device(device_name), list[dict[str, Any]](), time.monotonic()
+    with np.load(prepared) as file:
+        kernels = json.loads(file["facts"].tobytes())
+        for number, one in enumerate(kernels):
+            artifact = decode(file[f"artifact_{number}"].tobytes())
+            codes = [file[f"code_{number}_{order}"].tobytes() for order in range(len(one["orders"]))]
+            found = variants(device, one, artifact, codes, size)
+            end = start + seconds * (number + 1) / len(kernels)
+            times = timed({label: bound for label, (bound, _) in found.items()}, rounds, end)
+            base = statistics.median(times["compiled"])
+            for label, (_, facts) in found.items():
+                median = statistics.median(times[label])
+                print(f"{one['kernel']:16} {label:36} {median:10.1f} us  {base / median:.4f} x", flush=True)
+                rows.append({
+                    "kernel": one["kernel"], "config": one["config"], "passes": label, "us": times[label], **facts,
+                })  # fmt: skip
+            out.write_text(json.dumps({"size": size, "arch": ARCH, "inner": INNER, "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kernels", nargs="*", default=KERNELS)
-    parser.add_argument("--size", default="4096")
-    parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--device", default="cuda")
+    commands = parser.add_subparsers(dest="command", required=True)
+    preparing = commands.add_parser("prepare")
+    preparing.add_argument("kernels", nargs="*", default=KERNELS)
+    preparing.add_argument("--out", type=Path, required=True)
+    running = commands.add_parser("run")
+    running.add_argument("prepared", type=Path)
+    running.add_argument("--size", default="4096")
+    running.add_argument("--rounds", type=int, default=12)
+    running.add_argument("--seconds", type=float, default=60)
+    running.add_argument("--device", default="cuda")
+    running.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    main(given.kernels, given.size, given.rounds, given.out, given.device)
+    if given.command == "prepare":
+        prepare(given.kernels, given.out)
+    else:
+        run(given.prepared, given.size, given.rounds, given.seconds, given.out, given.device)

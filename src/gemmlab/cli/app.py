@@ -64,8 +64,20 @@ def _print_version(version: bool) -> None:
         raise typer.Exit
 
 
+def _ask_for_compilation(compiled: bool) -> None:
+    if compiled:
+        # Worker processes inherit it.
+        os.environ["GEMMLAB_COMPILE"] = "1"
+
+
 def _start(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    compiled: Annotated[
+        bool,
+        typer.Option(
+            "--compile", callback=_ask_for_compilation, help="Compile GPU kernels; run no machine code of the package."
+        ),
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,

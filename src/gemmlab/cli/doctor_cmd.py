@@ -61,6 +61,7 @@ def examine(*, quick: bool = False) -> dict[str, Any]:
         "compilers": inventory.compilers(),
         "cuda_compiler": inventory.cuda_compiler(),
         "machine_code": inventory.shipped_code(),
+        "gpu_code": inventory.gpu_code(),
         "cache": inventory.cache_folder(),
         "tuned": states(gpu),
         "versions": inventory.versions(),
@@ -99,6 +100,7 @@ def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "CUDA compiler", _cuda_compiler(facts["cuda_compiler"])
     shipped = ", ".join(f"{count} for {arch}" for arch, count in facts["machine_code"].items())
     yield "machine code", f"shipped: {shipped or 'none'}; it serves where there is no CUDA compiler"
+    yield "GPU code", _gpu_code(facts["gpu_code"])
     yield "compilers", ", ".join(f"{name} {version or 'none'}" for name, version in facts["compilers"].items())
     store = facts["cache"]
     yield "cache", _cache(store)
@@ -175,6 +177,16 @@ def _gpu(gpu: Mapping[str, Any]) -> str:
     devices = [f"{d['name']} (sm_{d['compute_capability'].replace('.', '')}, {d['memory_bytes'] >> 20} MiB)"
                for d in gpu["devices"]]  # fmt: skip
     return f"{', '.join(devices)}; driver for CUDA {gpu['driver_cuda']}"
+
+
+def _gpu_code(archive: Mapping[str, Any]) -> str:
+    if not archive:
+        return "none: a GPU runs what the CUDA compiler makes (GEMMLAB_COMPILE)"
+    parts = (
+        f"{one['instances']} kernels for {arch} by {', '.join(one['compilers'])}, digest {one['digest'][:12]}"
+        for arch, one in archive.items()
+    )
+    return f"{'; '.join(parts)}; a GPU runs it whatever compiler is here"
 
 
 def _cuda_compiler(cuda: Mapping[str, Any]) -> str:

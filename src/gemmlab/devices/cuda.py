@@ -18,7 +18,7 @@ from gemmlab.devices.cuda_launches import CudaLaunches
 from gemmlab.devices.cuda_peaks import Peaks
 from gemmlab.devices.cuda_timing import Mode
 from gemmlab.devices.device import Clocks, DeviceInfo
-from gemmlab.toolchain.build_cuda import build
+from gemmlab.toolchain.build_cuda import for_gpu
 
 
 class CudaDevice(CudaLaunches):
@@ -46,15 +46,17 @@ class CudaDevice(CudaLaunches):
         return f"sm_{self.facts['compute_capability'].replace('.', '')}"
 
     def build(self, program: Program) -> Artifact:
-        """Compile, or fetch from the cache. Raises `CompileError`, `DeviceError` for code of another GPU."""
+        """Return the code of the package or the cache, or compile. Raises `CompileError`, `DeviceError` for code of
+        another GPU.
+        """
         if program.language != "cuda":
             raise UsageError(f"{program.kernel} is written in {program.language}; the cuda device runs cuda code")
         self._require_target(program.kernel, program.target)
         if not program.fingerprint:
-            return build(program)
+            return for_gpu(program)
         key = program.target, program.entry, program.fingerprint
         if key not in self._built:
-            self._built[key] = build(program)
+            self._built[key] = for_gpu(program)
         return self._built[key]
 
     def load(self, artifact: Artifact) -> CudaLoaded:

@@ -65,6 +65,8 @@ class Choice(Display):
     """
     workspace_bytes: int = 0
     """Bytes of GPU memory that the call takes beside operands and result, from the caller's allocator."""
+    machine_code: str = ""
+    """Digest and compiler of the package's machine code that the GPU runs; empty where it runs what is compiled."""
     considered: tuple[Candidate, ...] = ()
     """Everything that could run: what was measured for this product first, then the estimates, each the fastest first.
     """
@@ -116,6 +118,8 @@ class Choice(Display):
         if self.workspace_bytes:
             lines.append(f"  workspace: {self.workspace_bytes:,} bytes")
         lines += [f"  {line}" for line in self._of_pieces()]
+        if self.machine_code:
+            lines.append(f"  machine code: {self.machine_code}")
         if self.considered and not self.considered[0].blocks:
             return "\n".join([*lines, "  the result is empty: nothing is launched"])
         if self.considered:

@@ -192,9 +192,10 @@ def gemm_on(ordinal: int) -> CudaGemm:
         return _gemms[ordinal]
 
 
-def choice_on(ordinal: int, call: Call, count: int, what: Stored) -> Choice:
-    """Return the choice for `count` products on a GPU of this machine, of which `what` is the first. Raises
-    `DeviceError` where there is none.
+def choice_on(ordinal: int, call: Call, count: int, what: Stored) -> tuple[Choice, Gpu]:
+    """Return the choice for `count` products on a GPU of this machine, of which `what` is the first, and the GPU.
+    Raises `DeviceError` where there is none.
     """
     with preserved_context():
-        return choice_of_call(call, count, what, gemm_on(ordinal).gpu)
+        gpu = gemm_on(ordinal).gpu
+        return choice_of_call(call, count, what, gpu), gpu

@@ -24,6 +24,7 @@ from gemmlab.dispatch.choice import named
 from gemmlab.dispatch.choice_store import EVERY, machine_of_cpu, stored_choice
 from gemmlab.dispatch.choice_values import FORCED, RULE, TUNED, Choice
 from gemmlab.dispatch.cpu_precision import checked_precision, cpu_way
+from gemmlab.dispatch.machine_code import with_machine_code
 from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 from gemmlab.dispatch.request import Float32Array, Operand, Request, host_operand, request
@@ -45,8 +46,10 @@ def explain(call: Call, device: object) -> Choice:
     if isinstance(where, int):
         from gemmlab.dispatch.cuda_gemm import choice_on
 
-        return choice_on(where, call, count, what)
-    return choice_of_call(call, count, what, where)
+        choice, gpu = choice_on(where, call, count, what)
+    else:
+        choice, gpu = choice_of_call(call, count, what, where), where
+    return with_machine_code(choice, what.problem.layout, gpu)
 
 
 def _one(operands: Request) -> Stored:

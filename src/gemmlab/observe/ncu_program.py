@@ -14,6 +14,7 @@ from gemmlab.core.precision import FLOAT32
 from gemmlab.core.time_limit import current_limit
 from gemmlab.timing.peers import Spec, worker_environment
 from gemmlab.timing.process import importable_here
+from gemmlab.toolchain.code_archive import SWITCH
 
 TROUBLE = {
     "ERR_NVGPUCTRPERM": "the driver lets only administrators count: run as root, start the container with "
@@ -55,7 +56,8 @@ def run(command: Sequence[str], precision: str = FLOAT32) -> str:
     Raises `ProfilerError` when it cannot be started or lacks permission, `PeerError` with the end of its output when it
     fails, `TimeLimitError` when the current time limit passes.
     """
-    inherited = {**os.environ, "LC_ALL": "C", "PYTHONPATH": importable_here()}
+    # The package's machine code has no line tables, by which samples are counted for each line of the source.
+    inherited = {**os.environ, "LC_ALL": "C", "PYTHONPATH": importable_here(), SWITCH: "1"}
     environment = worker_environment(Spec("ncu", "ncu", precision=precision), 1, inherited)
     try:
         done = _finished(command, environment)

@@ -49,7 +49,7 @@ def profile_on_gpu(plan: Plan) -> Record:
     ncu, device = find_ncu(plan.ncu), plan.device
     ours = [replace(kernel_spec(one, device.device_name, "warm"), config=plan.config) for one in plan.kernels]
     beside, notes = _baselines(plan, ours) if plan.baseline else ([], [])
-    prebuild(of_specs(plan.op, ours, plan.problems), device)
+    prebuild(of_specs(plan.op, ours, plan.problems), device, compiled=True)
     by_label = {problem.label: problem for problem in plan.problems}
     found = profile([*ours, *beside], plan.op.name, plan.problems, ncu)
     described = {**asdict(device.describe()), "profiler": version(ncu)}

@@ -159,6 +159,13 @@ def shipped_code() -> dict[str, int]:
     return targets()
 
 
+def gpu_code() -> dict[str, dict[str, Any]]:
+    """Return what the package's archive of machine code for GPUs has, by architecture; empty if it is not used."""
+    from gemmlab.toolchain import code_archive
+
+    return {} if os.environ.get(code_archive.SWITCH) == "1" else code_archive.contents()
+
+
 def package_version(name: str) -> str | None:
     """Return the version of an installed distribution, `None` if it is not installed."""
     try:

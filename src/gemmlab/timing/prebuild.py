@@ -20,14 +20,18 @@ from gemmlab.precompile.cubins import Job, run_all
 from gemmlab.timing.bench import Plan
 from gemmlab.timing.families import family_of
 from gemmlab.timing.peers import Spec
-from gemmlab.toolchain.build_cuda import build
+from gemmlab.toolchain.build_cuda import build, for_gpu
 
 Selection = Iterable[tuple[Kernel, Mapping[str, int]]]
 """Kernels of the catalog with their compile-time parameters."""
 
 
-def prebuild(wanted: Selection, device: Device, report: Callable[[str], object] = lambda _text: None) -> None:
-    """Compile the `wanted` kernels for `device` into the cache, unless it has them from any compiler.
+def prebuild(
+    wanted: Selection, device: Device, report: Callable[[str], object] = lambda _text: None, *, compiled: bool = False
+) -> None:
+    """Compile the `wanted` kernels for `device` into the cache, unless it or the package has them from any compiler.
+
+    `compiled` says that the package's code will not do.
 
     Failures are ignored: a later use of the kernel reports them. For a CPU, where compiling is quick, nothing is done.
     """
@@ -40,7 +44,8 @@ def prebuild(wanted: Selection, device: Device, report: Callable[[str], object] 
         except DeviceError:
             continue
         planned[program.kernel, program.entry] = Job(kernel.id, instance, program, kernel.id)
-    for done, (job, _) in enumerate(run_all(list(planned.values()), len(usable_cpus()), _find)):
+    make = _for_gpu if device.family == "cuda" and not compiled else _build
+    for done, (job, _) in enumerate(run_all(list(planned.values()), len(usable_cpus()), make)):
         report(f"compiled {job.program.entry} ({done + 1} of {len(planned)})")
 
 
@@ -84,6 +89,11 @@ def of_ladder(kernels: Iterable[Kernel]) -> Iterator[tuple[Kernel, dict[str, int
             yield kernel, instance
 
 
-def _find(job: Job) -> str:
-    """Find or compile the code of a job, as a device does; return its digest."""
+def _build(job: Job) -> str:
+    """Find or compile the code of a job; return its digest."""
     return build(job.program).digest
+
+
+def _for_gpu(job: Job) -> str:
+    """Do as `_build`, with the package's code first."""
+    return for_gpu(job.program).digest

@@ -4,6 +4,7 @@ Compiled code is listed under its source: text, options and architecture. Each v
 that made it and the files that the compiler read, or looked for in vain, on disk. A variant is valid as long as these
 files are unchanged. The installed compiler's variant comes first, then the newest: on a machine with no compiler or
 another one, a cache filled elsewhere gives the same code. Without a compiler, code shipped in the package serves too.
+What a GPU runs comes from the package's archive first (`code_archive`), so that it is the same with every compiler.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from gemmlab.core.errors import NoCompilerError
 from gemmlab.core.log import LOG, elapsed_ms
 from gemmlab.core.program import Artifact, Program
-from gemmlab.toolchain import apart, compilation, cuda_headers, nvdisasm, nvrtc, variants
+from gemmlab.toolchain import apart, code_archive, compilation, cuda_headers, nvdisasm, nvrtc, variants
 from gemmlab.toolchain import cache as store
 from gemmlab.toolchain import shipped_code as shipped
 from gemmlab.toolchain.host_headers import HOST_HEADERS
@@ -42,6 +43,30 @@ def build(program: Program) -> Artifact:
             raise NoCompilerError(f"{error}; {_named(program)} for {program.target} is not in {_places()}") from error
         found = stored
     return _finished(found, files)
+
+
+def for_gpu(program: Program) -> Artifact:
+    """Return what a GPU runs: the archive's code where it was made of exactly this program, else what `build` returns.
+
+    Code of the archive has no texts. Raises as `build` does.
+    """
+    return archived(program) or build(program)
+
+
+def archived(program: Program) -> Artifact | None:
+    """Return the archive's code of exactly this program; `None` where there is none, or compilation is asked for."""
+    files = place(program)
+    found = code_archive.find(program, _source(program, files), files.path)
+    if found is not None:
+        LOG.debug(
+            "%s for %s: %s by %s, of the package", program.kernel, program.target, found.digest[:12], found.compiler
+        )
+    return found
+
+
+def source_of(program: Program) -> str:
+    """Return the cache's name of a program's source: a digest of all that the compiler gets, but for files on disk."""
+    return _source(program, place(program))
 
 
 def compile_here(program: Program) -> tuple[Artifact, bool]:

@@ -69,8 +69,12 @@ class Build:
         return np.array(result.view(np.uint32))
 
 
-def build_of(kernel: Kernel, arch: str, size: str, config: Mapping[str, int]) -> Build:
+def build_of(
+    kernel: Kernel, arch: str, size: str, config: Mapping[str, int], artifact: Artifact | None = None
+) -> Build:  # fmt: skip
     """Compile a kernel for the first problem of `size`, or the nearest that it takes (`fitted`).
+
+    `artifact` is code that was compiled for this before: then nothing is compiled.
 
     Raises `CompileError`, and `UsageError` if it takes no problem like that or the file has several kernels.
     """
@@ -86,7 +90,8 @@ def build_of(kernel: Kernel, arch: str, size: str, config: Mapping[str, int]) ->
         )
     problem = problems[0]
     instance = kernel.instantiate(configured, op.scalars(problem))
-    artifact, _ = compile_here(kernel.program(instance, arch))
+    if artifact is None:
+        artifact, _ = compile_here(kernel.program(instance, arch))
     functions = parse(artifact.texts["sass"])
     if len(functions) != 1:
         raise UsageError(f"{kernel.id}: its machine code has {len(functions)} functions; there has to be one")

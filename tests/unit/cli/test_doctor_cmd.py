@@ -21,7 +21,7 @@ def test_the_quick_examination_is_json_with_every_section() -> None:
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
     assert set(facts) == {
-        "cpu", "blas", "gpu", "compilers", "cuda_compiler", "machine_code", "tuned", "cache", "versions", "warnings",
+        "cpu", "blas", "gpu", "compilers", "cuda_compiler", "machine_code", "gpu_code", "tuned", "cache", "versions", "warnings",
     }  # fmt: skip
     assert facts["cpu"]["caches"][0]["level"] == 1
     assert facts["cpu"]["measured_peak_gflops"] == {}
@@ -32,7 +32,18 @@ def test_the_quick_examination_is_json_with_every_section() -> None:
 def test_the_table_tells_what_was_found() -> None:
     result = CliRunner().invoke(build_app(), ["doctor", "--quick"])
     assert result.exit_code == 0, result.output
-    for heading in ("processor", "vectors", "L1d", "L2", "computed peak", "GPU", "machine code", "compilers", "cache"):
+    for heading in (
+        "processor",
+        "vectors",
+        "L1d",
+        "L2",
+        "computed peak",
+        "GPU",
+        "machine code",
+        "GPU code",
+        "compilers",
+        "cache",
+    ):
         assert f"\n{heading} " in "\n" + result.stdout
 
 

@@ -85,9 +85,9 @@ def _may_swap(function: SassFunction, place: int) -> bool:
     Control codes stay with their instructions, so the swap may well break what they guaranteed.
     """
     pair = function.instructions[place : place + 2]
-    if any(place in range(block.start, block.stop - 2) for block in flow_graph(function).blocks):
-        return not any(each.opcode in _FIXED_IN_PLACE for each in pair) and independent(*pair)
-    return False
+    if any(each.opcode in _FIXED_IN_PLACE for each in pair) or not independent(*pair):
+        return False
+    return any(place in range(block.start, block.stop - 2) for block in flow_graph(function).blocks)
 
 
 def independent(first: Instruction, second: Instruction) -> bool:

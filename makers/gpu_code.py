@@ -1,0 +1,94 @@
+"""Write the machine code of the tuned kernels into the package: `src/gemmlab/gpu_code`.
+
+    python makers/gpu_code.py [--processes 2]
+    python makers/gpu_code.py --check
+
+It has what the library may choose on a GPU of the record, and each rung in its default configuration, for sm_90 and
+sm_90a. What is not in the cache is compiled (minutes after an edit of a header that all share). `--check` compiles
+nothing: it ends with 1 and names what is missing or was made of other sources.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from gemmlab.core.errors import GemmlabError
+from gemmlab.dispatch.batch_choice import FILE as BATCHES
+from gemmlab.dispatch.measurements import FILE as PRODUCTS
+from gemmlab.dispatch.measurements import shipped_table
+from gemmlab.dispatch.waves import PARTS
+from gemmlab.kernels.catalog import all_kernels, find_kernel
+from gemmlab.precompile.cubins import Job, jobs, run_all
+from gemmlab.toolchain import build_cuda, code_archive
+
+ARCH = "sm_90"
+LADDER_LAYOUT = "nn"
+"""The layout of the ladder's records. A rung that lacks it is taken in all of its layouts."""
+
+
+def wanted() -> list[Job]:
+    """Return every program of the archive once."""
+    found = {(job.program.target, job.program.entry): job for job in (*_of_library(), *_of_ladder())}
+    return [*found.values()]
+
+
+def _of_library() -> Iterator[Job]:
+    for table in (PRODUCTS, BATCHES):
+        for entry in shipped_table(table).entries:
+            kernel = find_kernel(entry.kernel)
+            parts = {PARTS: entry.parts[0]} if entry.parts else {}
+            for instance in kernel.instances(kernel.configure({**entry.config, **parts})):
+                yield Job(kernel.id, instance, kernel.program(instance, ARCH), kernel.id)
+
+
+def _of_ladder() -> Iterator[Job]:
+    for kernel in all_kernels():
+        if kernel.device == "cuda":
+            layouts = (LADDER_LAYOUT,) if LADDER_LAYOUT in kernel.layouts else ()
+            yield from jobs([kernel.id], [ARCH], {}, layouts=layouts)[0]
+
+
+def stale() -> list[str]:
+    """Return the names of programs whose machine code is not in the archive or was made of other sources."""
+    return sorted(f"{job.kernel} {job.program.entry}" for job in wanted() if build_cuda.archived(job.program) is None)
+
+
+def _compiled(job: Job) -> code_archive.Made:
+    artifact, _ = build_cuda.compile_here(job.program)
+    return code_archive.Made(build_cuda.source_of(job.program), artifact)
+
+
+def write(processes: int) -> None:
+    made: dict[tuple[str, str], list[code_archive.Made]] = defaultdict(list)
+    for job, outcome in run_all(wanted(), processes, _compiled):
+        if isinstance(outcome, GemmlabError):
+            raise SystemExit(str(outcome))
+        made[job.program.target, job.kernel].append(outcome)
+    index: dict[str, dict[str, Any]] = defaultdict(dict)
+    folder = code_archive.FOLDER
+    for (target, kernel), members in sorted(made.items()):
+        before = code_archive.kept(target, kernel)
+        index[target][kernel] = code_archive.put(folder, target, kernel, members, before)
+    for target, kernels in index.items():
+        code_archive.write_index(folder, target, kernels)
+    for file in folder.glob("*/*.xz"):
+        if (file.parent.name, file.stem) not in made:
+            file.unlink()
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    print(f"{sum(map(len, made.values()))} instances, {sum(file.stat().st_size for file in files):,} bytes")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    if given.check:
+        names = stale()
+        print("\n".join(names) or "the machine code is that of the sources")
+        sys.exit(1 if names else 0)
+    write(given.processes)

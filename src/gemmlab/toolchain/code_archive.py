@@ -1,0 +1,176 @@
+"""Machine code of the tuned kernels, which is part of the package and of a checkout: what a GPU runs.
+
+`gpu_code/TARGET/KERNEL.xz` has the cubins of a kernel, each once, without line tables and PTX, which no GPU reads.
+`gpu_code/TARGET/index.json` says of which source each was made: digest of text, options and architecture, and the marks
+of the headers that the compiler read. So code is found only for the very source that it was made of: not once a file
+or a header has been edited, nor for another configuration. `makers/gpu_code.py` writes both, and a test fails where
+they are older than the sources.
+
+So times do not depend on the compiler that is installed. `GEMMLAB_COMPILE=1` asks for its code instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.program import Artifact, Program
+from gemmlab.toolchain.cubin import digest
+from gemmlab.toolchain.elf import read_elf
+from gemmlab.toolchain.include_path import IncludePath
+from gemmlab.toolchain.searched import as_it_was
+
+FOLDER = Path(__file__).parents[1] / "gpu_code"
+SWITCH = "GEMMLAB_COMPILE"
+"""The environment variable that asks for compilation with the value 1."""
+_DIGITS = 32
+"""Number of digits of a source's digest in the index: enough to tell any two apart."""
+_UNREAD = (".nv_debug", ".debug_line", ".debug_str")
+"""Beginnings of the names of sections that no GPU reads. They keep their places and extents, full of zeros."""
+_FACTS = ("entry", "digest", "compiler", "resources", "exports")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Code for the archive: an artifact, and the cache's name of its source."""
+
+    source: str
+    artifact: Artifact
+
+
+def find(program: Program, source: str, path: IncludePath) -> Artifact | None:
+    """Return the code of a program whose source has this name in the cache, with its headers in the folders of `path`.
+
+    `None` where there is none for exactly this source, or `GEMMLAB_COMPILE=1` asks for compilation. It has no texts.
+    """
+    known = _index(FOLDER, program.target).get(program.kernel)
+    name = known["sources"].get(source[:_DIGITS]) if known and os.environ.get(SWITCH) != "1" else None
+    if known is None or name is None or not as_it_was(known["searched"], path):
+        return None
+    found = _codes(FOLDER, program.target, program.kernel).get(name)
+    return None if found is None else replace(found, searched=known["searched"])
+
+
+def put(
+    folder: Path, target: str, kernel: str, members: Iterable[Made], kept: Mapping[str, Artifact]
+) -> dict[str, Any]:
+    """Write the cubins of one kernel, and return its part of the index.
+
+    `kept` has cubins by digest that were there before: they stay as they are where the code is the same, so that an
+    edited comment changes the index alone. Raises `ValueError` if instances were made of different headers.
+    """
+    import lzma
+
+    cut: dict[str, Artifact] = {}
+    sources: dict[str, str] = {}
+    searched: dict[str, str] | None = None
+    for member in sorted(members, key=lambda one: one.artifact.entry):
+        artifact = member.artifact
+        marks = dict(artifact.searched or {})
+        if searched not in (None, marks):
+            raise ValueError(f"{kernel} for {target}: its instances were made of different headers")
+        searched = marks
+        sources[member.source[:_DIGITS]] = artifact.digest
+        cut[artifact.digest] = kept.get(artifact.digest, artifact)
+    place = folder / target / f"{kernel}.xz"
+    compilers = sorted({one.compiler for one in cut.values()})
+    index = {"compilers": compilers, "sources": sources, "searched": searched or {}}
+    if place.is_file() and cut.keys() == kept.keys():
+        return index
+    head, codes = [], []
+    for one in cut.values():
+        holes, code = _without_debug(one)
+        facts = {name: getattr(one, name) for name in _FACTS}
+        head.append({**facts, "resources": dict(one.resources), "bytes": len(code), "holes": holes})
+        codes.append(code)
+    data = json.dumps(head, sort_keys=True).encode() + b"\n" + b"".join(codes)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # Machine words are 16 bytes long.
+    words = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 4, "pb": 4}]
+    place.write_bytes(lzma.compress(data, filters=words))
+    return index
+
+
+def write_index(folder: Path, target: str, kernels: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the index of an architecture, a line for each source."""
+    path = folder / target / "index.json"
+    path.write_text(json.dumps(kernels, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def kept(target: str, kernel: str) -> Mapping[str, Artifact]:
+    """Return the cubins of a kernel in the archive, by digest."""
+    return _codes(FOLDER, target, kernel)
+
+
+def contents() -> dict[str, dict[str, Any]]:
+    """Return `instances`, `bytes`, `compilers`, and a `digest` of the digests of all codes, for each architecture."""
+    found = {}
+    for folder in sorted(FOLDER.glob("sm_*")):
+        kernels = _index(FOLDER, folder.name).values()
+        codes = sorted({code for one in kernels for code in one["sources"].values()})
+        found[folder.name] = {
+            "instances": sum(len(one["sources"]) for one in kernels),
+            "bytes": sum(file.stat().st_size for file in folder.iterdir()),
+            "compilers": sorted({name for one in kernels for name in one["compilers"]}),
+            "digest": hashlib.sha256(" ".join(codes).encode()).hexdigest(),
+        }
+    return found
+
+
+@cache
+def _index(folder: Path, target: str) -> Mapping[str, Any]:
+    try:
+        index: Mapping[str, Any] = json.loads((folder / target / "index.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return index
+
+
+@cache
+def _codes(folder: Path, target: str, kernel: str) -> Mapping[str, Artifact]:
+    """Return the cubins of a kernel by digest; damaged ones are left out."""
+    # Some builds of Python lack lzma; they compile.
+    try:
+        import lzma
+
+        data = lzma.decompress((folder / target / f"{kernel}.xz").read_bytes())
+    except (ImportError, OSError, lzma.LZMAError):
+        return {}
+    line, _, codes = data.partition(b"\n")
+    found, at = dict[str, Artifact](), 0
+    for facts in json.loads(line):
+        holes, length = facts.pop("holes"), facts.pop("bytes")
+        code = _with_holes(codes[at : at + length], holes)
+        at += length
+        if digest(code, kernel) == facts["digest"]:
+            exports = tuple(facts.pop("exports"))
+            found[facts["digest"]] = Artifact(
+                kernel=kernel, kind="cubin", target=target, code=code, exports=exports, **facts
+            )
+    return found
+
+
+def _without_debug(artifact: Artifact) -> tuple[list[tuple[int, int]], bytes]:
+    """Return (offset, length) of what a GPU does not read, in order, and the cubin without it."""
+    sections = read_elf(artifact.code, artifact.kernel).sections
+    holes = sorted((one.start, len(one.data)) for one in sections if one.data and one.name.startswith(_UNREAD))
+    parts, at = [], 0
+    for start, length in holes:
+        parts.append(artifact.code[at:start])
+        at = start + length
+    return holes, b"".join([*parts, artifact.code[at:]])
+
+
+def _with_holes(code: bytes, holes: Iterable[tuple[int, int]]) -> bytes:
+    """Return a cubin in which zeros stand where `_without_debug` left something out."""
+    parts, at, gone = [], 0, 0
+    for start, length in holes:
+        parts += [code[at : start - gone], bytes(length)]
+        at, gone = start - gone, gone + length
+    return b"".join([*parts, code[at:]])

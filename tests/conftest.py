@@ -42,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, SEED) is None:
         setattr(config.option, SEED, secrets.randbelow(2**32))
     config.stash[STARTED] = time.time()
+    # Tables of tests are as wide as for any pipe, whatever the terminal or a worker of xdist says.
+    os.environ.pop("COLUMNS", None)
     # What somebody measured on this machine changes no test.
     os.environ["GEMMLAB_TUNED"] = "0"
     for marker in MARKERS:

@@ -57,7 +57,7 @@ def test_occupancy_shows_every_limit() -> None:
     assert (report.binding, report.found.blocks, report.found.warps) == (("registers",), 2, 16)
     # 80 registers make 2560 a warp, 6 warps a partition, 24 in all, 3 blocks.
     assert (report.next_registers, report.next_smem) == (80, None)
-    assert explain_occupancy(limits("sm_90"), 255, 0, 256).steps[2].endswith("; 8 / 8 = 1 block")
+    assert explain_occupancy(limits("sm_90"), 255, 0, 256).steps[2].endswith("= 8 warps / 8 warps a block = 1 block")
 
 
 @pytest.mark.parametrize(

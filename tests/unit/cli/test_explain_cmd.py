@@ -51,7 +51,7 @@ def test_everything_of_one_kernel() -> None:
         ": bank conflicts add",
         "67 % over all.",
         "Shown by: conflict_free.",
-        "8192 + 1024 reserved",
+        "8,192 B a block + 1,024 B reserved",
         "vector_load.cu:",
         "LDS.128",
         "512 FFMA to 32 LDS.128",

@@ -21,7 +21,8 @@ def test_the_quick_examination_is_json_with_every_section() -> None:
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
     assert set(facts) == {
-        "cpu", "blas", "gpu", "compilers", "cuda_compiler", "machine_code", "gpu_code", "tuned", "cache", "versions", "warnings",
+        "cpu", "blas", "gpu", "compilers", "cuda_compiler", "machine_code", "gpu_code", "tuned", "cache",
+        "versions", "warnings",
     }  # fmt: skip
     assert facts["cpu"]["caches"][0]["level"] == 1
     assert facts["cpu"]["measured_peak_gflops"] == {}

@@ -36,7 +36,7 @@ def played_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[GemmDriver]:
     opened = Driver(fake)
     for module in (cuda_context, cuda_driver, cuda_calls, cuda_groups, scratch):
         monkeypatch.setattr(module, "open_driver", lambda: opened)
-    monkeypatch.setattr(cuda, "build", uncompiled)
+    monkeypatch.setattr(cuda, "for_gpu", uncompiled)
     monkeypatch.setattr(cuda_gemm, "_gemms", {})
     monkeypatch.setattr(cuda_again, "_entries", {})
     monkeypatch.setattr(cuda_again, "_packages", {})
@@ -107,7 +107,7 @@ def emulate(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch, out: Float32Arr
         wholes[0].ravel("K")[...] = written
         ran.append(name)
 
-    monkeypatch.setattr(cuda, "build", kept)
+    monkeypatch.setattr(cuda, "for_gpu", kept)
     driver.multiply = run
     driver.multiply_batch = driver.multiply_group = lambda _one, *given: run(*given)
     return ran

@@ -29,7 +29,11 @@ def uniform(*shape: int) -> Float32Array:
 
 
 def least(m: int, n: int, k: int, **how: Any) -> int:
-    plan = gemmlab.explain_choice((m, k), (k, n), device="cpu", memory_bytes=1 << 40, **how).pieces
+    return least_of((m, k), (k, n), **how)
+
+
+def least_of(a: Any, b: Any, **how: Any) -> int:
+    plan = gemmlab.explain_choice(a, b, device="cpu", memory_bytes=1 << 40, **how).pieces
     assert plan is not None
     return plan.least_bytes
 
@@ -56,7 +60,7 @@ def test_pieces_have_the_bits_of_one_piece(
         a, b, c = (np.ascontiguousarray(x) for x in (a, b, c))
     how: dict[str, Any] = {"alpha": alpha, "beta": beta, "reproducible": reproducible}
     expected = gemmlab.gemm(a, b, c=c, **how)
-    low = least(m, n, k, reproducible=reproducible)
+    low = least_of(a, b, reproducible=reproducible)
     allowed = max(1, int(low + share * 4 * (m * k + k * n + m * n)))
     out = np.full((m, n), np.nan, np.float32)
     wrap = Store if stored == "store" else lambda x: x

@@ -116,9 +116,12 @@ def gemm(
     bfloat16 parts on a CPU without AMX and for a device that is not here, and `MemoryError`.
     """
     global _again
-    # What follows has the order of a short call: half of its time is Python's.
-    plain = (c is None or c is out) and kernel is None and config is None and not reproducible
-    if plain and precision == HIGHEST and type(a) is _ARRAY and type(b) is _ARRAY and _entry is not None:
+    # Half of a short call's time is Python's, and comparisons with None in a condition are the cheapest.
+    if (
+        kernel is None and config is None and device is None and memory_bytes is None and checkpoint is None
+        and progress is None and (c is None or c is out) and not reproducible and precision == HIGHEST
+        and type(a) is _ARRAY and type(b) is _ARRAY and _entry is not None
+    ):  # fmt: skip
         result = _entry(a, b, out, c, alpha, beta, trans_a, trans_b, threads)
         if result is not None:
             return result
@@ -153,6 +156,7 @@ def gemm(
                 kernel=kernel, config=config, reproducible=reproducible,
             )  # fmt: skip
             return like(a, result) if out is None else out
+    plain = (c is None or c is out) and kernel is None and config is None and not reproducible
     if plain and precision != HIGHEST and precision in _products:
         entry = _products[precision].python_entry
         result = None if entry is None else entry(a, b, out, c, alpha, beta, trans_a, trans_b, threads)

@@ -12,12 +12,13 @@ Array = npt.NDArray[np.float32]
 LINE = 16
 
 
-def placed(rows: int, cols: int, off: int, seed: int) -> Array:
+def placed(shape: tuple[int, int], off: int, seed: int) -> Array:
     """A matrix whose rows follow each other, `off` elements past the start of a cache line."""
-    memory = np.empty(rows * cols + 2 * LINE, np.float32)
+    elements = shape[0] * shape[1]
+    memory = np.empty(elements + 2 * LINE, np.float32)
     start = -(memory.ctypes.data // 4) % LINE + off
-    found = memory[start : start + rows * cols].reshape(rows, cols)
-    found[:] = np.random.default_rng(seed).standard_normal((rows, cols), np.float32)
+    found = memory[start : start + elements].reshape(shape)
+    found[:] = np.random.default_rng(seed).standard_normal(shape, np.float32)
     return found
 
 
@@ -29,9 +30,9 @@ def padded(m: int, n: int) -> Array:
 @pytest.mark.parametrize("trans_a", [False, True])
 def test_small_products_have_the_bits_of_packed_ones(trans_a: bool, trans_b: bool) -> None:
     for m, n, k in ((2, 3, 5), (17, 33, 19), (64, 64, 64), (97, 128, 128), (250, 64, 250), (100, 101, 99)):
-        a = placed(*((k, m) if trans_a else (m, k)), 4, 1)
-        b = placed(*((n, k) if trans_b else (k, n)), 0, 2)
-        elsewhere = placed(*b.shape, 3, 2)
+        a = placed((k, m) if trans_a else (m, k), 4, 1)
+        b = placed((n, k) if trans_b else (k, n), 0, 2)
+        elsewhere = placed((b.shape[0], b.shape[1]), 3, 2)
         assert np.array_equal(b, elsewhere)
         packed = gemm(a, b, trans_a=trans_a, trans_b=trans_b, kernel="microkernel")
         exact = (a.T if trans_a else a).astype(np.float64) @ (b.T if trans_b else b).astype(np.float64)
@@ -44,9 +45,9 @@ def test_small_products_have_the_bits_of_packed_ones(trans_a: bool, trans_b: boo
 
 
 def test_small_products_take_alpha_beta_and_nan_as_large_ones_do() -> None:
-    a, b = placed(60, 70, 1, 3), placed(70, 64, 0, 4)
+    a, b = placed((60, 70), 1, 3), placed((70, 64), 0, 4)
     b[5, 6] = np.nan
-    c = placed(60, 64, 2, 5)
+    c = placed((60, 64), 2, 5)
     expected = gemm(a, b, alpha=0.5, beta=-3.0, c=c, kernel="microkernel")
     out = c.copy()
     gemm(a, b, alpha=0.5, beta=-3.0, c=out, out=out)

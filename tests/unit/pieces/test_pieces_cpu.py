@@ -170,6 +170,18 @@ def test_a_nan_and_an_infinity_are_data() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("how", [{}, {"device": "cpu"}, {"memory_bytes": 1 << 20}])
+def test_a_call_in_pieces_is_one_after_a_plain_call_too(how: dict[str, Any]) -> None:
+    """The compiled entry, which is there after the first call, knows of no pieces."""
+    a, b = np.ones((30, 40), np.float32), np.ones((40, 20), np.float32)
+    seen: list[tuple[int, int]] = []
+    gemmlab.gemm(a, b)
+    gemmlab.gemm(a, b, progress=lambda complete, every: seen.append((complete, every)), **how)
+    assert seen[-1][0] == seen[-1][1] > 0
+    with pytest.raises(UsageError, match="checkpoint"):
+        gemmlab.gemm(a, b, checkpoint="/nowhere/at/all/file")
+
+
 def test_c_may_be_the_result_itself() -> None:
     a, b, c = uniform(300, 60), uniform(60, 200), uniform(300, 200)
     expected = gemmlab.gemm(a, b, c=c, beta=0.5)

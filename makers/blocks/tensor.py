@@ -154,7 +154,7 @@ FIGURES: Mapping[str, Callable[[Counted], str]] = {
     "instructions an HMMA or HGMMA": lambda c: digits(c.facts["instructions"] / _products(c)),
     "loads of fragments": lambda c: number(c.per_1000(c.facts[f"{LOADS}_requests"])),
     "wavefronts of these": lambda c: number(c.per_1000(c.facts[f"{LOADS}_wavefronts"])),
-    "of them excess": lambda c: percent(c.facts[f"{LOADS}_excess"] / c.facts[f"{LOADS}_wavefronts"]),
+    "of them excess": lambda c: percent(_share(c.facts[f"{LOADS}_excess"], c.facts[f"{LOADS}_wavefronts"])),
     "wavefronts of cp.async": lambda c: number(c.per_1000(c.facts[f"{COPIES}_wavefronts"])),
     "excess of these": lambda c: percent(_share(c.facts[f"{COPIES}_excess"], c.facts[f"{COPIES}_wavefronts"])),
     "global bytes read by threads": lambda c: number(c.per_1000(c.read_bytes)),

@@ -4,6 +4,8 @@ Run by an interpreter that has `triton`, `numba-cuda`, `nvidia-nvvm` and `nvidia
 makers/compiled_elsewhere.py FOLDER [sm_90]`. Each kernel becomes FOLDER/NAME.cubin and FOLDER/NAME.json.
 """
 
+# mypy: ignore-errors
+# ruff: noqa: ANN001, ANN201 - the compilers read these functions, which have their types, not Python's
 from __future__ import annotations
 
 import json
@@ -55,7 +57,8 @@ def product(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
         left = tl.load(a + row[:, None] * k + start + step[None, :], mask=(row[:, None] < m), other=0.0)
         right = tl.load(b + (start + step)[:, None] * n + col[None, :], mask=(col[None, :] < n), other=0.0)
         total = tl.dot(left, right, total, input_precision=PRECISION)
-    tl.store(c + row[:, None] * n + col[None, :], total.to(c.dtype.element_ty), mask=(row[:, None] < m) & (col[None, :] < n))
+    inside = (row[:, None] < m) & (col[None, :] < n)
+    tl.store(c + row[:, None] * n + col[None, :], total.to(c.dtype.element_ty), mask=inside)
 
 
 def saxpy(n, factor, x, y):
@@ -92,7 +95,10 @@ def of_triton(folder: Path, number: int) -> None:
     """Compile the Triton kernels."""
     rows = {"x": [40, 200], "out": [40, 200]}
     line = {"x": [1000], "y": [1000], "out": [1000]}
-    kinds = {"float32": ("*fp32", "ieee"), "tf32": ("*fp32", "tf32"), "float16": ("*fp16", "ieee"), "bfloat16": ("*bf16", "ieee")}
+    kinds = {
+        "float32": ("*fp32", "ieee"), "tf32": ("*fp32", "tf32"),
+        "float16": ("*fp16", "ieee"), "bfloat16": ("*bf16", "ieee"),
+    }  # fmt: skip
     made = [
         (add, "add", line, {"n": 1000}, {"BLOCK": 256}, "*fp32", [4], "x + y"),
         (softmax, "softmax", rows, {"columns": 200}, {"BLOCK": 256}, "*fp32", [40], "softmax"),
@@ -100,9 +106,12 @@ def of_triton(folder: Path, number: int) -> None:
     ]
     for kind, (pointer, precision) in kinds.items():
         tile = {"M": 64, "N": 32, "K": 32, "PRECISION": precision}
-        made.append((product, f"product_{kind}", MATRICES, {"m": 128, "n": 64, "k": 96}, tile, pointer, [2, 2], "product"))
+        sizes = {"m": 128, "n": 64, "k": 96}
+        made.append((product, f"product_{kind}", MATRICES, sizes, tile, pointer, [2, 2], "product"))
     for function, name, arrays, numbers, constants, pointer, grid, computes in made:
-        types = {**dict.fromkeys(arrays, pointer), **dict.fromkeys(numbers, "i32"), **dict.fromkeys(constants, "constexpr")}
+        types = {
+            **dict.fromkeys(arrays, pointer), **dict.fromkeys(numbers, "i32"), **dict.fromkeys(constants, "constexpr"),
+        }  # fmt: skip
         source = ASTSource(function, types, {(function.arg_names.index(n),): v for n, v in constants.items()})
         found = triton.compile(source, target=GPUTarget("cuda", number, WARP), options={"num_warps": 4})
         # Triton appends pointers to scratch memory, here unused.
@@ -142,7 +151,7 @@ def of_numba(folder: Path, number: int) -> None:
 
 
 def described(shape: list[int]) -> list[Any]:
-    """Return what Numba passes for an array: two null pointers, counts of elements and bytes, memory, shape, strides."""
+    """Return what Numba passes for an array: two null pointers, two numbers, its memory, extents and strides."""
     count = 1
     for extent in shape:
         count *= extent

@@ -16,7 +16,7 @@ from gemmlab.analysis.model.predict import Model
 from gemmlab.analysis.model.quoted_prediction import modelled
 from gemmlab.analysis.model.schedule import InstructionTimes, block_cycles, instruction_times
 from gemmlab.analysis.model.script import BARRIER, COMMIT, COPIES, NONE, Line, Request, Script
-from gemmlab.core.counters import ASYNC_COPY, GLOBAL_LOAD, SHARED_LOAD
+from gemmlab.core.counters import ASYNC_COPY, GLOBAL_LOAD, SHARED_LOAD, TEXTURE_LOAD
 from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import model
 from gemmlab.kernels.catalog import find_kernel
@@ -93,6 +93,33 @@ def test_a_sector_comes_once_for_a_block() -> None:
     far = script((LDG, Request(1.0, tuple(range(32)), store=False)), (USE, None))
     assert cycles(far) == 32 + C.l2 + 1
     assert cycles(far, 2) == 64 + C.l2 + 1
+
+
+def test_the_second_sector_of_a_fetch_comes_from_l2() -> None:
+    def of(second: int) -> float:
+        loads = [((LDG, Request(1.0, (sector,), store=False)), (USE, None)) for sector in (0, second)]
+        return cycles(script(*loads[0], *loads[1], warps=1), latency=C.memory)
+
+    assert of(2) - of(1) == C.memory - C.l2
+    assert of(2) > 2 * C.memory
+
+
+def test_texture_units_work_beside_shared_memory() -> None:
+    def of(l1: float, texels: float) -> float:
+        fetch = replace(LDG, role=TEXTURE_LOAD), Request(l1, (), store=False, texels=texels)
+        return cycles(script(fetch, *[(LDS, Request(1.0, (), store=False))] * 16, (USE, None)))
+
+    assert of(4.0, 32.0) > 4 * 32
+    assert of(32.0, 0.0) > of(4.0, 32.0)
+
+
+def test_the_last_wave_is_uneven() -> None:
+    known = Model(Study("sm_90", 255, 0, 128, "", {1.0: script(*[(FFMA, None)] * 1000)}), H200, C)
+    assert known.resident > 1
+    blocks = [number * H200.sms for number in (known.resident, known.resident + 1, 2 * known.resident)]
+    one, uneven, two = (known.predict([Load(count, 1.0)], 0).time_us for count in blocks)
+    assert one < uneven < two
+    assert uneven > one + (two - one) / 2
 
 
 def test_a_barrier_waits_for_the_slowest_warp() -> None:
@@ -231,5 +258,6 @@ def test_a_block_that_does_not_fit_is_refused() -> None:
                                                      ("RTX A6000", "sm_86", 1.0), ("L4", "sm_80", 1.0)])  # fmt: skip
 def test_the_lanes_are_those_of_the_gpu_that_is_asked_for(gpu: str, arch: str, cycles: float) -> None:
     known = modelled(find_kernel("block_tile"), arch, model(gpu), {})
-    code = next(iter(known.study.scripts.values())).code
-    assert {line.busy for line in code if line.pipe == "fma"} == {cycles}
+    script = next(iter(known.study.scripts.values()))
+    assert {line.busy for line in script.code if line.pipe == "fma"} == {cycles}
+    assert min(request.l1 for request in script.requests) == (1.0 if gpu == "A100" else 2.0)

@@ -52,7 +52,7 @@ class Constants:
 
 FITTED_H200 = Constants()
 FITTED: Mapping[str, tuple[float, ...]] = {
-    "memory": (800.0, 900.0, 1000.0, 1100.0),
+    "memory": (500.0, 600.0, 700.0, 800.0, 900.0, 1000.0, 1100.0),
     "launch_us": (2.0, 2.5, 3.0, 3.5, 4.0, 4.5),
 }
 """The fitted constants, each with the values that the fit chooses from."""

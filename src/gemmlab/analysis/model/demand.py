@@ -9,7 +9,7 @@ import numpy as np
 from gemmlab.analysis.model.room import PARTITIONS
 from gemmlab.analysis.model.script import Script
 
-ISSUE, L1 = "issue slots", "shared memory and L1"
+ISSUE, L1, TEXTURE = "issue slots", "shared memory and L1", "texture units"
 UNITS: Mapping[str, str] = {
     "fma": "FMA pipe", "fmaheavy": "FMA pipe", "alu": "integer pipe", "xu": "special functions",
     "tensor": "tensor cores",
@@ -27,14 +27,16 @@ def demand_at(depth: float, known: Mapping[float, Mapping[str, float]]) -> dict[
 
 def demand_of(script: Script) -> dict[str, float]:
     """Return the cycles that one block keeps each unit busy, by unit."""
-    found = {ISSUE: script.steps / PARTITIONS, L1: 0.0, **dict.fromkeys(UNITS.values(), 0.0)}
+    found = {ISSUE: script.steps / PARTITIONS, L1: 0.0, TEXTURE: 0.0, **dict.fromkeys(UNITS.values(), 0.0)}
     steps = np.concatenate([np.empty((0, 2), np.int64), *script.warps])
     times = np.bincount(steps[:, 0], minlength=len(script.code)).tolist()
     for line, count in zip(script.code, times, strict=True):
         if line.pipe in UNITS:
             found[UNITS[line.pipe]] += count * line.busy / PARTITIONS
     executions = np.bincount(steps[steps[:, 1] >= 0, 1], minlength=len(script.requests)).tolist()
-    found[L1] += sum(count * request.l1 for request, count in zip(script.requests, executions, strict=True))
+    for request, count in zip(script.requests, executions, strict=True):
+        found[L1] += count * request.l1
+        found[TEXTURE] += count * request.texels
     return found
 
 

@@ -97,14 +97,17 @@ class Model:
 
         A single block waits for device memory, because few others have loaded its tiles before. Of several resident
         blocks most find their tiles in L2. The last wave takes no less time than a single block, so that more blocks
-        are never faster.
+        are never faster. Blocks that end together leave an SM room for more of the last ones than its even share: the
+        last wave takes the mean of an even and of a full one.
         """
         full, last = divmod(blocks - 1, self.resident)
         end = self._line(1, depth, self.constants.memory)
         if last:
             end = max(end, self._line(last + 1, depth, self.constants.l2))
-        before = full * self._line(self.resident, depth, self.constants.l2) if full else 0.0
-        return before + end
+        if not full:
+            return end
+        whole = self._line(self.resident, depth, self.constants.l2)
+        return full * whole + (end + max(end, whole)) / 2
 
     def _line(self, blocks: int, depth: float, latency: float) -> float:
         """Return the cycles of `blocks` resident blocks at any depth, on a straight line through the studied depths."""

@@ -25,6 +25,8 @@ GROUPS = 9
 """Groups of asynchronous copies tracked per warp, the last one still open: more than a kernel ever waits for."""
 RELEASES = NONE + 1
 SECTOR = 32
+GRANULE = 2
+"""Sectors that L2 fetches from memory together: 64 bytes."""
 NEVER = float("inf")
 UNKNOWN = -1.0
 """Arrival time of a sector that no warp has asked for."""
@@ -42,7 +44,9 @@ COLUMNS: Mapping[str, Type] = {
     # cycles until a dependency barrier was released and until its line of code was there.
     "times": I64, "spent": F64, "held": F64, "unfetched": F64,
     # Per request. Its sectors, by their number in the script, are `sector[first:last]`.
-    "l1": F64, "store": I64, "first": I64, "last": I64, "sector": I64,
+    "l1": F64, "texels": F64, "store": I64, "first": I64, "last": I64, "sector": I64,
+    # Number of the granule that each sector belongs to; per granule of each block, when its first sector arrives.
+    "granule": I64, "opened": F64,
     # Paths of a block's warps, concatenated. `begin`, `end`, per warp: its part of `way` (instructions) and of
     # `requests` (-1 for none).
     "way": I64, "requests": I64, "begin": I64, "end": I64,
@@ -56,9 +60,9 @@ COLUMNS: Mapping[str, Type] = {
     # in order of arrival. `arrival`: the time at which each sector arrives.
     "living": I64, "waiting": I64, "waiters": I64, "arrival": F64,
     # State of the SM, then constants of the schedule.
-    "l1_free": F64, "l2_free": F64, "finished": F64, "uses": I64, "next": F64,
-    "warps": I64, "size": I64, "code_lines": I64, "pipe_count": I64, "line_count": I64, "sectors": I64,
-    "sector_cycles": F64, "far": F64, "l1_latency": F64, "operands": F64, "barrier": F64, "queue": F64,
+    "l1_free": F64, "texture_free": F64, "l2_free": F64, "finished": F64, "uses": I64, "next": F64,
+    "warps": I64, "size": I64, "code_lines": I64, "pipe_count": I64, "line_count": I64, "sectors": I64, "granules": I64,
+    "sector_cycles": F64, "near": F64, "far": F64, "l1_latency": F64, "operands": F64, "barrier": F64, "queue": F64,
     "window": F64, "fetch": F64,
 }  # fmt: skip
 _PLACES = {name: place for place, name in enumerate(COLUMNS)}
@@ -93,6 +97,7 @@ def columns_of(
     code, requests, ways = script.code, script.requests, script.warps
     pipes = {name: number for number, name in enumerate(dict.fromkeys(line.pipe for line in code))}
     sectors = {name: number for number, name in enumerate(dict.fromkeys(s for r in requests for s in r.sectors))}
+    granules = {name: number for number, name in enumerate(dict.fromkeys(s // GRANULE for s in sectors))}
     size, lines = len(ways), -(-len(code) // IN_A_LINE)
     warps = blocks * size
     ends = np.cumsum([len(way) for way in ways])
@@ -107,9 +112,10 @@ def columns_of(
         "pipe": [pipes[line.pipe] for line in code], "role": [_ROLES.get(line.role, PLAIN) for line in code],
         "left": [line.left for line in code],
         **{name: np.zeros(len(code)) for name in ("times", "spent", "held", "unfetched")},
-        "l1": [r.l1 for r in requests], "store": [r.store for r in requests],
+        "l1": [r.l1 for r in requests], "texels": [r.texels for r in requests], "store": [r.store for r in requests],
         "first": lasts - [len(r.sectors) for r in requests], "last": lasts,
         "sector": [sectors[s] for r in requests for s in r.sectors],
+        "granule": [granules[s // GRANULE] for s in sectors], "opened": np.full(blocks * len(granules), UNKNOWN),
         "way": steps[:, 0], "requests": steps[:, 1], "begin": ends - [len(way) for way in ways], "end": ends,
         "place": np.full(warps, -1), "ready": np.zeros(warps), "queued": np.zeros(warps),
         "issued": np.zeros(warps),
@@ -121,7 +127,8 @@ def columns_of(
         "waiters": np.zeros(warps), "arrival": np.full(blocks * len(sectors), UNKNOWN),
         "next": np.zeros(PARTITIONS),
         "warps": warps, "size": size, "code_lines": constants.code_lines, "pipe_count": len(pipes),
-        "line_count": lines, "sectors": len(sectors), "sector_cycles": SECTOR / l2_bytes, "far": latency,
+        "line_count": lines, "sectors": len(sectors), "granules": len(granules),
+        "sector_cycles": SECTOR / l2_bytes, "near": constants.l2, "far": latency,
         "l1_latency": constants.l1, "operands": constants.operands, "barrier": constants.barrier,
         "queue": constants.queue, "window": constants.window, "fetch": constants.fetch,
     }  # fmt: skip

@@ -6,12 +6,13 @@ Everything here follows from the machine code, its control codes and traced addr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from gemmlab.analysis.arithmetic import mma_sync_flops
+from gemmlab.core.counters import TEXTURE_LOAD
 from gemmlab.core.gpu import WARP, GpuLimits
 from gemmlab.core.trace import Access, Trace
 from gemmlab.sass import metrics
@@ -26,6 +27,8 @@ BARRIER, COMMIT, COPIES = "barrier", "commit", "copies"
 _ROLES = {"BAR": BARRIER, "LDGDEPBAR": COMMIT}
 _ALU_LANES, _XU_LANES = 64, 16
 """Lanes of an SM, from the table of arithmetic throughput by compute capability in the CUDA programming guide."""
+_TEXTURE_UNITS, _LINE_BYTES = 4, 128
+"""Texture units of an SM, in the figures of NVIDIA's white papers, each for a texel per cycle; bytes of a line."""
 _SECTOR_BITS, _LINE_BITS = 5, 7
 
 
@@ -63,6 +66,8 @@ class Request:
     sectors: tuple[int, ...]
     """Numbers of the sectors of global memory."""
     store: bool
+    texels: float = 0.0
+    """Cycles for which a texture fetch occupies the texture units; 0 for other requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,8 @@ def _requests(trace: Trace, least: float) -> Iterable[tuple[int, Request]]:
         before = merged.get(access.order)
         if before is not None:
             request = Request(max(before.l1, request.l1), before.sectors or request.sectors, False)
+        if access.site.kind == TEXTURE_LOAD:
+            request = _texture(request, len(access.lanes) * access.width)
         merged[access.order] = request
     return merged.items()
 
@@ -122,6 +129,11 @@ def _far(access: Access, least: float) -> Request:
     sectors = {start >> _SECTOR_BITS for start in starts} | {start + beyond >> _SECTOR_BITS for start in starts}
     lines = {sector >> _LINE_BITS - _SECTOR_BITS for sector in sectors}
     return Request(max(least, float(len(lines))), tuple(sorted(sectors)), access.store)
+
+
+def _texture(request: Request, nbytes: int) -> Request:
+    """Return the request of a texture fetch: the units take a cycle per line, and deliver the data afterwards."""
+    return replace(request, l1=max(1.0, nbytes / _LINE_BYTES), texels=max(WARP / _TEXTURE_UNITS, request.l1))
 
 
 def _line(i: Instruction, reads: tuple[int, ...], kind: str, limits: GpuLimits) -> Line:

@@ -28,8 +28,10 @@ def emit_warp(module: Module) -> None:
     """Add every function of this file to the module."""
     with module.function("go_on", [TABLE, NUMBER, ("since", F64), ("stay", I64)]) as fn:
         _emit_go_on(fn, module)
+    with module.function("arrive", [TABLE, ("block", I64), ("sector", I64), TIME], F64) as fn:
+        _emit_arrive(fn)
     with module.function("serve", [TABLE, ("block", I64), ("request", I64), TIME, ("latency", F64)], F64) as fn:
-        _emit_serve(fn)
+        _emit_serve(fn, module)
     with module.function("meet", [TABLE, ("block", I64), TIME], I64) as fn:
         _emit_meet(fn, module)
     with module.function("issue", [TABLE, NUMBER, ("at", I64), ("request", I64), TIME], I64) as fn:
@@ -51,6 +53,8 @@ def _emit_turn(fn: Function, module: Module) -> None:
     until = fn.var(F64, room["pipes"][part * room.get("pipe_count") + room["pipe"][at]])
     with fn.when(request >= 0):
         until.set(larger(fn, until, room.get("l1_free") - room.get("queue")))
+        with fn.when(room["texels"][request] > 0.0):
+            until.set(larger(fn, until, room.get("texture_free") - room.get("queue")))
     with fn.when(until > time):
         room["ready"][number] = until.read()
         room["queued"][number] = 1
@@ -122,15 +126,39 @@ def _emit_copies(fn: Function, room: Room, number: Value, role: Value, done: Val
             copies[place] = copies[place + 1]
 
 
-def _emit_serve(fn: Function) -> None:
+def _emit_arrive(fn: Function) -> None:
+    """Emit `arrive(table, block, sector, time)`: return when a sector that L1 lacks arrives from beyond L1.
+
+    The first sector of a granule takes the latency `far`; the others are in L2 once that one has come.
+    """
+    table, block, sector, time = fn.args
+    room = Room(fn, table)
+    opened, granule = room["opened"] + block * room.get("granules"), room["granule"][sector]
+    comes = fn.var(F64, time + room.get("far"))
+    with fn.choose(opened[granule].equals(UNKNOWN)) as choice:
+        with choice.yes():
+            opened[granule] = comes.read()
+        with choice.no():
+            soon = larger(fn, time + room.get("near"), opened[granule])
+            comes.set(fn.select(soon < comes.read(), soon, comes.read(), F64))
+    fn.finish(comes.read())
+
+
+def _emit_serve(fn: Function, module: Module) -> None:
     """Emit `serve(table, block, request, time, latency)`: return the time at which the request's result is available.
 
     The function also sets `l1_free` to the time at which L1 has accepted the request.
     """
     table, block, request, time, latency = fn.args
     room = Room(fn, table)
-    taken = larger(fn, room.get("l1_free"), time) + room["l1"][request]
-    room.put("l1_free", taken)
+    served = larger(fn, room.get("l1_free"), time) + room["l1"][request]
+    room.put("l1_free", served)
+    last_part = fn.var(F64, served)
+    with fn.when(room["texels"][request] > 0.0):
+        fetched = larger(fn, room.get("texture_free"), time) + room["texels"][request]
+        room.put("texture_free", fetched)
+        last_part.set(larger(fn, served, fetched))
+    taken = last_part.read()
     done = fn.var(F64, taken + latency)
     first, last = room["first"][request], room["last"][request]
     with fn.when(first.equals(last)):
@@ -147,7 +175,7 @@ def _emit_serve(fn: Function) -> None:
         with fn.when(known[sector].equals(UNKNOWN)):
             l2_free = larger(fn, room.get("l2_free"), time) + each
             room.put("l2_free", l2_free)
-            known[sector] = larger(fn, l2_free, taken) + room.get("far") + latency
+            known[sector] = fn.call(module["arrive"], table, block, sector, larger(fn, l2_free, taken)) + latency
         done.set(larger(fn, done, known[sector]))
     fn.finish(larger(fn, done, taken + latency + room.get("l1_latency")))
 

@@ -1,0 +1,114 @@
+"""Judge the model by pairs of configurations that were never measured before.
+
+`python makers/new_pairs.py` draws configurations that no record of the H200 has, and stores what the model predicts for
+them: commit that first. `python makers/new_pairs.py --time` then times them on the GPU, which takes about a minute,
+stores the times beside the predictions, and prints how many signs are right and the median error of the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import gemmlab
+from gemmlab.analysis.model.changes import LEAST
+from gemmlab.analysis.model.kernel_study import loads_of, study
+from gemmlab.analysis.model.predict import Model
+from gemmlab.core import gpu
+from gemmlab.kernels.aliases import read_record
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.ops.catalog import find_op
+
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
+PAIRS = RESULTS / "pairs-h200.json"
+ARCH, GPU = "sm_90", gpu.model("H200")
+SIZES, EACH, GROUPS = (1536, 2560, 3072), 3, 17
+"""Edges of the products; configurations of a rung at one of them; how many such groups, 51 pairs in all."""
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--time", action="store_true", help="time what was predicted")
+    rows = timed() if parser.parse_args().time else predicted()
+    PAIRS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    if all("measured_us" in row for row in rows):
+        sys.stderr.write(f"{outcome(rows)}\n")
+
+
+def predicted() -> list[dict[str, Any]]:
+    """Draw the configurations and return their predictions."""
+    op, rng, rows = find_op("gemm"), np.random.default_rng(18), list[dict[str, Any]]()
+    measured = _measured()
+    names = list(measured)
+    for number in range(GROUPS):
+        name, size = names[number % len(names)], SIZES[number % len(SIZES)]
+        kernel, (problem,) = find_kernel(name), op.parse_sizes(str(size))
+        taken = [row["config"] for row in rows if row["kernel"] == name]
+        new = [
+            dict(config) for config in kernel.configurations()
+            if dict(config) not in measured[name] and dict(config) not in taken
+            and not kernel.refusal(kernel.configure(config), op.scalars(problem))
+        ]  # fmt: skip
+        for place in sorted(rng.choice(len(new), EACH, replace=False).tolist()):
+            known = study(kernel, ARCH, new[place])
+            time = Model(known, GPU).predict(loads_of(kernel, new[place], problem), op.bytes_moved(problem))
+            rows.append({
+                "kernel": name, "config": new[place], "size": size, "code_sha256": known.digest,
+                "predicted_us": float(f"{time.time_us:.5g}"),
+            })  # fmt: skip
+            sys.stderr.write(f"{rows[-1]}\n")
+    return rows
+
+
+def timed() -> list[dict[str, Any]]:
+    """Return the stored predictions with times measured now."""
+    rows: list[dict[str, Any]] = json.loads(PAIRS.read_text(encoding="utf-8"))
+    for name, size in dict.fromkeys((row["kernel"], row["size"]) for row in rows):
+        own = [row for row in rows if (row["kernel"], row["size"]) == (name, size)]
+        found = gemmlab.bench(
+            name, device="cuda", configs=[row["config"] for row in own], sizes=size, peers=(), processes=1, rounds=3,
+            naive=False,
+        )  # fmt: skip
+        for result in found.record.results:
+            for row in own:
+                if result.facts.get("config") == row["config"]:
+                    row["measured_us"] = median(sample.time_us for sample in result.samples)
+                    row["same_code"] = result.facts["code_sha256"] == row["code_sha256"]
+    return rows
+
+
+def outcome(rows: list[dict[str, Any]]) -> str:
+    """Return how well the ratios of times were predicted, of the pairs whose times differ by 5% or more."""
+    ratios = []
+    for one, two in combinations(rows, 2):
+        if (one["kernel"], one["size"]) != (two["kernel"], two["size"]):
+            continue
+        faster, slower = sorted((one, two), key=lambda row: float(row["measured_us"]))
+        measured = slower["measured_us"] / faster["measured_us"]
+        if measured >= LEAST:
+            ratios.append((measured, slower["predicted_us"] / faster["predicted_us"]))
+    right = sum(guess > 1 for _, guess in ratios)
+    error = median(abs(guess / measured - 1) for measured, guess in ratios)
+    return f"{len(ratios)} pairs differ by {LEAST - 1:.0%} or more: {right} signs right, median error {error:.1%}"
+
+
+def _measured() -> Mapping[str, list[dict[str, int]]]:
+    found: dict[str, list[dict[str, int]]] = {}
+    for result in read_record(RESULTS / "h200" / "configs.json", notice=False).results:
+        if result.facts.get("role") == "rung":
+            name = result.contestant.removeprefix("kernel:").partition("[")[0]
+            found.setdefault(name, []).append(dict(result.facts["config"]))
+    return found
+
+
+if __name__ == "__main__":
+    main()

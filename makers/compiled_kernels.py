@@ -43,7 +43,10 @@ def row(path: Path, known: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cells of one kernel."""
     kind = TYPES[known["type"]]
     rng = np.random.default_rng(0)
-    args = [kind.stored(np.asarray(rng.uniform(-1, 1, arg["array"]))) if isinstance(arg, dict) else arg for arg in known["args"]]
+    args = [
+        kind.stored(np.asarray(rng.uniform(-1, 1, arg["array"]))) if isinstance(arg, dict) else arg
+        for arg in known["args"]
+    ]
     values = [kind.widen(arg) for arg in args if isinstance(arg, np.ndarray)]
     wanted = REFERENCES[known["computes"]](values)
     cells = {"launch": "refused", "hazards": "", "explain": "refused"}

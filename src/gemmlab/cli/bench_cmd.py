@@ -14,7 +14,7 @@ import typer
 from gemmlab.cli.answer import CsvFlag, answer_form, print_document
 from gemmlab.cli.console import DEVICE_HELP, progress_console
 from gemmlab.cli.help_examples import kernel_names
-from gemmlab.cli.option_values import parse_config
+from gemmlab.cli.option_values import parse_config, seconds_of
 from gemmlab.cli.own_file import (
     ArgsFlag,
     DefineFlag,
@@ -82,6 +82,10 @@ def bench(
     timeout: Annotated[
         float, typer.Option(min=1.0, help="Seconds after which a hanging contestant is dropped.")
     ] = 300.0,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="After 60s, 5m or 1h no contestant is timed twice at a size."),
+    ] = None,
     verify: Annotated[bool, typer.Option(help="Compare every result with the float64 reference first.")] = True,
     device: Annotated[
         str | None, typer.Option(help=f"{DEVICE_HELP} Default: cpu, and for GPU kernels a GPU, else emulated.")
@@ -141,6 +145,7 @@ def bench(
         result = run_request(
             names, op=op, sizes=sizes, device=device, mode=mode, peers=peers, threads=workers or "1", rounds=rounds,
             processes=processes, seed=seed, timeout_s=timeout, verify=verify, naive=naive,
+            budget_s=math.inf if budget is None else seconds_of(budget),
             configs=[parse_config(text.split(",")) for text in config or []], some_configs=configs, suite=suite,
             shapes_of=family, precision=precision, alpha=alpha, beta=beta, facts=flags, target=target, floor=floor,
             progress=show,

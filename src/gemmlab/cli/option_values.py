@@ -24,3 +24,16 @@ def parse_thread_count(text: str | None) -> int | None:
         return None if text is None else int(text)
     except ValueError:
         raise UsageError(f"--threads {text!r}: not a whole number") from None
+
+
+def seconds_of(text: str) -> float:
+    """Return a time such as `60s`, `5m` or `1.5h` in seconds. Raises `UsageError`."""
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1.0)
+    try:
+        seconds = float(number) * unit
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 < seconds < 1e7:
+        raise UsageError(f"--budget {text}: write a time as 60s, 5m or 1h")
+    return seconds

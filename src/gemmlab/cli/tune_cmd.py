@@ -14,6 +14,7 @@ import typer
 from gemmlab.cli.answer import CsvFlag, answer_form, print_document
 from gemmlab.cli.console import DEVICE_HELP, progress_console
 from gemmlab.cli.help_examples import kernel_names
+from gemmlab.cli.option_values import seconds_of
 from gemmlab.cli.own_file import (
     ArgsFlag,
     DefineFlag,
@@ -189,19 +190,6 @@ def _threads(text: str | None) -> int:
     if not text.isdecimal() or not int(text):
         raise UsageError(f"--threads {text}: a number of threads")
     return int(text)
-
-
-def seconds_of(text: str) -> float:
-    """Return a time such as `60s`, `5m` or `1.5h` in seconds. Raises `UsageError`."""
-    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
-    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1.0)
-    try:
-        seconds = float(number) * unit
-    except ValueError:
-        seconds = -1.0
-    if not 0.0 < seconds < 1e7:
-        raise UsageError(f"--budget {text}: write a time as 60s, 5m or 1h")
-    return seconds
 
 
 def _draw(found: Tuning, path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.errors import UsageError
@@ -51,6 +52,8 @@ class BenchRequest:
     """The precision that the library call is asked for."""
     factors: Mapping[str, float] = field(default_factory=dict)
     """alpha and beta of every problem; one that is missing is 1 or 0."""
+    budget_s: float = inf
+    """Seconds after which no pair of contestant and size is timed again."""
 
     def plan(self) -> Plan:
         """Return the plan of a timed bench. Raises `UsageError`, and `PeerError` for a peer that is not installed."""
@@ -81,7 +84,8 @@ class BenchRequest:
             op=op, problems=problems, notes=notes,
             contestants=[*ours, *parse_peers(self.peers, where, mode, self.op, {spec.precision for spec in ours})],
             threads=_thread_counts(self.threads), rounds=self.rounds, processes=self.processes, seed=self.seed,
-            verify=self.verify, timing=replace(family.timing[mode], timeout_s=self.timeout_s), device=where, mode=mode,
+            budget_s=self.budget_s, verify=self.verify,
+            timing=replace(family.timing[mode], timeout_s=self.timeout_s), device=where, mode=mode,
             baseline=baseline_spec(op, where, mode) if self.naive else None,
         )  # fmt: skip
 

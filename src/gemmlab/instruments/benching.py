@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from math import inf
 from typing import Any, Literal
 
 from gemmlab.core.errors import UsageError
@@ -53,6 +54,7 @@ def bench(
     processes: int = 3,
     seed: int = 0,
     timeout_s: float = 300.0,
+    budget_s: float = inf,
     verify: bool = True,
     naive: bool = True,
     target: float | None = None,
@@ -74,8 +76,9 @@ def bench(
     of the library call on a GPU.
 
     Contestants are processes, started `processes` times, that take `rounds` turns each; one that hangs for `timeout_s`
-    seconds is left out. `seed` is that of the data and of the order of turns. With `verify` every result is compared
-    with the float64 reference first; with `naive` the naive kernel is timed, too. `target` and `floor` ask for a
+    seconds is left out. After `budget_s` seconds no contestant is timed twice at a size. `seed` is that of the data and
+    of the order of turns. With `verify` every result is compared with the float64 reference first; with `naive` the
+    naive kernel is timed, too. `target` and `floor` ask for a
     verdict on the geometric mean and on the least ratio to the fastest peer. `progress(text, done, total)` is called
     between turns.
 
@@ -88,7 +91,7 @@ def bench(
     return run_request(
         names, op=op, sizes=size_text(sizes), device=device, mode=mode,
         peers=peers if isinstance(peers, str) else ",".join(peers), threads=",".join(map(str, counts)), rounds=rounds,
-        processes=processes, seed=seed, timeout_s=timeout_s, verify=verify, naive=naive,
+        processes=processes, seed=seed, timeout_s=timeout_s, budget_s=budget_s, verify=verify, naive=naive,
         configs=named, some_configs=some,
         suite=bool(suite), shapes_of=suite if isinstance(suite, str) else None,
         precision=precision, alpha=alpha, beta=beta, facts=stated_facts(facts, names), target=target, floor=floor,

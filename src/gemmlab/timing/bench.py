@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from gemmlab.core.clocks import read_clocks, throttled_between
@@ -51,6 +52,9 @@ class Plan:
     processes: int = 3
     timing: Timing = field(default_factory=Timing)
     seed: int = 0
+    budget_s: float = inf
+    """Seconds from the start of the first process on, after which a contestant that was timed at a size is not timed
+    there again."""
     verify: bool = True
     probe: bool = True
     only: Callable[[str, Any], bool] = field(default=lambda _name, _problem: True)
@@ -103,6 +107,9 @@ class _Bench:
         self.notes: list[str] = []
         self.dropouts: set[tuple[str, int]] = set()
         self.reference_us: dict[int, float] = {}
+        self.until = inf
+        """The end of the budget, on the monotonic clock."""
+        self.left_out = 0
         self.done = 0
         pairs = sum(plan.only(spec.name, problem) for spec in plan.contestants for problem in plan.problems)
         self.total = pairs * plan.rounds * plan.processes * len(plan.threads)
@@ -115,11 +122,14 @@ class _Bench:
         with Arena(plan.op, [*plan.problems, *smaller], seed=plan.seed) as arena:
             for problem in plan.problems if plan.verify else ():
                 require_memory(reference_bytes(plan.op, problem), f"verifying size {problem.label}")
+            self.until = time.monotonic() + plan.budget_s
             naive = self._baseline(arena, [*plan.problems, *smaller], plan.baseline) if plan.baseline else []
             for process in range(plan.processes):
                 for threads in plan.threads:
                     self._process(arena, process, threads)
         after = read_clocks()
+        if self.left_out:
+            self.notes.append(f"the budget of {plan.budget_s:g} s ended before {self.left_out} of {self.total} turns")
         if not any(cell.samples for cell in self.cells.values()):
             raise PeerError("nothing could be timed: " + "; ".join(self.notes))
         timing = plan.timing
@@ -209,7 +219,9 @@ class _Bench:
         problem = self.plan.problems[index]
         before = self._cell(crew.threads, index, spec.name).samples if crew.can(spec.name, index) else []
         last_us = before[-1].time_us if before else 0.0
-        if crew.can(spec.name, index) and self._takes_turn(round_, last_us):
+        over = bool(before) and time.monotonic() > self.until
+        self.left_out += int(over and spec.kind != PROBE.kind)
+        if crew.can(spec.name, index) and not over and self._takes_turn(round_, last_us):
             turn = crew.turn(spec.name, index, last_us)
             if turn is not None:
                 sample = Sample(

@@ -96,6 +96,15 @@ def test_every_turn_is_kept_and_none_is_left_running() -> None:
     assert (record.method.rounds, record.method.processes, record.method.interleaved) == (3, 2, True)
 
 
+def test_after_the_budget_every_contestant_is_timed_once_at_each_size() -> None:
+    record = run_bench(replace(_plan("ours", "peer"), budget_s=1e-9), launcher=Launcher())
+    assert [(s.process, s.round) for result in record.results for s in result.samples] == [(0, 0)] * 4
+    assert record.notes == ("the budget of 1e-09 s ended before 20 of 24 turns",)
+    whole = run_bench(replace(_plan("ours", "peer"), budget_s=1000.0), launcher=Launcher())
+    assert {len(result.samples) for result in whole.results} == {6}
+    assert whole.notes == ()
+
+
 def test_turns_are_shuffled_by_round_and_by_the_seed() -> None:
     def orders(seed: int) -> list[str]:
         seen = list[Progress]()

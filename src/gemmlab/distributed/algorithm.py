@@ -1,8 +1,8 @@
 """The algorithm for a product of DTensors: the one that is predicted to take the least time.
 
 A rank receives bytes before the product, when an operand is redistributed, and meanwhile, as panels. The model adds the
-time of the former, and of the first panel, to the longer one of the latter and the multiplication. Each panel after the
-first reads and writes C once more.
+time of the former to the longer one of the latter and the multiplication, and what nothing can hide: the first panel's
+way or the last panel's product. Each panel after the first reads and writes C once more.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def choose(
         if algorithm == "k":
             meanwhile, after, again = 0.0, FLOAT_BYTES * m * n * (ranks - 1) / ranks, 0.0
         work = 2.0 * m * n * k / share / rate + again
-        seconds = (before + meanwhile / panels + after) / link + max(meanwhile / link, work)
+        travel = meanwhile / link
+        seconds = (before + after) / link + max(travel + work / panels, work + travel / panels)
         found.append(Candidate(algorithm, into_a, into_b, into_c, before, meanwhile + after, seconds))
     found.sort(key=lambda one: one.seconds)
     return Choice(found[0], tuple(found))

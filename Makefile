@@ -30,6 +30,8 @@ H200 := benchmarks/results/h200
 RUNGS = $$($(BIN)/gemmlab list --rungs --op gemm --device cuda --precision
 SIMT = $(RUNGS) float32)
 TENSOR = $(RUNGS) tf32)
+CLOSE := )
+PARTS = $(foreach p,by_tile f16x3 bf16x6 bf16x9 tf32x3,$(RUNGS) $(p)$(CLOSE))
 GPU_SIZES := 64,128,256:4096:128,8192
 GPU_SUMS := $(SUMS),2^25,2^30
 # Sums along axes, OUTERxLENGTHxINNER: rows, columns, middle axes, few and many, aligned and not, and whole sums.
@@ -109,6 +111,7 @@ gpu-results: $(STAMP)
 	$(BIN)/gemmlab bench $(SIMT) $(ON_GPU) --sizes $(GPU_SIZES) --peers cublas,torch --rounds 5 --save $(H200)/gemm.json
 	$(BIN)/gemmlab bench $(TENSOR) $(ON_GPU) --sizes 256,512,1024,2048,4096,8192 --peers cublas:tf32,torch:tf32 --rounds 7 \
 		--save $(H200)/tf32.json
+	$(BIN)/gemmlab bench $(PARTS) $(ON_GPU) --sizes 1024,2048,4096,8192 --peers cublas --rounds 5 --save $(H200)/parts.json
 	$(BIN)/gemmlab bench wmma_tf32_pipelined $(ON_GPU) $(foreach s,2 3 4,--config STAGES=$s,MODULO=0 --config STAGES=$s,MODULO=1) \
 		--sizes 2048,4096 --peers none --rounds 7 --save $(H200)/tf32-stages.json
 	$(BIN)/gemmlab bench $(ON_GPU) --suite --peers $(BESIDE) --rounds 7 --save $(H200)/suite.json

@@ -19,9 +19,12 @@ FEWEST_WORDS = 4
 """In `source`: a language or a place, and a title."""
 EXERCISED = (("gemm", "cuda", FLOAT32), ("reduce", "cuda", FLOAT32))
 """Ladders, by operation, device and precision, whose rungs have an exercise each."""
+GEMM, PARTS = "h200/gemm.json", "h200/parts.json"
+_LADDERS = {FLOAT32: GEMM, TF32: "h200/tf32.json"}
+"""Records of rungs by precision; products of parts have one together."""
 _RECORDS: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("gemm", "cpu"): {f"{CPU}/climb.json": "make results", f"{CPU}/cache.json": "make results"},
-    ("gemm", "cuda"): {"emulated/counters.json": "make counts", "h200/gemm.json": "make gpu-results",
+    ("gemm", "cuda"): {"emulated/counters.json": "make counts", GEMM: "make gpu-results",
                        "h200/ncu.json": "make gpu-results"},
     ("reduce", "cpu"): {},
     ("reduce", "cuda"): {"emulated/reduce.json": "make counts", "h200/reduce.json": "make gpu-results"},
@@ -81,7 +84,7 @@ def _facts(kernel: Kernel) -> Iterator[str]:
 
 def _records(kernel: Kernel) -> Iterator[str]:
     for usual, command in _RECORDS[kernel.op, kernel.device].items():
-        name = "h200/tf32.json" if usual == "h200/gemm.json" and kernel.precision == TF32 else usual
+        name = _LADDERS.get(kernel.precision, PARTS) if usual == GEMM else usual
         if kernel.id not in recorded(name):
             yield f"a result in benchmarks/results/{name}: {command}"
 

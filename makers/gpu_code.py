@@ -71,7 +71,7 @@ def write(processes: int) -> None:
     index: dict[str, dict[str, Any]] = defaultdict(dict)
     folder = code_archive.FOLDER
     for (target, kernel), members in sorted(made.items()):
-        before = code_archive.kept(target, kernel)
+        before = code_archive.codes_of(target, kernel)
         index[target][kernel] = code_archive.put(folder, target, kernel, members, before)
     for target, kernels in index.items():
         code_archive.write_index(folder, target, kernels)

@@ -6,6 +6,7 @@ import ctypes
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -88,8 +89,11 @@ class CpuProduct:
         )
 
 
+@cache
 def load_product(precision: str) -> CpuProduct:
-    """Compile (or fetch) and link the product. Raises `CompileError`, `DeviceError`, `MemoryError`."""
+    """Compile (or fetch) and link the product, once: a process never changes to another in its middle, whatever is
+    tuned meanwhile. Raises `CompileError`, `DeviceError`, `MemoryError`.
+    """
     way = cpu_way(precision)
     loaded: CpuLoaded = load(way.kernel, CpuDevice(), way.config)
     start_workers(loaded, 1)

@@ -1,4 +1,4 @@
-"""Which machine code of the package a GPU runs for a choice."""
+"""The machine code of the package that a GPU runs for a choice."""
 
 from __future__ import annotations
 

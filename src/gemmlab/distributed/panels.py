@@ -33,7 +33,7 @@ class Panels:
 
     @property
     def travels(self) -> bool:
-        """Whether panels come from other ranks."""
+        """True if panels come from other ranks."""
         return self._group is not None
 
     @property

@@ -58,11 +58,11 @@ def find(program: Program, source: str, path: IncludePath) -> Artifact | None:
 
 
 def put(
-    folder: Path, target: str, kernel: str, members: Iterable[Made], kept: Mapping[str, Artifact]
+    folder: Path, target: str, kernel: str, members: Iterable[Made], earlier: Mapping[str, Artifact]
 ) -> dict[str, Any]:
     """Write the cubins of one kernel, and return its part of the index.
 
-    `kept` has cubins by digest that were there before: they stay as they are where the code is the same, so that an
+    `earlier` has cubins by digest that were there before: they stay as they are where the code is the same, so that an
     edited comment changes the index alone. Raises `ValueError` if instances were made of different headers.
     """
     import lzma
@@ -77,11 +77,11 @@ def put(
             raise ValueError(f"{kernel} for {target}: its instances were made of different headers")
         searched = marks
         sources[member.source[:_DIGITS]] = artifact.digest
-        cut[artifact.digest] = kept.get(artifact.digest, artifact)
+        cut[artifact.digest] = earlier.get(artifact.digest, artifact)
     place = folder / target / f"{kernel}.xz"
     compilers = sorted({one.compiler for one in cut.values()})
     index = {"compilers": compilers, "sources": sources, "searched": searched or {}}
-    if place.is_file() and cut.keys() == kept.keys():
+    if place.is_file() and cut.keys() == earlier.keys():
         return index
     head, codes = [], []
     for one in cut.values():
@@ -103,7 +103,7 @@ def write_index(folder: Path, target: str, kernels: Mapping[str, Mapping[str, An
     path.write_text(json.dumps(kernels, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def kept(target: str, kernel: str) -> Mapping[str, Artifact]:
+def codes_of(target: str, kernel: str) -> Mapping[str, Artifact]:
     """Return the cubins of a kernel in the archive, by digest."""
     return _codes(FOLDER, target, kernel)
 
@@ -169,8 +169,8 @@ def _without_debug(artifact: Artifact) -> tuple[list[tuple[int, int]], bytes]:
 
 def _with_holes(code: bytes, holes: Iterable[tuple[int, int]]) -> bytes:
     """Return a cubin in which zeros stand where `_without_debug` left something out."""
-    parts, at, gone = [], 0, 0
+    parts, at, left_out = [], 0, 0
     for start, length in holes:
-        parts += [code[at : start - gone], bytes(length)]
-        at, gone = start - gone, gone + length
+        parts += [code[at : start - left_out], bytes(length)]
+        at, left_out = start - left_out, left_out + length
     return b"".join([*parts, code[at:]])

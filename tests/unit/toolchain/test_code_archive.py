@@ -111,7 +111,7 @@ def test_an_edited_comment_leaves_the_codes_file_as_it_was(sources: Path, folder
     place = next(folder.glob("sm_90/*.xz"))
     was = place.read_bytes()
     edited = scale(sources, text=SOURCE + "\n// more\n")
-    written(folder, edited, kept=dict(code_archive.kept("sm_90", edited.kernel)))
+    written(folder, edited, kept=dict(code_archive.codes_of("sm_90", edited.kernel)))
     assert place.read_bytes() == was
     assert archived(edited) is not None
     assert archived(scale(sources)) is None

@@ -31,7 +31,7 @@ SWITCH = "GEMMLAB_COMPILE"
 """The environment variable that asks for compilation with the value 1."""
 _DIGITS = 32
 """Number of digits of a source's digest in the index: enough to tell any two apart."""
-_UNREAD = (".nv_debug", ".debug_line", ".debug_str")
+_DEBUG = (".nv_debug", ".debug_line", ".debug_str")
 """Beginnings of the names of sections that no GPU reads. They keep their places and extents, full of zeros."""
 _FACTS = ("entry", "digest", "compiler", "resources", "exports")
 
@@ -159,7 +159,7 @@ def _codes(folder: Path, target: str, kernel: str) -> Mapping[str, Artifact]:
 def _without_debug(artifact: Artifact) -> tuple[list[tuple[int, int]], bytes]:
     """Return (offset, length) of what a GPU does not read, in order, and the cubin without it."""
     sections = read_elf(artifact.code, artifact.kernel).sections
-    holes = sorted((one.start, len(one.data)) for one in sections if one.data and one.name.startswith(_UNREAD))
+    holes = sorted((one.start, len(one.data)) for one in sections if one.data and one.name.startswith(_DEBUG))
     parts, at = [], 0
     for start, length in holes:
         parts.append(artifact.code[at:start])

@@ -10,7 +10,6 @@ import pytest
 import gemmlab
 from gemmlab.dispatch.call import Call
 
-
 IN_PIECES = {"device", "memory_bytes", "checkpoint", "progress"}
 """Arguments of a product in pieces; each piece is a call without them."""
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gemmlab.cli.answer import CsvFlag, answer_form, print_document
+from gemmlab.cli.answer import CsvFlag, Form, answer_form, print_document
 from gemmlab.cli.console import DEVICE_HELP, progress_console
 from gemmlab.cli.help_examples import kernel_names
-from gemmlab.cli.option_values import parse_config, seconds_of
+from gemmlab.cli.option_values import parse_config, require_place, seconds_of
 from gemmlab.cli.own_file import (
     ArgsFlag,
     DefineFlag,
@@ -29,7 +29,7 @@ from gemmlab.cli.own_file import (
     own_flags,
     split_threads,
 )
-from gemmlab.core.errors import UsageError, WrongResultError
+from gemmlab.core.errors import WrongResultError
 from gemmlab.dispatch.precision_rule import HIGHEST, REQUESTS
 from gemmlab.instruments.compile_flags import compile_flags
 
@@ -84,7 +84,11 @@ def bench(
     ] = 300.0,
     budget: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="After 60s, 5m or 1h no contestant is timed twice at a size."),
+        typer.Option(
+            metavar="TIME",
+            help="Turns end after 60s, 5m or 1h, but for one of each contestant at each size. Starting and verifying "
+            "count, and are not cut short.",
+        ),
     ] = None,
     verify: Annotated[bool, typer.Option(help="Compare every result with the float64 reference first.")] = True,
     device: Annotated[
@@ -133,8 +137,8 @@ def bench(
     from gemmlab.instruments.benching import run_request
 
     form = answer_form(as_json=as_json, as_csv=as_csv)
-    if save is not None and not save.resolve().parent.is_dir():
-        raise UsageError(f"--save {save}: no folder {save.parent}")
+    if save is not None:
+        require_place("--save", save)
     names = kernels or []
     flags = own_flags(
         names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require,
@@ -154,6 +158,9 @@ def bench(
         save_record(result.record, save)
     if not print_document(result, form):
         _print(result)
+    elif form is Form.CSV:
+        for note in result.record.notes:
+            typer.echo(f"note: {note}", err=True)
     if result.wrong:
         raise WrongResultError("\n".join(result.wrong))
 

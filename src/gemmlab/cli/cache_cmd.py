@@ -13,7 +13,7 @@ import typer
 from gemmlab.cli.answer import CsvFlag, Form, answer_form, print_csv, print_json
 from gemmlab.cli.console import progress_console, table_console
 from gemmlab.cli.help_examples import kernel_names
-from gemmlab.core.errors import UsageError
+from gemmlab.cli.option_values import require_place
 
 if TYPE_CHECKING:
     from gemmlab.core.records import Record
@@ -45,8 +45,8 @@ def cache(
     form = answer_form(as_json=as_json, as_csv=as_csv)
     operation = find_op(op)
     problems = operation.parse_sizes(sizes)
-    if save is not None and not save.resolve().parent.is_dir():
-        raise UsageError(f"--save {save}: no folder {save.parent}")
+    if save is not None:
+        require_place("--save", save)
     chosen = [find_kernel(name) for name in kernels] if kernels else ladder(op, "cpu")
     caches = _caches(l1, l2)
     with _progress() as progress:

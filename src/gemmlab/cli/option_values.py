@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tempfile
+from pathlib import Path
 
 from gemmlab.core.errors import UsageError
 
@@ -37,3 +39,16 @@ def seconds_of(text: str) -> float:
     if not 0.0 < seconds < 1e7:
         raise UsageError(f"--budget {text}: write a time as 60s, 5m or 1h")
     return seconds
+
+
+def require_place(flag: str, path: Path) -> None:
+    """Raise `UsageError` unless a file can be written at that path, before the work that it is to hold is done."""
+    if not path.resolve().parent.is_dir():
+        raise UsageError(f"{flag} {path}: no folder {path.parent}")
+    if path.is_dir():
+        raise UsageError(f"{flag} {path}: is a folder; name a file")
+    try:
+        with tempfile.TemporaryFile(dir=path.resolve().parent):
+            pass
+    except OSError as error:
+        raise UsageError(f"{flag} {path}: cannot write there ({error.strerror})") from None

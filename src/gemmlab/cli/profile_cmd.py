@@ -9,7 +9,7 @@ import typer
 
 from gemmlab.cli.answer import CsvFlag, Form, answer_form
 from gemmlab.cli.help_examples import kernel_names
-from gemmlab.cli.option_values import parse_config
+from gemmlab.cli.option_values import parse_config, require_place
 from gemmlab.cli.own_file import (
     ArgsFlag,
     BlockFlag,
@@ -98,8 +98,8 @@ def profile(
         result = recorded(load, names, sizes, baseline=baseline)
         show(result, form, whole=0 < len(names) <= WHOLE, every_size=sizes is not None)
         return
-    if save is not None and not save.resolve().parent.is_dir():
-        raise UsageError(f"--save {save}: no folder {save.parent}")
+    if save is not None:
+        require_place("--save", save)
     with limited(timeout, error_answer(as_json=as_json)), live_counts() as progress:
         result = profile_names(
             names, op=op, sizes=sizes, config=parse_config(config or []), device=device, baseline=baseline, facts=flags,

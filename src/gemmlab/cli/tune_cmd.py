@@ -14,7 +14,7 @@ import typer
 from gemmlab.cli.answer import CsvFlag, answer_form, print_document
 from gemmlab.cli.console import DEVICE_HELP, progress_console
 from gemmlab.cli.help_examples import kernel_names
-from gemmlab.cli.option_values import seconds_of
+from gemmlab.cli.option_values import require_place, seconds_of
 from gemmlab.cli.own_file import (
     ArgsFlag,
     DefineFlag,
@@ -129,9 +129,9 @@ def tune(
         sizes is not None and "," in sizes
     ):
         raise UsageError(f"{several[0]}: holds one size; name one with --sizes")
-    for path in filter(None, (save, picture, t4)):
-        if not path.resolve().parent.is_dir():
-            raise UsageError(f"{path}: no folder {path.parent}")
+    for flag, path in (("--save", save), ("--picture", picture), ("--t4", t4)):
+        if path is not None:
+            require_place(flag, path)
     if save is not None:
         require_measured(parse_device(device).family)
     flags = own_flags(

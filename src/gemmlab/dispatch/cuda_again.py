@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.arrays.mapped_file import span
 from gemmlab.arrays.packages import LEGACY_STREAM, Package, package_of
 from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.devices.cuda import CudaDevice
@@ -24,7 +25,6 @@ from gemmlab.dispatch.cuda_batches import AnyPlan
 from gemmlab.dispatch.cuda_gemm import CudaGemm
 from gemmlab.dispatch.request import Float32Array, Request
 from gemmlab.dispatch.scratch import Fresh, Scratch, ScratchMemory
-from gemmlab.dispatch.storage import span
 
 _NUMBERS = frozenset((float, int, np.float32, np.float64))
 _MOST_ENTRIES, _MOST_STEPS = 1024, 256

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from gemmlab.arrays.mapped_file import span
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.request import Float32Array, Request, overlap
-from gemmlab.dispatch.storage import span
 
 CALL = "gemm_group"
 

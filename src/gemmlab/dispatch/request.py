@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, SupportsFloat
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.arrays.mapped_file import file_part
 from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.core.argument_checks import float32_array, float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, UsageError
@@ -116,7 +117,24 @@ def checked_target(target: Float32Array, request: Request) -> Float32Array:
     for name, operand in (("a", request.left), ("b", request.right), ("c", request.addend)):
         if operand is not None and not (name == "c" and same(operand, target)) and overlap(operand, target):
             raise UsageError(f"gemm: out shares memory with {name}; give it memory of its own")
+    _require_other_parts(target, request)
     return target
+
+
+def _require_other_parts(target: Float32Array, request: Request) -> None:
+    """Raise `UsageError` if the result would be written over an operand through another mapping of its file."""
+    part = file_part(target)
+    if part is None:
+        return
+    for name, operand in (("a", request.left), ("b", request.right), ("c", request.addend)):
+        theirs = None if operand is None else file_part(operand)
+        if operand is None or theirs is None or not part.overlaps(theirs):
+            continue
+        # The same elements as c are read before they are written.
+        if name != "c" or operand.strides != target.strides or part[1:3] != theirs[1:3]:
+            raise UsageError(
+                f"gemm: out and {name} are mapped from the same part of {part.path}; give out a part of its own"
+            )
 
 
 def same(left: Float32Array, right: Float32Array) -> bool:

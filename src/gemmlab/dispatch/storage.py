@@ -37,12 +37,6 @@ def readable(matrix: Float32Array) -> bool:
     return rows_contiguous(matrix) or rows_contiguous(matrix.T)
 
 
-def span(array: Float32Array) -> tuple[int, int]:
-    """Return the first byte and the one after the last, counted from an array's address."""
-    ends = [step * (extent - 1) for step, extent in zip(array.strides, array.shape, strict=True)]
-    return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + array.itemsize
-
-
 def row_major(
     left: Float32Array, right: Float32Array, full: Float32Array
 ) -> tuple[Float32Array, Float32Array, Float32Array]:

@@ -7,58 +7,18 @@ arrays a digest of elements at 64 places.
 from __future__ import annotations
 
 import hashlib
-import mmap
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.dispatch.storage import span
+from gemmlab.arrays.mapped_file import FilePart, file_part
 from gemmlab.pieces.block_sources import Block, Source, mapping_of
 
 Float32Array = npt.NDArray[np.float32]
 _PLACES, _ELEMENTS = 8, 64
 """Samples along each axis, and the adjacent elements of each."""
-_PRIVATE = "c"
-
-
-class FilePart(NamedTuple):
-    """The part of a file that an array is mapped from."""
-
-    path: Path
-    first: int
-    end: int
-    """The first byte and the one after the last."""
-    shared: bool
-    """False if what is written to the array does not come into the file."""
-
-    def overlaps(self, other: FilePart) -> bool:
-        """Return whether two parts share a byte."""
-        return self.same_file(other) and self.first < other.end and other.first < self.end
-
-    def same_file(self, other: FilePart) -> bool:
-        """Return whether both are parts of one file, by whatever name."""
-        return self.path.samefile(other.path)
-
-
-def file_part(value: Any) -> FilePart | None:
-    """Return the part of a file that an array spans; `None` for one that is not mapped by `numpy.memmap`."""
-    owner: Any = value
-    while owner is not None and not _is_mapping(owner):
-        owner = getattr(owner, "base", None)
-    if owner is None or owner.filename is None or not value.size:
-        return None
-    low, high = span(value)
-    first = int(owner.offset) + value.ctypes.data + low - owner.ctypes.data
-    return FilePart(Path(owner.filename), first, first + high - low, owner.mode != _PRIVATE)
-
-
-def _is_mapping(array: Any) -> bool:
-    """Return whether an array is a mapped file itself, not a view of one."""
-    base: Any = getattr(array, "base", None)
-    return isinstance(array, np.memmap) and isinstance(base, mmap.mmap)
 
 
 def store_place(value: Any) -> str:

@@ -85,8 +85,8 @@ class Checkpoint:
             raise RecordError(f"gemm: {self.path} is no checkpoint of a product: {error}") from error
         differing = [name for name in {**found, **self.binding} if found.get(name) != self.binding.get(name)]
         if differing:
-            what = "; ".join(f"{name} was {found.get(name)}, is {self.binding.get(name)}" for name in differing)
-            raise UsageError(f"gemm: {self.path} is the checkpoint of another product: {what}")
+            what = "; ".join(_difference(name, found.get(name), self.binding.get(name)) for name in differing)
+            raise UsageError(f"gemm: {self.path} is the checkpoint of another product: {what}; remove it to begin anew")
         # Lines are appended to whole lines.
         self._file.truncate(len(whole))
 
@@ -112,3 +112,15 @@ def _lock(file: IO[bytes], path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise UsageError(f"gemm: another process runs this product ({path}); wait for it, or end it") from error
+
+
+def _difference(name: str, before: Any, now: Any) -> str:
+    """Return what differs between two values of a binding, those of an array by what is known of them."""
+    if not isinstance(before, dict) or not isinstance(now, dict):
+        return f"{name} was {before}, is {now}"
+    differing = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+    if set(differing) <= {"mtime_ns", "digest"}:
+        where = now.get("file") or name
+        contents = "holds other numbers" if "digest" in differing else "may hold other numbers"
+        return f"{name}: {where} was written to after the journal was begun and {contents}"
+    return "; ".join(f"{key} of {name} was {before.get(key)}, is {now.get(key)}" for key in differing)

@@ -55,7 +55,11 @@ def sized(frame: PiecePlan, limits: Limits, rows: int, cols: int) -> PiecePlan:
     frame = replace(frame, least_bytes=_smallest(frame, limits).device_bytes)
     both = (_sized(replace(frame, by_rows=each), limits, rows, cols) for each in (True, False))
     found = min((_predicted(plan, limits) for plan in both), key=lambda plan: (plan.seconds or 0.0, plan.bytes_in))
-    require_room(frame, found)
+    if found.device_bytes > frame.memory_bytes:
+        raise UsageError(
+            f"gemm: memory_bytes is {frame.memory_bytes:,}; the checkpoint was begun with pieces of {rows} x {cols}, "
+            f"which take {found.device_bytes:,}; give as much, or remove it to begin anew"
+        )
     return found
 
 

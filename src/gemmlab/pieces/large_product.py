@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gemmlab.arrays.mapped_file import file_part
 from gemmlab.arrays.on_host import is_host_array, like
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.version import __version__
@@ -19,7 +20,7 @@ from gemmlab.devices.device_name import CPU, DeviceName, parse_device
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice_values import Choice
 from gemmlab.dispatch.piece_plan import PiecePlan
-from gemmlab.pieces.array_identity import digest, file_part, identity, outlives, place_of
+from gemmlab.pieces.array_identity import digest, identity, outlives, place_of
 from gemmlab.pieces.checkpoint import Checkpoint
 from gemmlab.pieces.cut import Limits, cut, sized
 from gemmlab.pieces.large_request import LargeRequest, large_request
@@ -152,7 +153,7 @@ def _run(
         if digest(out, piece_block(plan, *piece)) != known:
             raise UsageError(
                 f"gemm: {journal and journal.path} says that piece {piece} is complete, but out holds something else "
-                "there; remove the file to begin anew"
+                "there: open it as it was left (a memmap with mode 'r+'), or remove the journal to begin anew"
             )
     if journal is not None and journal.extents is None:
         journal.begin(plan.rows, plan.cols)

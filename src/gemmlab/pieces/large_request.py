@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.arrays.mapped_file import file_part
 from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.arrays.on_host import host_view, is_host_array
 from gemmlab.core.argument_checks import dtype_error, float32_array
@@ -18,7 +19,7 @@ from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.request import Operand, Request, checked_target, request, rows_contiguous, same
 from gemmlab.dispatch.shadows import packed
 from gemmlab.packs import Packed
-from gemmlab.pieces.array_identity import FilePart, file_part, store_place
+from gemmlab.pieces.array_identity import store_place
 from gemmlab.pieces.block_sources import ArraySource, Source, StoreSource
 from gemmlab.pieces.cpu_limits import Steps
 from gemmlab.pieces.piece_run import Matrices
@@ -135,16 +136,7 @@ def _is_result(c: Source, out: Source) -> bool:
 
 
 def _require_apart(out: Source, others: dict[str, Source]) -> None:
-    part, place = _part(out), store_place(out.value)
+    place = store_place(out.value)
     for name, other in others.items():
-        theirs = _part(other)
-        if part is not None and theirs is not None and part.overlaps(theirs):
-            raise UsageError(
-                f"gemm: out and {name} are mapped from the same part of {part.path}; give out a part of its own"
-            )
         if other.value is out.value or (place and place == store_place(other.value)):
             raise UsageError(f"gemm: out is {name}; give it an array of its own")
-
-
-def _part(source: Source) -> FilePart | None:
-    return file_part(source.matrix) if isinstance(source, ArraySource) else None

@@ -14,6 +14,7 @@ from gemmlab.codegen.amx.amx_product import slower
 from gemmlab.core.hardware import cpu_info
 from gemmlab.devices import cpu_tiles
 from gemmlab.devices.cpu import CpuDevice
+from gemmlab.dispatch.cpu_gemm import load_product
 from gemmlab.dispatch.cpu_precision import cpu_way
 from gemmlab.dispatch.precision_rule import REQUESTS
 from gemmlab.kernels.catalog import find_kernel
@@ -30,9 +31,11 @@ def without_tiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     info = replace(cpu_info(), features=cpu_info().features - {"amx_tile", "amx_bf16"}, name="A Processor")
     monkeypatch.setattr(cpu_tiles, "cpu_info", lambda: info)
     monkeypatch.setattr(api, "_products", {})
-    cpu_tiles.tiles_refusal.cache_clear()
+    for cached in (cpu_tiles.tiles_refusal, load_product):
+        cached.cache_clear()
     yield
-    cpu_tiles.tiles_refusal.cache_clear()
+    for cached in (cpu_tiles.tiles_refusal, load_product):
+        cached.cache_clear()
 
 
 @needs_tiles

@@ -1,0 +1,56 @@
+"""The part of a file that a NumPy array is mapped from: two mappings of it have two addresses and the same elements."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+_PRIVATE = "c"
+"""The mode of a mapping whose changes do not come into the file."""
+
+
+class FilePart(NamedTuple):
+    """The part of a file that an array is mapped from."""
+
+    path: Path
+    first: int
+    end: int
+    """The first byte and the one after the last."""
+    shared: bool
+    """False if what is written to the array does not come into the file."""
+
+    def overlaps(self, other: FilePart) -> bool:
+        """Return whether two parts share a byte."""
+        return self.same_file(other) and self.first < other.end and other.first < self.end
+
+    def same_file(self, other: FilePart) -> bool:
+        """Return whether both are parts of one file, by whatever name."""
+        return self.path.samefile(other.path)
+
+
+def file_part(value: Any) -> FilePart | None:
+    """Return the part of a file that an array spans; `None` for one that is not mapped by `numpy.memmap`."""
+    owner: Any = value
+    while owner is not None and not _is_mapping(owner):
+        owner = getattr(owner, "base", None)
+    if owner is None or owner.filename is None or not value.size:
+        return None
+    low, high = span(value)
+    first = int(owner.offset) + value.ctypes.data + low - owner.ctypes.data
+    return FilePart(Path(owner.filename), first, first + high - low, owner.mode != _PRIVATE)
+
+
+def span(array: npt.NDArray[Any]) -> tuple[int, int]:
+    """Return the first byte and the one after the last, counted from an array's address."""
+    ends = [step * (extent - 1) for step, extent in zip(array.strides, array.shape, strict=True)]
+    return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + array.itemsize
+
+
+def _is_mapping(array: Any) -> bool:
+    """Return whether an array is a mapped file itself, not a view of one."""
+    base: Any = getattr(array, "base", None)
+    return isinstance(array, np.memmap) and isinstance(base, mmap.mmap)

@@ -39,6 +39,7 @@ class Tally:
         self._failing: list[Problem] = []
         """Problems of those that are not about the file's statements."""
         self._wrong: list[Problem] = []
+        self._passing: list[Problem] = []
         self._far: list[tuple[str, Problem, tuple[Hazard, ...]]] = []
         self._cases = 0
         self._worst = (0.0, "")
@@ -85,6 +86,7 @@ class Tally:
         wrong, changed = tuple(m for m in mismatches if m), tuple(violations)
         others = tuple(notes), tuple(hazards), tuple(claims)
         if not (wrong or changed or any(others)):
+            self._passing += [] if far else [problem]
             return
         subject, _, config, threads, _ = self._about
         label = problem.label + suffix
@@ -100,7 +102,7 @@ class Tally:
         """Return what a verdict is made of."""
         near = self._near
         return Faults(
-            cases=self._cases, wrong=self._wrong, failing=self._failing,
+            cases=self._cases, wrong=self._wrong, failing=self._failing, passing=self._passing,
             outside=[violation.explain() for failure in near for violation in failure.violations],
             hazards=[failure.hazards for failure in near if failure.hazards], far=self._far,
             claims=[claim for failure in self._failures for claim in failure.claims],

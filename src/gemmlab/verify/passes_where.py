@@ -11,6 +11,7 @@ import numpy as np
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import shown
 from gemmlab.ops.op import Op
+from gemmlab.verify.counterexample import confirmed
 from gemmlab.verify.whole_tiles import Passes, Whole, divisors, extents_of, whole_tiles
 
 _HALF = 0.5
@@ -34,10 +35,11 @@ class Condition:
 def passes_where(
     kernel: Kernel, op: Op, passes: Passes, failing: Sequence[Any] = (), *, addresses: bool = False
 ) -> list[Condition] | None:
-    """Return the conditions that the kernel needs; `None` if it is wrong at whole tiles, too.
+    """Return the conditions that the kernel needs; `None` if it is wrong at whole tiles, too, `[]` if none is found.
 
     `passes` runs a problem and says whether it was right, `None` if the kernel does not take it. `failing` are problems
     that are known to fail; if the conditions let one of them pass, smaller extents and every remainder are tried, too.
+    Conditions are returned only if the kernel is right at problems that fulfil them and had no part in finding them.
     With `addresses`, arrays that begin at odd addresses are tried. Raises `UsageError` if the kernel takes none of
     the problems with whole tiles.
     """
@@ -45,13 +47,15 @@ def passes_where(
     if whole is None:
         return None
     found = [*_extents(whole), *_others(kernel, op, whole), *(_addresses(op, whole) if addresses else ())]
-    if not contradicted(found, failing):
-        return found
-    for finer in (_least_extents, _remainders):
-        more = [*found, *finer(whole, found)]
-        if not contradicted(more, failing):
-            return more
-    return found
+    wrong = [*failing]
+    for finer in (None, _least_extents, _remainders):
+        conditions = [*found, *(finer(whole, found) if finer else ())]
+        if conditions and not contradicted(conditions, wrong):
+            sure, more = confirmed(op, passes, [condition.holds for condition in conditions])
+            if sure:
+                return conditions
+            wrong += more
+    return []
 
 
 def contradicted(conditions: Sequence[Condition], failing: Sequence[Any]) -> bool:

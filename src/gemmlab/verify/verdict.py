@@ -23,6 +23,8 @@ WRITES = "writes outside"
 RACE = "race"
 _ROWS: Mapping[str, tuple[str, str]] = {"a": ("M", "K"), "b": ("K", "N"), "c": ("M", "M")}
 """The number of rows of an operand as it is stored, and of its transpose."""
+_RARE = 4
+"""A kernel is wrong everywhere if there are at least so many failures to a case that passes."""
 _ONLY = "at ragged edges only: "
 
 
@@ -47,6 +49,8 @@ class Faults:
     """The problems with wrong results."""
     failing: Sequence[Any]
     """These, and the problems with forbidden accesses or other hazards."""
+    passing: Sequence[Any]
+    """The problems at which nothing was wrong."""
     outside: Sequence[str]
     """For each write outside the operands that guard bands show, its words."""
     hazards: Sequence[Sequence[Hazard]]
@@ -91,16 +95,20 @@ def _near(faults: Faults, conditions: Sequence[Condition] | None, *, probed: boo
 
 def _wrong(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bool) -> Verdict:
     first = faults.wrong[0].label
-    if not probed:
-        return Verdict(SOMEWHERE, f"{len(faults.wrong)} of {faults.cases} cases, the first one {first}")
-    if conditions is None:
+    if probed and conditions is None and _hardly_any_passes(faults):
         return Verdict(EVERYWHERE, f"at whole tiles, too; the smallest case is {first}")
-    edges = _edges(faults, conditions)
-    if not edges:
+    edges = _edges(faults, conditions) if probed else ""
+    if not edges or not conditions:
         return Verdict(SOMEWHERE, f"{len(faults.wrong)} of {faults.cases} cases, the first one {first}")
     if all(condition.ragged for condition in conditions):
         return Verdict(EDGES, edges.removeprefix(_ONLY))
     return Verdict(SOMEWHERE, edges)
+
+
+def _hardly_any_passes(faults: Faults) -> bool:
+    """Return whether nearly all cases fail, those aside in which an extent is 0: these have no products to add up."""
+    full = [problem for problem in faults.passing if all(getattr(problem, name, 1) for name in "mnk")]
+    return _RARE * len(full) <= len(faults.failing)
 
 
 def _edges(faults: Faults, conditions: Sequence[Condition] | None) -> str:

@@ -51,6 +51,7 @@ def judge(wrong: Wrong, layouts: tuple[str, ...] = ("nn",)) -> CheckReport:
         (lambda call: call.beta != 0, "WRONG: passes where beta == 0"),
         (lambda call: call.alpha == 0, "WRONG: passes where alpha != 0"),
         (lambda call: call.m == 3 and call.n == 3, "WRONG: "),
+        (lambda call: call.m > 40 and call.n > 40, "WRONG: 8 of 63 cases, the first one 48x48x48"),
     ],
 )
 def test_a_wrong_kernel_is_judged_by_what_it_needs(wrong: Wrong, verdict: str) -> None:
@@ -58,6 +59,13 @@ def test_a_wrong_kernel_is_judged_by_what_it_needs(wrong: Wrong, verdict: str) -
     assert str(report.verdict).startswith(verdict)
     assert report.explain().startswith(f"fake: {verdict}")
     assert report.to_json()["verdict"]["kind"] == report.verdict.kind
+
+
+def test_no_condition_is_named_that_a_problem_outside_the_cases_contradicts() -> None:
+    """A kernel that needs K % 3 != 1 passes at all K >= 65 of the first cases, and fails at 127."""
+    text = str(judge(lambda call: call.k % 3 == 1).verdict)
+    assert "K >=" not in text
+    assert "K % 16" not in text
 
 
 def test_a_right_kernel_passes() -> None:
@@ -109,7 +117,7 @@ def test_every_operand_whose_offsets_overflow_has_its_line_and_its_condition(tmp
 def test_the_condition_of_a_transposed_operand_is_of_the_rows_that_are_stored() -> None:
     turned = GemmProblem(5, 5, 5, trans_a=True, trans_b=True)
     far = [(name, turned, ()) for name in "abc"]
-    text = verdict_of(Faults(3, (), (), (), (), far, (), ()), None, probed=False).text
+    text = verdict_of(Faults(3, (), (), (), (), (), far, (), ()), None, probed=False).text
     assert text.endswith('require = ["K * lda < 2**31", "N * ldb < 2**31", "M * ldc < 2**31"]')
 
 

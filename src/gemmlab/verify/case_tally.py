@@ -11,9 +11,9 @@ from gemmlab.core.hazard import Hazard
 from gemmlab.core.words import counted
 from gemmlab.ops.op import Problem
 from gemmlab.verify.check_report import CheckReport, Failure
+from gemmlab.verify.condition import Condition
 from gemmlab.verify.elementwise import Mismatch
 from gemmlab.verify.guards import Violation
-from gemmlab.verify.passes_where import Condition
 from gemmlab.verify.verdict import PASSED, STOPPED, Faults, Verdict, verdict_of
 
 MOST_FAILURES = 8

@@ -105,7 +105,8 @@ def check_kernel(
     extra, conditions, probed = 0, None, False
     try:
         if tally.unsound:
-            conditions, probed = needs(placed, op, tally.faults().failing, threads=threads, seed=seed)
+            faults = tally.faults()
+            conditions, probed = needs(placed, op, faults.failing, faults.passing, threads=threads, seed=seed)
         unsound = tally.unsound
         # Rows far apart show nothing where a fault is not understood: it may be the cause of a wrong result there.
         if not unsound or conditions:

@@ -10,8 +10,10 @@ from gemmlab.ops.op import Op
 from gemmlab.verify.whole_tiles import Passes, extents_of
 
 Holds = Callable[[Any], bool]
-_UNRELATED = ((1, 2, 5), (7, 11, 13), (19, 29, 41), (43, 61, 127), (33, 97, 193), (17, 130, 139))
-"""Extents, each of which is tried in each place. Most are primes: kernels go wrong at remainders, and these have all kinds of them."""
+_UNRELATED = (
+    (1, 2, 5), (7, 11, 13), (19, 29, 41), (24, 60, 112), (43, 61, 127), (33, 97, 193), (17, 130, 139), (32, 72, 160),
+)  # fmt: skip
+"""Extents, each of which is tried in each place. Kernels go wrong at remainders: primes have all kinds of them."""
 _TILES = ((128, 256, 384), (128, 128, 256))
 """Extents for kernels that take whole tiles alone."""
 _FARTHEST = 64
@@ -20,41 +22,47 @@ _FEWEST = 4
 """So many problems have to be run: fewer would prove nothing."""
 
 
-def confirmed(op: Op, passes: Passes, conditions: Sequence[Holds], right: bool = True) -> tuple[bool, list[Any]]:
-    """Return whether a kernel is right (with `right` False: wrong) at all problems tried, and those where it is not.
+def confirmed(op: Op, passes: Passes, conditions: Sequence[Holds], *, right: bool = True) -> bool:
+    """Return whether a kernel is right (with `right` False: wrong) at all of several problems that fulfil conditions.
 
-    The problems fulfil all conditions. It is False if the kernel takes too few of them, and ends at the first one.
+    It is False if the kernel takes too few of them. The first one that is not so ends it.
     """
     ran = 0
     for shapes in (_UNRELATED, _TILES):
         for problem in _problems(op, shapes, conditions):
             outcome = passes(problem, 0)
             if outcome is not None and outcome is not right:
-                return False, [problem]
+                return False
             ran += outcome is not None
         if ran >= _FEWEST:
-            return True, []
-    return False, []
+            return True
+    return False
+
+
+def with_extents(op: Op, problem: Any, **extents: int) -> Any:
+    """Return the problem with other extents, and with rows that follow each other without a gap."""
+    leading = (f"ld{operand.name}" for operand in op.operands(problem))
+    return replace(problem, **{name: 0 for name in leading if hasattr(problem, name)}, **extents)
 
 
 def _problems(op: Op, shapes: Sequence[tuple[int, int, int]], conditions: Sequence[Holds]) -> Iterator[Any]:
-    """Yield each order of each shape, with extents rounded up until all conditions hold; nothing else."""
+    """Yield the problems that fulfil all conditions: extents that do not are rounded, up or else down."""
+
+    def broken(problem: Any) -> int:
+        return sum(not holds(problem) for holds in conditions)
+
     (plain,) = op.parse_sizes("128")
     names = tuple(extents_of(op, plain))
     seen = set()
     for shape in shapes:
         for first in range(len(shape)):
-            order = (*shape[first:], *shape[:first])[: len(names)]
-            problem = packed(op, plain, dict(zip(names, order)))
-            for name, extent in zip(names, order):
-                tried = (packed(op, problem, {name: extent + step}) for step in range(_FARTHEST))
-                problem = min(tried, key=lambda each: sum(not holds(each) for holds in conditions))
-            if problem not in seen and all(holds(problem) for holds in conditions):
+            extents = dict(zip(names, (*shape[first:], *shape[:first]), strict=False))
+            problem = with_extents(op, plain, **extents)
+            for name, extent in extents.items():
+                if least := broken(problem):
+                    near = (*range(extent + 1, extent + _FARTHEST), *range(extent - 1, 0, -1))
+                    tried = (with_extents(op, problem, **{name: each}) for each in near)
+                    problem = next((each for each in tried if broken(each) < least), problem)
+            if problem not in seen and not broken(problem):
                 seen.add(problem)
                 yield problem
-
-
-def packed(op: Op, problem: Any, extents: dict[str, int]) -> Any:
-    """Return the problem with other extents, and with rows that follow each other without a gap."""
-    leading = (f"ld{operand.name}" for operand in op.operands(problem))
-    return replace(problem, **{name: 0 for name in leading if hasattr(problem, name)}, **extents)

@@ -20,11 +20,12 @@ from gemmlab.kernels.fitting import with_factors
 from gemmlab.ops.op import Op, Operand
 from gemmlab.sass.source_places import with_call_sites
 from gemmlab.toolchain.cubin import read_cubin
+from gemmlab.verify.condition import Condition
 from gemmlab.verify.elementwise import Comparison
 from gemmlab.verify.far_rows import far_rows, run_far
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
 from gemmlab.verify.hazard_arrays import SharedArray, shared_arrays, with_arrays
-from gemmlab.verify.passes_where import Condition, passes_where
+from gemmlab.verify.passes_where import passes_where
 
 Places = Mapping[str, tuple[int, Operand | None]]
 
@@ -86,11 +87,11 @@ def _serious(observation: Observation | None, *, wrong: bool) -> tuple[Hazard, .
 
 
 def needs(
-    placed: PlacedKernel, op: Op, failing: Sequence[Any], *, threads: int, seed: int
+    placed: PlacedKernel, op: Op, failing: Sequence[Any], passing: Sequence[Any], *, threads: int, seed: int
 ) -> tuple[Sequence[Condition] | None, bool]:
     """Return the conditions under which the kernel is right, `None` if it never is, and whether that is known.
 
-    `failing` are problems at which it fails.
+    `failing` are problems at which it fails, `passing` those at which it is right.
     """
 
     def passes(problem: Any, shift: int) -> bool | None:
@@ -110,6 +111,6 @@ def needs(
     # A wrong address would end the use of a GPU by this process.
     addresses = isinstance(placed.device, CountingDevice)
     try:
-        return passes_where(placed.kernel, op, passes, failing, addresses=addresses), True
+        return passes_where(placed.kernel, op, passes, failing, passing, addresses=addresses), True
     except UsageError:
         return None, False

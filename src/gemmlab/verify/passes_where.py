@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import shown
 from gemmlab.ops.op import Op
+from gemmlab.verify.condition import Condition, contradicted, of_remainders
 from gemmlab.verify.counterexample import confirmed
+from gemmlab.verify.failing_cases import shared_by
 from gemmlab.verify.whole_tiles import Passes, Whole, divisors, extents_of, whole_tiles
 
 _HALF = 0.5
@@ -19,50 +21,54 @@ _MOST_REMAINDERS = 16
 """Up to this multiple every remainder is tried: a kernel that unrolls its loop may need only some of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A property of problems that a kernel needs."""
-
-    text: str
-    """The property, such as `K % 16 == 0`."""
-    holds: Callable[[Any], bool]
-    ragged: bool = False
-    """True if it is about extents or rows that are no multiples of a tile."""
-    of_addresses: bool = False
-    """True if it is about where arrays begin, which a problem does not say."""
-
-
 def passes_where(
-    kernel: Kernel, op: Op, passes: Passes, failing: Sequence[Any] = (), *, addresses: bool = False
-) -> list[Condition] | None:
-    """Return the conditions that the kernel needs; `None` if it is wrong at whole tiles, too, `[]` if none is found.
+    kernel: Kernel, op: Op, passes: Passes, failing: Sequence[Any] = (), passing: Sequence[Any] = (),
+    *, addresses: bool = False,
+) -> list[Condition] | None:  # fmt: skip
+    """Return the conditions that the kernel needs; `[]` if none is found, `None` if it is wrong at whole tiles, too.
 
-    `passes` runs a problem and says whether it was right, `None` if the kernel does not take it. `failing` are problems
-    that are known to fail; if the conditions let one of them pass, smaller extents and every remainder are tried, too.
-    Conditions are returned only if the kernel is right at problems that fulfil them and had no part in finding them.
-    With `addresses`, arrays that begin at odd addresses are tried. Raises `UsageError` if the kernel takes none of
-    the problems with whole tiles.
+    `passes` runs a problem and says whether it was right, `None` if the kernel does not take it. `failing` and
+    `passing` are problems that are known to be wrong or right; if the conditions let one that fails pass, smaller
+    extents and every remainder are tried, too, and then what the failing ones share. Conditions are returned only if
+    the kernel is right at problems that fulfil them and had no part in finding them. With `addresses`, arrays that
+    begin at odd addresses are tried. Raises `UsageError` if the kernel takes none of the problems with whole tiles.
     """
-    whole = whole_tiles(op, passes)
-    if whole is None:
-        return None
-    found = [*_extents(whole), *_others(kernel, op, whole), *(_addresses(op, whole) if addresses else ())]
-    wrong = [*failing]
-    for finer in (None, _least_extents, _remainders):
-        conditions = [*found, *(finer(whole, found) if finer else ())]
-        if conditions and not contradicted(conditions, wrong):
-            sure, more = confirmed(op, passes, [condition.holds for condition in conditions])
-            if sure:
-                return conditions
-            wrong += more
-    return []
+    wrong, right = [*failing], [*passing]
+
+    def recorded(problem: Any, shift: int) -> bool | None:
+        outcome = passes(problem, shift)
+        if outcome is not None and not shift:
+            (right if outcome else wrong).append(problem)
+        return outcome
+
+    whole = whole_tiles(op, recorded)
+    if whole is not None:
+        found = [*_extents(whole), *_others(kernel, op, whole), *(_addresses(op, whole) if addresses else ())]
+        for finer in (None, _least_extents, _remainders):
+            conditions = [*found, *(finer(whole, found) if finer else ())]
+            if conditions and not contradicted(conditions, wrong) and _sure(op, recorded, conditions):
+                return _with_true_opposites(op, recorded, conditions)
+    for condition in shared_by(op, recorded, wrong, right):
+        # Where two extents have to be large, one that is small suffices: then not every other problem fails.
+        sure = not contradicted([condition], wrong) and _sure(op, recorded, [condition])
+        if sure and _all_others_fail(op, recorded, condition):
+            return [condition]
+    return None if whole is None else []
 
 
-def contradicted(conditions: Sequence[Condition], failing: Sequence[Any]) -> bool:
-    """Return whether a problem that fails fulfils all conditions; unknown, so False, where addresses matter."""
-    if any(condition.of_addresses for condition in conditions):
-        return False
-    return any(all(condition.holds(problem) for condition in conditions) for problem in failing)
+def _sure(op: Op, passes: Passes, conditions: Sequence[Condition]) -> bool:
+    return confirmed(op, passes, [condition.holds for condition in conditions])
+
+
+def _all_others_fail(op: Op, passes: Passes, condition: Condition) -> bool:
+    return confirmed(op, passes, [lambda problem: not condition.holds(problem)], right=False)
+
+
+def _with_true_opposites(op: Op, passes: Passes, conditions: Sequence[Condition]) -> list[Condition]:
+    """Return the conditions; one alone keeps its opposite if the kernel is wrong at all of several such problems."""
+    if len(conditions) == 1 and conditions[0].opposite and _all_others_fail(op, passes, conditions[0]):
+        return [*conditions]
+    return [replace(condition, opposite="") for condition in conditions]
 
 
 def _extents(whole: Whole) -> Iterator[Condition]:
@@ -73,7 +79,7 @@ def _extents(whole: Whole) -> Iterator[Condition]:
             wrong |= right is False
             if right:
                 if wrong:
-                    yield _of_remainders(name, multiple, _right_remainders(whole, name, multiple))
+                    yield of_remainders(name, multiple, _right_remainders(whole, name, multiple))
                 break
 
 
@@ -84,19 +90,16 @@ def _right_remainders(whole: Whole, name: str, multiple: int) -> list[int]:
     return [0, *right]
 
 
-def _of_remainders(name: str, multiple: int, right: Sequence[int]) -> Condition:
-    rests = frozenset(right)
-    text = f"{shown(name)} % {multiple} "
-    text += "== 0" if len(right) == 1 else f"is {' or '.join(map(str, right))}"
-    return Condition(text, lambda problem: getattr(problem, name) % multiple in rests, ragged=True)
-
-
 def _remainders(whole: Whole, _known: Sequence[Condition]) -> Iterator[Condition]:
     for name in extents_of(whole.op, whole.problem):
-        rests = range(1, _MOST_REMAINDERS)
-        right = [0, *(rest for rest in rests if whole.passes_with(name, whole.extent + rest) is not False)]
-        if len(right) < _MOST_REMAINDERS:
-            yield _of_remainders(name, _MOST_REMAINDERS, right)
+        tried = range(whole.extent, whole.extent + _MOST_REMAINDERS)
+        outcomes = {extent: whole.passes_with(name, extent) for extent in tried}
+        wrong = [extent for extent, right in outcomes.items() if right is False]
+        for multiple in (*range(2, _MOST_REMAINDERS // 2 + 1), _MOST_REMAINDERS) if wrong else ():
+            rests = {extent % multiple for extent in wrong}
+            if all(outcomes[extent] is not True for extent in tried if extent % multiple in rests):
+                yield of_remainders(name, multiple, [rest for rest in range(multiple) if rest not in rests])
+                break
 
 
 def _least_extents(whole: Whole, known: Sequence[Condition]) -> Iterator[Condition]:

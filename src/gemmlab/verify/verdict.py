@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.core.hazard import TWO_WRITES, Hazard
+from gemmlab.verify.condition import Condition, contradicted
 from gemmlab.verify.missing_barrier import missing_barrier
-from gemmlab.verify.passes_where import Condition, contradicted
 
 PASSED = "pass"
 STOPPED = "stopped"
@@ -116,6 +116,8 @@ def _edges(faults: Faults, conditions: Sequence[Condition] | None) -> str:
     if not conditions or contradicted(conditions, faults.failing):
         return ""
     only = _ONLY if all(condition.ragged for condition in conditions) else ""
+    if len(conditions) == 1 and conditions[0].opposite:
+        return f"{only}fails where {conditions[0].opposite}"
     return f"{only}passes where {' and '.join(condition.text for condition in conditions)}"
 
 

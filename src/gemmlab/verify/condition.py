@@ -1,0 +1,55 @@
+"""A property of problems that a kernel needs, in words and as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.kernels.names import shown
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A property of problems that a kernel needs."""
+
+    text: str
+    """The property, such as `K % 16 == 0`."""
+    holds: Callable[[Any], bool]
+    ragged: bool = False
+    """True if it is about extents or rows that are no multiples of a tile."""
+    of_addresses: bool = False
+    """True if it is about where arrays begin, which a problem does not say."""
+    opposite: str = ""
+    """The property of all problems that fail, where that is shorter: `K % 8 == 3`."""
+
+
+def contradicted(conditions: Sequence[Condition], failing: Sequence[Any]) -> bool:
+    """Return whether a problem that fails fulfils all conditions; unknown, so False, where addresses matter."""
+    if any(condition.of_addresses for condition in conditions):
+        return False
+    return any(all(condition.holds(problem) for condition in conditions) for problem in failing)
+
+
+def of_remainders(name: str, multiple: int, right: Sequence[int]) -> Condition:
+    """Return the condition that an extent's remainder is one of `right`, with the smallest divisor that says it."""
+    rests = frozenset(right)
+    for each in range(1, multiple):
+        if multiple % each == 0 and all((rest % each in rests) == (rest in rests) for rest in range(multiple)):
+            multiple, rests = each, frozenset(rest for rest in rests if rest < each)
+            break
+    subject = f"{shown(name)} % {multiple} "
+    listed, wrong = sorted(rests), [rest for rest in range(multiple) if rest not in rests]
+    text, opposite = _one_of(subject, listed), ""
+    if len(wrong) < len(listed):
+        opposite = _one_of(subject, wrong)
+        text = f"{subject}!= {wrong[0]}" if len(wrong) == 1 else f"{subject}is not {_alternatives(wrong)}"
+    return Condition(text, lambda problem: getattr(problem, name) % multiple in rests, ragged=True, opposite=opposite)
+
+
+def _one_of(subject: str, rests: Sequence[int]) -> str:
+    return f"{subject}== {rests[0]}" if len(rests) == 1 else f"{subject}is {_alternatives(rests)}"
+
+
+def _alternatives(rests: Sequence[int]) -> str:
+    return " or ".join(map(str, rests))

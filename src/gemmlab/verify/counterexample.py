@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
+from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.op import Op
 from gemmlab.verify.whole_tiles import Passes, extents_of
 
@@ -18,18 +20,22 @@ _TILES = ((128, 256, 384), (128, 128, 256))
 """Extents for kernels that take whole tiles alone."""
 _FARTHEST = 64
 """A condition may round an extent up by so much."""
+_HALF = 0.5
 _FEWEST = 4
 """So many problems have to be run: fewer would prove nothing."""
 
 
-def confirmed(op: Op, passes: Passes, conditions: Sequence[Holds], *, right: bool = True) -> bool:
+def confirmed(
+    kernel: Kernel, op: Op, passes: Passes, conditions: Sequence[Holds], *, right: bool = True
+) -> bool:  # fmt: skip
     """Return whether a kernel is right (with `right` False: wrong) at all of several problems that fulfil conditions.
 
-    It is False if the kernel takes too few of them. The first one that is not so ends it.
+    They are in all layouts that it reads, half of them with factors of 1/2. It is False if the kernel takes too few of
+    them. The first one that is not so ends it.
     """
     ran = 0
     for shapes in (_UNRELATED, _TILES):
-        for problem in _problems(op, shapes, conditions):
+        for problem in _problems(kernel, op, shapes, conditions):
             outcome = passes(problem, 0)
             if outcome is not None and outcome is not right:
                 return False
@@ -45,24 +51,36 @@ def with_extents(op: Op, problem: Any, **extents: int) -> Any:
     return replace(problem, **{name: 0 for name in leading if hasattr(problem, name)}, **extents)
 
 
-def _problems(op: Op, shapes: Sequence[tuple[int, int, int]], conditions: Sequence[Holds]) -> Iterator[Any]:
+def _problems(
+    kernel: Kernel, op: Op, shapes: Sequence[tuple[int, int, int]], conditions: Sequence[Holds]
+) -> Iterator[Any]:
     """Yield the problems that fulfil all conditions: extents that do not are rounded, up or else down."""
-
-    def broken(problem: Any) -> int:
-        return sum(not holds(problem) for holds in conditions)
-
     (plain,) = op.parse_sizes("128")
     names = tuple(extents_of(op, plain))
+    turned = op.in_layouts(plain, kernel.layouts) if len(kernel.layouts) > 1 else [plain]
+    halves = {name: _HALF for name in op.factors.values() if hasattr(plain, name)}
+    likes = cycle([*turned, *(replace(problem, **halves) for problem in turned)])
+    orders = ((*shape[first:], *shape[:first]) for shape in shapes for first in range(len(shape)))
     seen = set()
-    for shape in shapes:
-        for first in range(len(shape)):
-            extents = dict(zip(names, (*shape[first:], *shape[:first]), strict=False))
-            problem = with_extents(op, plain, **extents)
-            for name, extent in extents.items():
-                if least := broken(problem):
-                    near = (*range(extent + 1, extent + _FARTHEST), *range(extent - 1, 0, -1))
-                    tried = (with_extents(op, problem, **{name: each}) for each in near)
-                    problem = next((each for each in tried if broken(each) < least), problem)
-            if problem not in seen and not broken(problem):
-                seen.add(problem)
-                yield problem
+    for order in orders:
+        extents = dict(zip(names, order, strict=False))
+        rounded = (
+            _rounded(op, with_extents(op, like, **extents), extents, conditions) for like in (next(likes), plain)
+        )
+        problem = next((each for each in rounded if not _broken(each, conditions)), None)
+        if problem is not None and problem not in seen:
+            seen.add(problem)
+            yield problem
+
+
+def _rounded(op: Op, problem: Any, extents: Mapping[str, int], conditions: Sequence[Holds]) -> Any:
+    for name, extent in extents.items():
+        if least := _broken(problem, conditions):
+            near = (*range(extent + 1, extent + _FARTHEST), *range(extent - 1, 0, -1))
+            tried = (with_extents(op, problem, **{name: each}) for each in near)
+            problem = next((each for each in tried if _broken(each, conditions) < least), problem)
+    return problem
+
+
+def _broken(problem: Any, conditions: Sequence[Holds]) -> int:
+    return sum(not holds(problem) for holds in conditions)

@@ -46,27 +46,27 @@ def passes_where(
         found = [*_extents(whole), *_others(kernel, op, whole), *(_addresses(op, whole) if addresses else ())]
         for finer in (None, _least_extents, _remainders):
             conditions = [*found, *(finer(whole, found) if finer else ())]
-            if conditions and not contradicted(conditions, wrong) and _sure(op, recorded, conditions):
-                return _with_true_opposites(op, recorded, conditions)
+            if conditions and not contradicted(conditions, wrong) and _sure(kernel, op, recorded, conditions):
+                return _with_true_opposites(kernel, op, recorded, conditions)
     for condition in shared_by(op, recorded, wrong, right):
         # Where two extents have to be large, one that is small suffices: then not every other problem fails.
-        sure = not contradicted([condition], wrong) and _sure(op, recorded, [condition])
-        if sure and _all_others_fail(op, recorded, condition):
+        sure = not contradicted([condition], wrong) and _sure(kernel, op, recorded, [condition])
+        if sure and _all_others_fail(kernel, op, recorded, condition):
             return [condition]
     return None if whole is None else []
 
 
-def _sure(op: Op, passes: Passes, conditions: Sequence[Condition]) -> bool:
-    return confirmed(op, passes, [condition.holds for condition in conditions])
+def _sure(kernel: Kernel, op: Op, passes: Passes, conditions: Sequence[Condition]) -> bool:
+    return confirmed(kernel, op, passes, [condition.holds for condition in conditions])
 
 
-def _all_others_fail(op: Op, passes: Passes, condition: Condition) -> bool:
-    return confirmed(op, passes, [lambda problem: not condition.holds(problem)], right=False)
+def _all_others_fail(kernel: Kernel, op: Op, passes: Passes, condition: Condition) -> bool:
+    return confirmed(kernel, op, passes, [lambda problem: not condition.holds(problem)], right=False)
 
 
-def _with_true_opposites(op: Op, passes: Passes, conditions: Sequence[Condition]) -> list[Condition]:
+def _with_true_opposites(kernel: Kernel, op: Op, passes: Passes, conditions: Sequence[Condition]) -> list[Condition]:
     """Return the conditions; one alone keeps its opposite if the kernel is wrong at all of several such problems."""
-    if len(conditions) == 1 and conditions[0].opposite and _all_others_fail(op, passes, conditions[0]):
+    if len(conditions) == 1 and conditions[0].opposite and _all_others_fail(kernel, op, passes, conditions[0]):
         return [*conditions]
     return [replace(condition, opposite="") for condition in conditions]
 

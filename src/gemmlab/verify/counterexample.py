@@ -61,15 +61,15 @@ def _problems(
     halves = {name: _HALF for name in op.factors.values() if hasattr(plain, name)}
     likes = cycle([*turned, *(replace(problem, **halves) for problem in turned)])
     orders = ((*shape[first:], *shape[:first]) for shape in shapes for first in range(len(shape)))
-    seen = set()
+    earlier = set()
     for order in orders:
         extents = dict(zip(names, order, strict=False))
         rounded = (
             _rounded(op, with_extents(op, like, **extents), extents, conditions) for like in (next(likes), plain)
         )
         problem = next((each for each in rounded if not _broken(each, conditions)), None)
-        if problem is not None and problem not in seen:
-            seen.add(problem)
+        if problem is not None and problem not in earlier:
+            earlier.add(problem)
             yield problem
 
 

@@ -1,4 +1,4 @@
-"""What the failing cases of a kernel share and no other has: a divisor of an extent, or extents above a bound."""
+"""Conditions that the failing cases of a kernel suggest: a divisor of their extents alone, or a bound below them."""
 
 from __future__ import annotations
 

@@ -68,7 +68,10 @@ def check_kernel(
         raise UsageError(f"{kernel.id} takes none of the sizes: {'; '.join(refused)}")
     for problem in planned:
         require_memory(check_bytes(op, problem), f"checking size {problem.label}")
-    tally = Tally(kernel.id, device.id, placed.config, threads, seed, refused, factor_notes(kernel, op))
+    tally = Tally(
+        kernel.id, device.id, placed.config, threads, seed, refused, factor_notes(kernel, op),
+        kernel.precision_in(placed.config),
+    )  # fmt: skip
     for index, problem in enumerate(planned):
         contents = op.fill(problem, np.random.default_rng([seed, index]))
         case = GuardedRun(placed, op, problem, contents, shift=index % 16, threads=threads)

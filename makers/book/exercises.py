@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from gemmlab.kernels.blocking_exercise import BlockingExercise, blocking_ids, find_blocking
 from gemmlab.kernels.exercise import exercise_ids, find_exercise
 from gemmlab.kernels.kernel import Kernel
@@ -43,10 +45,10 @@ def _blocking(exercise: BlockingExercise) -> str:
 {" ".join(exercise.task.split())}
 
 ```sh
-{exercise.command()}
 gemmlab new --exercise {exercise.rung}
+{exercise.command(Path(exercise.file_name))}
 gemmlab check {exercise.file_name}
 ```
 
-The first command shows the figures of the kernel's own blocks, the second one writes the file to start from. The third
-one checks the results with your blocks, and the misses of the simulated caches. The file as it is written fails."""
+The first command writes the file to start from, the second one shows the figures of its blocks. The third one checks
+the results with your blocks, and the misses of the simulated caches. The file as it is written fails."""

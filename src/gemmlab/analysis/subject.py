@@ -23,6 +23,7 @@ from gemmlab.kernels.fitting import as_taken, factor_notes, fitted
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.footprint import check_bytes, require_memory
+from gemmlab.ops.gemm_problem import size_label
 from gemmlab.ops.op import Op
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.parse import parse
@@ -195,7 +196,7 @@ def _main_launch(kernel: Kernel, launches: Sequence[Launch]) -> Launch:
 
 
 def _size(op: Op, problem: Any) -> Size:
-    return Size(problem.label, op.flops(problem), op.bytes_moved(problem), op.work(problem))
+    return Size(size_label(problem), op.flops(problem), op.bytes_moved(problem), op.work(problem))
 
 
 def _problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str) -> Any:

@@ -17,6 +17,7 @@ from gemmlab.cli.option_values import require_place
 
 if TYPE_CHECKING:
     from gemmlab.core.records import Record
+    from gemmlab.kernels.kernel import Kernel
     from gemmlab.probes.cachesim import Caches
 
 
@@ -24,7 +25,9 @@ def cache(
     kernels: Annotated[
         list[str] | None,
         typer.Argument(
-            autocompletion=kernel_names, metavar="[KERNEL]...", help="Kernels by id; without any, the ladder."
+            autocompletion=kernel_names,
+            metavar="[KERNEL]...",
+            help="Kernels by id, or solutions (.toml) of exercises about blocks; without any, the ladder.",
         ),
     ] = None,
     op: Annotated[str, typer.Option(help="Operation.")] = "gemm",
@@ -38,7 +41,7 @@ def cache(
     """Simulate the cache misses of kernels, and time their packing."""
     from gemmlab.core.records import save_record, to_json
     from gemmlab.core.tabular import csv_text, flat
-    from gemmlab.kernels.catalog import find_kernel, ladder
+    from gemmlab.kernels.catalog import ladder
     from gemmlab.observe.cache_record import cache_rows, run_cache
     from gemmlab.ops.catalog import find_op
 
@@ -47,7 +50,7 @@ def cache(
     problems = operation.parse_sizes(sizes)
     if save is not None:
         require_place("--save", save)
-    chosen = [find_kernel(name) for name in kernels] if kernels else ladder(op, "cpu")
+    chosen = [_kernel(name) for name in kernels] if kernels else ladder(op, "cpu")
     caches = _caches(l1, l2)
     with _progress() as progress:
         record = run_cache(chosen, operation, problems, caches, progress)
@@ -60,6 +63,14 @@ def cache(
         print_csv(csv_text([flat(row) for row in rows]))
     else:
         _print_table(record, caches)
+
+
+def _kernel(name: str) -> Kernel:
+    """Return a kernel by its id; by a solution of an exercise about blocks the exercise's kernel, with those blocks."""
+    from gemmlab.kernels.blocking_exercise import SUFFIX, kernel_with_blocks
+    from gemmlab.kernels.catalog import find_kernel
+
+    return kernel_with_blocks(Path(name))[1] if name.endswith(SUFFIX) else find_kernel(name)
 
 
 def _caches(l1: str | None, l2: str | None) -> Caches:

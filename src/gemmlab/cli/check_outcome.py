@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 COLUMNS = """
   padded       cases in which rows lie further apart than they are long (ld > columns)
-  error/bound  the largest error of an element / what float32 allows it; above 1 the kernel is wrong
+  error/bound  the largest error of an element / what {precisions} allows it; above 1 the kernel is wrong
   error/|c|/K  the largest relative error / K; the source articles ask for 1e-6 at most, check does not judge by it"""
-"""The meaning of some columns, printed below the table."""
+"""The meaning of some columns, printed below the table; `precisions` are those of the kernels."""
 
 
 def answer(checked: CheckResult, form: Form) -> None:
@@ -46,7 +46,8 @@ def _show(checked: CheckResult) -> None:
         table.add_row(name, NOT_RUN, "", "", "", "", "", "")
     table_console().print(table)
     if checked.reports:
-        typer.echo(COLUMNS)
+        precisions = dict.fromkeys(report.precision for report in checked.reports)
+        typer.echo(COLUMNS.format(precisions=" or ".join(precisions)))
     for report in checked.reports:
         if not report.passed:
             typer.echo("\n" + report.details())

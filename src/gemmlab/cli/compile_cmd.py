@@ -21,7 +21,6 @@ from gemmlab.instruments.compile_flags import compile_flags
 from gemmlab.ops.gemm_problem import LAYOUTS
 
 if TYPE_CHECKING:
-    from gemmlab.core.program import Program
     from gemmlab.precompile.cubins import Compiled, Job
 
 _NAMED = 3
@@ -107,7 +106,7 @@ def compile_kernels(
         names, archs, overrides, instance=instance, every=every, layouts=chosen, options=options
     )
     if out is not None:
-        _require_one(out, [job.program for job in planned])
+        _require_one(out, planned, chosen)
     rows, errors = _run(planned, processes or len(usable_cpus()))
     if save is not None:
         from gemmlab.precompile.sweep import save_sweep
@@ -133,7 +132,8 @@ def compile_kernels(
         raise typer.Exit(2)
 
 
-def _require_one(out: Path, programs: Sequence[Program]) -> None:
+def _require_one(out: Path, jobs: Sequence[Job], chosen: Sequence[str]) -> None:
+    programs = [job.program for job in jobs]
     if out.suffix not in (".cubin", ".ptx"):
         raise UsageError(f"--out {out}: a .cubin for machine code, a .ptx for PTX")
     if not out.resolve().parent.is_dir():
@@ -143,8 +143,17 @@ def _require_one(out: Path, programs: Sequence[Program]) -> None:
         more = f" and {len(programs) - _NAMED} more" if len(programs) > _NAMED else ""
         raise UsageError(
             f"--out {out}: holds one kernel, and these are {len(programs)}: {found}{more}; "
-            "name one, with --kernel, --config, --layouts or --arch"
+            f"name one, with --kernel, --config, --layouts{_layouts(jobs, chosen)} or --arch"
         )
+
+
+def _layouts(jobs: Sequence[Job], chosen: Sequence[str]) -> str:
+    """Return the layouts that the jobs are for, in brackets; empty where the layouts do not tell jobs apart."""
+    from gemmlab.kernels.catalog import find_kernel
+
+    read = {layout for job in jobs if job.origin for layout in find_kernel(job.origin).layouts}
+    found = [layout for layout in LAYOUTS if layout in read and (not chosen or layout in chosen)]
+    return f" (one of {', '.join(found)})" if len(found) > 1 else ""
 
 
 def _run(planned: list[Job], processes: int) -> tuple[list[Compiled], dict[str, GemmlabError]]:

@@ -60,7 +60,7 @@ def _new_exercise(file: Path | None, rung: str, *, force: bool, as_json: bool) -
     path = file or Path(blocking.file_name)
     if path.suffix != SUFFIX:
         raise UsageError(f"{path}: the exercise of {rung} is about its blocks, in a file as {blocking.file_name}")
-    _write(path, blocking.text(), [blocking.command(), f"gemmlab check {path}"], force=force, as_json=as_json)
+    _write(path, blocking.text(), [blocking.command(path), f"gemmlab check {path}"], force=force, as_json=as_json)
 
 
 def _new_file(file: Path, exercise: str | None, *, force: bool, as_json: bool) -> None:

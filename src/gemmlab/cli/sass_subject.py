@@ -117,7 +117,7 @@ def _ready(wanted: Wanted, arch: str) -> Code:
         raise UsageError(f"{wanted.name} is no cubin and no PTX")
     if wanted.arch and wanted.name.endswith(".cubin") and wanted.arch != ready.cubin.arch:
         raise UsageError(f"{wanted.name} is code for {ready.cubin.arch}, not for {wanted.arch}")
-    names = [name for name, function in ready.cubin.functions.items() if function.entry]
+    names = ready.kernels
     if wanted.function is None and len(names) != 1:
         raise UsageError(f"{wanted.name} has {len(names)} kernels; say which with --kernel: "
                          f"{', '.join(plain(name) for name in names)}")  # fmt: skip

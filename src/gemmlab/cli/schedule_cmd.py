@@ -13,6 +13,7 @@ from gemmlab.cli.answer import print_json
 from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.core.errors import UsageError, WrongResultError
+from gemmlab.core.files import write_output
 from gemmlab.core.words import counted
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def schedule(
         note = f"the same bits at {where} on {device.id}, and no fault in the control codes"
     file = out or (Path(f"{Path(kernel).stem}-{arch}.cubin") if made.better else None)
     if file:
-        file.write_bytes(code)
+        write_output(file, code)
     if as_json:
         print_json(
             {

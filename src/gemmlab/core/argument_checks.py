@@ -67,6 +67,8 @@ def thread_count(call: str, threads: object) -> int | None:
         count = operator.index(cast("Any", threads))
     except TypeError as error:
         raise ArgumentTypeError(f"{call}: threads is {shown(threads)}, not a whole number") from error
-    if isinstance(threads, bool) or count < 1:
+    if isinstance(threads, bool):
+        raise ArgumentTypeError(f"{call}: threads is {threads}, not a whole number")
+    if count < 1:
         raise UsageError(f"{call}: threads is {shown(threads)}; it must be at least 1")
     return count

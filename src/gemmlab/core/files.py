@@ -6,6 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from gemmlab.core.errors import UsageError
+
 
 def replace_file(target: Path, data: bytes) -> None:
     """Write `data` atomically: readers see the old file or the whole new one. Raises `OSError`."""
@@ -19,6 +21,19 @@ def replace_file(target: Path, data: bytes) -> None:
     finally:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
+
+
+def write_output(target: Path, data: bytes) -> None:
+    """Write a file that the user named, atomically. Raises `UsageError` with its name if it cannot be written."""
+    if target.is_dir():
+        raise UsageError(f"cannot write {target}: it is a folder")
+    try:
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)  # a device, as /dev/null, must not be replaced
+        else:
+            replace_file(target, data)
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror or error}") from error
 
 
 def _umask() -> int:

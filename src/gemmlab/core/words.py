@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
+_FAINT = 0.3
+"""Similarity, from 0 to 1, of a name that is shown where none is nearer."""
+
 
 def nearest(name: str, known: Iterable[str], others: str = "known", most: int = 3) -> str:
     """Return the end of an error message: at most `most` similar names, or else all known ones, called `others`."""
@@ -12,6 +15,14 @@ def nearest(name: str, known: Iterable[str], others: str = "known", most: int = 
     near = get_close_matches(name, names, n=most)
     shown = [printable(one) for one in near or names]
     return f"did you mean {', '.join(shown)}?" if near else f"{others}: {', '.join(shown) or 'none'}"
+
+
+def nearest_of_many(name: str, known: Iterable[str], command: str) -> str:
+    """Return the end of an error message where all known names are too many: similar ones, and what lists them all."""
+    names = list(known)
+    near = get_close_matches(name, names) or get_close_matches(name, names, cutoff=_FAINT)
+    guess = f"did you mean {', '.join(map(printable, near))}? " if near else ""
+    return f"{guess}{command} prints all {len(names)}"
 
 
 def printable(text: str) -> str:

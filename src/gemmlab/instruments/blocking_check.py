@@ -23,20 +23,18 @@ def check_blocking(path: Path, seed: int, progress: Progress) -> CheckReport:
     Raises `UsageError` for a file that is no solution, and for blocks that the kernel does not take.
     """
     from gemmlab.devices.select import open_device
-    from gemmlab.kernels.blocking_exercise import read_solution
-    from gemmlab.kernels.catalog import find_kernel
+    from gemmlab.kernels.blocking_exercise import kernel_with_blocks
     from gemmlab.ops.catalog import find_op
     from gemmlab.verify.check import check_kernel
 
-    exercise, blocks = read_solution(path)
-    kernel = find_kernel(exercise.rung)
+    exercise, kernel = kernel_with_blocks(path)
     op = find_op(kernel.op)
     cases = [case for size in ("33x35x31", exercise.size) for case in op.parse_sizes(size)]
     report = check_kernel(
-        kernel, open_device("cpu"), op, config=blocks, cases=cases, seed=seed, progress=progress
+        kernel, open_device("cpu"), op, config=kernel.params, cases=cases, seed=seed, progress=progress
     )  # fmt: skip
     report = replace(report, subject=str(path))
-    broken = _broken(exercise, replace(kernel, params=kernel.configure(blocks))) if report.passed else []
+    broken = _broken(exercise, kernel) if report.passed else []
     if not broken:
         return report
     (problem,) = op.parse_sizes(exercise.size)

@@ -33,6 +33,7 @@ def launched(
     from gemmlab.analysis.subject import machine
     from gemmlab.launching import launch
 
+    kernel = kernel or _only_kernel(file)
     lacking = [f"--{name}" for name, value in (("kernel", kernel), ("grid", grid), ("threads", threads),
                                                ("args", args)) if value is None]  # fmt: skip
     if lacking:
@@ -45,6 +46,15 @@ def launched(
         device=f"emulated:{target}" if target else "emulated", smem_bytes=_whole("smem-bytes", smem_bytes or "0"),
         options=options,
     )  # fmt: skip
+
+
+def _only_kernel(file: str) -> str | None:
+    """Return the kernel of machine code that has one alone."""
+    from gemmlab.launching.source import ReadyCubin, read_source
+
+    source = read_source(file) if file.endswith(CODE[0]) else None
+    names = source.kernels if isinstance(source, ReadyCubin) else []
+    return names[0] if len(names) == 1 else None
 
 
 def arguments(text: str, values: Mapping[str, Any] = MappingProxyType({})) -> list[Any]:

@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import nearest
 from gemmlab.kernels.cuda_file.header import read_text
+
+if TYPE_CHECKING:
+    from gemmlab.kernels.kernel import Kernel
 
 SUFFIX = ".toml"
 _FOLDER = Path(__file__).parent / "exercises"
@@ -48,13 +51,15 @@ class BlockingExercise:
         """The name of the file that is written where none is chosen."""
         return f"my_{self.rung}{SUFFIX}"
 
-    def command(self) -> str:
-        """Return the command that shows the figures of the kernel's own blocks."""
-        return f"gemmlab cache {self.rung} --sizes {self.size} --l1 {self.l1} --l2 {self.l2}"
+    def command(self, solution: Path) -> str:
+        """Return the command that shows the figures of a solution's blocks."""
+        return f"gemmlab cache {solution} --sizes {self.size} --l1 {self.l1} --l2 {self.l2}"
 
     def text(self) -> str:
         """Return the file to start from, with the task in front."""
-        task = "\n".join(f"# {line}" for line in wrap(f"Exercise for {self.rung}. {self.task}", _WIDTH))
+        task = "\n".join(
+            f"# {line}" for line in wrap(f"Exercise for {self.rung}. {self.task}", _WIDTH, break_on_hyphens=False)
+        )
         blocks = "\n".join(f"{name} = {value}" for name, value in self.start.items())
         return f'{task}\n\nexercise = "{self.rung}"\n\n[blocks]\n{blocks}\n'
 
@@ -91,3 +96,15 @@ def read_solution(path: Path) -> tuple[BlockingExercise, dict[str, int]]:
         if name not in exercise.start or type(value) is not int or value < 1:
             raise UsageError(f"{path}: {name} = {value!r}; the blocks are {', '.join(exercise.start)}, all at least 1")
     return exercise, {**exercise.start, **blocks}
+
+
+def kernel_with_blocks(path: Path) -> tuple[BlockingExercise, Kernel]:
+    """Return the exercise that a file is a solution of, and its kernel with the solution's blocks for defaults.
+
+    Raises `UsageError` as `read_solution`, and for blocks that the kernel does not take.
+    """
+    from gemmlab.kernels.catalog import find_kernel
+
+    exercise, blocks = read_solution(path)
+    kernel = find_kernel(exercise.rung)
+    return exercise, replace(kernel, params=kernel.configure(blocks))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gemmlab.core.deprecation import warn_once
 from gemmlab.core.errors import UsageError
-from gemmlab.core.words import nearest
+from gemmlab.core.words import nearest_of_many
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.order import START, PlaceError, in_order
 
@@ -142,4 +142,4 @@ def find_kernel(kernel_id: str) -> Kernel:
             f"{' or '.join(SOURCE_SUFFIXES)}; explain, sass and launch take .cubin and .ptx too, check takes .cubin"
         )
     names = [kernel.id for kernel in all_kernels()]
-    raise UsageError(f"no kernel named {kernel_id!r}; {nearest(kernel_id, names, 'kernels')}")
+    raise UsageError(f"no kernel named {kernel_id!r}; {nearest_of_many(kernel_id, names, '`gemmlab list`')}")

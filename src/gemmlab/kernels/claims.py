@@ -15,6 +15,8 @@ from gemmlab.kernels.names import problem_names
 DEFAULT_SHAPE = "128"
 """The shape for a statement that names none: a multiple of every tile."""
 _EXECUTED = "executed_"
+OF_EXERCISE = "exercise "
+"""The beginning of `Expectation.where`, and so of a claim, of the checks of an exercise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,11 @@ def always_read_words(operands: Sequence[str], factors: Mapping[str, str], facto
     """Return `reads C when beta is 0`: the operands among `operands` that `factor` stands before (`Op.factors`)."""
     names = [name.upper() for name in operands if factors[name] == factor]
     return f"reads {' and '.join(names)} when {factor} is 0"
+
+
+def demand(claim: str) -> str:
+    """Return who wants what a claim (`Expectation.verdict`) says: the exercise, or else the kernel's file."""
+    return "the exercise asks for" if claim.startswith(OF_EXERCISE) else "its file expects"
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,8 +154,21 @@ def _typed_op(facts: Facts, signature: Signature, matched: ArgumentMatch) -> Op:
 def _precision(facts: Facts, op: Op) -> str:
     if facts.precision and facts.precision not in op.precisions:
         known = ", ".join(op.precisions)
-        raise facts.stated.error("precision", f"{facts.precision!r} is none of {known}, which {op.name} has")
+        hint = _eight_bits(op) if op.name != facts.op else ""
+        raise facts.stated.error("precision", f"{facts.precision!r} is none of {known}, which {op.name} has{hint}")
     return facts.precision or op.precisions[0]
+
+
+def _eight_bits(op: Op) -> str:
+    """Return what to write where `unsigned char` may stand for 8-bit floats; empty where it cannot."""
+    kinds = {one.element.name: one.element.whole for one in _operands(op)}
+    if "uint8" not in kinds or any(whole for name, whole in kinds.items() if name != "uint8"):
+        return ""
+    floats = op.name.replace("uint8", "float8_e4m3fn")
+    return (
+        f"; unsigned char is read as uint8, whose precision is {op.precisions[0]}; "
+        f'for 8-bit floats write op = "{floats}" (or float8_e5m2)'
+    )
 
 
 def _operands(op: Op) -> Sequence[Operand]:

@@ -26,6 +26,7 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import nearest
 from gemmlab.kernels.blocking_exercise import blocking_ids
+from gemmlab.kernels.claims import OF_EXERCISE
 from gemmlab.kernels.cuda_file.fact_reader import FactReader
 from gemmlab.kernels.cuda_file.header import HeaderValues, Statement, read_text
 from gemmlab.kernels.kernel import Kernel
@@ -53,7 +54,9 @@ class Exercise:
 
     def text(self, kernel: str) -> str:
         """Return the file to start from, with the task in front, for a kernel of that name."""
-        task = "\n".join(f"// {line}" for line in wrap(f"Exercise for {self.rung}. {self.task}", _WIDTH))
+        task = "\n".join(
+            f"// {line}" for line in wrap(f"Exercise for {self.rung}. {self.task}", _WIDTH, break_on_hyphens=False)
+        )
         return f"{task}\n\n{self.start.replace('my_kernel', kernel)}"
 
 
@@ -81,6 +84,6 @@ def with_checks(kernel: Kernel, rung: str) -> Kernel:
 
     Raises `UsageError` for a rung without an exercise.
     """
-    stated = Statement(f"exercise {rung}", {"expect": [*find_exercise(rung).expect]})
+    stated = Statement(f"{OF_EXERCISE}{rung}", {"expect": [*find_exercise(rung).expect]})
     checks = FactReader(HeaderValues(stated.origin, (stated,))).expect(kernel.op, {})
     return replace(kernel, expect=(*kernel.expect, *(replace(one, where=stated.origin, hidden=True) for one in checks)))

@@ -95,15 +95,19 @@ class ReadyCubin:
     name: str
     cubin: Cubin
 
+    @property
+    def kernels(self) -> list[str]:
+        """The full names of the kernels of the code."""
+        return [name for name, function in self.cubin.functions.items() if function.entry]
+
     def artifact(self, kernel: str, *, disassembled: bool) -> Artifact:
         """Return the code with `kernel` as its entry, which may be named without its mangling if that is unambiguous.
 
         `disassembled`: with its machine code as text. Raises `UsageError` that lists the kernels of the code.
         """
-        kernels = [name for name, function in self.cubin.functions.items() if function.entry]
-        named = [name for name in kernels if kernel in (name, plain(name))]
+        named = [name for name in self.kernels if kernel in (name, plain(name))]
         if len(named) != 1:
-            known = ", ".join(f"{name} ({plain(name)})" if plain(name) != name else name for name in kernels)
+            known = ", ".join(f"{name} ({plain(name)})" if plain(name) != name else name for name in self.kernels)
             how = "several kernels are" if named else "no kernel is"
             raise UsageError(f"{self.name}: {how} named {kernel!r}; there are {known or 'none'}")
         texts = {"sass": _disassembled(self.data, self.name)} if disassembled else {}

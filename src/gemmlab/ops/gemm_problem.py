@@ -89,3 +89,9 @@ class GemmProblem:
             if not math.isfinite(data[name]):
                 data[name] = str(data[name])
         return data
+
+
+def size_label(problem: Any) -> str:
+    """Return the label of an operation's problem without the contents of its operands, which no counter depends on."""
+    label: str = (replace(problem, contents=CONTENTS[0]) if isinstance(problem, GemmProblem) else problem).label
+    return label

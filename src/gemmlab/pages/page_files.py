@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.files import replace_file
+from gemmlab.core.files import write_output
 
 
 def require_place(out: Path) -> None:
@@ -34,7 +34,4 @@ def write_all(out: Path, html: bytes, beside: Mapping[str, bytes]) -> None:
 
 def write(out: Path, html: bytes) -> None:
     """Write the page atomically: readers see the old file or the whole new one. Raises `UsageError` on failure."""
-    try:
-        replace_file(out, html)
-    except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
+    write_output(out, html)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gemmlab.core.errors import DeviceError, GemmlabError, UsageError
+from gemmlab.core.files import write_output
 from gemmlab.core.program import Config, Program
 from gemmlab.kernels.by_name import is_own
 from gemmlab.kernels.catalog import all_kernels, find_kernel
@@ -124,12 +125,12 @@ def run(job: Job) -> Compiled:
 
 
 def write_code(program: Program, file: Path) -> None:
-    """Write a program's cubin, or its PTX into a file whose name ends in `.ptx`. Raises `CompileError`."""
+    """Write a program's cubin, or its PTX into a file whose name ends in `.ptx`.
+
+    Raises `CompileError`, and `UsageError` if the file cannot be written.
+    """
     artifact, _ = compile_here(program)
-    if file.suffix == ".ptx":
-        file.write_text(artifact.texts["ptx"], encoding="utf-8")
-    else:
-        file.write_bytes(artifact.code)
+    write_output(file, artifact.texts["ptx"].encode() if file.suffix == ".ptx" else artifact.code)
 
 
 def run_all(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gemmlab.core.errors import TimeLimitError
 from gemmlab.core.hazard import Hazard
+from gemmlab.core.precision import FLOAT32
 from gemmlab.core.words import counted
 from gemmlab.ops.op import Problem
 from gemmlab.verify.check_report import CheckReport, Failure
@@ -27,8 +28,9 @@ class Tally:
 
     def __init__(
         self, subject: str, device: str, config: Mapping[str, int], threads: int, seed: int,
-        refused: Mapping[str, int] | None = None, traits: Iterable[str] = (),
+        refused: Mapping[str, int] | None = None, traits: Iterable[str] = (), precision: str = FLOAT32,
     ) -> None:  # fmt: skip
+        self._precision = precision
         self._about = (subject, device, dict(config), threads, seed)
         self._refused, self._traits = dict(refused or {}), tuple(traits)
         self._padded = 0
@@ -137,4 +139,5 @@ class Tally:
             verdict,
             self._stopped[1],
             dict(self._stray),
+            self._precision,
         )

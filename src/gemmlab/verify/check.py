@@ -12,6 +12,7 @@ from gemmlab.core.hazard import UNFINISHED
 from gemmlab.core.time_limit import require_time
 from gemmlab.devices.device import Device, own
 from gemmlab.kernels.bound import place
+from gemmlab.kernels.claims import demand
 from gemmlab.kernels.fitting import factor_notes, fitted, with_factors
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
@@ -67,7 +68,10 @@ def check_kernel(
         raise UsageError(f"{kernel.id} takes none of the sizes: {'; '.join(refused)}")
     for problem in planned:
         require_memory(check_bytes(op, problem), f"checking size {problem.label}")
-    tally = Tally(kernel.id, device.id, placed.config, threads, seed, refused, factor_notes(kernel, op))
+    tally = Tally(
+        kernel.id, device.id, placed.config, threads, seed, refused, factor_notes(kernel, op),
+        kernel.precision_in(placed.config),
+    )  # fmt: skip
     for index, problem in enumerate(planned):
         contents = op.fill(problem, np.random.default_rng([seed, index]))
         case = GuardedRun(placed, op, problem, contents, shift=index % 16, threads=threads)
@@ -117,7 +121,7 @@ def check_kernel(
         # What the counters of a wrong kernel show is of no interest.
         for problem, broken in judge_claims(kernel, device, op, seed=seed) if not unsound else ():
             extra += 1
-            tally.case(problem, (), (), suffix=" (what its file expects)", claims=[broken] if broken else [])
+            tally.case(problem, (), (), suffix=f" (what {demand(broken)})", claims=[broken] if broken else [])
     except TimeLimitError as error:
         tally.stop("what its file expects", len(planned) + extra, error)
     return tally.report(len(planned) + extra, conditions, probed=probed)

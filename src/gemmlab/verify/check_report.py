@@ -8,6 +8,7 @@ from typing import Any
 
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.notebook_view import Display, View
+from gemmlab.core.precision import FLOAT32
 from gemmlab.core.words import assignments, counted
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
 from gemmlab.verify.guards import Violation
@@ -97,6 +98,8 @@ class CheckReport(Display):
 
     stray: Mapping[str, int] = field(default_factory=dict)
     """Reads of unwritten memory that reach no result, in words, and the number of cases that have them."""
+    precision: str = FLOAT32
+    """The precision that the bound of an element's error follows from."""
 
     @property
     def timed_out(self) -> bool:

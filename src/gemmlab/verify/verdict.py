@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.core.hazard import TWO_WRITES, Hazard
+from gemmlab.kernels.claims import demand
 from gemmlab.verify.condition import Condition, contradicted
 from gemmlab.verify.missing_barrier import missing_barrier
 
@@ -72,7 +73,8 @@ def verdict_of(faults: Faults, conditions: Sequence[Condition] | None, *, probed
     if faults.far:
         return Verdict(OVERFLOW, _overflow(faults.far))
     if faults.claims:
-        return Verdict(UNEXPECTED, f"the results are right; its file expects something else: {faults.claims[0]}")
+        claim = faults.claims[0]
+        return Verdict(UNEXPECTED, f"the results are right; {demand(claim)} something else: {claim}")
     return Verdict(SOMEWHERE, next(iter(faults.others), ""))
 
 

@@ -55,7 +55,7 @@ def test_a_right_kernel_ends_with_0_and_a_table(run: Run) -> None:
     assert "PASS" in result.stdout
     assert " 4 " in result.stdout  # two sizes in two layouts
     # Two columns are not known by name.
-    assert "error/bound  the largest error" in result.stdout
+    assert "error/bound  the largest error of an element / what float32 allows it" in result.stdout
     assert "error/|c|/K  the largest relative error / K" in result.stdout
 
 

@@ -60,6 +60,12 @@ def test_one_file_holds_one_kernel(folder: Path) -> None:
         assert ended.exit_code == 2
         assert "holds one kernel, and these are 2: " in str(ended.exception) + ended.output
     assert not (folder / "mine.cubin").exists()
+    many = CliRunner().invoke(build_app(), ["compile", "vector_load", "--out", "mine.cubin"])
+    assert "--layouts (one of nn, nt, tn, tt)" in str(many.exception) + many.output
+    (folder / "taken.cubin").mkdir()
+    taken = CliRunner().invoke(build_app(), ["compile", "mine.cu", "--kernel", "twice", "--out", "taken.cubin"])
+    assert taken.exit_code == 2
+    assert "cannot write taken.cubin: it is a folder" in str(taken.exception) + taken.output
     other = CliRunner().invoke(build_app(), ["compile", "mine.cu", "--kernel", "twice", "--out", "mine.bin"])
     assert "a .cubin for machine code" in str(other.exception) + other.output
 

@@ -37,6 +37,13 @@ def test_a_kernel_of_the_cpu_is_refused() -> None:
     assert "machine code of GPU kernels" in str(ended.exception) + ended.output
 
 
+def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    for file, said in ((tmp_path, "it is a folder"), (tmp_path / "none" / "x.cubin", "No such file")):
+        ended = CliRunner().invoke(build_app(), ["schedule", "thread_tile_2d", "--out", str(file), "--sizes", "33"])
+        assert ended.exit_code == 2
+        assert f"cannot write {file}: {said}" in " ".join((str(ended.exception) + ended.output).split())
+
+
 def test_the_table_says_what_was_done(tmp_path: Path) -> None:
     file = tmp_path / "made.cubin"
     ended = CliRunner().invoke(build_app(), ["schedule", "thread_tile_2d", "--out", str(file), "--sizes", "33"])

@@ -64,6 +64,11 @@ def test_the_commands_write_and_judge_it(tmp_path: Path, monkeypatch: pytest.Mon
     written = json.loads(run(build_app(), ["new", "--exercise", "cache_block", "--json"]).stdout)
     assert written["file"] == "my_cache_block.toml"
     assert run(build_app(), ["check", "my_cache_block.toml"]).exit_code == 1
+    text = Path("my_cache_block.toml").read_text(encoding="utf-8")
+    for blocks, misses in ((text, 64), (text.replace("KC = 64", "KC = 8"), 10)):
+        Path("my_cache_block.toml").write_text(blocks, encoding="utf-8")
+        shown = run(build_app(), [*written["next"][0].split()[1:], "--json"])
+        assert json.loads(shown.stdout)["rows"][0]["l1_misses"] == pytest.approx(misses, abs=1)
     for wrong in (["my_cache_block.toml", "naive_ijk"], ["my_cache_block.toml", "--sizes", "64"]):
         refused = run(build_app(), ["check", *wrong])
         assert refused.exit_code == 2

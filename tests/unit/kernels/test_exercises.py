@@ -66,6 +66,23 @@ def test_a_right_solution_passes(rung: str, tmp_path: Path) -> None:
     assert report.passed, report.explain()
 
 
+@needs_compiler
+def test_a_loop_may_ask_whether_there_is_a_next_tile(tmp_path: Path) -> None:
+    path, text = tmp_path / "mine.cu", (SOLUTIONS / "unguarded.cu").read_text(encoding="utf-8")
+    for old, new in (
+        ("my_kernel", "mine"),
+        (";; left -= 16", "; left > 0; left -= 16"),
+        ("        if (left == 16) break;\n", ""),
+        ("a_next = *(a += 16);", "if (left > 16) a_next = *(a += 16);"),
+        ("b_next = *(b += 16 * N);", "if (left > 16) b_next = *(b += 16 * N);"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text, encoding="utf-8")
+    report = judged(path)
+    assert report.passed, report.explain()
+
+
 def test_every_solution_has_an_exercise_and_every_exercise_a_solution() -> None:
     assert [path.stem for path in sorted(SOLUTIONS.glob("*.cu"))] == exercise_ids()
 
@@ -113,6 +130,7 @@ def test_check_names_the_exercise_that_is_not_solved(tmp_path: Path, monkeypatch
     assert run("new", "--exercise", "reduce_sequential").exit_code == 0
     result = run("check", "my_reduce_sequential.cu", "--device", "emulated")
     assert result.exit_code == 1
+    assert "the exercise asks for something else: exercise reduce_sequential: " in " ".join(result.output.split())
     assert "exercise reduce_sequential: shared_load_requests <= 25" in " ".join(result.output.split())
 
 

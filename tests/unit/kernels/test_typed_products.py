@@ -116,6 +116,7 @@ def test_bytes_are_of_the_format_that_the_operation_states(tmp_path: Path) -> No
     assert user_kernel(path).op == "gemm:float8_e5m2,float8_e5m2,float32"
     found = report(path, SIZES)
     assert found.passed, found.explain()
+    assert found.precision == user_kernel(path).precision != "float32"
     path.write_text(STORAGE.replace("LINE", 'op = "gemm:float8_e4m3fn,float8_e4m3fn,float32"\n'), encoding="utf-8")
     assert not report(path, SIZES).right
     path.write_text(STORAGE.replace("LINE", ""), encoding="utf-8")
@@ -132,6 +133,19 @@ def test_an_operation_without_other_types_says_so() -> None:
         find_op("gemm:int8,int8")
     with pytest.raises(UsageError, match="no type of numbers named 'float8'"):
         find_op("gemm:float8")
+
+
+def test_bytes_that_may_be_8_bit_floats_are_asked_for(tmp_path: Path) -> None:
+    path, line = tmp_path / "stored.cu", 'precision = "float32"\n'
+    source = STORAGE.replace("__nv_fp8_storage_t", "unsigned char")
+    path.write_text(source.replace("LINE", line), encoding="utf-8")
+    with pytest.raises(
+        UsageError, match="unsigned char is read as uint8, whose precision is int32; for 8-bit"
+    ) as refused:
+        user_kernel(path)
+    op = str(refused.value).partition(" write ")[2].partition(" (")[0]
+    path.write_text(source.replace("LINE", f"{op}\n{line}"), encoding="utf-8")
+    assert user_kernel(path).op == "gemm:float8_e4m3fn,float8_e4m3fn,float32"
 
 
 @needs_compiler

@@ -110,6 +110,17 @@ def test_a_cubin_on_the_command_line(tmp_path: Path) -> None:
     assert (result.exit_code, "out of bounds" in result.stdout) == (1, True)
     result = run(str(file), "--kernel", "axpy")
     assert (result.exit_code, "say --grid, --threads, --args" in result.output) == (2, True)
+    result = run(str(file), "--grid", "4")
+    assert (result.exit_code, "say --kernel, --threads, --args" in result.output) == (2, True)
+
+
+@needs_compiler
+def test_the_only_kernel_of_a_cubin_needs_no_name(tmp_path: Path) -> None:
+    (tmp_path / "one.cu").write_text(SOURCE.partition('extern "C" __global__ void transpose')[0])
+    file = tmp_path / "one.cubin"
+    assert CliRunner().invoke(build_app(), ["compile", str(tmp_path / "one.cu"), "--out", str(file)]).exit_code == 0
+    shape = ("--grid", "4", "--threads", "256", "--args", "1024, 2.0, float32[1024], float32[1024]", "--json")
+    assert json.loads(run(str(file), *shape).stdout)["kernels"][0]["kernel"] == "axpy"
 
 
 @needs_compiler

@@ -10,7 +10,7 @@ import pytest
 from gemmlab.core.elements import BFLOAT16, E4M3, E5M2, ELEMENTS, FLOAT16, FLOAT32, Element, element
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp
-from gemmlab.ops.gemm_problem import WHOLE, GemmProblem
+from gemmlab.ops.gemm_problem import WHOLE, GemmProblem, size_label
 from gemmlab.ops.typed_gemm import TypedGemmOp
 
 NAMES = (
@@ -130,3 +130,10 @@ def test_whole_numbers_wrap_around() -> None:
     p = GemmProblem(1, 1, 4)
     inputs = {"a": np.full((1, 4), 1 << 30, np.int32), "b": np.ones((4, 1), np.int32), "c": np.zeros((1, 1), np.int32)}
     assert op.reference(p, inputs)["c"].values.tolist() == [[0.0]]
+
+
+def test_the_label_of_a_size_is_a_size() -> None:
+    (problem,) = find_op("gemm:float8_e4m3fn,float8_e4m3fn,float32").parse_sizes("4096")
+    assert problem.contents == WHOLE
+    assert size_label(problem) == "4096x4096x4096"
+    assert size_label(find_op("reduce").parse_sizes("4096")[0]) == find_op("reduce").parse_sizes("4096")[0].label

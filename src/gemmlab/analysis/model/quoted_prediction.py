@@ -16,6 +16,7 @@ from gemmlab.core.precision import FLOAT32
 from gemmlab.kernels.fitting import with_factors
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
+from gemmlab.ops.gemm_problem import size_label
 from gemmlab.timing.families import family_of
 
 
@@ -61,7 +62,7 @@ def quote(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = 
     found = known.predict(loads_of(kernel, config, problem), op.bytes_moved(problem))
     speed = op.work(problem) / found.time_us / 1e3
     trust = reliability(recorded_model(), known.gpu.name, op.name, kernel.precision)
-    return QuotedPrediction(problem.label, op.unit, speed, found, trust)
+    return QuotedPrediction(size_label(problem), op.unit, speed, found, trust)
 
 
 def with_predicted_gains(explained: Explanation, known: Model) -> Explanation:

@@ -74,7 +74,7 @@ def test_no_condition_is_named_that_a_problem_outside_the_cases_contradicts() ->
 
 def test_a_condition_is_tried_in_all_layouts() -> None:
     """The first eight failures end the cases before a transposed operand is read."""
-    text = str(judge(lambda call: call.n % 4 or (call.b.strides[1] > 4 and call.k % 4), ("nn", "nt")).verdict)
+    text = str(judge(lambda call: bool(call.n % 4 or (call.b.strides[1] > 4 and call.k % 4)), ("nn", "nt")).verdict)
     assert "where" not in text
 
 

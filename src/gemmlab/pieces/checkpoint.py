@@ -116,7 +116,7 @@ def _lock(file: IO[bytes], path: Path) -> None:
 
 def _difference(name: str, before: Any, now: Any) -> str:
     """Return what differs between two values of a binding, those of an array by what is known of them."""
-    if not isinstance(before, dict) or not isinstance(now, dict):
+    if not (isinstance(before, dict) and isinstance(now, dict) and "shape" in before and "shape" in now):
         return f"{name} was {before}, is {now}"
     differing = [key for key in {**before, **now} if before.get(key) != now.get(key)]
     if set(differing) <= {"mtime_ns", "digest"}:

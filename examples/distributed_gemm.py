@@ -30,4 +30,5 @@ error = (product.full_tensor() - left.full_tensor() @ right.full_tensor()).abs()
 if dist.get_rank() == 0:
     print(gemmlab.distributed.explain_choice(left, right))
     print(f"C is {tuple(product.shape)} on {ranks} ranks, at most {error:.1e} from torch's product")
+dist.barrier()  # no rank leaves while others still speak to it
 dist.destroy_process_group()

@@ -25,10 +25,14 @@ def free_port() -> int:
 def test_the_example_runs_on_this_machine(ranks: int) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
     command += ["--master-addr", "127.0.0.1", "--master-port", str(free_port())]
-    done = subprocess.run(
-        [*command, "examples/distributed_gemm.py", "192"], cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True, text=True, timeout=250, check=False,
-    )  # fmt: skip
+    for _ in range(2):
+        done = subprocess.run(
+            [*command, "examples/distributed_gemm.py", "192"], cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"},
+            capture_output=True, text=True, timeout=140, check=False,
+        )  # fmt: skip
+        # A rank of torch's may abort while it ends, its work done, on a busy machine: seen twice in some forty runs.
+        if "terminate called without an active exception" not in done.stderr:
+            break
     assert done.returncode == 0, done.stderr[-3000:]
     assert "grid: each rank receives" in done.stdout
     assert f"C is (192, 192) on {ranks} ranks" in done.stdout

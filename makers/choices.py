@@ -21,7 +21,7 @@ from choices_times import Times, benched, least, stated, swept
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.batch_choice import FILE as BATCHED
 from gemmlab.dispatch.measurements import FILE, Measurement, Table
-from gemmlab.dispatch.waves import PARTS
+from gemmlab.dispatch.waves import PARTS, in_domain
 from gemmlab.ops.gemm_problem import GemmProblem
 from quick_times import Trial
 from sweep_request import parsed_trials
@@ -110,9 +110,8 @@ def _by_order(times: Times) -> Iterator[tuple[Times, str]]:
     if times.base.kernel == TILES:
         yield times, ""
     elif times.base.kernel == STRIPS:
-        along = {
-            key: us for key, us in times.us.items() if (key[0].trans_b if key[0].m <= key[0].n else not key[0].trans_a)
-        }
+        lies_along = replace(times.base, domain=ALONG)
+        along = {key: us for key, us in times.us.items() if in_domain(lies_along, key[0])}
         across = {key: us for key, us in times.us.items() if key not in along}
         yield from ((replace(times, us=us), domain) for us, domain in ((along, ALONG), (across, f"not {ALONG}")) if us)
 

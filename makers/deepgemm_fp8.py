@@ -41,7 +41,7 @@ class Configuration:
     """Template arguments that DeepGEMM's host code would choose, for a machine of `blocks` multiprocessors."""
 
     square: bool
-    """Whether 128 x 128 elements of B share a scale (`1d2d`, BF16 result), or 128 of a row (`1d1d`, added to C)."""
+    """True: 128 x 128 elements of B share a scale (`1d2d`, BF16 result). False: 128 of a row (`1d1d`, added to C)."""
     rows: int
     columns: int
     stages: int

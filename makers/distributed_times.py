@@ -29,13 +29,13 @@ import gemmlab
 import gemmlab.distributed
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.files import replace_file
+from gemmlab.core.precision import UNIT_ROUNDOFF
 from gemmlab.devices.select import open_device
 from gemmlab.distributed.algorithm import choose
 from gemmlab.distributed.panels import PANEL, Panels
 from gemmlab.distributed.traffic import Traffic
 
 SCHEMA = "gemmlab.distributed/1"
-UNIT_ROUNDOFF = 2.0**-24
 MESHES = (
     ((8,), None, "NVLink, 383 GB/s a GPU"), ((8, 8), 50e9, "InfiniBand, 50 GB/s a GPU"),
     ((32, 32), 50e9, "InfiniBand, 50 GB/s a GPU"),

@@ -21,7 +21,7 @@ _LAYOUTS = {"rows": "", "columns": ", B in columns", "gaps": ", B with gaps"}
 
 
 def constants_table(record: Mapping[str, Any]) -> str:
-    """What a core takes, in nanoseconds and in multiply-adds."""
+    """The costs of a core, in nanoseconds and in multiply-adds."""
     of = Constants(**record["constants"])
     rows = [
         ("a multiply-add", of.multiply_add), ("an element of A, brought into the core's caches", of.a_element),

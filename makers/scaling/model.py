@@ -34,7 +34,7 @@ class Constants:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What many cores have in common."""
+    """Properties of a machine that its cores share."""
 
     cores: int
     cores_a_socket: int = 64
@@ -72,7 +72,7 @@ class Forecast:
     turns_ns: float
     alone_ns: float
     together: bool
-    """Whether the threads pack B together."""
+    """True if the threads pack B together."""
 
     @property
     def time_ns(self) -> float:
@@ -84,7 +84,7 @@ class Forecast:
 
     @property
     def limit(self) -> str:
-        """What takes more time than it would in a perfect division: the largest of these."""
+        """The cause that takes most time beyond a perfect division: memory, turns or a core."""
         return "memory" if self.memory_ns > self.core_ns else "turns" if self.turns_ns > self.core_ns / 5 else "core"
 
 

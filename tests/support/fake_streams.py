@@ -29,7 +29,7 @@ class StreamsDriver(GemmDriver):
     seed: int = 0
     queues: dict[int, deque[Work]] = field(default_factory=dict)
     asked: dict[int, int] = field(default_factory=dict)
-    """How often each event was recorded."""
+    """Number of times each event was recorded."""
     came: dict[int, int] = field(default_factory=dict)
     pinned: list[tuple[int, int]] = field(default_factory=list)
     """First byte and the one after the last of pinned memory."""

@@ -11,7 +11,7 @@ import typer
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.compiled_code import make_room
 from gemmlab.cli.help_examples import kernel_names
-from gemmlab.cli.option_values import parse_config
+from gemmlab.cli.option_values import parse_config, require_place
 from gemmlab.cli.own_file import DefineFlag, IncludeFlag, OptionFlag, own_flags
 from gemmlab.core.errors import GemmlabError, UsageError
 from gemmlab.core.hardware import usable_cpus
@@ -97,8 +97,8 @@ def compile_kernels(
         raise UsageError("--kernel: name the one .cu file that it is in")
     if save is not None and (files := [name for name in names if is_own(name)]):
         raise UsageError(f"--save: holds kernels of gemmlab alone, and {files[0]} is a file; --json prints its figures")
-    if save is not None and not save.resolve().parent.is_dir():
-        raise UsageError(f"--save {save}: no folder {save.parent}")
+    if save is not None:
+        require_place("--save", save)
     chosen = [part.strip() for part in layouts.split(",") if part.strip()]
     if unknown := [part for part in chosen if part not in LAYOUTS]:
         raise UsageError(f"--layouts: no layout {unknown[0]!r}; there are {', '.join(LAYOUTS)}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gemmlab.cli.explain_pictures import FORMATS
+from gemmlab.cli.option_values import require_place
 from gemmlab.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ def require_drawable(path: Path | None) -> None:
         return
     if path.suffix.removeprefix(".") not in FORMATS:
         raise UsageError(f"--roofline {path}: the name ends with .{', .'.join(FORMATS)}")
-    if not path.resolve().parent.is_dir():
-        raise UsageError(f"--roofline {path}: no folder {path.parent}")
+    require_place("--roofline", path)
 
 
 def write_roofline(path: Path, explained: Sequence[Explanation]) -> None:

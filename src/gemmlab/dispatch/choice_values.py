@@ -37,7 +37,7 @@ class Candidate(Display):
     @property
     def name(self) -> str:
         """Kernel and configuration in words."""
-        return f"{self.kernel} {chosen(self.config)}".strip()
+        return _name(self.kernel, self.config)
 
     @property
     def basis(self) -> str:
@@ -82,7 +82,7 @@ class Choice(Display):
     @property
     def name(self) -> str:
         """Kernel and configuration in words."""
-        return f"{self.kernel} {chosen(self.config)}".strip()
+        return _name(self.kernel, self.config)
 
     def _line(self) -> str:
         return f"{self.kernel} for {self.problem} on {self.where}, by {self.basis}; {chosen(self.config)}".rstrip("; ")
@@ -134,3 +134,8 @@ class Choice(Display):
             lines.append(f"    and {len(self.considered) - _MOST_SHOWN} more")
         lines += [f"    not {kernel}: {why}" for kernel, why in self.refused.items()]
         return "\n".join(lines)
+
+
+def _name(kernel: str, config: Mapping[str, int]) -> str:
+    """Return kernel and configuration in words."""
+    return f"{kernel} {chosen(config)}".strip()

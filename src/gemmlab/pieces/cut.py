@@ -42,7 +42,11 @@ def cut(frame: PiecePlan, limits: Limits) -> PiecePlan:
     """
     smallest = _smallest(frame, limits)
     frame = replace(frame, least_bytes=smallest.device_bytes)
-    require_room(frame, smallest)
+    if smallest.device_bytes > frame.memory_bytes:
+        raise UsageError(
+            f"gemm: memory_bytes is {frame.memory_bytes:,}; {frame.m} x {frame.n} with {frame.k} terms takes at least "
+            f"{smallest.device_bytes:,}, for pieces of {smallest.rows} x {smallest.cols}"
+        )
     plans = [_predicted(plan, limits) for plan in _plans(frame, limits)]
     least = min(plan.seconds or 0.0 for plan in plans)
     # Of plans that are about as fast, the one that leaves the link most room: it may be slower than is assumed.
@@ -61,15 +65,6 @@ def sized(frame: PiecePlan, limits: Limits, rows: int, cols: int) -> PiecePlan:
             f"which take {found.device_bytes:,}; give as much, or remove it to begin anew"
         )
     return found
-
-
-def require_room(frame: PiecePlan, plan: PiecePlan) -> None:
-    """Raise `UsageError` if a plan takes more than the caller allows."""
-    if plan.device_bytes > frame.memory_bytes:
-        raise UsageError(
-            f"gemm: memory_bytes is {frame.memory_bytes:,}; {plan.m} x {plan.n} with {plan.k} terms takes at least "
-            f"{plan.device_bytes:,}, for pieces of {plan.rows} x {plan.cols}"
-        )
 
 
 def _smallest(frame: PiecePlan, limits: Limits) -> PiecePlan:

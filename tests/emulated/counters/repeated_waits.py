@@ -46,7 +46,7 @@ def _ways(graph: FlowGraph, stop: int, successors: tuple[int, ...]) -> tuple[int
 
 
 def _asks(code: tuple[Instruction, ...]) -> bool:
-    """Whether the last branch's predicate is the answer of a wait in the same block."""
+    """Return whether the last branch's predicate is the answer of a wait in the same block."""
     guard = code[-1].predicate
     if code[-1].opcode != "BRA" or guard is None:
         return False

@@ -70,5 +70,5 @@ def results(device: str, case: WarpMatrix) -> Words:
 
 
 def record(device: str) -> Mapping[str, Words]:
-    """What a device makes of all cases, by kernel."""
+    """Return the results of a device for all cases, by kernel."""
     return {case.kernel: results(device, case) for case in CASES}

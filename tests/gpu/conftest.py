@@ -40,3 +40,10 @@ def emulated_too(gpu: CudaDevice) -> str:
     except (DeviceError, NoCompilerError) as error:
         pytest.skip(str(error))
     return name
+
+
+@pytest.fixture
+def alone() -> None:
+    """Skip where other processes of this run use the GPU: the test measures its free memory or its rates."""
+    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+        pytest.skip("measures the whole GPU: run it with -n0")

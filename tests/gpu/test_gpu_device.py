@@ -72,6 +72,7 @@ def test_what_goes_up_comes_down(gpu: CudaDevice, array: np.ndarray) -> None:
     gpu.free(buffer)
 
 
+@pytest.mark.usefixtures("alone")
 def test_memory_that_nobody_holds_is_free_again(gpu: CudaDevice) -> None:
     before, _ = gpu.memory.room()
     for _ in range(20):

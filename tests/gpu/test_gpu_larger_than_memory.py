@@ -98,6 +98,7 @@ def test_the_bits_of_one_piece(extents: tuple[int, int, int], how: dict[str, Any
         assert np.array_equal(bits(found), bits(whole.cpu().numpy()))
 
 
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("kind", ["pinned", "pageable", "file", "torch"])
 def test_the_bound_is_kept(gpu: CudaDevice, kind: str, tmp_path: Path) -> None:
     size, allowed = 6000, 64 << 20
@@ -156,6 +157,7 @@ def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
     assert np.array_equal(bits(files[2]), bits(gemmlab.gemm(files[0], files[1], device="cuda:0")))
 
 
+@pytest.mark.usefixtures("alone")
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_three_operands_of_3_gb_in_1_gb(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def cudas_blocks(gpu: CudaDevice, loaded: CudaLoaded, threads: int, smem_bytes: 
 )
 def test_occupancy_is_cudas(kernel: Kernel, gpu: CudaDevice) -> None:
     op = find_op(kernel.op)
-    (problem,) = op.parse_sizes(family_of("emulated", op.name).bench_sizes)
+    problem, *_ = op.parse_sizes(family_of("emulated", op.name).bench_sizes)
     operands = {operand.name: gpu.allocate(4 * operand.rows * operand.ld) for operand in op.operands(problem)}
     bound = place(kernel, gpu).bind(op, problem, operands)
     loaded = bound.loaded

@@ -38,6 +38,8 @@ class StreamsDriver(GemmDriver):
     allocated: int = 0
     most: int = 0
     """Bytes of the GPU in use, and the most that ever were."""
+    tickets: list[int] = field(default_factory=list)
+    """The first ticket of each product with a workspace, as the product finds it."""
 
     CU_MEMHOSTALLOC_PORTABLE = 1
     CUmemorytype = SimpleNamespace(CU_MEMORYTYPE_HOST=1, CU_MEMORYTYPE_DEVICE=2)
@@ -137,6 +139,16 @@ class StreamsDriver(GemmDriver):
                 ctypes.memmove(to + row * to_pitch, source + row * source_pitch, width)
 
         return self._queue(stream, "in" if to_gpu else "out", run)
+
+    def note_scratch(self, workspace: int, tickets: int) -> None:
+        """Queue what a kernel does there: it reads a ticket, and leaves other values in the workspace."""
+
+        def run() -> None:
+            self.tickets.append(ctypes.c_uint32.from_address(tickets).value)
+            ctypes.memset(workspace, 0x55, tickets - workspace)
+
+        if tickets:
+            self._queue(self.launches[-1][-1], "workspace", run)
 
     def _queue_product(self, *given: Any) -> None:
         self._queue(self.launches[-1][-1], "product", lambda: multiply(*given))

@@ -96,8 +96,11 @@ class CudaCarrier:
         a, b, c = (place.address for place in places)
         what = Stored(piece_problem(plan, *plan.computed(step.row, step.col), *self._factors), a, b, c)
         found = self._gemm.plan(what, self._call)
-        workspace, _ = scratch_bytes(self._kernel, self._config, what.problem)
+        workspace, tickets = scratch_bytes(self._kernel, self._config, what.problem)
         scratch = Scratch(self._scratch_at, self._scratch_at + workspace, _nothing) if found.needs else None
+        if tickets:
+            # A piece of other extents may have had its workspace there.
+            driver("cuMemsetD8Async", self._scratch_at + workspace, 0, tickets, self._products)
         found.enqueue(self._products, *self._factors, a, b, c, ONE, scratch)
         for place in places:
             driver("cuEventRecord", place.used, self._products)

@@ -15,7 +15,13 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
 OP = GemmOp()
-PROBLEMS = (GemmProblem(128, 128, 64, 0.5, 1.0), GemmProblem(131, 67, 37, 0.5, -1.0), GemmProblem(3, 5, 2))
+PROBLEMS = (
+    GemmProblem(128, 128, 64, 0.5, 1.0),
+    GemmProblem(132, 68, 36, 0.5, -1.0),
+    GemmProblem(131, 67, 37, 0.5, -1.0),
+    GemmProblem(3, 5, 2),
+)
+"""Kernels that read rows by tensor maps take the first two."""
 
 
 def main() -> None:
@@ -23,6 +29,8 @@ def main() -> None:
     for name in sys.argv[2:]:
         kernel = find_kernel(name)
         for problem in (turned for p in PROBLEMS for turned in OP.in_layouts(p, kernel.layouts)):
+            if kernel.refusal(kernel.configure(), OP.scalars(problem)):
+                continue
             contents = OP.fill(problem, np.random.default_rng(0))
             flat = {operand: array.reshape(-1) for operand, array in contents.items()}
             bind(kernel, device, OP, problem, flat).run()

@@ -89,6 +89,16 @@ def test_copies_run_while_products_are_queued(play: Callable[[int], StreamsDrive
     assert len(streams) == 1
 
 
+def test_tickets_are_zero_after_pieces_of_other_extents(play: Callable[[int], StreamsDriver]) -> None:
+    driver = play(6)
+    a, b = whole_numbers(M, K, seed=1), whole_numbers(K, N, seed=2)
+    how: dict[str, Any] = {"kernel": "split_k", "config": {"SPLITS": 2}}
+    found = gemmlab.gemm(a, b, device="cuda:1", memory_bytes=needed(0.45, **how), **how)
+    assert np.array_equal(found, a @ b)
+    assert len(driver.tickets) > 4
+    assert not any(driver.tickets)
+
+
 @pytest.mark.parametrize("pinned", ["a", "b", "out", "all"])
 def test_pinned_arrays_are_copied_where_they_lie(play: Callable[[int], StreamsDriver], pinned: str) -> None:
     driver = play(2)

@@ -31,6 +31,7 @@ CANDIDATES = Path(__file__).parent / "candidates.txt"
 HOPPER_CANDIDATES = Path(__file__).parent / "candidates-hopper.txt"
 HOPPER_SWEEP = HERE / "sweep-hopper.jsonl.gz"
 """Times of kernels for Hopper's tensor cores, all of which are taken."""
+HOPPER = "sm_90a"
 SWEEPS = tuple(HERE / name for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz"))
 LATER = (HERE / "sweep-shapes.jsonl.gz",)
 """Sweeps of new kernels and configurations at a few products: they add to the table, and nothing leaves it for them."""
@@ -63,7 +64,8 @@ def table() -> Table:
     """The table of the records."""
     taken, times = swept((*SWEEPS, *LATER))
     records = [*(entry for name in LOWER for entry in benched(HERE / name)), *swept(LATER)[1]]
-    lower = [entry for entry in records if entry.base.precision != FLOAT32]
+    # Hopper's kernels have a sweep of their own.
+    lower = [entry for entry in records if entry.base.precision != FLOAT32 and entry.base.arch != HOPPER]
     trials = parsed_trials(f"@{CANDIDATES}")
     hopper = parsed_trials(f"@{HOPPER_CANDIDATES}")
     domains = {without_parts(trial): trial.condition for trial in trials}

@@ -1,6 +1,6 @@
 """Record what a core takes for the parts of a product, from which docs/many-cores.md forecasts machines with many.
 
-    python makers/many_cores.py benchmarks/results/cpu-intel-6-207/many-cores.json [SECONDS]
+    python makers/many_cores.py benchmarks/results/cpu-intel-6-167/many-cores.json [SECONDS]
 
 It measures for 60 seconds, or as many as are named. Least times are kept; a machine that does nothing else is better.
 """

@@ -15,7 +15,7 @@ from gemmlab.kernels.catalog import find_kernel
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-CPU = "cpu-intel-6-207"
+CPU = "cpu-intel-6-167"
 """The processor whose records the pages show; `make results` writes to the folder of the one it runs on."""
 
 

@@ -27,6 +27,8 @@ LOCAL_LOAD = "local load"
 LOCAL_STORE = "local store"
 ASYNC_COPY = "async copy"
 """A copy from global to shared memory without registers (LDGSTS): sectors count the read, wavefronts the write."""
+MATRIX_OPERANDS = "matrix operands"
+"""Matrices in shared memory that a warpgroup multiplication reads by their descriptors."""
 CONSTANT_LOAD = "constant load"
 TEXTURE_LOAD = "texture load"
 BARRIER = "barrier"
@@ -158,8 +160,10 @@ class Counters(Display):
             "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": sum(
                 site.predicated_on_threads for site in self.sites if site.base_opcode == "FFMA"
             ),
-            "memory_l1_wavefronts_shared": _on_page(self.of_kind(*SHARED_KINDS), "wavefronts"),
-            "memory_l1_wavefronts_shared_ideal": _on_page(self.of_kind(*SHARED_KINDS), "wavefronts_ideal"),
+            "memory_l1_wavefronts_shared": _on_page(self.of_kind(*SHARED_KINDS, MATRIX_OPERANDS), "wavefronts"),
+            "memory_l1_wavefronts_shared_ideal": _on_page(
+                self.of_kind(*SHARED_KINDS, MATRIX_OPERANDS), "wavefronts_ideal"
+            ),
             "memory_l2_theoretical_sectors_global": _on_page(self.of_kind(*GLOBAL_KINDS), "sectors"),
             "memory_l2_theoretical_sectors_local": _sum(self.of_kind(LOCAL_LOAD, LOCAL_STORE), "sectors"),
         }

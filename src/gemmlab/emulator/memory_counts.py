@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gemmlab.emulator.address_space import SPACES, bit_of
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.lanes import Lanes, lane_mask
-from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.launch_layout import RANK_BITS, Launch
 from gemmlab.emulator.layout import LANES, Block, Warp
 from gemmlab.emulator.memo import Memo
 from gemmlab.emulator.raw import Raw
@@ -50,9 +50,11 @@ def counted(fn: Function, module: Module, space: str) -> Pattern:
         fn.store(row, relative.value)
         fn.call(module["analyse"], insn_ptr, row, execute, phase.value, key)
     if space == "shared":
-        insn.add(Insn.WAVEFRONTS, fn.zero_extend(insn.load(Memo.WAVEFRONTS)))
-        insn.add(Insn.IDEAL, fn.zero_extend(insn.load(Memo.IDEAL)))
-        insn.add(Insn.CONFLICTS, fn.zero_extend(insn.load(Memo.CONFLICTS)))
+        # Nsight Compute counts no wavefronts where the memory is another block's.
+        with fn.when(_own(fn, base).value):
+            insn.add(Insn.WAVEFRONTS, fn.zero_extend(insn.load(Memo.WAVEFRONTS)))
+            insn.add(Insn.IDEAL, fn.zero_extend(insn.load(Memo.IDEAL)))
+            insn.add(Insn.CONFLICTS, fn.zero_extend(insn.load(Memo.CONFLICTS)))
     else:
         insn.add(Insn.SECTORS, fn.zero_extend(insn.load(Memo.SECTORS)))
         if space == "global":
@@ -61,6 +63,13 @@ def counted(fn: Function, module: Module, space: str) -> Pattern:
     with fn.when(launch.load(Launch.TRACE, I64).differs(0)):
         fn.call(module["trace_access"], fn.args[0], execute, addresses, key, SPACES[space])
     return Pattern(base, relative, relative.sext("i64").ne(distance).mask_bits().ne(0))
+
+
+def _own(fn: Function, address: Value) -> Lanes:
+    """Return whether a shared address is in the memory of the warp's own block."""
+    warp = Raw(fn, fn.args[0])
+    block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+    return (Lanes(address) >> RANK_BITS).eq(Lanes(block.load(Block.RANK, I64)))
 
 
 def emit_touch(fn: Function) -> None:

@@ -14,6 +14,8 @@ from gemmlab.emulator.image import Image
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.resident import Geometry
+from gemmlab.emulator.wgmma_registers import OPCODES as GMMA
+from gemmlab.emulator.wgmma_registers import gmma_wavefronts
 from gemmlab.sass.instruction import Instruction
 
 _SITES = {
@@ -37,6 +39,7 @@ _SITES = {
     "TLD": core.TEXTURE_LOAD,
     "TEX": core.TEXTURE_LOAD,
     "BAR": core.BARRIER,
+    **dict.fromkeys(GMMA, core.MATRIX_OPERANDS),
 }
 _IN_SHARED = {"LD": core.SHARED_LOAD, "ST": core.SHARED_STORE, "ATOM": core.SHARED_ATOMIC}
 RETRIED = "mbarrier_waits_repeated.sum"
@@ -90,7 +93,7 @@ def _kind(instruction: Instruction, known: Mapping[str, int]) -> str:
     """
     if instruction.is_idle:
         return ""
-    in_shared = known["wavefronts"] and not known["sectors"]
+    in_shared = known["requests"] and not known["sectors"]
     return (_IN_SHARED if in_shared else _SITES).get(instruction.opcode) or _SITES.get(instruction.opcode, "")
 
 
@@ -102,6 +105,8 @@ def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:
         known = dict(zip(names, counts, strict=True))
         if not counted_here(instruction):
             known |= dict.fromkeys(_PAGE, 0)
+        if instruction.opcode in GMMA:
+            known |= dict.fromkeys(("wavefronts", "wavefronts_ideal"), gmma_wavefronts(instruction, known["executed"]))
         yield SiteCounters(
             address=instruction.address,
             opcode=instruction.name,

@@ -1,4 +1,4 @@
-"""Registers of warpgroup multiplications: the spans of their operands."""
+"""Operands of warpgroup multiplications: the spans of their registers, the wavefronts of their matrices."""
 
 from __future__ import annotations
 
@@ -27,3 +27,17 @@ def gmma_registers(instruction: Instruction) -> Sequence[range] | None:
     if others and others[-1] not in {RZ, target}:
         spans.append(range(others[-1], others[-1] + count))
     return spans
+
+
+def gmma_wavefronts(instruction: Instruction, executed: int) -> int:
+    """Return the wavefronts that Nsight Compute counts for so many executions by warps, ideal ones as well.
+
+    An operand in shared memory takes one for each 128 bytes, whatever its swizzle: 32 bytes of each of A's 64 rows and
+    of each of B's columns. Nothing is counted for A in registers. Counted on an H200, for all types of inputs.
+    """
+    size = SIZE.fullmatch(instruction.modifiers[0])
+    if size is None:
+        return 0
+    rows = 0 if instruction.operands[1].kind == "reg" else 64
+    # Four warps execute one multiplication.
+    return executed * (rows + int(size[1])) * 32 // (128 * 4)

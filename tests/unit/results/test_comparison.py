@@ -185,13 +185,13 @@ def real(name: str) -> Record:
     return load_record(paths.RESULTS / name)
 
 
-def test_two_measurements_of_the_same_code_on_an_h200() -> None:
-    """Taken minutes apart: nothing there is slower, and cuBLAS is the same beside everything."""
+def test_two_measurements_of_an_h200_on_two_days() -> None:
+    """Nothing there is slower, some code is other code, and cuBLAS is the same beside everything."""
     old, new = real("h200/gemm.json"), real("h200/climb-cuda.json")
     found = compare(old, new)
     assert len(found.cases) >= 15
     assert set(verdicts(found)) == {SAME}
-    assert {case.same_code for case in found.cases if case.role == "rung"} == {True}
+    assert {case.same_code for case in found.cases if case.role == "rung"} == {True, False}
     assert any("kind: bench, then climb" in text for text in found.warnings)
     assert set(verdicts(compare(old, new, relative_to="cublas"))) == {SAME}
 

@@ -9,7 +9,7 @@ from gemmlab.emulator.async_calls import Operation, request
 from gemmlab.emulator.form import Form, join
 from gemmlab.emulator.global_races import GLOBAL_RACE
 from gemmlab.emulator.instruction_layout import Insn
-from gemmlab.emulator.isa.access import addresses
+from gemmlab.emulator.isa.access import addresses, by_space
 from gemmlab.emulator.isa.each_lane import each_lane, locate, row
 from gemmlab.emulator.isa.halves import to_bfloat
 from gemmlab.emulator.isa.table import opcode
@@ -88,14 +88,23 @@ def _operand(x: Form, *, wide: bool) -> Lanes:
 
 
 def _count(x: Form, where: Lanes, width: int) -> None:
-    """Count requests and sectors as for a store to the same space."""
-    space = "shared" if x.instruction.opcode == "ATOMS" else "global"
-    spots = row(x, where)
+    """Count requests, and sectors or wavefronts as for a store to the same space."""
     x.insn.add(Insn.REQUESTS, 1)
-    x.service(f"count_{space}", VOID, COUNT, x.exec_bits, spots, width + STORE)
-    if space == "global":
-        nothing = x.fn.scratch(I32, LANES)
-        x.service("global_race", VOID, GLOBAL_RACE, x.exec_bits, spots, nothing, width + STORE, 1)
+    key = width + STORE
+    if x.instruction.opcode == "ATOMS":
+        x.service("count_shared", VOID, COUNT, x.exec_bits, row(x, where), key)
+        return
+    parts = [("global", x.exec_bits, where)]
+    if x.instruction.opcode == "ATOM":
+        parts = [(space, lanes.value, short) for space, lanes, short in by_space(x, where)]
+    for space, lanes, short in parts:
+        if space == "local":
+            continue
+        spots = row(x, short)
+        x.service(f"count_{space}", VOID, COUNT, lanes, spots, key)
+        if space == "global":
+            nothing = x.fn.scratch(I32, LANES)
+            x.service("global_race", VOID, GLOBAL_RACE, lanes, spots, nothing, key, 1)
 
 
 def _place(x: Form, address: Value, lane: Value, width: int, *, generic_float: bool) -> Place:

@@ -1,7 +1,8 @@
 """Profile the probes of sm_90a's asynchronous machine with Nsight Compute and keep each instruction's counts.
 
-`python async_record.py --out FOLDER [--ncu ncu] [--seconds 85] [--workers 6]`, on a machine with a GPU. The probes are
-dealt to several processes, as most of their time is not the GPU's. What did not run in time is missing in the record.
+`python async_record.py --out FOLDER [--ncu ncu] [--seconds 85] [--workers 6] [--parts once often]`, on a machine with a
+GPU. The probes are dealt to several processes, as most of their time is not the GPU's. What did not run in time is
+missing in the record; a record that lies in FOLDER is added to.
 """
 
 from __future__ import annotations
@@ -93,13 +94,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=85)
     parser.add_argument("--workers", type=int, default=6)
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    recording = Recording(
-        options.ncu, options.device, options.out / ASYNC_PATH.name, time.monotonic() + options.seconds,
-        head(options.ncu, options.device),
-    )  # fmt: skip
-    jobs = [(what, part) for what in PARTS for part in range(PARTS[what])]
+    path = options.out / ASYNC_PATH.name
+    record = json.loads(path.read_text()) if path.exists() else head(options.ncu, options.device)
+    recording = Recording(options.ncu, options.device, path, time.monotonic() + options.seconds, record)
+    jobs = [(what, part) for what in options.parts for part in range(PARTS[what])]
     with ThreadPoolExecutor(options.workers) as pool:
         whole = list(pool.map(recording.part, jobs))
     # Profilers that run side by side may stand in each other's way.

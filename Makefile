@@ -127,6 +127,7 @@ gpu-results: $(STAMP)
 	$(BIN)/python makers/block_to_sm.py
 	$(BIN)/python makers/compiler_options.py
 	$(BIN)/python makers/streams.py
+	$(BIN)/python makers/triton_beside.py $(H200)/triton.json
 	$(BIN)/python makers/ncu_ladder.py profile $(H200)/ncu.json --sizes 512,2048,4096
 	$(BIN)/python tests/emulated/counters/ncu_record.py --out $(H200)
 

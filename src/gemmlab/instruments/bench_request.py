@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gemmlab.kernels.by_name import NamedKernel
     from gemmlab.observe.counting import Count
     from gemmlab.ops.op import Op
-    from gemmlab.timing.bench import Plan
+    from gemmlab.timing.bench_plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class BenchRequest:
         from gemmlab.kernels.fitting import same_for_all
         from gemmlab.ops.catalog import find_op
         from gemmlab.timing.baseline import baseline_spec
-        from gemmlab.timing.bench import Plan
+        from gemmlab.timing.bench_plan import Plan
         from gemmlab.timing.configurations import config_specs
         from gemmlab.timing.families import family_of
         from gemmlab.timing.peers import parse_contestant, parse_peers

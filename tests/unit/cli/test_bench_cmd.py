@@ -16,7 +16,7 @@ from gemmlab.devices.device import DeviceInfo
 from gemmlab.devices.device_name import CPU, DeviceIdentity
 from gemmlab.instruments import default_device
 from gemmlab.timing import bench as bench_module
-from gemmlab.timing.bench import Plan, Progress
+from gemmlab.timing.bench_plan import Plan, Progress
 from gemmlab.timing.peers import Spec
 from gemmlab.timing.suite.shapes import shipped_suite
 

@@ -23,7 +23,7 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.precompile.cubins import jobs
 from gemmlab.precompile.cubins import run as run_job
 from gemmlab.precompile.sweep import load_sweep
-from gemmlab.timing.bench import Plan
+from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.configurations import config_specs
 from gemmlab.timing.peers import Spec
 from gemmlab.timing.prebuild import of_library, of_plan, prebuild

@@ -14,8 +14,10 @@ from gemmlab.kernels.kernel import Kernel
 PAGE = "ladder-diffs.md"
 CONTEXT = 3
 """Unchanged lines around a change."""
+STEP = 60
+"""Lines added and removed up to which a diff is a step that is read at once."""
 SECOND_START = 1 / 3
-"""A rung of which a smaller part than this stands in the rung before is a second start."""
+"""A rung with a longer diff is a second start if a smaller part of it than this stands in the rung before."""
 _INCLUDED = re.compile(r'#include "(\w+)\.cu"')
 _HEADER = re.compile(r"/\*[ \t]*gemmlab[ \t]*\n.*?\*/\s*", re.DOTALL)
 LADDERS: Mapping[str, tuple[str, str]] = {
@@ -109,7 +111,7 @@ def start_of(kernel: Kernel, changed: Sequence[str]) -> str:
     """A sentence about a rung whose diff explains little, since nearly all of it is new; empty for others."""
     lines = len(unfolded(kernel))
     kept = lines - sum(line.startswith("+") for line in changed)
-    if kept >= SECOND_START * lines:
+    if sum(line[0] in "+-" for line in changed) <= STEP or kept >= SECOND_START * lines:
         return ""
     return f" A second start: {kept} of its {lines} lines stand in that rung, so its file is best read whole."
 

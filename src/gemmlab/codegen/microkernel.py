@@ -61,12 +61,13 @@ The tile also prefetches or packs `ahead_rows` rows of B, `ahead_step` apart, a 
 """
 
 COPYING = (("packed", FLOATS), ("beyond", I64))
-"""Further arguments of copying tiles: `packed` is where those rows of B are packed; `ahead_rows` is a multiple of
-`ahead_rate`. `beyond` is the distance from a row to the data prefetched with it in the last `COPY_LEAD` rounds.
+"""Arguments that copying tiles have besides `SIGNATURE`: the rows `ahead` are packed to `packed`, and `ahead_rows` is a
+multiple of `ahead_rate`. `beyond` is the distance from a row to the data prefetched with it in the last `COPY_LEAD`
+rounds.
 """
 
 LOOSENING = (("source", FLOATS), ("source_row", I64))
-"""Further arguments of loosening tiles: the rows of A lie at `source`, `source_row` apart, and are copied to `a`."""
+"""Arguments that loosening tiles have, too: rows of A lie at `source`, `source_row` apart, and are copied to `a`."""
 
 
 @dataclass(frozen=True, slots=True)

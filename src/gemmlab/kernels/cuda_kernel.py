@@ -200,7 +200,7 @@ def _restrictions(
     aligned = [(one.aligned_rows, "rows of a tensor map are aligned to 16 bytes") for one in facts.maps]
     aligned += [(f"{ld} * {nbytes} % {facts.align} == 0", f"rows are aligned to {facts.align} bytes")
                 for ld, nbytes in rows.items() if ld in facts.names.whole]  # fmt: skip
-    aligned += [(f"{shown(name)} % 1 == 0", f"{argument} takes whole numbers alone")
+    aligned += [(f"{shown(name)} % 1 == 0", f"{argument} takes only whole numbers")
                 for argument, name in zip(signature.args, matched.values, strict=True)
                 if name in facts.names.real and is_whole(argument)]  # fmt: skip
     return (

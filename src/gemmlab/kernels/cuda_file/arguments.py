@@ -31,7 +31,8 @@ _OTHER_NAMES: Mapping[str, str] = {
 _UNSAID: Mapping[str, str] = {"alpha": "alpha == 1", "beta": "beta == 0", "ldc": "ldc == max(1, N)"}
 """The restriction on problems that follows when a kernel lacks the argument."""
 _ROW_LENGTHS: Mapping[str, tuple[str, str, str]] = {"lda": ("K", "M", "TRANS_A"), "ldb": ("N", "K", "TRANS_B")}
-"""Likewise for leading dimensions: the extent of a row if not transposed, if transposed, and the transposition flag."""
+"""The extent that each leading dimension must equal when a kernel lacks the argument: that of an operand as it is, that
+of a transposed operand, and the name of the transposition flag."""
 
 
 @dataclass(frozen=True, slots=True)

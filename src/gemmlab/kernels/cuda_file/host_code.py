@@ -73,7 +73,7 @@ def _is_of_host(item: Item, macros: Mapping[str, frozenset[str]]) -> bool:
 
 
 def _blanked(text: str, spans: Sequence[tuple[int, int]], directives: Sequence[Token]) -> str:
-    """Return the text with white space in these spans, but for line ends and directives."""
+    """Return the text with white space in `spans`, but for line ends and directives."""
     parts, done = list[str](), 0
     for start, end in spans:
         parts.append(text[done:start])

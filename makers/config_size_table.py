@@ -17,7 +17,8 @@ from gemmlab.core.records import save_record
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.by_name import named_kernel
 from gemmlab.ops.catalog import find_op
-from gemmlab.timing.bench import Plan, run_bench
+from gemmlab.timing.bench import run_bench
+from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.configurations import config_tables, configured
 from gemmlab.timing.families import family_of
 from gemmlab.timing.peers import kernel_spec, parse_peers

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from gemmlab.precompile.shipping import shipped_jobs
 from gemmlab.sass.blocks import flow_graph
-from gemmlab.sass.checking.flow import HORIZON, meetings
+from gemmlab.sass.checking.flow import meetings
 from gemmlab.sass.checking.latencies import Row, row_of
 from gemmlab.sass.checking.reuse import broken_reuse
 from gemmlab.sass.checking.steps import steps_of
+from gemmlab.sass.checking.tracker import HORIZON
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.parse import parse
 from gemmlab.sass.register_accesses import UnknownAccessError

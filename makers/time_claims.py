@@ -25,7 +25,8 @@ from gemmlab.devices.select import open_device
 from gemmlab.kernels.by_name import named_kernel
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
-from gemmlab.timing.bench import Plan, run_bench
+from gemmlab.timing.bench import run_bench
+from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.configurations import config_specs
 from gemmlab.timing.peers import Spec, parse_contestant
 from gemmlab.timing.prebuild import of_plan, prebuild

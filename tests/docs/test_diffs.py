@@ -45,9 +45,9 @@ def test_the_diff_on_the_page_makes_the_rung_of_the_one_before(kernel: Kernel) -
         return
     shown = re.search(r"^```diff\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     before = find_kernel(kernel.after)
-    old = [re.sub(rf"\b{before.id}\b(?=\s*\(|$)", kernel.id, line) for line in diffs.code_of(before)]
+    old = [re.sub(rf"\b{before.id}\b(?=\s*\(|$)", kernel.id, line) for line in diffs.unfolded(before, of=kernel)]
     made = patched(kernel, old, shown[1].splitlines() if shown else [])
-    assert diffs.compared(kernel, made) == diffs.compared(kernel, diffs.code_of(kernel))
+    assert diffs.compared(kernel, made) == diffs.compared(kernel, diffs.unfolded(kernel))
 
 
 def test_a_line_that_only_moves_to_another_indentation_is_shown_as_it_is_now() -> None:
@@ -81,3 +81,34 @@ def test_another_code_makes_another_diff(tmp_path: Path) -> None:
 def test_a_rung_that_begins_a_line_has_no_diff() -> None:
     kernel = find_kernel("naive_ijk")
     assert (diffs.changes(kernel), diffs.link(kernel)) == ([], "")
+
+
+def test_what_a_rung_includes_of_the_one_before_is_no_change() -> None:
+    """mma_bf16x6 includes the file of mma_tf32x3, and has a kernel of its own."""
+    kernel = find_kernel("mma_bf16x6")
+    changed = diffs.changes(kernel)
+    assert len([line for line in changed if line[0] == "-"]) == 1
+    assert any("struct SixProducts" in line for line in changed)
+    whole = "\n".join(diffs.unfolded(kernel))
+    assert "multiply_by_parts(" in whole
+    assert "mma_tf32x3(" not in whole
+    assert diffs.unfolded(find_kernel("mma_tf32x3")) == diffs.code_of(find_kernel("mma_tf32x3"))
+
+
+def test_a_rung_includes_files_of_others_than_the_one_before() -> None:
+    """by_tile comes after bf16x6; f16x3 is not behind it, so the line that includes it is new."""
+    kernel = find_kernel("by_tile")
+    whole = diffs.unfolded(kernel)
+    assert '#include "f16x3.cu"' in whole
+    assert '#include "bf16x6.cu"' not in whole
+
+
+def test_a_rung_of_new_lines_is_called_a_second_start() -> None:
+    kernel = find_kernel("narrow_strip")
+    lines = len(diffs.code_of(kernel))
+    added = sum(line[0] == "+" for line in diffs.changes(kernel))
+    said = f"A second start: {lines - added} of its {lines} lines"
+    assert said in diffs.start_of(kernel, diffs.changes(kernel))
+    assert said in PAGE
+    small = find_kernel("warp_tile_double_buffer")
+    assert diffs.start_of(small, diffs.changes(small)) == ""

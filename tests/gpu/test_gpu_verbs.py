@@ -19,7 +19,8 @@ from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.ops.op import Op, Problem
 from gemmlab.timing.arena import Arena
-from gemmlab.timing.bench import Plan, run_bench
+from gemmlab.timing.bench import run_bench
+from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.families import Timing
 from gemmlab.timing.peers import Spec, parse_contestant
 from gemmlab.timing.turns import Crew

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from support.gpu_arrays import GemmDriver, multiply
+from support.gemm_driver import GemmDriver, multiply
 
 _NOT_READY = 600
 Work = Callable[[], bool]

@@ -16,7 +16,8 @@ from gemmlab.devices.device import Window
 from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.dispatch import cuda_again, cuda_calls, cuda_gemm, cuda_group_again, cuda_groups, scratch
 from gemmlab.toolchain.build_cuda import build
-from support.gpu_arrays import GemmDriver, OnGpu, rows, uncompiled
+from support.gemm_driver import GemmDriver, rows, uncompiled
+from support.gpu_arrays import OnGpu
 
 Float32Array = npt.NDArray[np.float32]
 RNG = np.random.default_rng(5)

@@ -34,7 +34,7 @@ class StateCost:
     samples: float | None
     """Samples that found a warp in this state."""
     not_issued: float | None
-    """Those samples in which the partition issued no instruction."""
+    """Samples that found a warp in this state while the partition issued no instruction."""
     cost: float | None
     """Estimated percentage of the partitions' cycles in which nothing was issued because of this state.
 

@@ -66,7 +66,7 @@ def cache(
 
 
 def _kernel(name: str) -> Kernel:
-    """Return a kernel by its id; by a solution of an exercise about blocks the exercise's kernel, with those blocks."""
+    """Return the kernel of an id; for a file that solves an exercise, the exercise's kernel with the file's blocks."""
     from gemmlab.kernels.blocking_exercise import SUFFIX, kernel_with_blocks
     from gemmlab.kernels.catalog import find_kernel
 

@@ -50,7 +50,7 @@ def compile_kernels(
     define: DefineFlag = None,
     option: OptionFlag = None,
     every: Annotated[
-        bool, typer.Option("--all-configs", help="Every configuration of the tuning space, not the default alone.")
+        bool, typer.Option("--all-configs", help="Every configuration of the tuning space, not only the default.")
     ] = False,
     layouts: Annotated[str, typer.Option(help="Operand layouts, as nn,tn. Default: all that a kernel reads.")] = "",
     processes: Annotated[int | None, typer.Option(min=1, help="Compilers at once. Default: one a core.")] = None,
@@ -96,7 +96,7 @@ def compile_kernels(
     if instance and [is_own(name) for name in names] != [True]:
         raise UsageError("--kernel: name the one .cu file that it is in")
     if save is not None and (files := [name for name in names if is_own(name)]):
-        raise UsageError(f"--save: holds kernels of gemmlab alone, and {files[0]} is a file; --json prints its figures")
+        raise UsageError(f"--save holds only kernels of gemmlab, and {files[0]} is a file; --json prints its figures")
     if save is not None:
         require_place("--save", save)
     chosen = [part.strip() for part in layouts.split(",") if part.strip()]

@@ -97,7 +97,7 @@ def list_kernels(
     op: Annotated[str | None, typer.Option(help="Only kernels of this operation, as `gemm`.")] = None,
     device: Annotated[str | None, typer.Option(help="Only kernels that run there: cpu, cuda, emulated.")] = None,
     precision: Annotated[str | None, typer.Option(help="Only kernels of this precision: float32, tf32.")] = None,
-    rungs: Annotated[bool, typer.Option("--rungs", help="Print the ids of rungs alone, a line each.")] = False,
+    rungs: Annotated[bool, typer.Option("--rungs", help="Print only the ids of rungs, a line each.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: CsvFlag = False,
 ) -> None:

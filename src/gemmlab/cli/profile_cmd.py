@@ -94,7 +94,7 @@ def profile(
     )  # fmt: skip
     if load is not None:
         if save is not None or config or flags:
-            raise UsageError("--load shows a record; of the other options it takes kernels and --sizes alone")
+            raise UsageError("--load shows a record; of the other options it takes only kernels and --sizes")
         result = recorded(load, names, sizes, baseline=baseline)
         show(result, form, whole=0 < len(names) <= WHOLE, every_size=sizes is not None)
         return

@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gemmlab.codegen.tile_results import emit_epilogue
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.target import Target
 from gemmlab.ir.types import F32, I64, pointer, vector
-from gemmlab.ir.values import Value, Var
+from gemmlab.ir.values import Value
 
 FLOATS = pointer(F32)
 LINE = 16
@@ -60,12 +61,13 @@ The tile also prefetches or packs `ahead_rows` rows of B, `ahead_step` apart, a 
 """
 
 COPYING = (("packed", FLOATS), ("beyond", I64))
-"""Further arguments of copying tiles: `packed` is where those rows of B are packed; `ahead_rows` is a multiple of
-`ahead_rate`. `beyond` is the distance from a row to the data prefetched with it in the last `COPY_LEAD` rounds.
+"""Arguments that copying tiles have besides `SIGNATURE`: the rows `ahead` are packed to `packed`, and `ahead_rows` is a
+multiple of `ahead_rate`. `beyond` is the distance from a row to the data prefetched with it in the last `COPY_LEAD`
+rounds.
 """
 
 LOOSENING = (("source", FLOATS), ("source_row", I64))
-"""Further arguments of loosening tiles: the rows of A lie at `source`, `source_row` apart, and are copied to `a`."""
+"""Arguments that loosening tiles have, too: rows of A lie at `source`, `source_row` apart, and are copied to `a`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +208,7 @@ def emit_microkernel(
             one_round(at)
         with fn.range(main, k):
             steps(1)
-        _emit_epilogue(fn, acc, fn.opaque(c), ldc, alpha, beta, cols)
+        emit_epilogue(fn, acc, fn.opaque(c), ldc, alpha, beta, cols)
         fn.finish()
     return fn
 
@@ -249,46 +251,3 @@ def _emit_loosening(
             origin += source_row * share
             target += a_stride * share
             one_round(at)
-
-
-def _emit_epilogue(
-    fn: Function, acc: list[list[Var]], c: Value, ldc: Value, alpha: Value, beta: Value, cols: Value
-) -> None:
-    """C = alpha * acc + beta * C: C read or not, all columns or a mask on the last vector.
-
-    With whole columns and alpha 1, beta 0 or 1 need no multiplication, which would take turns with multiply-adds.
-    The result is the same to the bit.
-    """
-    vectors, lanes = len(acc[0]), acc[0][0].type.lanes
-
-    def write(combine: Callable[[Value, Value, Value | None], Value], mask: Value | None = None) -> None:
-        for row, results in enumerate(acc):
-            for v, result in enumerate(results):
-                where = c + ldc * row + v * lanes
-                use = mask if v == vectors - 1 else None
-                fn.store(where, combine(result.read(), where, use), use)
-
-    def scaled(result: Value, _where: Value, _use: Value | None) -> Value:
-        return result * fn.splat(alpha, lanes)
-
-    def scaled_sum(result: Value, where: Value, use: Value | None) -> Value:
-        return fn.fma(fn.splat(beta, lanes), fn.load(where, lanes, use), result * fn.splat(alpha, lanes))
-
-    def write_general(mask: Value | None = None) -> None:
-        with fn.choose(beta.equals(0.0)) as fresh:
-            with fresh.yes():
-                write(scaled, mask)
-            with fresh.no():
-                write(scaled_sum, mask)
-
-    with fn.choose(cols >= vectors * lanes) as whole:
-        with whole.yes(), fn.choose(alpha.equals(1.0) & beta.equals(0.0)) as plain:
-            with plain.yes():
-                write(lambda result, _where, _use: result)
-            with plain.no(), fn.choose(alpha.equals(1.0) & beta.equals(1.0)) as adding:
-                with adding.yes():
-                    write(lambda result, where, _use: result + fn.load(where, lanes))
-                with adding.no():
-                    write_general()
-        with whole.no():
-            write_general(fn.first_lanes(cols - (vectors - 1) * lanes, lanes))

@@ -18,7 +18,8 @@ from gemmlab.ir.values import Operand, Value, Var
 ROW = COLUMN = 10
 """Multiply-adds that an element of A and one of B cost. B's are packed, behind multiply-adds."""
 TRANSPOSED, SCATTERED = 10, 80
-"""Further multiply-adds for packing an element of B in columns, and in neither rows nor columns: nothing hides it."""
+"""Multiply-adds that packing an element of B costs besides `COLUMN`: of B in columns, and in neither rows nor columns.
+Nothing hides this cost."""
 TURN = 50_000
 """Multiply-adds that a turn of the pool costs for each of its threads: half a microsecond, as they come one by one."""
 

@@ -121,7 +121,7 @@ class Counters(Display):
         return (*nothing.totals(), *nothing.facts(), *EXTRA)
 
     def of_kind(self, *kinds: str) -> tuple[SiteCounters, ...]:
-        """Return the sites of these kinds."""
+        """Return the sites whose kind is among `kinds`."""
         return tuple(site for site in self.sites if site.kind in kinds)
 
     def executed(self, opcode: str) -> int:

@@ -36,7 +36,7 @@ class Program:
     fingerprint: str
     emit: Callable[[], str] = field(repr=False, compare=False)
     exports: tuple[str, ...] = ()
-    """Further symbols whose addresses a device may return."""
+    """Symbols besides `entry` whose addresses a device may return."""
     vectorize: bool = False
     """True if the compiler may vectorize and unroll scalar loops."""
     resources: Mapping[str, int] = field(default_factory=dict)

@@ -48,7 +48,7 @@ class TimeLimit:
 def require_seconds(name: str, seconds: object) -> None:
     """Raise `UsageError` with `name` when `seconds` is neither `None` nor a positive number."""
     if seconds is not None and not (isinstance(seconds, int | float | np.number) and seconds > 0):
-        raise UsageError(f"{name} is {seconds!r}; it is a positive number of seconds")
+        raise UsageError(f"{name} is {seconds!r}; it must be a positive number of seconds")
 
 
 @contextmanager

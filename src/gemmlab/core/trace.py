@@ -25,7 +25,7 @@ class TraceRequest:
     blocks: tuple[int, ...] = (0,)
     """Blocks whose steps and accesses are recorded."""
     warps: tuple[int, ...] | None = None
-    """Warps of such a block to record; all by default."""
+    """Warps to record in each of `blocks`; all by default."""
     written: tuple[int, int] | None = None
     """Range [first, end) of the global addresses that `BlockWrites` covers; all by default."""
     most_steps: int = 1 << 18

@@ -47,7 +47,7 @@ class Entry:
     us: float
     """Microseconds; for `EVERY` product the geometric mean over those that were measured."""
     shipped_us: float
-    """The same of the shipped choice."""
+    """Microseconds of the shipped choice, as in `us`."""
     digest: str
     """`source_digest` of the kernel that was measured."""
     taken: str

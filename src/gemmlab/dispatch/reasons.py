@@ -95,7 +95,9 @@ def device_to_explain(device: object, a: Any, b: Any) -> Gpu | int | None:
     if device is None:
         return _by_operands(a, b)
     if not isinstance(device, str):
-        raise ArgumentTypeError(f"explain_choice: device is {device!r}; it is a name, as 'cpu', 'cuda:0' or 'H200'")
+        raise ArgumentTypeError(
+            f"explain_choice: device is {device!r}; it must be a name such as 'cpu', 'cuda:0' or 'H200'"
+        )
     if family_part(device) not in RUNS:
         try:
             return gpu_model(device)

@@ -29,7 +29,7 @@ class Operand(NamedTuple):
 
     view: Float32Array
     on_gpu: DeviceArray | None = None
-    """Its place on a GPU; `None` for memory of this machine. The view then only describes it."""
+    """The place of the array on a GPU, which the view then only describes; `None` for memory of this machine."""
 
 
 View = Callable[[str, str, object], Operand]

@@ -88,7 +88,7 @@ class ScratchMemory:
         return Scratch(start + needs.nbytes - needs.workspace_bytes, shared or start, give_back)
 
     def _of_stream(self, stream: int) -> int | None:
-        """Return the address of the tickets of a stream, before its workspace; `None` if too many streams have some."""
+        """Return the address of a stream's tickets; `None` if too many streams have tickets already."""
         key = stream, threading.get_ident() if stream == PER_THREAD_STREAM else 0
         with self._lock:
             found = self._tickets.get(key)

@@ -38,7 +38,7 @@ def shadow(found: DeviceArray) -> Float32Array:
 
 
 def packed(shape: tuple[int, ...], pointer: int = _ANYWHERE) -> Float32Array:
-    """Return a view of float32 in C order from an address on."""
+    """Return the float32 at an address as an array in C order."""
     strides = tuple(4 * math.prod(shape[index + 1 :]) for index in range(len(shape)))
     return shadow(DeviceArray(pointer, shape, strides, np.dtype(np.float32), None, None))
 

@@ -64,7 +64,7 @@ class Arrival:
     ONE = 1
     """One arrival."""
     COUNT = 2
-    """As many arrivals as the operand says."""
+    """Several arrivals; the operand is their number."""
     EXPECT = 4
     """The operand is a number of bytes to expect."""
     COMPLETE = 8

@@ -44,7 +44,7 @@ RELEASES = 1 << 16
 RELEASE = 24
 RELEASE_BLOCK, RELEASE_FENCE, RELEASE_TIME = range(0, RELEASE, 8)
 GLOBAL_RACE = (*ACCESS, ("strong", I32))
-"""As `ACCESS`; `strong`: 1 for atomic and volatile accesses."""
+"""The arguments of `ACCESS` and `strong`, which is 1 for atomic and volatile accesses."""
 
 
 @dataclass(frozen=True, slots=True)

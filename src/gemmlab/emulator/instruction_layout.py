@@ -75,7 +75,7 @@ class Kind:
     ENDED = 13
     """An access to the shared memory of a block of the cluster that has ended."""
     CALL = 16
-    """Control left the kernel's functions or instructions; `extra` is one of these."""
+    """Control left the kernel's functions or instructions; `extra` is `CALLED`, `RETURNED`, `JUMPED` or `RAN_ON`."""
     CALLED, RETURNED, JUMPED, RAN_ON = range(4)
 
 

@@ -41,7 +41,7 @@ class Warp:
     LOCAL_BYTES = 88
     """i64: bytes of local memory a lane."""
     LOCAL_VALID = 96
-    """As `Block.VALID`, for local memory."""
+    """Host address of one byte for each byte of local memory: 0xFF once written."""
     PENDING = 104
     """Host address of the copies in flight (see `emulator.async_copies`); 0 if the kernel makes none."""
     FLIGHT = 112
@@ -147,7 +147,7 @@ class Block:
     SHARED_LOW = 72
     SHARED_HIGH = 80
     EPOCH = 88
-    """i64: incremented by everything that another thread could notice."""
+    """i64: number of changes so far that another thread could notice."""
     LIVE = 96
     """i64: number of threads that have not ended."""
     THREADS = 104

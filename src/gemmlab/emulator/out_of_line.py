@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from gemmlab.sass.instruction import Instruction
 
 _NEAR = 8
-"""The most instructions between the start of such a piece and its wait."""
+"""The most instructions between the start of code that stands out of line and its wait."""
 
 
 def call_site(code: Sequence[Instruction], site: int) -> int:

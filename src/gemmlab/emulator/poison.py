@@ -19,9 +19,9 @@ from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.layout import FULL, LANES, Block, Status, Warp
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from gemmlab.sass.checking.control_codes import Fault, fault_of
-from gemmlab.sass.checking.flow import Meeting, State, Tracker
 from gemmlab.sass.checking.latencies import Latencies, latencies
 from gemmlab.sass.checking.steps import steps_of
+from gemmlab.sass.checking.tracker import Meeting, State, Tracker
 from gemmlab.sass.instruction import SassFunction
 
 POISON = 0x7FBADBAD

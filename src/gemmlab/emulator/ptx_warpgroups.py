@@ -141,7 +141,7 @@ def body_of(ptx: str, function: str) -> Iterator[tuple[int, str]]:
 
 
 def _latest(writes: dict[str, _Write], fence: int, names: Sequence[str]) -> _Write | None:
-    """The last write behind the fence of one of these registers that is not a multiplication's own."""
+    """Return the last write since the fence to a register in `names` that no multiplication made, or `None`."""
     late = [
         writes[name] for name in names if name in writes and writes[name].time > fence and not writes[name].by_wgmma
     ]

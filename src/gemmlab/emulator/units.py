@@ -136,5 +136,5 @@ def _position(number: int, shape: list[int] | tuple[int, int, int]) -> tuple[int
 
 
 def members(waiting: list[Unit]) -> list[Resident]:
-    """All blocks of these units."""
+    """Return the blocks of all units."""
     return [block for each in waiting for block in each.blocks]

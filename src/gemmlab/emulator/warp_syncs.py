@@ -17,7 +17,8 @@ from gemmlab.ir.types import I8, I32, I64, pointer
 
 ENDED = (("warp", pointer(I8)), ("insn", pointer(I8)), ("lanes", I32))
 NAMED_BUT_ENDED, NOT_NAMED = 0, 1
-"""`extra` of the event; its `address` is the mask of those lanes."""
+"""`extra` of the event: lanes that the group names have ended, or lanes came that it does not name. `address` is their
+mask."""
 
 
 def emit_ended(fn: Function, module: Module) -> None:

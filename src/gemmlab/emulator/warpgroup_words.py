@@ -9,7 +9,7 @@ from gemmlab.emulator.wgmma_flight import HAS_ENDED
 NAMES = {Kind.WARPGROUP: "warpgroup", Kind.REGISTERS: "setmaxnreg", Kind.OVERWRITTEN: "wgmma", Kind.PROXY: "proxy"}
 """Kinds of events of warpgroups, with the names of their hazards."""
 NO_ADDRESS = frozenset({Kind.WARPGROUP, Kind.REGISTERS})
-"""Those whose `address` holds something else."""
+"""Kinds of events whose `address` is no address."""
 _REGISTERS = {
     GROWS: "setmaxnreg.dec to {} registers: the warp has fewer",
     SHRINKS: "setmaxnreg.inc to {} registers: the warp has more",

@@ -24,8 +24,8 @@ ISSUE = (
     ("warp", pointer(I8)), ("insn", pointer(I8)), ("a", I64), ("b", I64), ("shape", I64), ("source", I64),
     ("target", I64), ("registers", I64), ("closes", I64),
 )  # fmt: skip
-"""As `Flight`'s entries; `closes`: 1 if the multiplication is the last of its group. Without a target it does nothing
-else."""
+"""The entries of `Flight`, and `closes`, which is 1 if the multiplication is the last of its group. Without a target,
+closing the group is all that is done."""
 HAS_ENDED = 1
 """`extra` of an event: the warp whose first thread is `address` has ended without the instruction."""
 WAIT = (("warp", pointer(I8)), ("insn", pointer(I8)), ("left", I64))

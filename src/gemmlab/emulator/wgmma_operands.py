@@ -27,8 +27,11 @@ FETCH = (
     ("warp", pointer(I8)), ("insn", pointer(I8)), ("flight", pointer(I8)), ("descriptor", I64), ("transposed", I64),
     ("first_row", I64), ("rows", I64), ("first_chunk", I64), ("chunks", I64), ("to", pointer(I8)), ("issue", I64),
 )  # fmt: skip
-"""Copy rows of an operand, `chunks` of 16 bytes each, to `to` one after another. Rows are counted along m or n, chunks
-along k; for a transposed operand the other way round. `issue`: 1 to check the writers' proxy fences instead."""
+"""Arguments of the copy of an operand's rows, of `chunks` times 16 bytes each, to contiguous memory at `to`.
+
+Rows are counted along m or n and chunks along k; for a transposed operand the other way round. With `issue` = 1 nothing
+is copied: the proxy fences of the threads that wrote the operand are checked.
+"""
 DECODE = (
     ("bits", pointer(I8)),
     ("format", I64),

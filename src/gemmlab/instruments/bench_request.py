@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gemmlab.kernels.by_name import NamedKernel
     from gemmlab.observe.counting import Count
     from gemmlab.ops.op import Op
-    from gemmlab.timing.bench import Plan
+    from gemmlab.timing.bench_plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class BenchRequest:
         from gemmlab.kernels.fitting import same_for_all
         from gemmlab.ops.catalog import find_op
         from gemmlab.timing.baseline import baseline_spec
-        from gemmlab.timing.bench import Plan
+        from gemmlab.timing.bench_plan import Plan
         from gemmlab.timing.configurations import config_specs
         from gemmlab.timing.families import family_of
         from gemmlab.timing.peers import parse_contestant, parse_peers
@@ -70,7 +70,7 @@ class BenchRequest:
             raise UsageError(f"{op.name}: contestants are processes of their own; state the operation in a Python file")
         family, mode = family_of(where.family, self.op), self.mode or where.modes[0]
         if (self.kernels or not (family.library_call or family.array_call)) and self.precision != HIGHEST:
-            raise UsageError("--precision: is for the library call; a kernel has its own")
+            raise UsageError("--precision is for the library call; a kernel has its own")
         if self.kernels or not (family.library_call or family.array_call):
             ours = config_specs(self._kernels(), where, mode, self.configs, self.some_configs)
         elif self.configs or self.some_configs is not None:
@@ -114,7 +114,7 @@ class BenchRequest:
 
         if not self.suite:
             if self.shapes_of is not None:
-                raise UsageError("--family: is for --suite")
+                raise UsageError("--family is for --suite")
             return self.sizes
         if self.sizes is not None:
             raise UsageError("--suite, --sizes: name one of them; the suite has sizes of its own")

@@ -34,7 +34,7 @@ def kernel_names(kernels: Iterable[KernelName]) -> list[str]:
     names = []
     for kernel in kernels:
         if not isinstance(kernel, str | os.PathLike):
-            raise ArgumentTypeError(f"a kernel is its id, a path or CUDA C++ as text, not {shown(kernel)}")
+            raise ArgumentTypeError(f"kernel is {shown(kernel)}; it must be an id, a path or CUDA C++ as text")
         text = os.fspath(kernel)
         names.append(str(source_file(text)) if is_source(text) else text)
     return names

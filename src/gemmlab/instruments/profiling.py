@@ -79,7 +79,7 @@ def profile(
     stated, text = stated_facts(facts, names), size_text(sizes)
     if load is not None:
         if config or stated:
-            raise UsageError("profile: load shows a record; of the other arguments it takes kernels and sizes alone")
+            raise UsageError("profile: load shows a record; of the other arguments it takes only kernels and sizes")
         return recorded(load, names, text, baseline=baseline)
     with time_limit(timeout_s):
         return profile_names(

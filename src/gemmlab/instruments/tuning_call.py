@@ -41,7 +41,7 @@ def tune(
     runs), `WrongResultError` if no configuration is right, `DeviceError` and `MemoryError`.
     """
     if not 0.0 < budget_s < float("inf"):
-        raise UsageError(f"tune: budget_s is {budget_s}; it is a number of seconds above 0")
+        raise UsageError(f"tune: budget_s is {budget_s}; it must be a number of seconds above 0")
     (name,) = kernel_names([kernel])
     request = TuneRequest(
         name, stated_facts(facts, [name]), device=device, mode=mode, sizes=size_text(sizes), budget_s=budget_s,

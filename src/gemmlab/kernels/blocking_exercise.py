@@ -65,7 +65,7 @@ class BlockingExercise:
 
 
 def blocking_ids() -> list[str]:
-    """Return the ids of all rungs that have such an exercise."""
+    """Return the ids of all rungs that have an exercise about their blocks."""
     return sorted(path.stem for path in _FOLDER.glob(f"*{SUFFIX}"))
 
 

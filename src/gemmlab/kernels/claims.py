@@ -36,7 +36,7 @@ class Restriction:
 
 
 def always_read_words(operands: Sequence[str], factors: Mapping[str, str], factor: str) -> str:
-    """Return `reads C when beta is 0`: the operands among `operands` that `factor` stands before (`Op.factors`)."""
+    """Return `reads C when beta is 0`, or the like, of the operands that `factor` multiplies (`Op.factors`)."""
     names = [name.upper() for name in operands if factors[name] == factor]
     return f"reads {' and '.join(names)} when {factor} is 0"
 

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
-from gemmlab.core.program import Config, Launch
+from gemmlab.core.program import Config
 from gemmlab.kernels.claims import Restriction, always_read_words
 from gemmlab.kernels.cuda_file.arguments import (
     ArgumentMatch,
-    c_value,
     check_types,
-    is_whole,
     match_by_name,
     match_in_order,
     operand_types,
 )
+from gemmlab.kernels.cuda_file.c_types import is_whole
 from gemmlab.kernels.cuda_file.header import HeaderValues, read_header, read_text
 from gemmlab.kernels.cuda_file.header_facts import PHASE, Facts, read_facts
 from gemmlab.kernels.cuda_file.instance import find_instances
-from gemmlab.kernels.cuda_file.maps import OperandMap
 from gemmlab.kernels.cuda_file.passes import Passes, single_roundings, stated_size
-from gemmlab.kernels.cuda_file.signature import Argument, Signature, signatures
-from gemmlab.kernels.kernel import Bound, Kernel
-from gemmlab.kernels.names import map_over, problem_names, shown
+from gemmlab.kernels.cuda_file.signature import Signature, signatures
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.names import map_over, shown
+from gemmlab.kernels.stated_launches import dimensions, launcher
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op, Operand
 
@@ -87,7 +83,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
     def objection(config: Config) -> str:
         return _objection(facts, on_config, config)
 
-    launches = _launcher(path.stem, facts, signature, matched)
+    launches = launcher(path.stem, facts, signature, matched)
     passes = Passes(facts, launches) if facts.again else None
     kernel = Kernel(
         id=path.stem,
@@ -204,7 +200,7 @@ def _restrictions(
     aligned = [(one.aligned_rows, "rows of a tensor map are aligned to 16 bytes") for one in facts.maps]
     aligned += [(f"{ld} * {nbytes} % {facts.align} == 0", f"rows are aligned to {facts.align} bytes")
                 for ld, nbytes in rows.items() if ld in facts.names.whole]  # fmt: skip
-    aligned += [(f"{shown(name)} % 1 == 0", f"{argument} takes whole numbers alone")
+    aligned += [(f"{shown(name)} % 1 == 0", f"{argument} takes only whole numbers")
                 for argument, name in zip(signature.args, matched.values, strict=True)
                 if name in facts.names.real and is_whole(argument)]  # fmt: skip
     return (
@@ -227,7 +223,7 @@ def _objection(facts: Facts, on_config: Sequence[Expression], config: Config) ->
         known = {PHASE: 0, **config}
         if broken or not all(expression.names <= set(known) for expression in facts.threads):
             return broken
-        x, y, z = _dimensions(facts.threads, known)
+        x, y, z = dimensions(facts.threads, known)
     except UsageError as error:
         return str(error)
     possible = min(x, y, z) >= 1 and x * y * z <= MOST_THREADS
@@ -242,60 +238,3 @@ def _check_configurations(kernel: Kernel, facts: Facts) -> None:
             kernel.configure(expectation.config)
         except UsageError as error:
             raise UsageError(f"{expectation.where}: {error}") from None
-
-
-def _launcher(
-    kernel: str, facts: Facts, signature: Signature, matched: ArgumentMatch
-) -> Callable[[Config, Bound], list[Launch]]:
-    maps = {map_over(one.operand): one for one in facts.maps}
-
-    def launches(instance: Config, bound: Bound) -> list[Launch]:
-        found = [launch_of(phase, instance, bound) for phase in range(_phases(kernel, facts, instance, bound))]
-        # A grid of no blocks is illegal: such a phase is left out. The last one makes the result: where it has no
-        # blocks, there is nothing to compute, and nothing that others would leave for it.
-        return [launch for launch in found if min(launch.grid)] if min(found[-1].grid) else []
-
-    def launch_of(phase: int, instance: Config, bound: Bound) -> Launch:
-        names: dict[str, float] = {**problem_names(bound), **instance, PHASE: phase}
-        try:
-            grid, threads = _dimensions(facts.grid, names), _dimensions(facts.threads, names)
-            smem_bytes = facts.smem_bytes.whole(names)
-            pairs = zip(signature.args, matched.values, strict=True)
-            args = tuple(_argument(argument, value, bound, names, maps) for argument, value in pairs)
-        except UsageError as error:
-            raise UsageError(f"{kernel}: {error}") from None
-        if min(*grid, smem_bytes) < 0 or min(threads) < 1:
-            what = f"grid {grid} of {threads} threads with {smem_bytes} bytes of shared memory"
-            raise UsageError(f"{kernel}: {what} cannot be launched")
-        return Launch(args, grid, threads, smem_bytes, early=facts.early and phase > 0)
-
-    return launches
-
-
-def _phases(kernel: str, facts: Facts, instance: Config, bound: Bound) -> int:
-    """Return the number of launches of one execution. `UsageError` for one that is no whole number of at least 1."""
-    try:
-        phases = facts.phases.whole({**problem_names(bound), **instance})
-    except UsageError as error:
-        raise UsageError(f"{kernel}: phases: {error}") from None
-    if phases < 1:
-        raise UsageError(f"{kernel}: phases = {facts.phases.text} gives {phases} launches; at least 1 is possible")
-    return phases
-
-
-def _argument(
-    argument: Argument, value: str | Expression, bound: Bound, names: Mapping[str, float],
-    maps: Mapping[str, OperandMap],
-) -> Any:  # fmt: skip
-    if isinstance(value, Expression):
-        return c_value(argument, value(names))
-    if value in maps:
-        return maps[value].argument(bound[value], names)
-    if argument.is_pointer or isinstance(bound[value], np.void):
-        return bound[value]
-    return c_value(argument, bound[value].item())
-
-
-def _dimensions(expressions: Sequence[Expression], names: Mapping[str, float]) -> tuple[int, int, int]:
-    x, y, z = (*(expression.whole(names) for expression in expressions), 1, 1, 1)[:3]
-    return x, y, z

@@ -65,7 +65,7 @@ class Kernel:
     """Operand layouts the kernel reads in place; the front end copies for the others."""
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     search: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Further values of parameters that only a search within a budget tries."""
+    """Values of parameters besides `tune` that only a search within a budget tries."""
     legal: Callable[[Config], bool] = field(default=lambda _config: True, repr=False)
     objection: Callable[[Config], str] = field(default=lambda _config: "", repr=False)
     """Return the constraint that an illegal configuration breaks, if the kernel can tell."""

@@ -15,7 +15,7 @@ from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.tensor_map import BYTES
 from gemmlab.core.words import shown
 from gemmlab.devices.device import Buffer, Device, TensorMapDevice, TextureDevice
-from gemmlab.kernels.cuda_file.arguments import C_TYPES, TEXTURE_TYPE
+from gemmlab.kernels.cuda_file.c_types import C_TYPES, TEXTURE_TYPE
 from gemmlab.kernels.cuda_file.signature import Signature
 from gemmlab.launching.pointers import fits
 from gemmlab.launching.tensor_argument import TensorMap

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.kernels.cuda_file.arguments import C_TYPES
+from gemmlab.kernels.cuda_file.c_types import C_TYPES
 
 _NUMBERS: Mapping[str, type[np.generic]] = {
     **C_TYPES,

@@ -22,7 +22,7 @@ class Profile(Display):
     """The figures of one contestant at one size, over all launches of its execution."""
 
     contestant: str
-    """Its name in records: `"kernel:naive"`, `"cublas"`."""
+    """The contestant's name in records: `"kernel:naive"`, `"cublas"`."""
     size: str
     kernels: tuple[str, ...]
     """Machine functions in order of launch; for a library, those that it chose. Empty if nothing ran."""

@@ -82,8 +82,10 @@ class BatchOp:
         return tuple(Operand(n, 1, problem.words(n), max(1, problem.words(n)), roles[n]) for n in OPERANDS)
 
     def scalars(self, problem: BatchProblem) -> dict[str, Any]:
-        """Those of one product, the number of products and the strides as int64, and the batch as structures: `axes`,
-        its one axis, and `group`, its first products, whose first tiles are counted in tiles of one product.
+        """Return the scalars of one product, the number of products and the strides as int64, and two structures.
+
+        `axes` is the one axis of the batch, `group` its first products; their first tiles are counted in tiles of one
+        product.
         """
         p, (a, b, c) = problem, (problem.step(name) for name in OPERANDS)
         group = [

@@ -39,7 +39,7 @@ class GroupProduct(NamedTuple):
     ldb: int
     ldc: int
     first: int
-    """Its first tile among all of the launch, in units that the kernel is given."""
+    """Number of tiles of the launch before those of this product, in units that the kernel is given."""
 
 
 def axes_value(axes: Sequence[tuple[int, int, int, int]]) -> np.void:

@@ -160,5 +160,5 @@ def only_float32(op: Op, types: Mapping[str, Element]) -> Op:
     """Return the operation itself; `UsageError` for types other than float32, in which it does not exist."""
     for name, found in types.items():
         if found != elements.FLOAT32:
-            raise UsageError(f"{name} is of {found.name}; the operation {op.name} has float32 alone")
+            raise UsageError(f"{name} is of {found.name}; the operation {op.name} takes only float32")
     return op

@@ -81,7 +81,7 @@ class ReduceOp:
         return FLOAT_BYTES * (problem.n + 1)
 
     def work(self, problem: ReduceProblem) -> int:
-        """Return the number of bytes."""
+        """Return the bytes that are moved: a sum's rate is bytes a second."""
         return self.bytes_moved(problem)
 
     def operands(self, problem: ReduceProblem) -> tuple[Operand, ...]:

@@ -1,12 +1,10 @@
 """A GPU that computes a large product: copies in, products and copies out on a stream each.
 
-Pinned arrays are copied from and to where they lie, all others through a ring of pinned buffers for each way. A thread
-of its own writes the result.
+A thread of its own writes the result.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -23,13 +21,11 @@ from gemmlab.dispatch.override import named_kernel
 from gemmlab.dispatch.piece_plan import OPERANDS, PiecePlan
 from gemmlab.dispatch.scratch import Scratch
 from gemmlab.dispatch.storage import Stored
-from gemmlab.pieces.block_sources import Block, Source, band_rows
+from gemmlab.pieces.block_sources import Block, Source
 from gemmlab.pieces.gpu_limits import piece_problem, scratch_bytes
-from gemmlab.pieces.pinned_ring import BUFFER_BYTES, BUFFERS, HostCopies, PinnedRing, new_event, wait_for_event
+from gemmlab.pieces.host_link import HostLink
+from gemmlab.pieces.pinned_ring import new_event
 from gemmlab.pieces.route import Step
-
-_PINNED = 1
-"""The driver's memory type of pinned memory."""
 
 
 @dataclass(slots=True)
@@ -56,13 +52,8 @@ class CudaCarrier:
         self._gemm, self._plan, self._factors = gemm, plan, factors
         self._call = call._replace(a=None, b=None, c=None, out=None, kernel=choice.kernel, config=choice.config)
         self._kernel, self._config = named_kernel(choice.kernel, "cuda"), choice.config
-        self._pinned = dict[int, bool]()
         self._writes = list[Future[None]]()
-        self._rings: tuple[PinnedRing, ...] = ()
-        self._lock = threading.Lock()
-        self._copies = HostCopies()
         with ExitStack() as undo:
-            undo.callback(self._copies.close)
             self._memory = gemm.device.allocate(plan.device_bytes)
             undo.callback(gemm.device.free, self._memory)
             flags = int(self._driver.module.CUstream_flags.CU_STREAM_NON_BLOCKING)
@@ -70,6 +61,7 @@ class CudaCarrier:
             self._driver("cuMemsetD8Async", self._memory.address, 0, plan.device_bytes, self._in)
             self._driver("cuStreamSynchronize", self._in)
             undo.pop_all()
+        self._link = HostLink(self._driver, self._in, self._out)
         self._slots, self._scratch_at = self._divided()
         self._writer = ThreadPoolExecutor(1)
 
@@ -80,11 +72,7 @@ class CudaCarrier:
         driver("cuStreamWaitEvent", self._in, into.used, 0)
         if clear:
             driver("cuMemsetD8Async", into.address, 0, self._plan.rooms[name].nbytes, self._in)
-        start, pitch = self._direct(source, block)
-        if pitch:
-            self._copy(start, pitch, into.address, FLOAT_BYTES * width, block, to_gpu=True)
-        else:
-            self._load_by_ring(source, block, into.address, width)
+        self._link.load(source, block, into.address, FLOAT_BYTES * width)
         driver("cuEventRecord", into.filled, self._in)
 
     def multiply(self, step: Step) -> None:
@@ -121,10 +109,8 @@ class CudaCarrier:
         driver = self._driver
         with ExitStack() as undo:
             # Whatever fails, the rest is freed; after a kernel's fault all of it fails.
-            undo.callback(self._copies.close)
             undo.callback(self._gemm.device.free, self._memory)
-            for ring in self._rings:
-                undo.callback(ring.close)
+            undo.callback(self._link.close)
             for slots in self._slots.values():
                 for slot in slots:
                     undo.callback(driver, "cuEventDestroy", slot.filled)
@@ -145,23 +131,6 @@ class CudaCarrier:
                 at += room.nbytes
         return slots, at
 
-    def _load_by_ring(self, source: Source, block: Block, address: int, width: int) -> None:
-        ring, _ = self._staging()
-        for band in block.bands(band_rows(source, block, ring.nbytes)):
-            for part in _parts(band, ring.nbytes):
-                buffer = ring.take()
-                self._read(source, part, buffer.matrix(part.rows, part.cols))
-                offset = FLOAT_BYTES * ((part.row - block.row) * width + part.col - block.col)
-                pitch = FLOAT_BYTES * part.cols
-                self._copy(buffer.address, pitch, address + offset, FLOAT_BYTES * width, part, to_gpu=True)
-                self._driver("cuEventRecord", buffer.event, self._in)
-
-    def _read(self, source: Source, block: Block, into: Any) -> None:
-        if source.chunks is None:
-            self._copies.run(block, into, source.read)
-        else:
-            source.read(block, into)
-
     def _store(
         self, place: _Slot, drained: Future[None], target: Source, block: Block, done: Callable[[], None]
     ) -> None:  # fmt: skip
@@ -170,111 +139,17 @@ class CudaCarrier:
         try:
             self._gemm.device.activate()
             driver("cuStreamWaitEvent", self._out, place.used, 0)
-            start, pitch = self._direct(target, block)
-            if pitch:
-                self._copy(start, pitch, place.address, FLOAT_BYTES * width, block, to_gpu=False)
-                driver("cuEventRecord", place.filled, self._out)
-                wait_for_event(driver, place.filled)
-            else:
-                self._store_by_ring(place.address, width, target, block)
+            self._link.store(place.address, FLOAT_BYTES * width, target, block, place.filled)
         except BaseException as error:
             drained.set_exception(error)
             raise
         drained.set_result(None)
         done()
 
-    def _store_by_ring(self, address: int, width: int, target: Source, block: Block) -> None:
-        _, ring = self._staging()
-        waiting = list[tuple[Any, Block]]()
-
-        def write() -> None:
-            buffer, part = waiting.pop(0)
-            wait_for_event(self._driver, buffer.event)
-            values = buffer.matrix(part.rows, part.cols)
-            if target.chunks is None:
-                self._copies.run(part, values, target.write)
-            else:
-                target.write(part, values)
-
-        for band in block.bands(band_rows(target, block, ring.nbytes)):
-            for part in _parts(band, ring.nbytes):
-                if len(waiting) == len(ring):
-                    write()
-                buffer = ring.take()
-                offset = FLOAT_BYTES * ((part.row - block.row) * width + part.col - block.col)
-                pitch = FLOAT_BYTES * part.cols
-                self._copy(buffer.address, pitch, address + offset, FLOAT_BYTES * width, part, to_gpu=False)
-                self._driver("cuEventRecord", buffer.event, self._out)
-                waiting.append((buffer, part))
-        while waiting:
-            write()
-
-    def _staging(self) -> tuple[PinnedRing, ...]:
-        """Return the rings in and out, made when they are first needed."""
-        with self._lock:
-            if not self._rings:
-                self._rings = tuple(PinnedRing(self._driver, BUFFER_BYTES, BUFFERS) for _ in range(2))
-            return self._rings
-
-    def _direct(self, source: Source, block: Block) -> tuple[int, int]:
-        """Return address and pitch of a block in pinned memory; a pitch of 0 if it is not pinned."""
-        matrix = source.memory
-        if matrix is None or not matrix.size:
-            return 0, 0
-        first, last = matrix.ctypes.data, matrix[-1, -1:].ctypes.data
-        if first not in self._pinned:
-            self._pinned[first] = all(is_pinned(self._driver, each) for each in (first, last))
-        pitch = matrix.strides[0] if matrix.shape[0] > 1 else matrix.nbytes
-        return first + pitch * block.row + FLOAT_BYTES * block.col, pitch if self._pinned[first] else 0
-
-    def _copy(
-        self, host: int, host_pitch: int, gpu: int, gpu_pitch: int, block: Block, *, to_gpu: bool
-    ) -> None:  # fmt: skip
-        driver, width = self._driver, FLOAT_BYTES * block.cols
-        if not width * block.rows:
-            return
-        stream = self._in if to_gpu else self._out
-        if width == host_pitch == gpu_pitch:
-            if to_gpu:
-                driver("cuMemcpyHtoDAsync", gpu, host, width * block.rows, stream)
-            else:
-                driver("cuMemcpyDtoHAsync", host, gpu, width * block.rows, stream)
-            return
-        module = driver.module
-        copy, kinds = module.CUDA_MEMCPY2D(), module.CUmemorytype
-        copy.WidthInBytes, copy.Height = width, block.rows
-        if to_gpu:
-            copy.srcMemoryType, copy.srcHost, copy.srcPitch = kinds.CU_MEMORYTYPE_HOST, host, host_pitch
-            copy.dstMemoryType, copy.dstDevice, copy.dstPitch = kinds.CU_MEMORYTYPE_DEVICE, gpu, gpu_pitch
-        else:
-            copy.srcMemoryType, copy.srcDevice, copy.srcPitch = kinds.CU_MEMORYTYPE_DEVICE, gpu, gpu_pitch
-            copy.dstMemoryType, copy.dstHost, copy.dstPitch = kinds.CU_MEMORYTYPE_HOST, host, host_pitch
-        driver("cuMemcpy2DAsync", copy, stream)
-
     def _raise_errors(self) -> None:
         """Raise what went wrong in the thread that writes."""
         while self._writes and self._writes[0].done():
             self._writes.pop(0).result()
-
-
-def is_pinned(driver: Driver, address: int) -> bool:
-    """Return whether memory of the host at an address is pinned."""
-    about = driver.module.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-    status, *found = driver.module.cuPointerGetAttribute(about, address)
-    return not int(status) and bool(found) and int(found[0]) == _PINNED
-
-
-def _parts(band: Block, most_bytes: int) -> list[Block]:
-    """Return parts of a band that fit into a buffer: pieces of one row where a row does not fit."""
-    most = most_bytes // FLOAT_BYTES
-    if band.rows * band.cols <= most:
-        return [band]
-    width = min(band.cols, most)
-    found = list[Block]()
-    for row in band.bands(max(1, most // width)):
-        for start in range(0, band.cols, width):
-            found.append(row._replace(col=row.col + start, cols=min(width, band.cols - start)))
-    return found
 
 
 def _nothing() -> None:

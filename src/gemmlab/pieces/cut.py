@@ -26,7 +26,7 @@ class Limits:
     """Properties that the kernel and the arrays ask of pieces."""
 
     tile: tuple[int, int] = (1, 1)
-    """Pieces begin at multiples of these rows and columns."""
+    """Rows and columns at whose multiples pieces begin."""
     whole: tuple[bool, bool] = (False, False)
     """True for an axis of C that is not cut."""
     workspace: Callable[[int, int], int] = field(default=lambda _rows, _cols: 0)

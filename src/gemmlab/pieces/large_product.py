@@ -70,7 +70,7 @@ def _device(value: object) -> DeviceName:
     if value is None:
         return CPU
     if not isinstance(value, str):
-        raise ArgumentTypeError(f"gemm: device is {shown(value)}; it is a name, as 'cpu' or 'cuda:0'")
+        raise ArgumentTypeError(f"gemm: device is {shown(value)}; it must be a name such as 'cpu' or 'cuda:0'")
     return parse_device(value)
 
 

@@ -21,7 +21,7 @@ class CountRow(Display):
     instructions: float | None
     """Instructions executed by warps."""
     fma_share: float | None
-    """Fraction of these that are FFMA."""
+    """Fraction of executed instructions that are FFMA."""
     threads_per_instruction: float | None
     """Mean number of lanes, of 32, that are predicated on."""
     load_requests: float | None

@@ -11,78 +11,21 @@ from typing import Any
 
 from gemmlab.core.clocks import read_clocks, throttled_between
 from gemmlab.core.environment import describe_environment
-from gemmlab.core.errors import PeerError, UsageError
-from gemmlab.core.hardware import require_cpus
+from gemmlab.core.errors import PeerError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Method, Record, Result, Sample
-from gemmlab.devices.device_name import CPU, DeviceName
 from gemmlab.ops.footprint import reference_bytes, require_memory
-from gemmlab.ops.op import Op
 from gemmlab.timing.arena import Arena
 from gemmlab.timing.baseline import sizes_for_baseline, time_baseline
+from gemmlab.timing.bench_plan import Plan, Progress
 from gemmlab.timing.coretype import require_core_types, with_best_core_type
-from gemmlab.timing.families import Timing, family_of
+from gemmlab.timing.families import family_of
 from gemmlab.timing.peers import PROBE, Spec
 from gemmlab.timing.turns import Crew, Launcher, start_worker
 from gemmlab.timing.verification import judge_outputs
 
 FEWEST_TURNS = 3
 """Least number of turns of a contestant in a process, however long its calls are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The progress of a bench, for a live display. `done` and `total` count turns."""
-
-    done: int
-    total: int
-    """All turns of the plan's contestants; the probe's are not counted."""
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The problems and contestants to time, and how. Pairs for which `only(name, problem)` is false are left out."""
-
-    op: Op
-    problems: Sequence[Any]
-    contestants: Sequence[Spec]
-    threads: Sequence[int] = (1,)
-    rounds: int = 15
-    processes: int = 3
-    timing: Timing = field(default_factory=Timing)
-    seed: int = 0
-    budget_s: float = inf
-    """Seconds from the start of the first process on, after which a contestant that was timed at a size is not timed
-    there again."""
-    verify: bool = True
-    probe: bool = True
-    only: Callable[[str, Any], bool] = field(default=lambda _name, _problem: True)
-    kind: str = "bench"
-    device: DeviceName = CPU
-    """The device of the probe, which also decides the method; each contestant names its own device."""
-    mode: str = "warm"
-    baseline: Spec | None = None
-    """The naive kernel, timed first at the sizes that it can finish."""
-    notes: Sequence[str] = ()
-    """Notes for the record."""
-
-    def __post_init__(self) -> None:
-        for name in ("rounds", "processes"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} = {getattr(self, name)}: at least 1")
-        for name in ("problems", "contestants", "threads"):
-            if not getattr(self, name):
-                raise UsageError(f"nothing to measure: no {name}")
-        for problem in self.problems:
-            if not self.op.flops(problem):
-                raise UsageError(f"size {problem.label}: there is nothing to compute, so nothing to time")
-        names = [spec.name for spec in self.contestants]
-        for name in names:
-            if names.count(name) > 1:
-                raise UsageError(f"{name} is named twice")
-        for count in self.threads:
-            require_cpus(count)
 
 
 @dataclass

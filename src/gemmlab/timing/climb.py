@@ -20,7 +20,8 @@ from gemmlab.ops.footprint import operand_bytes, require_memory
 from gemmlab.ops.op import Float32Array, Op, Problem
 from gemmlab.results.climb_rows import short_size
 from gemmlab.results.disturbance import disturbances
-from gemmlab.timing.bench import Plan, run_bench
+from gemmlab.timing.bench import run_bench
+from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.coretype import require_core_types, with_best_core_type
 from gemmlab.timing.families import Family, family_of
 from gemmlab.timing.peers import Spec, installed_peers, parse_contestant

@@ -17,7 +17,7 @@ from gemmlab.kernels.by_name import is_own, kernel_named
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.op import Op
 from gemmlab.precompile.cubins import Job, run_all
-from gemmlab.timing.bench import Plan
+from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.families import family_of
 from gemmlab.timing.peers import Spec
 from gemmlab.toolchain.build_cuda import build, for_gpu

@@ -24,7 +24,7 @@ class Dependencies:
     opened: tuple[str, ...]
     """The user's own files, in the order of being opened."""
     data: Mapping[str, bytes] = field(repr=False)
-    """Contents of those files, and of files whose existence was tested."""
+    """Contents of the files in `opened`, and of files whose existence was tested."""
     searched: Mapping[str, str] | None
     """Marks of the places searched (see `searched`); `None` when they are unknown, so that the result must not be
     cached.

@@ -21,8 +21,8 @@ _WITH_VALUE = {
 class IncludePath:
     """The source's own folder and those that options name, in the order of searching, all absolute.
 
-    A file's *place* is what a cache that is copied to another machine may say of it: `"0/deep/x.cuh"` lies in the
-    source's own folder, `"1/x.cuh"` in the first that an option names, `"/abs/x.cuh"` where it says.
+    A file's *place* is its name in the cache, which may be copied to another machine: `"0/deep/x.cuh"` lies in the
+    source's own folder, `"1/x.cuh"` in the first folder that an option names; `"/abs/x.cuh"` is a path.
     """
 
     own: str
@@ -35,7 +35,7 @@ class IncludePath:
         return {number: folder for number, folder in enumerate((self.own, *self.named)) if folder}
 
     def places(self, path: str) -> list[str]:
-        """Every place that a file may have been found by; `path` is absolute, and taken literally (`..` stays)."""
+        """Return every place of the file at an absolute path, which is taken literally (`..` stays)."""
         path = slashes(path)
         found = [
             f"{number}{path[len(folder) :]}"
@@ -45,7 +45,7 @@ class IncludePath:
         return found or [path]
 
     def real(self, place: str) -> str | None:
-        """Return the path of a place on this machine; `None` if there is no such folder."""
+        """Return the path on this machine of the file at a place; `None` if there is no such folder."""
         if Path(place).is_absolute():
             return place
         number, _, name = place.partition("/")

@@ -65,7 +65,7 @@ class Remark:
     """A change that ptxas made to a kernel against its PTX."""
 
     text: str
-    """Its reason, in its words."""
+    """The reason that ptxas gives, word for word."""
     file: str
     line: int
     """Place in the source; 0 if the log does not name one."""

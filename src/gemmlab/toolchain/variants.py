@@ -28,7 +28,7 @@ class Variant:
 
 
 def variant(source: str, made_by: str, searched: Searched) -> Variant:
-    """Return the variant of these, with the key of its artifact."""
+    """Return the variant of a source for one compiler and its search, with the key of its artifact."""
     bare = Variant("", made_by, searched)
     return replace(bare, key=_key(source, bare))
 

@@ -33,7 +33,8 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.digest import source_digest
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
-from gemmlab.timing.bench import Plan, run_bench
+from gemmlab.timing.bench import run_bench
+from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.configurations import configured
 from gemmlab.timing.families import family_of
 from gemmlab.timing.peers import Spec, kernel_spec

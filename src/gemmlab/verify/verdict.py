@@ -49,7 +49,7 @@ class Faults:
     wrong: Sequence[Any]
     """The problems with wrong results."""
     failing: Sequence[Any]
-    """These, and the problems with forbidden accesses or other hazards."""
+    """The problems with wrong results, forbidden accesses or other hazards."""
     passing: Sequence[Any]
     """The problems at which nothing was wrong."""
     outside: Sequence[str]
@@ -61,7 +61,7 @@ class Faults:
     claims: Sequence[str]
     """Statements of the kernel's file that do not hold."""
     others: Sequence[str]
-    """Other faults in words."""
+    """Sentences about faults of other kinds."""
 
 
 def verdict_of(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bool) -> Verdict:

@@ -18,7 +18,8 @@ from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.results.summary import BASELINE, FASTEST, summarise
 from gemmlab.timing.arena import Arena
 from gemmlab.timing.baseline import TURNS, baseline_spec, sizes_for_baseline, time_baseline
-from gemmlab.timing.bench import Plan, run_bench
+from gemmlab.timing.bench import run_bench
+from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.families import Timing
 from gemmlab.timing.peers import Spec
 from gemmlab.timing.turns import Crew

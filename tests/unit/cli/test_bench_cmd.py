@@ -16,7 +16,7 @@ from gemmlab.devices.device import DeviceInfo
 from gemmlab.devices.device_name import CPU, DeviceIdentity
 from gemmlab.instruments import default_device
 from gemmlab.timing import bench as bench_module
-from gemmlab.timing.bench import Plan, Progress
+from gemmlab.timing.bench_plan import Plan, Progress
 from gemmlab.timing.peers import Spec
 from gemmlab.timing.suite.shapes import shipped_suite
 
@@ -154,10 +154,10 @@ def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:
         (["--device", "emulated", "naive", "--configs", "2"], 2, "--config, --configs: on emulated:sm_90 nothing"),
         (["--save", "/nonexistent/r.json"], 2, "no folder"),
         (["--suite", "--sizes", "64"], 2, "--suite, --sizes: name one of them"),
-        (["--family", "squares"], 2, "--family: is for --suite"),
+        (["--family", "squares"], 2, "--family is for --suite"),
         (["--suite", "--family", "round"], 2, "no family 'round' in the suite; families are squares"),
         (["--suite", "--family", "batches"], 2, "no shape of gemm in batches; write --op batch"),
-        (["packed", "--precision", "tf32"], 2, "--precision: is for the library call"),
+        (["packed", "--precision", "tf32"], 2, "--precision is for the library call"),
         (["--precision", "tf32"], 2, "no contestant 'gemmlab:tf32' for gemm on cpu"),
         (["--sizes", "64:zz"], 2, "'zz' is no option"),
     ],

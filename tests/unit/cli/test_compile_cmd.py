@@ -23,7 +23,7 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.precompile.cubins import jobs
 from gemmlab.precompile.cubins import run as run_job
 from gemmlab.precompile.sweep import load_sweep
-from gemmlab.timing.bench import Plan
+from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.configurations import config_specs
 from gemmlab.timing.peers import Spec
 from gemmlab.timing.prebuild import of_library, of_plan, prebuild
@@ -274,7 +274,7 @@ def test_the_table_has_a_line_for_each() -> None:
         (["--instance", "f<1>"], "--kernel: name the one .cu file"),
         (["naive", "--layouts", "nn,nm"], "no layout 'nm'"),
         (["naive", "--save", "nowhere/sweep.json"], "--save nowhere/sweep.json: no folder nowhere"),
-        (["naive", "mine.cu", "--save", "sweep.json"], "--save: holds kernels of gemmlab alone, and mine.cu is a file"),
+        (["naive", "mine.cu", "--save", "sweep.json"], "--save holds only kernels of gemmlab, and mine.cu is a file"),
     ],
     ids=["architecture", "empty architecture", "name", "cpu kernel", "config alone", "unknown parameter", "no number",
          "config and all", "instance of a kernel shipped", "instance alone", "unknown layout", "no folder",

@@ -17,7 +17,7 @@ from gemmlab.instruments import default_device
 from gemmlab.kernels import user_kernel
 from gemmlab.kernels.cuda_file import header
 from gemmlab.timing import bench as bench_module
-from gemmlab.timing.bench import Plan
+from gemmlab.timing.bench_plan import Plan
 
 SOURCE = """/* gemmlab
 grid = "ceil_div(N, 16), ceil_div(M, 16)"

@@ -16,8 +16,9 @@ from gemmlab.core.errors import UsageError
 from gemmlab.dispatch import choice
 from gemmlab.kernels.catalog import find_kernel
 from support.cuda_source import needs_compiler
+from support.gemm_driver import GemmDriver, transposed
 from support.gemm_on_gpu import A, B, C, close, emulate, forms, played_driver, uniform
-from support.gpu_arrays import GemmDriver, OnGpu, transposed
+from support.gpu_arrays import OnGpu
 
 
 @pytest.fixture

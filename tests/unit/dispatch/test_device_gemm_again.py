@@ -12,8 +12,9 @@ import pytest
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.dispatch import cuda_again, cuda_operands
+from support.gemm_driver import GemmDriver
 from support.gemm_on_gpu import A, B, C, Float32Array, close, forms, played_driver, uniform
-from support.gpu_arrays import Array, GemmDriver, Tensor, play_cupy, play_torch
+from support.gpu_arrays import Array, Tensor, play_cupy, play_torch
 
 OURS = "context of 1"
 

@@ -13,8 +13,9 @@ from gemmlab.core.errors import UsageError
 from gemmlab.dispatch import batches, choice, cuda_again, cuda_gemm, cuda_operands
 from gemmlab.dispatch.storage import Stored
 from support.cuda_source import needs_compiler
+from support.gemm_driver import GemmDriver
 from support.gemm_on_gpu import Float32Array, close, emulate, played_driver, uniform
-from support.gpu_arrays import GemmDriver, OnGpu, Tensor, play_torch
+from support.gpu_arrays import OnGpu, Tensor, play_torch
 
 
 @pytest.fixture

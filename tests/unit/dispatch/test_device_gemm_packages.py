@@ -18,8 +18,9 @@ from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.dispatch import lending as held
 from gemmlab.dispatch.results import DeviceResult
 from support import fake_driver
+from support.gemm_driver import GemmDriver
 from support.gemm_on_gpu import A, B, C, close, played_driver
-from support.gpu_arrays import Array, GemmDriver, OnGpu, Tensor, play_cupy, play_torch
+from support.gpu_arrays import Array, OnGpu, Tensor, play_cupy, play_torch
 
 LEGACY = 1
 

@@ -11,8 +11,9 @@ import pytest
 
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
+from support.gemm_driver import GemmDriver
 from support.gemm_on_gpu import A, B, C, played_driver, uniform
-from support.gpu_arrays import GemmDriver, OnGpu, Tensor, play_torch
+from support.gpu_arrays import OnGpu, Tensor, play_torch
 
 
 @pytest.fixture

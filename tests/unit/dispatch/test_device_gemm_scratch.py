@@ -16,8 +16,9 @@ from gemmlab.dispatch import cuda_calls
 from gemmlab.dispatch.scratch import Needs
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm_problem import GemmProblem
+from support.gemm_driver import GemmDriver
 from support.gemm_on_gpu import A, B, C, close, played_driver, uniform, values
-from support.gpu_arrays import Array, GemmDriver, OnGpu, Tensor, play_cupy, play_torch
+from support.gpu_arrays import Array, OnGpu, Tensor, play_cupy, play_torch
 
 SPLIT: dict[str, dict[str, Any]] = {
     "split_k": {"kernel": "split_k", "config": {"SPLITS": 2, "BM": 32, "BN": 32, "BK": 8, "TM": 4, "KGROUPS": 1}},

@@ -12,8 +12,9 @@ import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.dispatch import cuda_groups
 from support.cuda_source import needs_compiler
+from support.gemm_driver import GemmDriver
 from support.gemm_on_gpu import Float32Array, close, emulate, forms, played_driver, uniform
-from support.gpu_arrays import GemmDriver, OnGpu, Tensor, play_torch
+from support.gpu_arrays import OnGpu, Tensor, play_torch
 
 SHAPES = ((5, 7, 3), (1, 1, 1), (40, 33, 70), (64, 2, 9), (0, 4, 4), (4, 4, 0), (3, 130, 5))
 

@@ -17,8 +17,9 @@ from gemmlab.dispatch.measurements import Figures, Measurement, shipped_table
 from gemmlab.dispatch.waves import gpu_model
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm_problem import GemmProblem
+from support.gemm_driver import GemmDriver
 from support.gemm_on_gpu import Float32Array, close, played_driver, uniform
-from support.gpu_arrays import GemmDriver, Tensor, play_torch
+from support.gpu_arrays import Tensor, play_torch
 
 KERNEL = find_kernel("persistent")
 MAPPED = Measurement(

@@ -166,7 +166,7 @@ def test_two_records_are_compared() -> None:
     ("call", "said"),
     [
         (lambda: gemmlab.check("nosuchkernel"), "nosuchkernel"),
-        (lambda: gemmlab.check(3), "a kernel is its id"),  # type: ignore[arg-type]
+        (lambda: gemmlab.check(3), "kernel is 3; it must be an id"),  # type: ignore[arg-type]
         (lambda: gemmlab.check("naive_ijk", sizes=2.5), "sizes 2.5: whole numbers"),  # type: ignore[arg-type]
         (lambda: gemmlab.check("naive_ijk", facts=FACTS), "name the .cu file"),
         (lambda: gemmlab.check("naive_ijk", timeout_s=-1), "a positive number of seconds"),

@@ -125,7 +125,7 @@ def test_bytes_are_of_the_format_that_the_operation_states(tmp_path: Path) -> No
 
 
 def test_an_operation_without_other_types_says_so() -> None:
-    with pytest.raises(UsageError, match="x is of float16; the operation reduce has float32 alone"):
+    with pytest.raises(UsageError, match="x is of float16; the operation reduce takes only float32"):
         find_op("reduce:float16")
     with pytest.raises(UsageError, match="their products are not whole"):
         find_op("gemm:float16,float16,int32")

@@ -13,7 +13,8 @@ from gemmlab.cli.app import build_app
 from gemmlab.ops import footprint as memory
 from gemmlab.ops.footprint import available_bytes, check_bytes, in_words, operand_bytes, require_memory
 from gemmlab.ops.gemm import GemmOp, GemmProblem
-from gemmlab.timing.bench import Plan, run_bench
+from gemmlab.timing.bench import run_bench
+from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.peers import Spec
 from gemmlab.verify.check import check_kernel
 from gemmlab.verify.check_call import Call, check_callable

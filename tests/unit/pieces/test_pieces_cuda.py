@@ -13,7 +13,7 @@ import pytest
 import gemmlab
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.cuda_driver import Driver
-from gemmlab.pieces import cuda_carrier
+from gemmlab.pieces import cuda_carrier, host_link
 from support import gemm_on_gpu
 from support.fake_streams import StreamsDriver
 
@@ -33,8 +33,8 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], StreamsDri
         opened = Driver(fake)
         monkeypatch.setattr(cuda_carrier, "open_driver", lambda: opened)
         # A ring that is smaller than a panel and than a row of C.
-        monkeypatch.setattr(cuda_carrier, "BUFFER_BYTES", 50_000)
-        monkeypatch.setattr(cuda_carrier, "BUFFERS", 2)
+        monkeypatch.setattr(host_link, "BUFFER_BYTES", 50_000)
+        monkeypatch.setattr(host_link, "BUFFERS", 2)
         return fake
 
     yield begin

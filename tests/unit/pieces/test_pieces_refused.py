@@ -53,7 +53,7 @@ class NoStore:
         ({"beta": 1.0}, UsageError, "there is no c"),
         ({"beta": 1.0, "c": Store(np.ones((40, 1), np.float32))}, UsageError, "in a store must have the result's"),
         ({"device": "cuda:x"}, DeviceError, "no device named"),
-        ({"device": 3}, ArgumentTypeError, "device is 3; it is a name"),
+        ({"device": 3}, ArgumentTypeError, "device is 3; it must be a name"),
         ({"progress": 3}, ArgumentTypeError, "progress is 3"),
         ({"checkpoint": 3}, ArgumentTypeError, "checkpoint is 3"),
         ({"memory_bytes": True}, UsageError, "memory_bytes is True"),

@@ -16,7 +16,7 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.plots.chart import render, specification
 from gemmlab.plots.ladder import climb_chart
 from gemmlab.results.climb_rows import climb_rows, digits, peaks, peer_names, percent, times
-from gemmlab.timing.bench import Plan
+from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.climb import FEWEST_ROUNDS, MOST_ROUNDS, Climb, Step, run_climb
 from gemmlab.timing.peers import PROBE, Spec
 from support.fake_device import FakeDevice, Gemm, make_kernel, right

@@ -14,7 +14,8 @@ from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.timing import peers
 from gemmlab.timing.arena import Arena
-from gemmlab.timing.bench import Plan, run_bench
+from gemmlab.timing.bench import run_bench
+from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.contestants.cblas import BlasLibrary
 from gemmlab.timing.coretype import best_core_type, require_core_types, with_best_core_type
 from gemmlab.timing.families import Timing

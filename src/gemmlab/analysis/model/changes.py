@@ -27,7 +27,7 @@ class Change:
 
     @property
     def predicted(self) -> float:
-        """The same of predicted times, with constants fitted without the kernel."""
+        """The slower kernel's predicted time divided by the faster one's, with constants fitted without the kernel."""
         return self.slower.held_out_us / self.faster.held_out_us
 
     @property

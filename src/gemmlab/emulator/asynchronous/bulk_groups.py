@@ -26,7 +26,7 @@ class Store:
     """A bulk store that was issued."""
 
     request: Request
-    """Its request; only the places of warp and instruction are valid later."""
+    """The request that issued the store; once it has returned, only the places of warp and instruction are valid."""
     address: int
     places: slice | npt.NDArray[np.int64]
     """Indices in the block's shared memory."""

@@ -35,12 +35,12 @@ class Finding:
 
     @property
     def subject(self) -> Hashable:
-        """The mark that tells it from other errors at the same lines: the mbarrier of a deadlock, else its words."""
+        """The difference from other findings at the same lines: a deadlock's mbarrier, else the message's words."""
         return self.address if self.state and self.kind == MBARRIER else words_without_numbers(self.message)
 
     @property
     def rank(self) -> Rank:
-        """Its place among the hazards of a launch."""
+        """The place of the finding among the hazards of a launch."""
         if self.state:
             return Rank.END
         return Rank.EARLY if self.early else _RANKS.get(self.kind, Rank.OTHER)

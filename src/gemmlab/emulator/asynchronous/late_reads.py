@@ -13,7 +13,7 @@ from gemmlab.emulator.layout import LANES
 
 
 def explain(block: BlockState, events: npt.NDArray[np.int64], findings: Findings) -> None:
-    """Add a finding for each event of a block that is such a read."""
+    """Add a finding for each event of a block that is a read of shared memory before its copy had come."""
     for event in events:
         kind, site, _other, linear, thread, address, extra = (int(field) for field in event[: Event.EXTRA // 8 + 1])
         if kind != Kind.ASYNC or linear != block.linear or extra >> 16 & 0xFF != Space.SHARED:

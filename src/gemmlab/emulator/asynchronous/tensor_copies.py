@@ -69,7 +69,7 @@ def _require_emulated(tensor: TiledMap) -> None:
         ("a box with rows shorter than the swizzle", tensor.pitch > tensor.row_bytes),
     ):
         if yes:
-            raise UnsupportedError(f"tensor map {tensor.describe()}: {what}: not emulated")
+            raise UnsupportedError(f"tensor map {tensor.describe()}: the emulator does not run {what}")
 
 
 def _require_place(request: Request, tensor: TiledMap, coordinates: list[int]) -> None:

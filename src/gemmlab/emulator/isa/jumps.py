@@ -40,7 +40,7 @@ def jump(x: Form, targets: Lanes, address: Lanes, how: int, lanes: Lanes | None 
 
 
 def _go(x: Form, targets: Lanes, address: Lanes, how: int, lanes: Lanes) -> Value:
-    """As `jump`, but return the status instead of setting it."""
+    """Emit the code of `jump`, and return the status that `jump` sets."""
     fn = x.fn
     status = fn.var(I32, Status.GO)
     with fn.when(lanes.ne(0).value):

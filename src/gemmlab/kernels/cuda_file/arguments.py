@@ -1,4 +1,4 @@
-"""The value of the operation that each argument of a CUDA kernel stands for, and the C value that it gets."""
+"""The value of the operation that each argument of a CUDA kernel stands for."""
 
 from __future__ import annotations
 
@@ -6,46 +6,17 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from gemmlab.core.elements import Element, element
+from gemmlab.core.elements import Element
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
+from gemmlab.kernels.cuda_file.c_types import MAP_TYPE, REALS, TEXTURE_TYPE, TICKET_POINTERS, element_of, is_plain
 from gemmlab.kernels.cuda_file.signature import Argument, Signature
 from gemmlab.kernels.names import OpNames, map_over, shown, texture_over
 
-C_TYPES: Mapping[str, type[np.generic]] = {
-    "int": np.int32, "signed": np.int32, "signed int": np.int32, "int32_t": np.int32,
-    "unsigned": np.uint32, "unsigned int": np.uint32, "uint": np.uint32, "uint32_t": np.uint32,
-    "long": np.int64, "long int": np.int64, "long long": np.int64, "long long int": np.int64, "int64_t": np.int64,
-    "ptrdiff_t": np.int64, "unsigned long": np.uint64, "unsigned long long": np.uint64, "uint64_t": np.uint64,
-    "size_t": np.uint64, "std::size_t": np.uint64, "short": np.int16, "bool": np.bool_, "float": np.float32,
-    "double": np.float64, "half": np.float16, "__half": np.float16, "cudaTextureObject_t": np.uint64,
-}  # fmt: skip
-"""NumPy's type for each C type that a kernel may take by value."""
-TEXTURE_TYPE = "cudaTextureObject_t"
 _TEXTURE = re.compile(r"(?:tex(?:ture)?_?)?(\w+?)(?:_?tex(?:ture)?)?", re.IGNORECASE)
 _OVER = re.compile(r"(texture|tensor_map)\((\w+)\)")
-MAP_TYPE = "CUtensorMap"
 _MAP = re.compile(r"(?:(?:tensor_?|t)?maps?_?)?(\w+?)(?:_?(?:tensor_?|t)?maps?)?", re.IGNORECASE)
-_NUMBERS: Mapping[str, str] = {
-    "float": "float32", "Stored": "float32", "void": "float32", "double": "float64", "half": "float16",
-    "__half": "float16", "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "char": "int8",
-    "signed char": "int8", "int8_t": "int8", "uchar": "uint8", "unsigned char": "uint8", "uint8_t": "uint8",
-    "short": "int16", "int16_t": "int16", "int": "int32", "int32_t": "int32",
-    **{f"__nv_fp8{several}_{form}": f"float8_{form}{finite}" for several in ("", "x2", "x4")
-       for form, finite in (("e4m3", "fn"), ("e5m2", ""))},
-    "__nv_fp8_storage_t": "uint8", "__nv_fp8x2_storage_t": "uint8", "__nv_fp8x4_storage_t": "uint8",
-}  # fmt: skip
-"""Type of the elements that a pointer leads to. `Stored` of `cuda_common/stored.cuh` is float unless a rung is compiled
-for halves; `void` is taken for float.
-"""
-_VECTOR = re.compile(r"(__nv_bfloat16|nv_bfloat16|__half|half|float|double|char|uchar|short|int)([234])")
-"""Several elements beside each other, as `float4`, `__half2` or `__nv_bfloat162`."""
-_REALS = ("float", "double", "half", "__half")
-"""Types of factors that kernels take by value."""
 TICKETS = "tickets"
-TICKET_POINTERS = ("unsigned*", "unsigned int*", "uint*", "uint32_t*")
 _DECORATED = re.compile(
     r"(?:(?:d|dev|device|gpu|g|p|ptr|in|out|mat|matrix)_|(?:d|dev|gpu|g|p|ptr|mat|matrix)(?=[A-Z]))*"
     r"(?P<bare>\w+?)(?:_(?:d|dev|device|gpu|ptr|mat|matrix|in|out))*"
@@ -60,7 +31,8 @@ _OTHER_NAMES: Mapping[str, str] = {
 _UNSAID: Mapping[str, str] = {"alpha": "alpha == 1", "beta": "beta == 0", "ldc": "ldc == max(1, N)"}
 """The restriction on problems that follows when a kernel lacks the argument."""
 _ROW_LENGTHS: Mapping[str, tuple[str, str, str]] = {"lda": ("K", "M", "TRANS_A"), "ldb": ("N", "K", "TRANS_B")}
-"""Likewise for leading dimensions: the extent of a row if not transposed, if transposed, and the transposition flag."""
+"""The extent that each leading dimension must equal when a kernel lacks the argument: that of an operand as it is, that
+of a transposed operand, and the name of the transposition flag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +130,7 @@ def match_in_order(
         counts = argument.type in TICKET_POINTERS
         fits = (argument.is_pointer, counts) == (name in names.operands, name == TICKETS)
         fits = fits and (argument.type == MAP_TYPE) == (name in maps)
-        fits = fits and _is_plain(argument) == (name not in (*names.records, *maps))
+        fits = fits and is_plain(argument) == (name not in (*names.records, *maps))
         if not fits or (name in textures) > (argument.type == TEXTURE_TYPE):
             raise UsageError(f"{text!r} cannot be {str(argument)!r} of {signature}")
     ways = {name: {name, texture_over(name), map_over(name)} for name in names.operands}
@@ -176,26 +148,13 @@ def check_types(signature: Signature, names: OpNames) -> None:
     """
     for argument in signature.args:
         pointer = argument.type in TICKET_POINTERS or element_of(argument) is not None
-        fits = pointer if argument.is_pointer else _is_plain(argument) or names.records or argument.type == MAP_TYPE
+        fits = pointer if argument.is_pointer else is_plain(argument) or names.records or argument.type == MAP_TYPE
         if not fits:
             raise UsageError(
                 f"argument {str(argument)!r} of {signature}: pointers are float* (float4* and the like too), half*, "
                 "__nv_bfloat16*, double*, __nv_fp8_e4m3*, int8_t*, int* or unsigned* tickets, values int, unsigned, "
                 "long long, size_t, float, double, half, bool, cudaTextureObject_t or CUtensorMap"
             )
-
-
-def element_of(argument: Argument) -> Element | None:
-    """Return the type of the numbers that a pointer leads to; `None` for one to anything else."""
-    base = argument.type.removesuffix("*")
-    vector = _VECTOR.fullmatch(base)
-    name = _NUMBERS.get(vector[1] if vector else base)
-    return element(name) if name is not None and argument.is_pointer else None
-
-
-def is_whole(argument: Argument) -> bool:
-    """Return whether an argument is a whole number by value."""
-    return issubclass(C_TYPES.get(argument.type, np.void), np.integer)
 
 
 def operand_types(
@@ -223,16 +182,6 @@ def operand_types(
     return found
 
 
-def c_value(argument: Argument, value: float) -> np.generic:
-    """Return a number as the argument's C type; `UsageError` when it does not fit."""
-    kind = C_TYPES[argument.type]
-    if issubclass(kind, np.integer):
-        limits = np.iinfo(kind)
-        if not limits.min <= value <= limits.max or value % 1:
-            raise UsageError(f"{value} does not fit in {str(argument)!r}")
-    return kind(value)
-
-
 def _plain_match(argument: Argument, names: OpNames) -> str | None:
     if argument.type == TEXTURE_TYPE:
         over = _TEXTURE.fullmatch(argument.name)
@@ -245,10 +194,6 @@ def _plain_match(argument: Argument, names: OpNames) -> str | None:
     candidates = _pointers(argument, names) if argument.is_pointer else _values(argument, names)
     written = (argument.name.lower(), bare.lower(), bare.lower().replace("_", ""))
     return next((name for name in (_OTHER_NAMES.get(each, each) for each in written) if name in candidates), None)
-
-
-def _is_plain(argument: Argument) -> bool:
-    return argument.is_pointer or argument.type in C_TYPES
 
 
 def _unstated_memory(signature: Signature, names: OpNames) -> list[str]:
@@ -265,13 +210,13 @@ def _pointers(argument: Argument, names: OpNames) -> tuple[str, ...]:
 
 
 def _values(argument: Argument, names: OpNames) -> tuple[str, ...]:
-    if not _is_plain(argument):
+    if not is_plain(argument):
         return names.records
-    return names.real if argument.type in _REALS else (*names.whole, *names.real)
+    return names.real if argument.type in REALS else (*names.whole, *names.real)
 
 
 def _is_edge(argument: Argument, found: str | None, names: OpNames) -> bool:
-    if argument.is_pointer or argument.type in _REALS:
+    if argument.is_pointer or argument.type in REALS:
         return False
     return found in names.extents or (found is None and argument.name.lower().strip("_") in _EDGES)
 

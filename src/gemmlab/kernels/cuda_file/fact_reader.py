@@ -22,7 +22,7 @@ _PARAMETER = re.compile(r"[A-Z][A-Z0-9_]*")
 _ID = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
 _PRECISIONS = (*PRECISIONS, "float64", "float16", "bfloat16", "e8m13", "int32")
-"""Those of float32 products, and the types that other products are added up in."""
+"""The precisions of float32 products, and the types in which products of other types are summed."""
 _LARGEST_PARAMETER = 2**31 - 1
 _MOST_COMBINATIONS = 1 << 16
 

@@ -8,57 +8,26 @@ host can run stays as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 
-from gemmlab.kernels.cuda_file.tokens import CONDITIONS, Token, pieces
+from gemmlab.kernels.cuda_file.file_items import HOST_SPACES, Item, expanded, items_of, macros_of
+from gemmlab.kernels.cuda_file.tokens import Token, pieces
 
 _OF_DEVICE = frozenset(("__global__", "__device__", "__constant__", "__shared__", "__managed__"))
-_TYPE_KEYS = frozenset(("class", "struct", "union", "enum"))
-_ATTRIBUTES = re.compile(r"__\w+|alignas|decltype|noexcept|explicit|requires|asm|static_assert|operator")
-"""Names before a parenthesis that are not those of a function or of a macro which makes one."""
-_HOST_SPACES = frozenset(("torch", "at", "c10", "pybind11", "py", "chrono", "filesystem"))
 _HOST_CALL = re.compile(
     r"main|cuda(?:Malloc|Memcpy|Memset|Free|Event|Device|Stream|Get|Set|Func|Create|Peek|Launch|Occupancy|Host)\w*"
     r"|cu(?:blas|dnn|rand|sparse)[A-Z]\w*|TORCH_\w+|PYBIND11_\w+|cout|cerr|fprintf|fopen|exit|rand|srand|getenv"
 )
 """Names that only code for the host has."""
-_DEFINE = re.compile(r"#\s*define\s+(\w+)(.*)", re.DOTALL)
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """A definition or declaration outside of functions and classes."""
-
-    tokens: Sequence[Token]
-    kind: str
-    """`"function"`, `"type"`, `"constant"`, `"variable"`, `"macro"` (a call of one), or `"rule"`: stays anyway."""
-    names: frozenset[str]
-    """The names that it defines."""
-
-    @property
-    def words(self) -> frozenset[str]:
-        """All names in it."""
-        return frozenset(token.text for token in self.tokens if token.is_name)
-
-    @property
-    def calls(self) -> frozenset[str]:
-        """The names in it that a parenthesis or template arguments follow."""
-        return (
-            frozenset(one.text for one, two in pairwise(self.tokens) if one.is_name and two.text in ("(", "<"))
-            - self.names
-        )
 
 
 @lru_cache(maxsize=16)
 def without_host_code(text: str) -> str:
     """Return the text with white space in place of what only a host can run; the same text if it has nothing of it."""
     found = list(pieces(text))
-    macros = _macros(found)
-    items = list(_items(found, macros))
+    macros = macros_of(found)
+    items = list(items_of(found, macros))
     if not any(item.kind in ("function", "macro") and _is_of_host(item, macros) for item in items):
         return text
     needed = _needed(items, macros)
@@ -66,12 +35,12 @@ def without_host_code(text: str) -> str:
     return _blanked(text, spans, [token for token in found if token.is_directive])
 
 
-def _needed(items: Sequence[_Item], macros: Mapping[str, frozenset[str]]) -> list[_Item]:
+def _needed(items: Sequence[Item], macros: Mapping[str, frozenset[str]]) -> list[Item]:
     """Return the items for a device, and those that they name, in order."""
-    stays = [item.kind == "rule" or bool(_expanded(_head(item), macros) & _OF_DEVICE) for item in items]
+    stays = [item.kind == "rule" or bool(expanded(_head(item), macros) & _OF_DEVICE) for item in items]
     while True:
         roots = [item for item, stay in zip(items, stays, strict=True) if stay]
-        words = _expanded(frozenset().union(*(item.words for item in roots)), macros)
+        words = expanded(frozenset().union(*(item.words for item in roots)), macros)
         calls = frozenset().union(*(item.calls for item in roots)) | (words - {word for i in roots for word in i.words})
         more = [
             stay or (bool(item.names & (calls if item.kind == "function" else words)) and _may_stay(item, macros))
@@ -82,11 +51,11 @@ def _needed(items: Sequence[_Item], macros: Mapping[str, frozenset[str]]) -> lis
         stays = more
 
 
-def _may_stay(item: _Item, macros: Mapping[str, frozenset[str]]) -> bool:
+def _may_stay(item: Item, macros: Mapping[str, frozenset[str]]) -> bool:
     return item.kind in ("type", "constant") or (item.kind == "function" and not _is_of_host(item, macros))
 
 
-def _head(item: _Item) -> frozenset[str]:
+def _head(item: Item) -> frozenset[str]:
     """Return the names before the body of a function; all names of another item."""
     if item.kind != "function":
         return item.words
@@ -94,182 +63,17 @@ def _head(item: _Item) -> frozenset[str]:
     return frozenset(token.text for token in item.tokens[:body] if token.is_name)
 
 
-def _is_of_host(item: _Item, macros: Mapping[str, frozenset[str]]) -> bool:
+def _is_of_host(item: Item, macros: Mapping[str, frozenset[str]]) -> bool:
     """Return whether nothing but a host can run an item: it launches kernels, allocates memory, prints to a file."""
-    if _expanded(_head(item), macros) & _OF_DEVICE:
+    if expanded(_head(item), macros) & _OF_DEVICE:
         return False
     marks = "".join(token.text for token in item.tokens if token.text in "<(")
-    words = _expanded(item.words, macros)
-    return "<<<" in marks or bool(words & _HOST_SPACES) or any(map(_HOST_CALL.fullmatch, words))
-
-
-def _macros(found: Iterable[Token]) -> dict[str, frozenset[str]]:
-    """Return the names in the text of each macro that the file defines; `"{"` if it has a body."""
-    macros: dict[str, frozenset[str]] = {}
-    for token in found:
-        if token.is_directive and (match := _DEFINE.match(token.text)):
-            braces = frozenset(mark for mark in "{;" if mark in match[2])
-            macros[match[1]] = macros.get(match[1], frozenset()) | frozenset(_NAME.findall(match[2])) | braces
-    return macros
-
-
-def _expanded(words: frozenset[str], macros: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return the words and those in the macros among them."""
-    whole, pending = set(words), [word for word in words if word in macros]
-    while pending:
-        new = macros[pending.pop()] - whole
-        whole |= new
-        pending += [word for word in new if word in macros]
-    return frozenset(whole)
-
-
-def _items(found: Sequence[Token], macros: Mapping[str, frozenset[str]]) -> Iterator[_Item]:
-    """Yield the items of a file, those in namespaces too, in order."""
-    words = [token for token in found if not token.is_directive or token.text in CONDITIONS]
-    item: list[Token] = []
-    index = 0
-    while index < len(words):
-        token = words[index]
-        if token.text in CONDITIONS and not item:
-            index += 1
-            continue
-        if token.text == "{" and _opens_scope(item):
-            item, index = [], index + 1
-            continue
-        if token.text == "}":
-            # The end of a namespace.
-            item, index = [], index + 1
-            continue
-        end = _closing(words, index) if token.text in ("(", "{", "[") else index
-        item += words[index : end + 1]
-        index = end + 1
-        following = words[index] if index < len(words) else None
-        if token.text == ";" or (token.text == "{" and _is_function(item)) or _is_macro_call(item, following, macros):
-            yield _item(item)
-            item = []
-
-
-def _opens_scope(head: Sequence[Token]) -> bool:
-    words = [token.text for token in head if token.text not in CONDITIONS]
-    return "namespace" in words[:2] or words == ["extern", '""']
-
-
-def _closing(words: Sequence[Token], start: int) -> int:
-    """Return the index of the bracket that closes the one at `start`, or the last index.
-
-    Of the branches of a condition that only the compiler knows, the last one counts.
-    """
-    opening = words[start].text
-    closing = {"(": ")", "{": "}", "[": "]"}[opening]
-    depth, saved = 0, list[int]()
-    for index in range(start, len(words)):
-        match words[index].text:
-            case "#if":
-                saved.append(depth)
-            case "#else" if saved:
-                depth = saved[-1]
-            case "#endif" if saved:
-                saved.pop()
-            case mark if mark == opening:
-                depth += 1
-            case mark if mark == closing:
-                depth -= 1
-                if not depth:
-                    return index
-    return len(words) - 1
-
-
-def _is_function(item: Sequence[Token]) -> bool:
-    """Return whether an item that ends in a body in braces is a function, and so complete."""
-    head = _outside(item[: next(index for index, token in enumerate(item) if token.text == "{")])
-    if "=" in head or "typedef" in head:
-        return False
-    return "(" in head and (not _TYPE_KEYS & {*head} or head[-1] == ")")
-
-
-def _is_macro_call(item: Sequence[Token], following: Token | None, macros: Mapping[str, frozenset[str]]) -> bool:
-    """Return whether an item is a macro with arguments and nothing else, which stands for a definition."""
-    name = item[0]
-    if not name.is_name or len(item) < 3 or item[1].text != "(" or item[-1].text != ")":
-        return False
-    if _ATTRIBUTES.fullmatch(name.text) or _closing(item, 1) < len(item) - 1:
-        return False
-    if following is not None and following.text in ("{", ";", ":", "const", "->"):
-        return False
-    if name.text in macros:
-        return bool({"{", ";"} & _expanded(macros[name.text], macros))
-    return name.text.isupper() and (following is None or following.line > item[-1].line)
-
-
-def _item(item: list[Token]) -> _Item:
-    words = _outside(item)
-    first = words[0]
-    if first in ("static_assert", "asm", "__asm__") or (first == "using" and "namespace" in words):
-        kind = "variable" if _HOST_SPACES & {*words} else "rule"
-        return _Item(item, kind, frozenset())
-    if item[-1].text == ")":
-        return _Item(item, "macro", frozenset())
-    named = frozenset(token.text for token in item if token.is_name)
-    if item[-1].text == "}":
-        if "operator" in words:
-            return _Item(item, "variable" if {"ostream", "istream"} & named else "rule", frozenset())
-        return _Item(item, "function", frozenset(_function_names(words)))
-    if "enum" in words:
-        return _Item(item, "type", named)
-    if {"using", "typedef", *_TYPE_KEYS} & {*words}:
-        return _Item(item, "type", frozenset(_type_names(words)))
-    constant = {"const", "constexpr"} & {*words}
-    return _Item(item, "constant" if constant else "variable", frozenset(_names_before(words, "=,;[{(")))
-
-
-def _type_names(words: Sequence[str]) -> Iterator[str]:
-    """Yield the names of a class or an alias, and of variables that are declared with it."""
-    for index, word in enumerate(words):
-        if word in _TYPE_KEYS:
-            named = (each for each in words[index + 1 :] if _NAME.fullmatch(each) and not _ATTRIBUTES.fullmatch(each))
-            yield from (name for name in [next(named, None)] if name is not None)
-    yield from _names_before(words, "=,;[)")
-
-
-def _names_before(words: Sequence[str], marks: str) -> Iterator[str]:
-    return (name for name, mark in pairwise(words) if mark in marks and _NAME.fullmatch(name))
-
-
-def _function_names(words: Sequence[str]) -> Iterator[str]:
-    """Yield the name before the arguments of a function."""
-    for name, mark in pairwise(words):
-        if mark == "(" and _NAME.fullmatch(name) and not _ATTRIBUTES.fullmatch(name):
-            yield name
-            return
-
-
-def _outside(item: Sequence[Token]) -> list[str]:
-    """Return the words of an item outside of brackets and of the lists of template parameters."""
-    words, index = list[str](), 0
-    item = [token for token in item if token.text not in CONDITIONS]
-    while index < len(item):
-        text = item[index].text
-        words.append(text)
-        if text in ("(", "{", "["):
-            index = _closing(item, index)
-            words.append(item[index].text)
-        elif text == "<" and words[-2:-1] == ["template"]:
-            index = _template_end(item, index)
-        index += 1
-    return words
-
-
-def _template_end(item: Sequence[Token], start: int) -> int:
-    depth = 0
-    for index in range(start, len(item)):
-        depth += {"<": 1, ">": -1}.get(item[index].text, 0)
-        if not depth:
-            return index
-    return len(item) - 1
+    words = expanded(item.words, macros)
+    return "<<<" in marks or bool(words & HOST_SPACES) or any(map(_HOST_CALL.fullmatch, words))
 
 
 def _blanked(text: str, spans: Sequence[tuple[int, int]], directives: Sequence[Token]) -> str:
-    """Return the text with white space in these spans, but for line ends and directives."""
+    """Return the text with white space in `spans`, but for line ends and directives."""
     parts, done = list[str](), 0
     for start, end in spans:
         parts.append(text[done:start])

@@ -3,7 +3,8 @@ summary = "each tile by the cheapest parts that hold its operands: halves, bfloa
 idea = "Whether two halves hold a row is found out while it is split, so only the tiles that need more pay for more."
 source = "the idea is this project's; the parts are those of f16x3 and bf16x6"
 op = "gemm"
-after = "bf16x9"
+after = "bf16x6"
+branch = true
 arch = "sm_90a"
 precision = "by_tile"
 transposes = ["nn", "nt", "tn", "tt"]
@@ -49,6 +50,7 @@ BN = [64, 128]
 #include "bf16x6.cu"
 #include "f16x3.cu"
 #include "odd_lines.cuh"
+#include "other_strips.cuh"
 
 //   phase 0   split A and B in halves; verdicts on rows of A and columns of B (verdicts.cuh)
 //   phase 1   tiles that halves suit; meanwhile rows and columns that halves do not suit, if they are few
@@ -67,50 +69,11 @@ __device__ __forceinline__ unsigned afresh(unsigned number)
     return number;
 }
 
-// A warpgroup that splits a piece.
-struct SplitWarpgroup {
-    static __device__ __forceinline__ unsigned thread() { return threadIdx.x % 128; }
-    static __device__ __forceinline__ void meet()
-    {
-        asm volatile("bar.sync %0, 128;" ::"r"(6 + threadIdx.x / 128) : "memory");
-    }
-};
-
 // What threads of a block tell each other, by warpgroup.
 struct ByTileShare {
     OddShare odd[3];
     unsigned piece[3];
 };
-
-// Splits the strips in bfloat16 that meet a strip, itself included, with which halves do not do.
-template <bool TRANS_A, bool TRANS_B, class Bfloats>
-__device__ __forceinline__ void split_other_strips(
-    const Bfloats& bfloats, const PartsSlice& it, Turns turns, unsigned& taken, char* image)
-{
-    using Team = SplitWarpgroup;
-    const unsigned of_a = bfloats.a.verdicts.all(bfloats.odd), of_b = bfloats.b.verdicts.all(bfloats.odd);
-    const auto needed = [&](const auto& operand, unsigned unit, bool across, unsigned of_other) {
-        const unsigned verdict = operand.verdicts.of_strip(operand.strip_of(unit, across), bfloats.odd);
-        return ThreeBfloats::suit(verdict) && !TwoHalves::suit(verdict | of_other);
-    };
-    const unsigned of_a_units = bfloats.a.units();
-#pragma unroll 1
-    for (;;) {
-        if (Team::thread() == 0) taken = turns.take(Turns::PIECES);
-        Team::meet();
-        const unsigned unit = taken;
-        if (unit >= bfloats.units()) break;
-        if (unit < of_a_units ? needed(bfloats.a, unit, TRANS_A, of_b)
-                              : needed(bfloats.b, unit - of_a_units, !TRANS_B, of_a)) {
-            split_operands<TRANS_A, TRANS_B, false, Team>(
-                bfloats, unit, it.A, it.lda, it.B, it.ldb, it.M, it.N, it.depth, image);
-            if (Team::thread() == 0) wait_until_stored();
-        }
-        Team::meet();  // the image has been read, and scales are stored
-        if (Team::thread() == 0) turns.end_one(Turns::PIECES);
-    }
-    publish_to_copies();
-}
 
 // The producer's warp and both warpgroups that multiply: images are read, the memory of stages is free.
 __device__ __forceinline__ void meet_after_split() { asm volatile("bar.sync 2, 288;" ::: "memory"); }

@@ -1,9 +1,9 @@
 /* gemmlab
 summary = "a row or a column times lines with k along them: lanes go along k, words go to registers"
-idea = "No word is used twice by a thread, so it needs no shared memory: loads under way are all that counts."
+idea = "As row_product, no word twice; here lanes go along k, four steps each, so even one result keeps all lanes busy."
 source = "reduce_peak, with two operands; the dot products of public GEMV kernels"
 op = "gemm"
-after = "narrow_strip"
+after = "row_product"
 branch = true
 arch = "sm_80"
 transposes = ["nn", "nt", "tn", "tt"]

@@ -1,9 +1,9 @@
 /* gemmlab
 summary = "a row or a column times lines that lie across k: a lane has four of them, words go to registers"
-idea = "As dot_product: no word is used twice, so loads under way are all that counts; here lanes go along the lines."
+idea = "No word is used twice by a thread, so it needs no shared memory: loads under way are all that counts."
 source = "narrow_strip without its ring; reduce_peak's loads"
 op = "gemm"
-after = "dot_product"
+after = "narrow_strip"
 branch = true
 arch = "sm_80"
 transposes = ["nn", "nt", "tn", "tt"]

@@ -28,7 +28,7 @@ class Round:
     working: set[int] = field(default_factory=set)
     """Threads that read another thread's value in this step."""
     used: set[int] = field(default_factory=set)
-    """Those `working` threads whose sum contributes to the result."""
+    """Threads among `working` whose sum contributes to the result."""
 
     def add(self, step: Step, of_use: int) -> None:
         """Add a warp's step. `of_use` is the mask of the lanes whose sum contributes to the result."""

@@ -13,10 +13,11 @@ from typing import Literal
 
 from gemmlab.sass.blocks import FlowGraph, flow_graph
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
-from gemmlab.sass.checking.flow import Meeting, Relation, meetings
+from gemmlab.sass.checking.flow import meetings
 from gemmlab.sass.checking.latencies import TIGHT, Latencies, latencies
 from gemmlab.sass.checking.reuse import broken_reuse
 from gemmlab.sass.checking.steps import Step, steps_of
+from gemmlab.sass.checking.tracker import Meeting, Relation
 from gemmlab.sass.instruction import Instruction, SassFunction
 
 Fault = Literal["too early", "no barrier", "not waited for", "overwritten too early", "reuse"]

@@ -16,8 +16,8 @@ from statistics import median_low
 
 from gemmlab.core.errors import UsageError
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
-from gemmlab.sass.checking.flow import Meeting
 from gemmlab.sass.checking.steps import Step
+from gemmlab.sass.checking.tracker import Meeting
 from gemmlab.sass.pipes import pipe_of
 from gemmlab.sass.register_accesses import Access
 

@@ -86,7 +86,7 @@ class NumpyCall:
     @staticmethod
     def _reduction(work: Work) -> Callable[[], object]:
         if work.threads > 1:
-            raise UnsupportedError("numpy adds on one thread")
+            raise UnsupportedError("numpy adds on one thread only")
         reduce: Callable[..., object] = getattr(np, str(work.problem["operator"]))
         return partial(reduce, work.flat["x"], out=work.matrices["out"].reshape(()))
 

@@ -1,0 +1,157 @@
+"""Copies of blocks between the host's arrays and a GPU's memory.
+
+Pinned arrays are copied from and to where they lie, all others through a ring of pinned buffers for each way.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.devices.cuda_driver import Driver
+from gemmlab.pieces.block_sources import Block, Float32Array, Source, band_rows
+from gemmlab.pieces.pinned_ring import BUFFER_BYTES, BUFFERS, HostCopies, PinnedRing, wait_for_event
+
+_PINNED = 1
+"""The driver's memory type of pinned memory."""
+
+
+class HostLink:
+    """Both ways between the host and one GPU, each with a stream. One thread may load while another stores."""
+
+    def __init__(self, driver: Driver, into_gpu: Any, out_of_gpu: Any) -> None:
+        """Take the streams for copies. The caller destroys them, before `close`."""
+        self._driver, self._in, self._out = driver, into_gpu, out_of_gpu
+        self._pinned = dict[int, bool]()
+        self._rings: tuple[PinnedRing, ...] = ()
+        self._lock = threading.Lock()
+        self._copies = HostCopies()
+
+    def load(self, source: Source, block: Block, address: int, pitch: int) -> None:
+        """Enqueue the copies of a block to `address` on the GPU, where rows are `pitch` bytes apart."""
+        start, host_pitch = self._direct(source, block)
+        if host_pitch:
+            self._copy(start, host_pitch, address, pitch, block, to_gpu=True)
+            return
+        ring, _ = self._staging()
+        for part, place in _staged(source, block, ring.nbytes, address, pitch):
+            buffer = ring.take()
+            self._copy_on_host(source, part, buffer.matrix(part.rows, part.cols), to_gpu=True)
+            self._copy(buffer.address, FLOAT_BYTES * part.cols, place, pitch, part, to_gpu=True)
+            self._driver("cuEventRecord", buffer.event, self._in)
+
+    def store(self, address: int, pitch: int, target: Source, block: Block, event: Any) -> None:
+        """Copy from `address` on the GPU, where rows are `pitch` bytes apart, to a block. Return once it is there.
+
+        `event` is free for this call to record.
+        """
+        start, host_pitch = self._direct(target, block)
+        if host_pitch:
+            self._copy(start, host_pitch, address, pitch, block, to_gpu=False)
+            self._driver("cuEventRecord", event, self._out)
+            wait_for_event(self._driver, event)
+            return
+        _, ring = self._staging()
+        waiting = list[tuple[Any, Block]]()
+
+        def write() -> None:
+            buffer, part = waiting.pop(0)
+            wait_for_event(self._driver, buffer.event)
+            self._copy_on_host(target, part, buffer.matrix(part.rows, part.cols), to_gpu=False)
+
+        for part, place in _staged(target, block, ring.nbytes, address, pitch):
+            if len(waiting) == len(ring):
+                write()
+            buffer = ring.take()
+            self._copy(buffer.address, FLOAT_BYTES * part.cols, place, pitch, part, to_gpu=False)
+            self._driver("cuEventRecord", buffer.event, self._out)
+            waiting.append((buffer, part))
+        while waiting:
+            write()
+
+    def close(self) -> None:
+        """Free the buffers and end the threads. No copy may be under way."""
+        with ExitStack() as undo:
+            undo.callback(self._copies.close)
+            for ring in self._rings:
+                undo.callback(ring.close)
+
+    def _copy_on_host(self, array: Source, part: Block, buffer: Float32Array, *, to_gpu: bool) -> None:
+        """Copy a part of the host's array to a buffer, or back."""
+        copy = array.read if to_gpu else array.write
+        if array.chunks is None:
+            self._copies.run(part, buffer, copy)
+        else:
+            copy(part, buffer)
+
+    def _staging(self) -> tuple[PinnedRing, ...]:
+        """Return the rings in and out, made when they are first needed."""
+        with self._lock:
+            if not self._rings:
+                self._rings = tuple(PinnedRing(self._driver, BUFFER_BYTES, BUFFERS) for _ in range(2))
+            return self._rings
+
+    def _direct(self, source: Source, block: Block) -> tuple[int, int]:
+        """Return address and pitch of a block in pinned memory; a pitch of 0 if it is not pinned."""
+        matrix = source.memory
+        if matrix is None or not matrix.size:
+            return 0, 0
+        first, last = matrix.ctypes.data, matrix[-1, -1:].ctypes.data
+        if first not in self._pinned:
+            self._pinned[first] = all(is_pinned(self._driver, each) for each in (first, last))
+        pitch = matrix.strides[0] if matrix.shape[0] > 1 else matrix.nbytes
+        return first + pitch * block.row + FLOAT_BYTES * block.col, pitch if self._pinned[first] else 0
+
+    def _copy(
+        self, host: int, host_pitch: int, gpu: int, gpu_pitch: int, block: Block, *, to_gpu: bool
+    ) -> None:  # fmt: skip
+        driver, width = self._driver, FLOAT_BYTES * block.cols
+        if not width * block.rows:
+            return
+        stream = self._in if to_gpu else self._out
+        if width == host_pitch == gpu_pitch:
+            if to_gpu:
+                driver("cuMemcpyHtoDAsync", gpu, host, width * block.rows, stream)
+            else:
+                driver("cuMemcpyDtoHAsync", host, gpu, width * block.rows, stream)
+            return
+        module = driver.module
+        copy, kinds = module.CUDA_MEMCPY2D(), module.CUmemorytype
+        copy.WidthInBytes, copy.Height = width, block.rows
+        if to_gpu:
+            copy.srcMemoryType, copy.srcHost, copy.srcPitch = kinds.CU_MEMORYTYPE_HOST, host, host_pitch
+            copy.dstMemoryType, copy.dstDevice, copy.dstPitch = kinds.CU_MEMORYTYPE_DEVICE, gpu, gpu_pitch
+        else:
+            copy.srcMemoryType, copy.srcDevice, copy.srcPitch = kinds.CU_MEMORYTYPE_DEVICE, gpu, gpu_pitch
+            copy.dstMemoryType, copy.dstHost, copy.dstPitch = kinds.CU_MEMORYTYPE_HOST, host, host_pitch
+        driver("cuMemcpy2DAsync", copy, stream)
+
+
+def is_pinned(driver: Driver, address: int) -> bool:
+    """Return whether memory of the host at an address is pinned."""
+    about = driver.module.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+    status, *found = driver.module.cuPointerGetAttribute(about, address)
+    return not int(status) and bool(found) and int(found[0]) == _PINNED
+
+
+def _staged(source: Source, block: Block, most_bytes: int, address: int, pitch: int) -> Iterator[tuple[Block, int]]:
+    """Yield parts of a block that fit into a buffer, and the address of each in the block's place on the GPU."""
+    for band in block.bands(band_rows(source, block, most_bytes)):
+        for part in _parts(band, most_bytes):
+            yield part, address + pitch * (part.row - block.row) + FLOAT_BYTES * (part.col - block.col)
+
+
+def _parts(band: Block, most_bytes: int) -> list[Block]:
+    """Return parts of a band that fit into a buffer: pieces of one row where a row does not fit."""
+    most = most_bytes // FLOAT_BYTES
+    if band.rows * band.cols <= most:
+        return [band]
+    width = min(band.cols, most)
+    found = list[Block]()
+    for row in band.bands(max(1, most // width)):
+        for start in range(0, band.cols, width):
+            found.append(row._replace(col=row.col + start, cols=min(width, band.cols - start)))
+    return found

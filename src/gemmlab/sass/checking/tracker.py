@@ -1,0 +1,218 @@
+"""Results on their way along one path through code: what an instruction meets, and what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gemmlab.sass.checking.steps import NO_BARRIER, Step
+from gemmlab.sass.register_accesses import Access
+
+HORIZON = 64
+"""Cycles after which a result of fixed latency has surely come."""
+Relation = Literal["read", "overwrite"]
+Key = tuple[int, int]
+"""Producer's index and cell."""
+Barriers = frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """An instruction that meets a result, or an operand, that may still be on its way."""
+
+    producer: int
+    consumer: int
+    cell: int
+    relation: Relation
+    """`"read"`: the consumer reads the cell; `"overwrite"`: it writes the cell."""
+    access: Access | None
+    """The consumer's access; `None` if it overwrites."""
+    age: int | None
+    """Cycles since the producer's issue; `None` if it has no fixed latency."""
+    barriers: Barriers = frozenset()
+    """Barriers any of which would have had to be waited for; empty if none covers it."""
+    operand: bool = False
+    """True if the producer's operand is on its way into it, not its result."""
+
+
+@dataclass(slots=True)
+class State:
+    """Everything on its way at one place."""
+
+    fixed: dict[Key, int] = field(default_factory=dict)
+    """Time of issue, in cycles, relative to the current time (so it is not positive)."""
+    late: dict[Key, Barriers] = field(default_factory=dict)
+    """Results without a fixed latency, with the barriers any of which covers them."""
+    operands: dict[Key, Barriers] = field(default_factory=dict)
+    changed: set[int] = field(default_factory=set)
+    """Producers whose guard may have been written since they were issued."""
+
+    def copy(self) -> State:
+        return State(dict(self.fixed), dict(self.late), dict(self.operands), set(self.changed))
+
+    def join(self, other: State) -> bool:
+        """Add another path's state; return whether this one changed."""
+        different = False
+        for key, time in other.fixed.items():
+            if time > self.fixed.get(key, -HORIZON - 1):
+                self.fixed[key] = time
+                different = True
+        for mine, theirs in ((self.late, other.late), (self.operands, other.operands)):
+            for key, barriers in theirs.items():
+                old = mine.get(key)
+                both = barriers if old is None else old & barriers
+                if both != old:
+                    mine[key] = both
+                    different = True
+        if not other.changed <= self.changed:
+            self.changed |= other.changed
+            different = True
+        return different
+
+
+class Tracker:
+    """Results on their way along one path."""
+
+    def __init__(self, steps: Sequence[Step], state: State) -> None:
+        self.steps, self.state, self.now = steps, state, 0
+        self._cells: dict[int, set[int]] = {}
+        for producer, cell in (*state.fixed, *state.late, *state.operands):
+            self._cells.setdefault(cell, set()).add(producer)
+
+    def run(self, number: int) -> Iterator[Meeting]:
+        """Yield the meetings of the next instruction, then issue it."""
+        self.wait(number)
+        yield from self.meet(number)
+        self.issue(number)
+
+    def wait(self, number: int) -> None:
+        """Wait for the barriers of an instruction."""
+        _wait(self.steps, self.steps[number], self.state)
+
+    def meet(self, number: int) -> Iterator[Meeting]:
+        """Yield the meetings of an instruction, which is not issued yet."""
+        step = self.steps[number]
+        for cell, access in step.reads:
+            for producer in self._cells.get(cell, ()):
+                yield from _met(self.steps, self.state, producer, number, cell, access, self.now)
+        for cell in step.writes:
+            for producer in self._cells.get(cell, ()):
+                yield from _met(self.steps, self.state, producer, number, cell, None, self.now)
+
+    def issue(self, number: int) -> None:
+        """Enter the results of an instruction, and its time."""
+        _issue(self.steps, number, self.state, self._cells, self.now)
+        self.skip(number)
+
+    def skip(self, number: int) -> None:
+        """Let the time of an instruction pass."""
+        self.now += self.steps[number].control.stall
+
+    def finish(self) -> None:
+        """Make times relative to now, and drop what has surely come."""
+        state, now = self.state, self.now
+        state.fixed = {key: time - now for key, time in state.fixed.items() if now - time < HORIZON}
+        state.changed &= {producer for producer, _ in (*state.fixed, *state.late, *state.operands)}
+        self.now = 0
+
+
+def _met(
+    steps: Sequence[Step], state: State, producer: int, number: int, cell: int, access: Access | None, now: int
+) -> Iterator[Meeting]:
+    step, earlier = steps[number], steps[producer]
+    if _apart(earlier, step) and producer not in state.changed:
+        return
+    key: Key = (producer, cell)
+    relation: Relation = "read" if access is not None else "overwrite"
+    if key in state.fixed:
+        yield Meeting(producer, number, cell, relation, access, now - state.fixed[key])
+    if access is None and earlier.queue is not None and earlier.queue == step.queue and earlier.in_order:
+        # One in the same queue overwrites in its turn.
+        return
+    if key in state.late:
+        yield Meeting(producer, number, cell, relation, access, None, state.late[key])
+    if access is None and key in state.operands and (earlier.reading != step.reading or step.queue is None):
+        yield Meeting(producer, number, cell, relation, access, None, state.operands[key], operand=True)
+
+
+def _apart(earlier: Step, later: Step) -> bool:
+    """Return whether one runs only where the other does not."""
+    return earlier.guard is not None and later.guard == (earlier.guard[0], not earlier.guard[1])
+
+
+def _wait(steps: Sequence[Step], step: Step, state: State) -> None:
+    mask = step.control.wait_mask
+    if step.instruction.opcode == "DEPBAR":
+        mask |= _depbar(steps, step, state)
+    if not mask:
+        return
+    for table in (state.late, state.operands):
+        for key in [key for key, barriers in table.items() if any(mask >> barrier & 1 for barrier in barriers)]:
+            del table[key]
+
+
+def _depbar(steps: Sequence[Step], step: Step, state: State) -> int:
+    """Return the barriers that `DEPBAR.LE SB0, 0x0` waits for.
+
+    With a number n above 0 it waits until at most n are under way: in a queue that keeps its order, all but the last n.
+    Elsewhere (copies to shared memory) it says nothing about registers.
+    """
+    barriers = [operand.index for operand in step.instruction.operands if operand.kind == "scoreboard"]
+    most = next((operand.value for operand in step.instruction.operands if operand.kind == "imm"), 0)
+    if not most:
+        return sum(1 << barrier for barrier in barriers)
+    for barrier in barriers:
+        on_it = {key[0] for key, covers in state.late.items() if barrier in covers and steps[key[0]].in_order}
+        done = set(sorted(on_it)[:-most])
+        for key in [key for key in state.late if key[0] in done]:
+            del state.late[key]
+    return 0
+
+
+def _issue(steps: Sequence[Step], number: int, state: State, cells: dict[int, set[int]], now: int) -> None:
+    """Enter an instruction's results and operands."""
+    step = steps[number]
+    written = set(step.writes)
+    if written:
+        for producer, _ in (*state.fixed, *state.late, *state.operands):
+            guard = steps[producer].guard
+            if guard is not None and guard[0] in written:
+                state.changed.add(producer)
+    # An unconditional write ends what was known of the cell. Whether it came too early has been told.
+    if step.guard is None and not step.instruction.is_idle:
+        for cell in written:
+            for producer in cells.pop(cell, ()):
+                for table in (state.fixed, state.late, state.operands):
+                    table.pop((producer, cell), None)
+    control = step.control
+    if step.queue is None:
+        for cell in step.writes:
+            state.fixed[number, cell] = now
+            cells.setdefault(cell, set()).add(number)
+        return
+    if step.instruction.is_idle:
+        return
+    result = frozenset({control.write_barrier} - {NO_BARRIER})
+    read = result | (frozenset({control.read_barrier}) - {NO_BARRIER})
+    _cover(steps, step, state, result, read)
+    for cell in step.writes:
+        state.late[number, cell] = result
+        cells.setdefault(cell, set()).add(number)
+    for cell in step.late_reads:
+        state.operands[number, cell] = read
+        cells.setdefault(cell, set()).add(number)
+    state.changed.discard(number)
+
+
+def _cover(steps: Sequence[Step], step: Step, state: State, result: Barriers, read: Barriers) -> None:
+    """Let the barriers of an instruction also cover those before it in its queue."""
+    if not read:
+        return
+    for key in state.operands:
+        if steps[key[0]].reading == step.reading:
+            state.operands[key] |= read
+    if result and step.in_order:
+        for key in state.late:
+            if steps[key[0]].queue == step.queue:
+                state.late[key] |= result

@@ -60,7 +60,8 @@ def cure_of_stores(counters: Counters, worst: Iterable[AccessRow]) -> str:
 def cure(addresses: Mapping[int, int], width: int) -> str:
     """Return what parts the banks of stores of `width` bytes; `addresses` are the lanes' places in bytes.
 
-    A padding is named only if it removes every conflict, counted by the emulator's own rule.
+    A padding is named only if it removes every conflict, counted by the emulator's own rule. Rows are not known: the
+    words that become more may be one row or several.
     """
     steps = _steps(addresses)
     if steps is None or _conflicts(addresses, width) == 0:
@@ -77,7 +78,7 @@ def cure(addresses: Mapping[int, int], width: int) -> str:
     if found is None:
         return f"{said}. No padding of rows parts them: {_OTHER_LANES}."
     row, pad = found
-    return f"{said}. Pad rows of {row} words to {row + pad}, or {_OTHER_LANES}."
+    return f"{said}. Pad rows so that {row} words become {row + pad}, or {_OTHER_LANES}."
 
 
 def _steps(addresses: Mapping[int, int]) -> Steps | None:

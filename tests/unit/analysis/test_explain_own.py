@@ -109,8 +109,8 @@ def test_a_bad_load_is_told_apart_from_a_good_one_in_its_line(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("pitch", "cure"),
     [
-        (32, "Neighbouring lanes store 32 words apart. Pad rows of 32 words to 33, or"),
-        (2, "Neighbouring lanes store 2 words apart. Pad rows of 2 words to 3, or"),
+        (32, "Neighbouring lanes store 32 words apart. Pad rows so that 32 words become 33, or"),
+        (2, "Neighbouring lanes store 2 words apart. Pad rows so that 2 words become 3, or"),
     ],
 )
 def test_even_rows_are_to_be_padded(tmp_path: Path, pitch: int, cure: str) -> None:
@@ -134,20 +134,20 @@ def test_odd_rows_name_the_runs_of_lanes_that_meet(tmp_path: Path) -> None:
     (finding,) = (one for one in explained(tmp_path, body).findings if one.key == "store conflicts")
     assert finding.attempt == (
         "Runs of 16 lanes meet in the same banks: 33 words from lane to lane, 1 word from run to run. "
-        "Pad rows of 33 words to 34, or change which lane stores what."
+        "Pad rows so that 33 words become 34, or change which lane stores what."
     )
 
 
 @pytest.mark.parametrize(
     ("places", "width", "said"),
     [
-        ([lane % 16 * 33 + lane // 16 for lane in range(32)], 4, "Pad rows of 33 words to 34, or"),
+        ([lane % 16 * 33 + lane // 16 for lane in range(32)], 4, "Pad rows so that 33 words become 34, or"),
         # A row of 33 pieces of 16 bytes, an odd number, four lanes down: the next four begin one piece on.
-        ([lane % 4 * 33 * 4 + lane // 4 * 4 for lane in range(32)], 16, "Pad rows of 132 words to 136, or"),
+        ([lane % 4 * 33 * 4 + lane // 4 * 4 for lane in range(32)], 16, "Pad rows so that 132 words become 136, or"),
         # Every fourth lane begins a run 8 columns on: 4 of 8 runs meet whatever the length of a row is.
         ([lane % 4 * 33 + lane // 4 * 8 for lane in range(32)], 4, "No padding of rows parts them: change which"),
         # Lanes store to every fourth row first: the row is the shorter step.
-        ([lane % 4 * 256 + lane // 4 * 64 for lane in range(16)], 4, "Pad rows of 64 words to 65, or"),
+        ([lane % 4 * 256 + lane // 4 * 64 for lane in range(16)], 4, "Pad rows so that 64 words become 65, or"),
     ],
 )
 def test_a_padding_is_named_only_if_it_helps(places: list[int], width: int, said: str) -> None:

@@ -58,7 +58,13 @@ def judge(wrong: Wrong, layouts: tuple[str, ...] = ("nn",)) -> CheckReport:
         (lambda call: call.k % 24 == 0, "WRONG: fails where K % 24 == 0"),
         (lambda call: call.k % 8 == 0, "WRONG: fails where K % 8 == 0"),
         (lambda call: call.k > 40, "WRONG: passes where K <= 40"),
-        (lambda call: call.m > 40 and call.n > 40, "WRONG: 8 of 63 cases, the first one 48x48x48"),
+        (lambda call: call.m > 40 and call.n > 40, "WRONG: passes where M <= 40 or N <= 40"),
+        (lambda call: call.m % 4 and call.k % 4, "WRONG AT EDGES: passes where M % 4 == 0 or K % 4 == 0"),
+        (lambda call: call.n % 8 and call.beta != 0, "WRONG: passes where N % 8 == 0 or beta == 0"),
+        (lambda call: call.k < 30 and call.n % 2, "WRONG: passes where N % 2 == 0 or K >= 30"),
+        # Three of which one suffices are no two; and two must hold wherever the kernel passes.
+        (lambda call: call.m % 4 and call.n % 4 and call.k % 4, "WRONG: "),
+        (lambda call: call.m % 4 and call.k % 4 and call.n < 90, "WRONG: "),
     ],
 )
 def test_a_wrong_kernel_is_judged_by_what_it_needs(wrong: Wrong, verdict: str) -> None:

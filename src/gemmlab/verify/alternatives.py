@@ -27,8 +27,8 @@ _LARGEST = 512
 def alternatives(op: Op, passes: Passes, failing: Sequence[Any], passing: Sequence[Any]) -> Iterator[Condition]:
     """Yield the conditions of two properties that all of `passing` fulfil and none of `failing`.
 
-    Neither property separates them alone. Problems with an extent of 0 are left out: there a kernel may pass for
-    another reason. Nobody has tried the conditions at other problems.
+    Neither property separates them alone. Problems whose products are nothing, by an extent or a factor of 0, are left
+    out: there a kernel may pass for another reason. Nobody has tried the conditions at other problems.
     """
     wrong = _full(op, failing)
     if not wrong or not _full(op, passing):
@@ -46,7 +46,17 @@ def alternatives(op: Op, passes: Passes, failing: Sequence[Any], passing: Sequen
 
 
 def _full(op: Op, problems: Sequence[Any]) -> list[Any]:
-    return [problem for problem in problems if all(getattr(problem, name) for name in extents_of(op, problem))]
+    """Return the problems that have products to add up."""
+    return [
+        problem
+        for problem in problems
+        if all(getattr(problem, name, 1) for name in (*extents_of(op, problem), *_of_products(op, problem)))
+    ]
+
+
+def _of_products(op: Op, problem: Any) -> set[str]:
+    """Return the names of the factors before products, as alpha is."""
+    return {op.factors[one.name] for one in op.operands(problem) if one.role == "in" and one.name in op.factors}
 
 
 def _either(one: Condition, other: Condition) -> Condition:
@@ -62,11 +72,9 @@ def _mended(op: Op, passes: Passes, base: Any) -> Iterator[Condition]:
     """Yield properties, each of which makes the failing problem pass, if nothing else is changed."""
     for name in extents_of(op, base):
         yield from _of_extent(op, passes, base, name)
-    for name in op.factors.values():
-        if not hasattr(base, name):
-            continue
-        for value in (0.0, 1.0):
-            if getattr(base, name) != value and passes(replace(base, **{name: value}), 0):
+    for name in dict.fromkeys(op.factors.values()):
+        for value in (1.0,) if name in _of_products(op, base) else (0.0, 1.0):
+            if getattr(base, name, value) != value and passes(replace(base, **{name: value}), 0):
                 yield Condition(f"{name} == {value:g}", _equal(name, value))
                 break
 

@@ -157,6 +157,12 @@ def test_vector_loads_need_rows_and_addresses(tmp_path: Path) -> None:
     assert "passes where N % 4 == 0 and ldb % 4 == 0 and arrays begin at multiples of 16 bytes (align = 16)" in text
 
 
+@needs_compiler
+def test_alternatives_are_found_beside_a_factor_of_0_that_hides_the_fault(tmp_path: Path) -> None:
+    wrong = edited(tmp_path, ("alpha * sum", "(M > 40 && N > 40 ? 2 : 1) * alpha * sum"))
+    assert str(wrong.verdict) == "WRONG: passes where M <= 40 or N <= 40"
+
+
 VECTOR = (
     "(((const float4*)(B + static_cast<long long>(k) * ldb))[col / 4].x * (col % 4 == 0)"
     + "".join(

@@ -127,7 +127,7 @@ def _row(sites: list[SiteCounters], total: int) -> AccessRow:
     kind, opcode = sites[0].kind, sites[0].opcode
     threads = sum(site.predicated_on_threads for site in sites)
     requests = sum(site.requests for site in sites)
-    needed = max(requests, -(-threads * _width(opcode) // SECTOR))
+    needed = max(requests, -(-threads * width_of(opcode) // SECTOR))
     sectors = sum(site.sectors for site in sites)
     cycles = l1_cycles(sites)
     return AccessRow(
@@ -144,6 +144,6 @@ def _row(sites: list[SiteCounters], total: int) -> AccessRow:
     )  # fmt: skip
 
 
-def _width(opcode: str) -> int:
-    """Return the bytes that a lane accesses."""
+def width_of(opcode: str) -> int:
+    """Return the bytes that a lane accesses, of an opcode with its modifiers."""
     return next((_BYTES[part] for part in opcode.split(".")[1:] if part in _BYTES), 4)

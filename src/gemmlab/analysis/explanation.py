@@ -15,8 +15,9 @@ from gemmlab.analysis.main_loop import LoopReport, explain_loop
 from gemmlab.analysis.occupancy import OccupancyReport, explain_occupancy
 from gemmlab.analysis.resources import ResourceReport, explain_resources
 from gemmlab.analysis.roofline import RooflineReport, explain_roofline
+from gemmlab.analysis.store_steps import cure_of_stores
 from gemmlab.analysis.subject import Subject, observe
-from gemmlab.analysis.worst_sites import worst_words
+from gemmlab.analysis.worst_sites import worst_rows, worst_words
 from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import GpuModel
 from gemmlab.core.notebook_view import Display, Grid, View, grid
@@ -151,6 +152,7 @@ def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[Access
         "serialized_words": _remark(subject.serialized),
         "ignored_words": _remark(subject.setmaxnreg_ignored),
         **worst_words(rows, _call_sites(subject)),
+        "store_cure": cure_of_stores(subject.counters, worst_rows(rows, "store_conflict")),
     }
 
 

@@ -85,7 +85,7 @@ def _finding(
         key=row.key,
         weight=float(weight(facts)),
         text=_Words().vformat(row.text, (), {**facts, **words}),
-        attempt=row.attempt,
+        attempt=_Words().vformat(row.attempt, (), {**facts, **words}),
         rung=next((rung for rung in row.rungs if rung in above), ""),
         figures={name: facts[name] for name in sorted(when.names | weight.names)},
     )

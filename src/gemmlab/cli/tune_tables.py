@@ -38,17 +38,15 @@ def print_tuning(found: Tuning) -> None:
 def end_of(found: Tuning) -> str:
     """Return how far the search came, and the reason that it left configurations."""
     left = found.legal - found.tried
-    text = (
-        f"{counted(found.tried, 'configuration')} tried of {found.legal:,} legal, {left:,} left, "
-        f"{found.seconds:.1f} s of {found.budget_s:g} s"
-    )
     if not left:
-        return text
+        return f"all of {counted(found.legal, 'legal configuration')} tried, in {found.seconds:.1f} s"
+    text = f"{found.tried:,} of {counted(found.legal, 'legal configuration')} tried, {left:,} left"
+    more = "a larger --budget goes on from here"
     if found.seconds >= found.budget_s:
-        return f"{text}: the budget ended; a larger --budget goes on from here"
+        return f"{text}: the budget of {found.budget_s:g} s ended; {more}"
     return (
-        f"{text}.\nThe rest of the budget was set aside to time the fastest ones again and the neighbours of the best, "
-        "and they took less; a larger --budget goes on from here"
+        f"{text}, in {found.seconds:.1f} s of the budget of {found.budget_s:g} s.\nThe rest was set aside to time the "
+        f"fastest ones again and the neighbours of the best, and they took less; {more}"
     )
 
 

@@ -74,6 +74,9 @@ class SiteCounters:
     page_sectors: int = 0
     """For an asynchronous copy: Nsight Compute's source page shows these three in place of `wavefronts`,
     `wavefronts_ideal` and `sectors`, counted by a rule of its own (see `emulator.copy_counts`)."""
+    pattern: tuple[int | None, ...] = field(default=(), compare=False, repr=False)
+    """Byte address of each lane, less that of the first one that took part, in the last access to shared memory; `None`
+    for a lane that took no part. Empty where it is not known."""
 
     @property
     def wavefronts_excessive(self) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+RACE = "race"
+"""Kind of hazard: accesses of several threads to one element, of which at least one writes, without an order."""
 UNWRITTEN = "unwritten"
 """Kind of hazard: a read of memory that nothing has written."""
 UNFINISHED = "unfinished"

@@ -7,9 +7,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard import RACE, Hazard
 
-RACE = "race"
 _NUMBER = re.compile(r"\b(0x)?[0-9a-f]*\d[0-9a-f]*\b")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from gemmlab.core import counters as core
 from gemmlab.core.counters import Counters, Metric, Observation, SiteCounters
@@ -12,7 +13,9 @@ from gemmlab.emulator.copy_counts import counted_here
 from gemmlab.emulator.hazards import hazards
 from gemmlab.emulator.image import Image
 from gemmlab.emulator.instruction_layout import Insn
+from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.machine import Outcome
+from gemmlab.emulator.memo import Memo
 from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.wgmma_registers import OPCODES as GMMA
 from gemmlab.emulator.wgmma_registers import gmma_wavefronts
@@ -42,6 +45,8 @@ _SITES = {
     **dict.fromkeys(GMMA, core.MATRIX_OPERANDS),
 }
 _IN_SHARED = {"LD": core.SHARED_LOAD, "ST": core.SHARED_STORE, "ATOM": core.SHARED_ATOMIC}
+_PATTERNS = frozenset({core.SHARED_LOAD, core.SHARED_STORE})
+"""Kinds of access whose memo is about shared memory."""
 RETRIED = "mbarrier_waits_repeated.sum"
 """Name of the number of executions that only repeated a wait for an mbarrier; no other count includes them."""
 BRANCHES = frozenset({"BRA", "JMP"})
@@ -100,19 +105,30 @@ def _kind(instruction: Instruction, known: Mapping[str, int]) -> str:
 def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:
     names = _COUNTED | _PAGE
     columns = [outcome.records[:, at : at + 8].copy().view(np.int64)[:, 0].tolist() for at in names.values()]
-    for instruction, *counts in zip(image.code.instructions, *columns, strict=True):
+    for index, (instruction, *counts) in enumerate(zip(image.code.instructions, *columns, strict=True)):
         file, line = instruction.line or ("", 0)
         known = dict(zip(names, counts, strict=True))
         if not counted_here(instruction):
             known |= dict.fromkeys(_PAGE, 0)
         if instruction.opcode in GMMA:
             known |= dict.fromkeys(("wavefronts", "wavefronts_ideal"), gmma_wavefronts(instruction, known["executed"]))
+        kind = _kind(instruction, known)
         yield SiteCounters(
             address=instruction.address,
             opcode=instruction.name,
             text=instruction.text,
             file=file,
             line=line,
-            kind=_kind(instruction, known),
+            kind=kind,
+            pattern=_pattern(outcome.records[index]) if kind in _PATTERNS else (),
             **known,
         )
+
+
+def _pattern(record: npt.NDArray[np.uint8]) -> tuple[int | None, ...]:
+    """Return the last access of a memory instruction as `SiteCounters.pattern` has it; empty without one."""
+    key, execute = (int(record[at : at + 4].view(np.int32)[0]) for at in (Memo.KEY, Memo.EXEC))
+    if not key:
+        return ()
+    relative = record[Insn.PATTERN : Insn.PATTERN + 4 * LANES].view(np.int32).tolist()
+    return tuple(at if execute >> lane & 1 else None for lane, at in enumerate(relative))

@@ -169,6 +169,7 @@ def cpu_kernel(
     tune: Mapping[str, tuple[int, ...]] | None = None,
     search: Mapping[str, tuple[int, ...]] | None = None,
     legal: Callable[[Config], bool] = lambda _config: True,
+    meant: Callable[[Config], Config] = lambda config: config,
     workspace_bytes: Callable[[Any, Config], int] = lambda _problem, _config: 0,
     vectorize: bool = False,
     threaded: bool = False,
@@ -187,7 +188,7 @@ def cpu_kernel(
     `types` are those of the operation's arguments by name, of which the kernel takes `args`.
 
     `resources(lanes)` states what the code needs from its device. `params` gets `LANES` (float32 vector width; 0 is
-    the widest the processor has) when it is not named.
+    the widest the processor has) when it is not named. `meant` returns what a 0 stands for in the other parameters.
     """
     path = Path(file)
     name = path.stem
@@ -219,6 +220,11 @@ def cpu_kernel(
             resources=resources(lanes),
         )
 
+    def built(chosen: Config) -> Config:
+        widest = host_target().lanes
+        lanes = chosen["LANES"] or widest
+        return {**(meant(chosen) if lanes <= widest else chosen), "LANES": lanes}
+
     return Kernel(
         id=name,
         op=op,
@@ -237,6 +243,7 @@ def cpu_kernel(
         tune={"LANES": (4, 8, 16)} | dict(tune or {}),
         search=search or {},
         legal=legal,
+        meant=built,
         workspace_bytes=workspace_bytes,
         threaded=threaded,
         unavailable=unavailable,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,6 +67,9 @@ class Kernel:
     search: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Values of parameters besides `tune` that only a search within a budget tries."""
     legal: Callable[[Config], bool] = field(default=lambda _config: True, repr=False)
+    meant: Callable[[Config], Config] = field(default=lambda config: config, repr=False)
+    """Return a legal configuration with the values that a 0 stands for on this machine: equal ones are the same code.
+    """
     objection: Callable[[Config], str] = field(default=lambda _config: "", repr=False)
     """Return the constraint that an illegal configuration breaks, if the kernel can tell."""
     workspace_bytes: Callable[[Any, Config], int] = field(default=lambda _problem, _config: 0, repr=False)
@@ -128,13 +131,19 @@ class Kernel:
         return self.precisions.get(config.get("PRODUCTS", 0), self.precision)
 
     def configurations(self) -> Iterator[dict[str, int]]:
-        """Every legal configuration of the tuning space, the default first."""
-        yield dict(self.params)
-        names = list(self.tune)
-        for values in itertools.product(*(self.tune[name] for name in names)):
-            config = {**self.params, **dict(zip(names, values, strict=True))}
-            if config != dict(self.params) and self.legal(config):
-                yield config
+        """Every legal configuration of the tuning space, the default first; one of those that are the same code."""
+        yield from self.among(self.tune)
+
+    def among(self, ranges: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
+        """Yield the default, then the legal configurations of these values by name that are other code each."""
+        known = set[tuple[tuple[str, int], ...]]()
+        for values in ((), *itertools.product(*ranges.values())):
+            config = {**self.params, **dict(zip(ranges, values, strict=bool(values)))}
+            if not values or self.legal(config):
+                meant = tuple(sorted(self.meant(config).items()))
+                if meant not in known:
+                    known.add(meant)
+                    yield config
 
     def refusals(self, config: Config, scalars: Mapping[str, Any]) -> list[str]:
         """Return all reasons that the kernel cannot compute a problem, given by `Op.scalars`; empty when it can."""

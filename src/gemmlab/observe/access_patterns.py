@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -31,15 +31,21 @@ class Pattern:
 
 def pattern_of(access: Access, lanes: Iterable[int] | None = None) -> Pattern:
     """Return the costs of an access, or of some of its lanes alone."""
-    chosen = [lane for lane in (access.lanes if lanes is None else lanes) if access.on >> lane & 1]
-    if not chosen:
+    chosen = (lane for lane in (access.lanes if lanes is None else lanes) if access.on >> lane & 1)
+    return pattern_at({lane: access.addresses[lane] for lane in chosen}, access.width, store=access.store)
+
+
+def pattern_at(addresses: Mapping[int, int], width: int, *, store: bool) -> Pattern:
+    """Return the costs of an access of `width` bytes a lane; `addresses` are those of the lanes that take part."""
+    if not addresses:
         return Pattern(0, 0, 0)
     relative = np.zeros(LANES, np.int32)
-    base = access.addresses[chosen[0]]
-    relative[chosen] = [access.addresses[lane] - base for lane in chosen]
+    chosen = [*addresses]
+    base = addresses[chosen[0]]
+    relative[chosen] = [address - base for address in addresses.values()]
     record = np.zeros(Insn.SIZE, np.uint8)
     mask = sum(1 << lane for lane in chosen)
-    key = access.width + STORE * access.store
+    key = width + STORE * store
     _analyse()(record.ctypes.data, relative.ctypes.data, mask, base % SECTOR, key)
     words = record.view(np.int32)
     wavefronts, ideal, sectors = (int(words[at // 4]) for at in (Memo.WAVEFRONTS, Memo.IDEAL, Memo.SECTORS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -10,6 +11,8 @@ from pathlib import Path
 from gemmlab.core.errors import CompileError, NoCompilerError
 from gemmlab.toolchain import bounded_process as limited
 
+_NEWER = re.compile(r"Unsupported \.version (\d+\.\d+); current version is '(\d+\.\d+)'")
+_RELEASE = re.compile(r"\brelease (\d+\.\d+)")
 _SECONDS, _SECONDS_A_MEGABYTE = 60.0, 300.0
 """Processor time that it may take, and more for each megabyte of PTX."""
 
@@ -17,7 +20,8 @@ _SECONDS, _SECONDS_A_MEGABYTE = 60.0, 300.0
 def assemble(ptx: bytes, arch: str, name: str) -> bytes:
     """Return the cubin of PTX for an architecture (`"sm_90a"`); `name` names the PTX in errors.
 
-    Raises `CompileError` with what the assembler says, `NoCompilerError` if there is no `ptxas` on `PATH`.
+    Raises `CompileError` with what the assembler says, or with both versions if the PTX is newer than the assembler;
+    `NoCompilerError` if there is no `ptxas` on `PATH`.
     """
     program = shutil.which("ptxas")
     if program is None:
@@ -36,7 +40,22 @@ def assemble(ptx: bytes, arch: str, name: str) -> bytes:
             raise CompileError(f"{name}: ptxas was not done in {seconds:.0f} s") from error
         if result.returncode or not made.is_file():
             message = (result.stderr or result.stdout).strip().replace(str(source), name)
+            if newer := _NEWER.search(message):
+                reader = f"{program}{_release(program)} reads none above {newer[2]}"
+                raise CompileError(
+                    f"{name} is PTX of version {newer[1]}, and {reader}: use ptxas of the CUDA release that wrote the "
+                    f"file or of a newer one, or let that one write PTX {newer[2]}"
+                )
             raise CompileError(
                 f"{name} for {arch} does not assemble:\n{message or f'ptxas ended with {result.returncode}'}"
             )
         return made.read_bytes()
+
+
+def _release(program: str) -> str:
+    """Return ` of CUDA 13.0`, empty if the assembler does not say it."""
+    try:
+        told = _RELEASE.search(limited.run([program, "--version"], _SECONDS).stdout)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return f" of CUDA {told[1]}" if told else ""

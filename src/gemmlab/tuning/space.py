@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -76,6 +75,7 @@ class Space:
 def space_of(kernel: Kernel) -> Space:
     """Return the space of a kernel: the values of `tune` and `search` in its header, as far as they are legal.
 
+    Of configurations that are the same code on this machine it has one.
     Raises `UsageError` for a kernel that states nothing to tune; the text shows how to write it.
     """
     ranges = ranges_of(kernel)
@@ -88,12 +88,7 @@ def space_of(kernel: Kernel) -> Space:
             "fewer values in `tune`"
         )
     names = tuple(kernel.params)
-    members = [tuple(kernel.params.values())]
-    for values in itertools.product(*ranges.values()):
-        config = {**kernel.params, **dict(zip(ranges, values, strict=True))}
-        if kernel.legal(config):
-            members.append(tuple(config[name] for name in names))
-    return Space(names, tuple(dict.fromkeys(members)))
+    return Space(names, tuple(tuple(config[name] for name in names) for config in kernel.among(ranges)))
 
 
 def ranges_of(kernel: Kernel) -> dict[str, tuple[int, ...]]:

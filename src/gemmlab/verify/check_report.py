@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard import RACE, Hazard
 from gemmlab.core.notebook_view import Display, View
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.words import assignments, counted
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
 from gemmlab.verify.guards import Violation
-from gemmlab.verify.missing_barrier import missing_barrier
-from gemmlab.verify.verdict import PASSED, RACE, Verdict
+from gemmlab.verify.missing_barrier import lines_of, missing_barriers
+from gemmlab.verify.verdict import PASSED, Verdict
 
 MOST_EXPLAINED = 3
 """Failures explained at length: one of each kind, and others up to this number; `--json` has all of them."""
@@ -159,11 +159,13 @@ class CheckReport(Display):
         found: dict[tuple[object, ...], list[Hazard]] = {}
         for failure in self.failures:
             for hazard in failure.hazards:
-                lines = frozenset(((hazard.file, hazard.line), (hazard.other_file or hazard.file, hazard.other_line)))
-                found.setdefault((hazard.kind, hazard.space, lines), []).append(hazard)
+                found.setdefault((hazard.kind, hazard.space, lines_of(hazard)), []).append(hazard)
+        barriers = missing_barriers(group[0] for group in found.values())
+        told = set[str]()
         for group in found.values():
-            place = missing_barrier(group[0]) if group[0].kind == RACE else ""
-            missing = f"; put {place}" if place else ""
+            place = barriers.get(lines_of(group[0]), "") if group[0].kind == RACE else ""
+            missing = f"; {place} orders these accesses, too" if place in told else f"; put {place}" if place else ""
+            told.add(place)
             yield f"  in {counted(len(group), 'case')}: {group[0].explain()}{missing}"
 
     def _outcome(self) -> str:

@@ -22,6 +22,8 @@ class Condition:
     """True if it is about where arrays begin, which a problem does not say."""
     opposite: str = ""
     """The property of all problems that fail, where that is shorter: `K % 8 == 3`."""
+    either: tuple[Condition, ...] = ()
+    """The properties of which one suffices, if there are several."""
 
 
 def contradicted(conditions: Sequence[Condition], failing: Sequence[Any]) -> bool:

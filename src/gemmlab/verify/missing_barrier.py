@@ -1,37 +1,97 @@
-"""The place of a missing barrier, from the two lines of a race and the source between them."""
+"""The places of missing barriers, from the lines of races in shared memory and the source between them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard import RACE, Hazard
 from gemmlab.core.hazard_source import source_text
+from gemmlab.verify.source_loops import innermost, loops_of, without_comments
 
 _BARRIER = re.compile(r"\b(?:__syncthreads\w*|bar(?:rier)?\s*\.\s*\w*sync|\.sync|\w*arrive_and_wait|__syncwarp)\b")
-_COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_THREADS, _WARP = "__syncthreads()", "__syncwarp()"
+
+Lines = frozenset[tuple[str, int]]
+Span = tuple[int, int]
+"""Two lines; a barrier stands behind the first and before the second."""
 
 
-def missing_barrier(hazard: Hazard, read: Callable[[str], str] = source_text) -> str:
-    """Return where a barrier between the two accesses of a race in shared memory belongs; empty if that is unknown.
+@dataclass(slots=True)
+class _Cure:
+    """One barrier that several races lack."""
 
-    There are two ways between the lines: down from the first to the second, and, in a loop, from the second round to
-    the first. If the text of one way has a barrier, the other one lacks it; if neither has, the way down is named.
+    what: str
+    file: str
+    spans: tuple[Span, ...]
+    lines: list[Lines]
+    words: str = ""
+    """The place in words, where there are no spans."""
+
+    def __str__(self) -> str:
+        if self.words:
+            return f"{self.what} {self.words}"
+        if len(self.spans) == 1:
+            return f"{self.what} between line {self.spans[0][0]} and line {self.spans[0][1]}"
+        return f"{self.what} {_in_loop(min(self.spans)[1], max(self.spans)[0])}"
+
+
+def lines_of(hazard: Hazard) -> Lines:
+    """Return the lines of a hazard's accesses, whichever came first."""
+    return frozenset(((hazard.file, hazard.line), (hazard.other_file or hazard.file, hazard.other_line)))
+
+
+def missing_barriers(hazards: Iterable[Hazard], read: Callable[[str], str] = source_text) -> dict[Lines, str]:
+    """Return where a barrier is missing, for the lines of each race in shared memory whose message asks for one.
+
+    Races that one barrier orders have the same place. There are two ways between the lines of a race: down from the
+    first to the second, and, in a loop, from the second round to the first. If the text of one way has a barrier, the
+    other one lacks it; if neither has, the way down is named.
     """
-    if hazard.space == "global" or not (hazard.line and hazard.other_line):
-        return ""
-    what = "__syncwarp()" if "__syncwarp" in hazard.message else "__syncthreads()"
+    found: list[_Cure] = []
+    for lines, hazard in {lines_of(hazard): hazard for hazard in reversed([*hazards])}.items():
+        asks = hazard.kind == RACE and (_THREADS in hazard.message or _WARP in hazard.message)
+        if asks and hazard.space != "global" and hazard.line and hazard.other_line:
+            found.append(_cure(hazard, lines, read))
+    cures: list[_Cure] = []
+    for each in reversed(found):
+        if not any(_join(cure, each) for cure in cures):
+            cures.append(each)
+    return {lines: str(cure) for cure in cures for lines in cure.lines}
+
+
+def _cure(hazard: Hazard, lines: Lines, read: Callable[[str], str]) -> _Cure:
+    what = _WARP if _WARP in hazard.message else _THREADS
     if hazard.other_file:
-        return f"{what} between {hazard.file}:{hazard.line} and {hazard.other_file}:{hazard.other_line}"
+        words = f"between {hazard.file}:{hazard.line} and {hazard.other_file}:{hazard.other_line}"
+        return _Cure(what, hazard.file, (), [lines], words)
     first, second = sorted((hazard.line, hazard.other_line))
+    text = without_comments(read(hazard.file))
+    ordered = first == second or any(map(_BARRIER.search, text.split("\n")[first - 1 : second - 1]))
+    if not ordered:
+        return _Cure(what, hazard.file, ((first, second),), [lines])
+    loop = innermost(loops_of(text), first, second)
+    if loop is not None and loop.braced:
+        return _Cure(what, hazard.file, _spans(((loop.first, first), (second, loop.last))), [lines])
+    return _Cure(what, hazard.file, (), [lines], _in_loop(first, second))
+
+
+def _in_loop(first: int, second: int) -> str:
     if first == second:
-        return f"{what} before or after line {first}, which different threads execute"
-    between = _without_comments(read(hazard.file)).split("\n")[first - 1 : second - 1]
-    if any(map(_BARRIER.search, between)):
-        return f"{what} after line {second}, before line {first} is reached again in the loop"
-    return f"{what} between line {first} and line {second}"
+        return f"before or after line {first}, which different threads execute"
+    return f"after line {second}, before line {first} is reached again in the loop"
 
 
-def _without_comments(text: str) -> str:
-    """Return the text with comments replaced by their line ends."""
-    return _COMMENTS.sub(lambda found: "\n" * found[0].count("\n"), text)
+def _join(cure: _Cure, other: _Cure) -> bool:
+    """Let a barrier order the other one's races, too, if there is a place for that; return whether there is."""
+    both = _spans((max(a, c), min(b, d)) for a, b in cure.spans for c, d in other.spans)
+    if cure.file != other.file or not both:
+        return False
+    cure.spans, cure.lines = both, [*cure.lines, *other.lines]
+    cure.what = _THREADS if _THREADS in (cure.what, other.what) else _WARP
+    return True
+
+
+def _spans(spans: Iterable[Span]) -> tuple[Span, ...]:
+    return tuple(sorted((first, last) for first, last in spans if first < last))

@@ -11,6 +11,7 @@ import numpy as np
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import shown
 from gemmlab.ops.op import Op
+from gemmlab.verify.alternatives import alternatives
 from gemmlab.verify.condition import Condition, contradicted, of_remainders
 from gemmlab.verify.counterexample import confirmed
 from gemmlab.verify.failing_cases import shared_by
@@ -29,7 +30,8 @@ def passes_where(
 
     `passes` runs a problem and says whether it was right, `None` if the kernel does not take it. `failing` and
     `passing` are problems that are known to be wrong or right; if the conditions let one that fails pass, smaller
-    extents and every remainder are tried, too, and then what the failing ones share. Conditions are returned only if
+    extents and every remainder are tried, too, then what the failing ones share, then two properties of which one
+    suffices (`alternatives`). Conditions are returned only if
     the kernel is right at problems that fulfil them and had no part in finding them. With `addresses`, arrays that
     begin at odd addresses are tried. Raises `UsageError` if the kernel takes none of the problems with whole tiles.
     """
@@ -49,11 +51,18 @@ def passes_where(
             if conditions and not contradicted(conditions, wrong) and _sure(kernel, op, recorded, conditions):
                 return _with_true_opposites(kernel, op, recorded, conditions)
     for condition in shared_by(op, recorded, wrong, right):
-        # Where two extents have to be large, one that is small suffices: then not every other problem fails.
-        sure = not contradicted([condition], wrong) and _sure(kernel, op, recorded, [condition])
-        if sure and _all_others_fail(kernel, op, recorded, condition):
+        if _separates(kernel, op, recorded, condition, wrong):
+            return [condition]
+    # Where two things have to come together, either of them may be mended.
+    for condition in alternatives(op, recorded, wrong, right):
+        if _separates(kernel, op, recorded, condition, wrong):
             return [condition]
     return None if whole is None else []
+
+
+def _separates(kernel: Kernel, op: Op, passes: Passes, condition: Condition, wrong: Sequence[Any]) -> bool:
+    sure = not contradicted([condition], wrong) and _sure(kernel, op, passes, [condition])
+    return sure and _all_others_fail(kernel, op, passes, condition)
 
 
 def _sure(kernel: Kernel, op: Op, passes: Passes, conditions: Sequence[Condition]) -> bool:
@@ -61,7 +70,12 @@ def _sure(kernel: Kernel, op: Op, passes: Passes, conditions: Sequence[Condition
 
 
 def _all_others_fail(kernel: Kernel, op: Op, passes: Passes, condition: Condition) -> bool:
-    return confirmed(kernel, op, passes, [lambda problem: not condition.holds(problem)], right=False)
+    parts = condition.either or (condition,)
+    return confirmed(kernel, op, passes, [_not(part) for part in parts], right=False)
+
+
+def _not(condition: Condition) -> Callable[[Any], bool]:
+    return lambda problem: not condition.holds(problem)
 
 
 def _with_true_opposites(kernel: Kernel, op: Op, passes: Passes, conditions: Sequence[Condition]) -> list[Condition]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemmlab.core.hazard import TWO_WRITES, Hazard
+from gemmlab.core.hazard import RACE, TWO_WRITES, Hazard
 from gemmlab.kernels.claims import demand
 from gemmlab.verify.condition import Condition, contradicted
-from gemmlab.verify.missing_barrier import missing_barrier
+from gemmlab.verify.missing_barrier import lines_of, missing_barriers
 
 PASSED = "pass"
 STOPPED = "stopped"
@@ -21,7 +21,6 @@ EDGES = "wrong at edges"
 EVERYWHERE = "wrong everywhere"
 SOMEWHERE = "wrong"
 WRITES = "writes outside"
-RACE = "race"
 _ROWS: Mapping[str, tuple[str, str]] = {"a": ("M", "K"), "b": ("K", "N"), "c": ("M", "M")}
 """The number of rows of an operand as it is stored, and of its transpose."""
 _RARE = 4
@@ -133,7 +132,8 @@ def _race(faults: Faults) -> str:
     """Name the arrays that race in one case, and the missing barrier of the first of them."""
     races = next(found for case in faults.hazards if (found := [one for one in case if one.kind == RACE]))
     arrays = " and ".join(dict.fromkeys(one.array for one in races if one.array)) or f"{races[0].space} memory"
-    barrier = missing_barrier(races[0])
+    every = (one for case in faults.hazards for one in case)
+    barrier = missing_barriers(every).get(lines_of(races[0]), "")
     file = Path(races[0].file).name
     missing = f"; missing: {barrier} of {file}" if barrier else ""
     # Where the kernel reads the element first, for beta, the read races too; the second writer is the cause of both.

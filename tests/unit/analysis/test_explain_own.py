@@ -8,6 +8,7 @@ import pytest
 
 from gemmlab.analysis.explanation import Explanation, explain
 from gemmlab.analysis.issue_slots import peak_gflops
+from gemmlab.analysis.store_steps import UNKNOWN, cure
 from gemmlab.core.gpu import model
 from gemmlab.kernels.user_kernel import user_kernel
 from support.cuda_source import needs_compiler
@@ -102,6 +103,60 @@ def test_a_bad_load_is_told_apart_from_a_good_one_in_its_line(tmp_path: Path) ->
     assert [finding.key for finding in found.findings][:2] == ["uncoalesced loads", "no reuse"]
     asked, stored = 64**3 // 32 * (4 + 1), 64 * 64 // 8
     assert found.facts["reuse_possible"] == pytest.approx(32 * (asked + stored) / (3 * 4 * 64 * 64))
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("pitch", "cure"),
+    [
+        (32, "Neighbouring lanes store 32 words apart. Pad rows so that 32 words become 33, or"),
+        (2, "Neighbouring lanes store 2 words apart. Pad rows so that 2 words become 3, or"),
+    ],
+)
+def test_even_rows_are_to_be_padded(tmp_path: Path, pitch: int, cure: str) -> None:
+    body = f"""    __shared__ float tile[32][{pitch}];
+    tile[threadIdx.x][0] = A[row * K + col];
+    __syncwarp();
+    C[row * N + col] = tile[31 - threadIdx.x][0];
+"""
+    (finding,) = (one for one in explained(tmp_path, body).findings if one.key == "store conflicts")
+    assert finding.attempt.startswith(cure)
+
+
+@needs_compiler
+def test_odd_rows_name_the_runs_of_lanes_that_meet(tmp_path: Path) -> None:
+    # Lanes 0 to 15 store down one column, lanes 16 to 31 down the next: 15 banks are those of both.
+    body = """    __shared__ float tile[16][33];
+    tile[threadIdx.x % 16][threadIdx.x / 16] = A[row * K + col];
+    __syncwarp();
+    C[row * N + col] = tile[threadIdx.x / 16][threadIdx.x % 16];
+"""
+    (finding,) = (one for one in explained(tmp_path, body).findings if one.key == "store conflicts")
+    assert finding.attempt == (
+        "Runs of 16 lanes meet in the same banks: 33 words from lane to lane, 1 word from run to run. "
+        "Pad rows so that 33 words become 34, or change which lane stores what."
+    )
+
+
+@pytest.mark.parametrize(
+    ("places", "width", "said"),
+    [
+        ([lane % 16 * 33 + lane // 16 for lane in range(32)], 4, "Pad rows so that 33 words become 34, or"),
+        # A row of 33 pieces of 16 bytes, an odd number, four lanes down: the next four begin one piece on.
+        ([lane % 4 * 33 * 4 + lane // 4 * 4 for lane in range(32)], 16, "Pad rows so that 132 words become 136, or"),
+        # Every fourth lane begins a run 8 columns on: 4 of 8 runs meet whatever the length of a row is.
+        ([lane % 4 * 33 + lane // 4 * 8 for lane in range(32)], 4, "No padding of rows parts them: change which"),
+        # Lanes store to every fourth row first: the row is the shorter step.
+        ([lane % 4 * 256 + lane // 4 * 64 for lane in range(16)], 4, "Pad rows so that 64 words become 65, or"),
+    ],
+)
+def test_a_padding_is_named_only_if_it_helps(places: list[int], width: int, said: str) -> None:
+    assert said in cure({lane: 4 * at for lane, at in enumerate(places)}, width)
+
+
+@pytest.mark.parametrize("places", [[], [5], [*range(32)], [lane * lane for lane in range(32)]])
+def test_lanes_without_conflicts_or_without_a_rule_have_no_cure(places: list[int]) -> None:
+    assert cure({lane: 4 * at for lane, at in enumerate(places)}, 4) == UNKNOWN
 
 
 @needs_compiler

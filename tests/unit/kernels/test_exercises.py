@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import UsageError
+from gemmlab.core.hazard import RACE
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.exercise import Exercise, exercise_ids, find_exercise
@@ -18,7 +19,6 @@ from gemmlab.kernels.user_kernel import starting_text, user_kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.verify.check import check_kernel
 from gemmlab.verify.check_report import CheckReport
-from gemmlab.verify.verdict import RACE
 from support.cuda_source import needs_compiler
 
 SOLUTIONS = Path(__file__).parents[2] / "data" / "exercises"

@@ -15,8 +15,10 @@ from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Launch
 from gemmlab.devices.cpu import CpuDevice
 from gemmlab.ir.target import WIDTHS, host_target
+from gemmlab.kernels import cpu_kernel
 from gemmlab.kernels.bound import bind
 from gemmlab.kernels.catalog import all_kernels, find_kernel
+from gemmlab.kernels.gemm_cpu import microkernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.verify.check import check_kernel
@@ -132,6 +134,39 @@ def test_configurations_are_checked() -> None:
     configurations = list(packed.configurations())
     assert configurations[0] == dict(packed.params)
     assert len({tuple(config.items()) for config in configurations}) == len(configurations)
+
+
+@pytest.mark.parametrize("name", ["naive_ijk", "cache_block", "microkernel", "threaded"])
+def test_configurations_that_are_the_same_code_are_one(name: str) -> None:
+    kernel = find_kernel(name)
+    found = list(kernel.configurations())
+    widest = host_target().lanes
+    # The default has the widest vectors, by the name 0.
+    assert found[0]["LANES"] == 0
+    same = {**found[0], "LANES": widest}
+    assert kernel.meant(same) == kernel.meant(found[0])
+    assert same not in found
+    assert {config["LANES"] for config in found} >= {width for width in WIDTHS if width < widest}
+
+
+def test_blocks_that_the_formula_gives_are_one_configuration_with_its_figures() -> None:
+    kernel = find_kernel("threaded")
+    formula = kernel.meant(kernel.configure())
+    assert 0 not in formula.values()
+    assert kernel.legal(formula)
+    stated = {name: (value,) for name, value in formula.items()}
+    assert list(kernel.among(stated)) == [dict(kernel.params)]
+    other = {**stated, "KC": (2 * formula["KC"],)}
+    assert len(list(kernel.among(other))) == 2
+
+
+def test_a_processor_with_narrow_vectors_lists_the_wide_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (cpu_kernel, microkernel):
+        monkeypatch.setattr(module, "host_target", lambda lanes=None: host_target(lanes or min(WIDTHS)))
+    found = list(find_kernel("microkernel").configurations())
+    assert {config["LANES"] for config in found} == {0, *WIDTHS}
+    assert {**found[0], "LANES": min(WIDTHS)} not in found
+    assert {**found[0], "LANES": max(WIDTHS)} in found
 
 
 def test_a_width_that_is_not_there_is_refused() -> None:

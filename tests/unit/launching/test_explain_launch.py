@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -148,6 +149,20 @@ def test_ptx_is_assembled_for_the_architecture_asked_for(tmp_path: Path, arch: s
     file.write_text(PTX.replace("st.global.f32 [%address]", "st.global.f32 [%nothing]"))
     with pytest.raises(CompileError, match=r"fill\.ptx for sm_80 does not assemble:\n.*line 11"):
         gemmlab.launch(file, "fill", 1, 32, [None], device="emulated:sm_80")
+
+
+@needs_ptxas
+def test_ptx_that_is_newer_than_the_assembler_is_told_with_both_versions(tmp_path: Path) -> None:
+    file = tmp_path / "fill.ptx"
+    file.write_text(re.sub(r"\.version \S+", ".version 99.7", PTX))
+    told = r"fill\.ptx is PTX of version 99\.7, and \S*ptxas of CUDA \d+\.\d+ reads none above \d+\.\d+: use ptxas"
+    with pytest.raises(CompileError, match=told):
+        gemmlab.launch(file, "fill", 1, 32, [None], device="emulated:sm_80")
+    explained = run(str(file), "--kernel", "fill", "--grid", "1", "--threads", "32", "--args", "float32[32]")
+    listed = CliRunner().invoke(build_app(), ["sass", str(file)])
+    for result in (explained, listed):
+        # The console may break the line where it ends.
+        assert (result.exit_code, re.search(told, " ".join(result.output.split())) is None) == (2, False)
 
 
 def test_without_an_assembler_ptx_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

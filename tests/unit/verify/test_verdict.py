@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.verify.check import check_kernel
 from gemmlab.verify.check_report import CheckReport
 from gemmlab.verify.hazard_arrays import shared_arrays
-from gemmlab.verify.missing_barrier import missing_barrier
+from gemmlab.verify.missing_barrier import lines_of, missing_barriers
 from gemmlab.verify.verdict import Faults, verdict_of
 from support.cuda_source import needs_compiler
 from support.fake_device import FakeDevice, Gemm, make_kernel, right
@@ -57,7 +58,13 @@ def judge(wrong: Wrong, layouts: tuple[str, ...] = ("nn",)) -> CheckReport:
         (lambda call: call.k % 24 == 0, "WRONG: fails where K % 24 == 0"),
         (lambda call: call.k % 8 == 0, "WRONG: fails where K % 8 == 0"),
         (lambda call: call.k > 40, "WRONG: passes where K <= 40"),
-        (lambda call: call.m > 40 and call.n > 40, "WRONG: 8 of 63 cases, the first one 48x48x48"),
+        (lambda call: call.m > 40 and call.n > 40, "WRONG: passes where M <= 40 or N <= 40"),
+        (lambda call: call.m % 4 and call.k % 4, "WRONG AT EDGES: passes where M % 4 == 0 or K % 4 == 0"),
+        (lambda call: call.n % 8 and call.beta != 0, "WRONG: passes where N % 8 == 0 or beta == 0"),
+        (lambda call: call.k < 30 and call.n % 2, "WRONG: passes where N % 2 == 0 or K >= 30"),
+        # Three of which one suffices are no two; and two must hold wherever the kernel passes.
+        (lambda call: call.m % 4 and call.n % 4 and call.k % 4, "WRONG: "),
+        (lambda call: call.m % 4 and call.k % 4 and call.n < 90, "WRONG: "),
     ],
 )
 def test_a_wrong_kernel_is_judged_by_what_it_needs(wrong: Wrong, verdict: str) -> None:
@@ -150,6 +157,12 @@ def test_vector_loads_need_rows_and_addresses(tmp_path: Path) -> None:
     assert "passes where N % 4 == 0 and ldb % 4 == 0 and arrays begin at multiples of 16 bytes (align = 16)" in text
 
 
+@needs_compiler
+def test_alternatives_are_found_beside_a_factor_of_0_that_hides_the_fault(tmp_path: Path) -> None:
+    wrong = edited(tmp_path, ("alpha * sum", "(M > 40 && N > 40 ? 2 : 1) * alpha * sum"))
+    assert str(wrong.verdict) == "WRONG: passes where M <= 40 or N <= 40"
+
+
 VECTOR = (
     "(((const float4*)(B + static_cast<long long>(k) * ldb))[col / 4].x * (col % 4 == 0)"
     + "".join(
@@ -209,7 +222,7 @@ __global__ void race(int M, int N, int K, float alpha, const float* A, const flo
     ("without", "place"),
     [
         ("FIRST", "missing: __syncthreads() between line 15 and line 17 of "),
-        ("SECOND", "missing: __syncthreads() after line 17, before line 15 is reached again in the loop of "),
+        ("SECOND", "missing: __syncthreads() after line 17, before line 13 is reached again in the loop of "),
     ],
 )
 def test_a_race_names_the_arrays_and_the_place_of_the_missing_barrier(tmp_path: Path, without: str, place: str) -> None:
@@ -220,6 +233,12 @@ def test_a_race_names_the_arrays_and_the_place_of_the_missing_barrier(tmp_path: 
     assert text.startswith("RACE: ")
     assert "Bs" in text
     assert place in text
+    # As and Bs race, and the one barrier is named as one.
+    told = [line for line in report.explain().splitlines() if line.startswith("  in ") and "()" in line]
+    barrier = place.removeprefix("missing: ").removesuffix(" of ")
+    assert len(told) == 2
+    assert told[0].endswith(f"; put {barrier}")
+    assert told[1].endswith(f"; {barrier} orders these accesses, too")
 
 
 @needs_compiler
@@ -234,9 +253,65 @@ def test_an_element_that_two_threads_write_lacks_no_barrier(tmp_path: Path) -> N
 
 
 def test_the_place_of_a_barrier_between_lines_of_two_files() -> None:
-    race = Hazard("race", "k", (0, 0, 0), (0, 0, 0), 0, "a.cu", 3, 9, other_file="b.cuh", space="shared")
-    assert missing_barrier(race, lambda _file: "") == "__syncthreads() between a.cu:3 and b.cuh:9"
-    assert missing_barrier(Hazard("race", "k", (0, 0, 0), (0, 0, 0), 0, "a.cu", 3, 9, space="global")) == ""
+    race = replace(race_of(3, 9), other_file="b.cuh")
+    assert [*places([race], "")] == ["__syncthreads() between a.cu:3 and b.cuh:9"]
+    assert not places([replace(race, space="global")], "")
+    assert not places([replace(race, message="the asynchronous proxy overwrites what may still be read")], "")
+
+
+PIPELINE = """
+void kernel() {
+    tile[x] = A[x];  // 3
+    for (int k = 0; k < K; ++k) {
+        sum += tile[y];  // 5
+        BARRIER
+        tile[x] = A[k];  // 7
+    }
+    if (x)
+        part[x] = sum;  // 10
+    for (int half = 2; half; half /= 2)
+        part[x] += part[x + half];  // 12
+    do {
+        part[x] += part[x + 1];  // 14
+    } while (x < 2);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        # The barrier that is missing stands before the read in the loop: it orders both writes.
+        ([(3, 5), (7, 5)], ["between line 4 and line 5"]),
+        ([(7, 5), (3, 5)], ["between line 4 and line 5"]),
+        ([(5, 7)], ["after line 7, before line 5 is reached again in the loop"]),
+        ([(3, 5), (10, 12)], ["between line 3 and line 5", "between line 10 and line 12"]),
+        # No barrier fits between the rounds of a loop without braces.
+        ([(12, 12), (10, 12)], ["before or after line 12, which different threads execute",
+                                "between line 10 and line 12"]),
+        ([(10, 14), (14, 14)], ["between line 13 and line 14"]),
+    ],
+)  # fmt: skip
+def test_races_that_one_barrier_orders_have_one_place(lines: list[tuple[int, int]], told: list[str]) -> None:
+    found = places([race_of(*pair) for pair in lines], PIPELINE.replace("BARRIER", "__syncthreads();"))
+    assert found == [f"__syncthreads() {place}" for place in told]
+
+
+def test_a_barrier_of_the_block_orders_a_warp_too() -> None:
+    warp = replace(race_of(3, 5), message="__syncwarp() is missing")
+    assert places([warp], PIPELINE) == ["__syncwarp() between line 3 and line 5"]
+    assert places([warp, race_of(2, 5)], PIPELINE) == ["__syncthreads() between line 3 and line 5"]
+
+
+def race_of(line: int, other: int) -> Hazard:
+    message = "__syncthreads() is missing"
+    return Hazard("race", "k", (0, 0, 0), (0, 0, 0), 0, "a.cu", line, other, message=message, space="shared")
+
+
+def places(races: list[Hazard], text: str) -> list[str]:
+    """The different places of barriers, in the order of the races."""
+    found = missing_barriers(races, lambda _file: text)
+    return [*dict.fromkeys(found[lines_of(race)] for race in races if lines_of(race) in found)]
 
 
 def test_arrays_of_shared_memory_are_laid_out_as_they_are_declared() -> None:

@@ -46,7 +46,7 @@ MEMORY = (
         "{store_conflict_place}: bank conflicts add {store_conflict_worst_excess:.0f} % to the wavefronts of these "
         "shared stores, which take {store_conflict_worst_pct:.0f} % of L1's time; {shared_store_excess_pct:.0f} % "
         "over all.",
-        "Pad the tile's rows, or change which lane stores what (a tile that is transposed while it is loaded).",
+        "{store_cure}",
         ("conflict_free", "async_copy", "reduce_sequential"),
     ),
     Advice(

@@ -17,7 +17,7 @@ class Advice:
     text: str
     """Text of the finding, a format string over the facts and `explanation.words_of`."""
     attempt: str
-    """Remedy to try."""
+    """Remedy to try, a format string as `text` is."""
     rungs: tuple[str, ...] = ()
     """Kernels that apply the remedy; a finding names the first one that comes after the kernel on its ladder."""
     any_precision: bool = False

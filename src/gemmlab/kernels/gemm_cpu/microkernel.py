@@ -28,6 +28,12 @@ def _blocks(config: Config, lanes: int) -> Blocks:
     return replace(formula, mc=config["MC"] or formula.mc, kc=config["KC"] or formula.kc, nc=config["NC"] or formula.nc)
 
 
+def meant(config: Config) -> Config:
+    """Return a configuration with the blocks that it is built with: those of the formula for 0."""
+    blocks = _blocks(config, host_target(config["LANES"] or None).lanes)
+    return {**config, "MC": blocks.mc, "KC": blocks.kc, "NC": blocks.nc}
+
+
 def workspace_bytes(_problem: object, config: Config) -> int:
     """Bytes of the packed blocks of A and B, for the widest tile that the configuration may be built for."""
     target = host_target(config["LANES"] or None)
@@ -57,5 +63,6 @@ KERNEL = cpu_kernel(
     params={"MC": 0, "KC": 0, "NC": 0},
     tune={"KC": (0, 256, 384, 512), "MC": (0, 120)},
     legal=lambda config: min(config["MC"], config["KC"], config["NC"]) >= 0,
+    meant=meant,
     workspace_bytes=workspace_bytes,
 )

@@ -76,6 +76,16 @@ def objection(config: Config) -> str:
     return ""
 
 
+def meant(config: Config) -> Config:
+    """Return a configuration with the values that it is built with: those of the formulas for 0."""
+    tile = tile_of(config, host_target(config["LANES"] or None))
+    blocks = blocks_of(config, tile)
+    return {
+        **config, "MR": tile.rows, "NV": tile.vectors, "MC": blocks.mc, "KC": blocks.kc, "NC": blocks.nc,
+        "SERIAL": config["SERIAL"] or USUAL_SERIAL,
+    }  # fmt: skip
+
+
 def emit(fn: Function, g: Gemm) -> None:
     tile = tile_of(g.config, g.module.target)
     blocks, serial_work = blocks_of(g.config, tile), 1 << (g.config["SERIAL"] or USUAL_SERIAL)
@@ -101,4 +111,5 @@ KERNEL = cpu_kernel(
         "NC": (0, 1024, 4096), "SERIAL": (0, 16, 18, 22),
     },
     legal=lambda config: not objection(config),
+    meant=meant,
 )  # fmt: skip

@@ -1,0 +1,100 @@
+"""The cure of bank conflicts of stores, from the steps by which lanes walk through shared memory.
+
+Lanes that store together mostly walk in runs: `step` words from lane to lane, and `turn` words from the first lane of a
+run to the first one of the next. A tile that is transposed while it is loaded has a row's length as one of the two. An
+odd length alone is no cure: runs that are free of conflicts each may still meet one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gemmlab.analysis.access_sites import AccessRow, width_of
+from gemmlab.core.counters import Counters
+from gemmlab.core.words import counted
+from gemmlab.observe.access_patterns import pattern_at
+
+_WORD, _BANKS = 4, 32
+_OTHER_LANES = "change which lane stores what"
+UNKNOWN = f"Let lanes that store together reach different banks: another row length, or {_OTHER_LANES}."
+"""The cure where the lanes' addresses are not known or follow no rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The walk of the lanes, in words: `step` between lanes of a run, `turn` between runs of `run` lanes.
+
+    `turn` is 0 if all lanes are one run.
+    """
+
+    step: int
+    run: int
+    turn: int
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Lengths in words that rows may have: the longer step, or the shorter one if that may be a row, too."""
+        short, long = sorted((self.step, self.turn))
+        return (short, long) if short >= _BANKS and long % short == 0 else (long,)
+
+    def at(self, lane: int) -> int:
+        """Return the place of a lane in words, 0 for the first one."""
+        return lane % self.run * self.step + lane // self.run * self.turn
+
+    def padded(self, row: int, pad: int, lanes: Iterable[int]) -> dict[int, int]:
+        """Return the places of lanes in bytes if each row of `row` words has `pad` more."""
+        return {lane: _WORD * (at + at // row * pad) for lane in lanes for at in (self.at(lane),)}
+
+
+def cure_of_stores(counters: Counters, worst: Iterable[AccessRow]) -> str:
+    """Return what to try against the conflicts of the `worst` stores, each of which is one instruction."""
+    patterns = {site.address: site.pattern for site in counters.sites}
+    for row in worst:
+        addresses = {lane: at for lane, at in enumerate(patterns.get(row.address, ())) if at is not None}
+        if (found := cure(addresses, width_of(row.opcode))) != UNKNOWN:
+            return found
+    return UNKNOWN
+
+
+def cure(addresses: Mapping[int, int], width: int) -> str:
+    """Return what parts the banks of stores of `width` bytes; `addresses` are the lanes' places in bytes.
+
+    A padding is named only if it removes every conflict, counted by the emulator's own rule. Rows are not known: the
+    words that become more may be one row or several.
+    """
+    steps = _steps(addresses)
+    if steps is None or _conflicts(addresses, width) == 0:
+        return UNKNOWN
+    unit = max(1, width // _WORD)
+    tried = ((row, pad) for row in steps.rows for pad in range(unit, _BANKS, unit))
+    found = next(((row, pad) for row, pad in tried if not _conflicts(steps.padded(row, pad, addresses), width)), None)
+    said = f"Neighbouring lanes store {counted(steps.step, 'word')} apart"
+    if steps.turn:
+        said = (
+            f"Runs of {steps.run} lanes meet in the same banks: {counted(steps.step, 'word')} from lane to lane, "
+            f"{counted(steps.turn, 'word')} from run to run"
+        )
+    if found is None:
+        return f"{said}. No padding of rows parts them: {_OTHER_LANES}."
+    row, pad = found
+    return f"{said}. Pad rows so that {row} words become {row + pad}, or {_OTHER_LANES}."
+
+
+def _steps(addresses: Mapping[int, int]) -> Steps | None:
+    """Return the walk of lanes 0, 1, ... without a gap; `None` if they have another one, or walk backwards."""
+    count = len(addresses)
+    if count < 2 or [*addresses] != list(range(count)) or any(at % _WORD for at in addresses.values()):
+        return None
+    words = [at // _WORD for at in addresses.values()]
+    step = words[1] - words[0]
+    run = next((lane for lane in range(1, count) if words[lane] - words[lane - 1] != step), count)
+    found = Steps(step, run, words[run] - words[0] if run < count else 0)
+    if min(found.step, found.turn) < 0 or any(found.at(lane) != word for lane, word in enumerate(words)):
+        return None
+    return found
+
+
+def _conflicts(addresses: Mapping[int, int], width: int) -> int:
+    pattern = pattern_at(addresses, width, store=True)
+    return pattern.wavefronts - pattern.ideal

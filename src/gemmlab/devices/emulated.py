@@ -7,8 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,26 +16,22 @@ import numpy.typing as npt
 from gemmlab.core import gpu
 from gemmlab.core.counters import Observation
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
-from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.core.tensor_map import TiledMap
 from gemmlab.core.time_limit import blocks_in_words, current_limit
 from gemmlab.core.trace import Trace, TraceRequest
 from gemmlab.devices.device import Buffer, DeviceInfo, Window
 from gemmlab.devices.device_name import DeviceIdentity, DeviceName
+from gemmlab.devices.emulated_code import EmulatedLoaded, decoded, hazards_of_ptx
 from gemmlab.devices.texture import texels_of
 from gemmlab.emulator.endless_loops import TIMED_OUT
-from gemmlab.emulator.image import Image, load_image, names_variables, plain_name
 from gemmlab.emulator.launching import geometry_of, put_grid_workspace
 from gemmlab.emulator.machine import Outcome, run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
-from gemmlab.emulator.ptx_mbarriers import unfenced_mbarriers
-from gemmlab.emulator.ptx_warpgroups import hazards_of, relined
 from gemmlab.emulator.report import observe
 from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.trace_buffers import recording
-from gemmlab.sass.parse import parse
-from gemmlab.toolchain import build_cuda, nvdisasm
+from gemmlab.toolchain import build_cuda
 from gemmlab.toolchain.cubin import read_cubin
 
 MODELS = {
@@ -50,14 +45,6 @@ ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 _UNCOOPERATIVE = "this_grid().sync() needs a cooperative launch (cooperative=True)"
 GRID_WORKSPACE_BYTES = 64
 """More than `cooperative_groups` uses of a grid's workspace: its size and a barrier."""
-
-
-@dataclass(frozen=True, slots=True)
-class EmulatedLoaded:
-    """A kernel decoded for the emulator."""
-
-    artifact: Artifact
-    image: Image = field(repr=False)
 
 
 class EmulatedDevice(DeviceIdentity):
@@ -116,13 +103,7 @@ class EmulatedDevice(DeviceIdentity):
         cubin = read_cubin(artifact.code, artifact.kernel)
         if cubin.arch.rstrip("af") != self.arch.rstrip("af"):
             raise DeviceError(f"{artifact.kernel} is for {cubin.arch}; this device is {self.id}")
-        # No text: there was no disassembler when the code was built or fetched. The error names its package.
-        sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
-        ptx = artifact.texts.get("ptx", "")
-        functions = relined(parse(sass), ptx)
-        if names_variables(cubin, functions):
-            return EmulatedLoaded(artifact, load_image(cubin, functions, artifact.entry, self._memory))
-        return EmulatedLoaded(artifact, _placeless_image(artifact.code, artifact.kernel, sass, ptx, artifact.entry))
+        return decoded(artifact, cubin, self._memory)
 
     def allocate(self, nbytes: int) -> Allocation:
         """Return memory that counts as never written; `MemoryError` when there is none."""
@@ -191,7 +172,7 @@ class EmulatedDevice(DeviceIdentity):
         if not launch.cooperative and "%envreg" in loaded.artifact.texts.get("ptx", ""):
             hazards = tuple(replace(one, message=f"{one.message}; {_UNCOOPERATIVE}") if one.kind == "trap" else one
                             for one in hazards)  # fmt: skip
-        return replace(observation, hazards=(*hazards, *_hazards_of_ptx(loaded)))
+        return replace(observation, hazards=(*hazards, *hazards_of_ptx(loaded)))
 
     def trace(self, loaded: EmulatedLoaded, launch: Launch, request: TraceRequest) -> Trace:
         """Run once, as `observe` does, and record what `request` asks for."""
@@ -275,26 +256,3 @@ def _part(window: Window) -> tuple[Allocation, int]:
         offset, whole = offset + whole.offset, whole.whole
     assert isinstance(whole, Allocation)  # noqa: S101 - a device takes back only its own buffers
     return whole, offset
-
-
-def _hazards_of_ptx(loaded: EmulatedLoaded) -> tuple[Hazard, ...]:
-    """Return what is wrong in the PTX of a kernel, and not to be seen in its machine code."""
-    texts, name = loaded.artifact.texts, loaded.image.function.name
-    ptx = texts.get("ptx", "")
-    found: list[Hazard] = []
-    if ptx and loaded.image.warpgroups:
-        found += hazards_of(texts.get("log", ""), ptx, name, plain_name(name))
-    if ptx and loaded.image.asynchronous:
-        found += unfenced_mbarriers(ptx, name, plain_name(name))
-    return tuple(found)
-
-
-@lru_cache(maxsize=16)
-def _placeless_image(code: bytes, kernel: str, sass: str, ptx: str, entry: str) -> Image:
-    """Return the image of code that names no variables, which is the same wherever it is loaded. Decoding takes longer
-    than many a launch, hence the cache.
-    """
-    return load_image(read_cubin(code, kernel), relined(parse(sass), ptx), entry, MemoryMap())
-
-
-__all__ = ["ARCHITECTURES", "EmulatedDevice", "EmulatedLoaded", "Hazard"]

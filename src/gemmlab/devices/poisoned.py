@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from gemmlab.core.counters import Observation
 from gemmlab.core.program import Launch
-from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
+from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.devices.emulated_code import EmulatedLoaded
 from gemmlab.emulator.poison import PoisonRead, PoisonWatch
 
 

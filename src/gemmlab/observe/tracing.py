@@ -11,7 +11,8 @@ import numpy as np
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.trace import TraceRequest
-from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
+from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.devices.emulated_code import EmulatedLoaded
 from gemmlab.emulator.memory_map import Allocation
 from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.kernels.fitting import fitted

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gemmlab.core.program import Launch
-from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
+from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.devices.emulated_code import EmulatedLoaded
 from support.cuda_source import needs_compiler, program
 
 COUNTS = """__device__ int count;

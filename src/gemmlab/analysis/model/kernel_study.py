@@ -16,7 +16,8 @@ from gemmlab.core.expr import parse
 from gemmlab.core.gpu import GpuLimits, limits
 from gemmlab.core.program import Launch
 from gemmlab.core.trace import TraceRequest
-from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
+from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.devices.emulated_code import EmulatedLoaded
 from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.kernels.fitting import fitted, with_factors
 from gemmlab.kernels.kernel import ALL_STEPS, NO_MEMORY, Kernel

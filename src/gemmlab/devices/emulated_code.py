@@ -1,0 +1,59 @@
+"""Machine code as the emulator runs it: decoding, and what its PTX tells beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from gemmlab.core.hazard import Hazard
+from gemmlab.core.program import Artifact
+from gemmlab.emulator.image import Image, load_image, names_variables, plain_name
+from gemmlab.emulator.memory_map import MemoryMap
+from gemmlab.emulator.ptx_mbarriers import unfenced_mbarriers
+from gemmlab.emulator.ptx_warpgroups import hazards_of, relined
+from gemmlab.sass.parse import parse
+from gemmlab.toolchain import nvdisasm
+from gemmlab.toolchain.cubin import Cubin, read_cubin
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedLoaded:
+    """A kernel decoded for the emulator."""
+
+    artifact: Artifact
+    image: Image = field(repr=False)
+
+
+def decoded(artifact: Artifact, cubin: Cubin, memory: MemoryMap) -> EmulatedLoaded:
+    """Decode machine code whose variables, if it names any, lie in `memory`.
+
+    Raises `UsageError` naming an instruction that the emulator does not know, `NoCompilerError` where the code came
+    without its text and there is no disassembler.
+    """
+    # No text: there was no disassembler when the code was built or fetched. The error names its package.
+    sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
+    ptx = artifact.texts.get("ptx", "")
+    functions = relined(parse(sass), ptx)
+    if names_variables(cubin, functions):
+        return EmulatedLoaded(artifact, load_image(cubin, functions, artifact.entry, memory))
+    return EmulatedLoaded(artifact, _placeless_image(artifact.code, artifact.kernel, sass, ptx, artifact.entry))
+
+
+def hazards_of_ptx(loaded: EmulatedLoaded) -> tuple[Hazard, ...]:
+    """Return what is wrong in the PTX of a kernel, and not to be seen in its machine code."""
+    texts, name = loaded.artifact.texts, loaded.image.function.name
+    ptx = texts.get("ptx", "")
+    found: list[Hazard] = []
+    if ptx and loaded.image.warpgroups:
+        found += hazards_of(texts.get("log", ""), ptx, name, plain_name(name))
+    if ptx and loaded.image.asynchronous:
+        found += unfenced_mbarriers(ptx, name, plain_name(name))
+    return tuple(found)
+
+
+@lru_cache(maxsize=16)
+def _placeless_image(code: bytes, kernel: str, sass: str, ptx: str, entry: str) -> Image:
+    """Return the image of code that names no variables, which is the same wherever it is loaded. Decoding takes longer
+    than many a launch, hence the cache.
+    """
+    return load_image(read_cubin(code, kernel), relined(parse(sass), ptx), entry, MemoryMap())

@@ -69,16 +69,16 @@ def cure(addresses: Mapping[int, int], width: int) -> str:
     unit = max(1, width // _WORD)
     tried = ((row, pad) for row in steps.rows for pad in range(unit, _BANKS, unit))
     found = next(((row, pad) for row, pad in tried if not _conflicts(steps.padded(row, pad, addresses), width)), None)
-    said = f"Neighbouring lanes store {counted(steps.step, 'word')} apart"
+    cause = f"Neighbouring lanes store {counted(steps.step, 'word')} apart"
     if steps.turn:
-        said = (
+        cause = (
             f"Runs of {steps.run} lanes meet in the same banks: {counted(steps.step, 'word')} from lane to lane, "
             f"{counted(steps.turn, 'word')} from run to run"
         )
     if found is None:
-        return f"{said}. No padding of rows parts them: {_OTHER_LANES}."
+        return f"{cause}. No padding of rows parts them: {_OTHER_LANES}."
     row, pad = found
-    return f"{said}. Pad rows so that {row} words become {row + pad}, or {_OTHER_LANES}."
+    return f"{cause}. Pad rows so that {row} words become {row + pad}, or {_OTHER_LANES}."
 
 
 def _steps(addresses: Mapping[int, int]) -> Steps | None:

@@ -55,7 +55,7 @@ def assemble(ptx: bytes, arch: str, name: str) -> bytes:
 def _release(program: str) -> str:
     """Return ` of CUDA 13.0`, empty if the assembler does not say it."""
     try:
-        told = _RELEASE.search(limited.run([program, "--version"], _SECONDS).stdout)
+        release = _RELEASE.search(limited.run([program, "--version"], _SECONDS).stdout)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return f" of CUDA {told[1]}" if told else ""
+    return f" of CUDA {release[1]}" if release else ""

@@ -161,11 +161,11 @@ class CheckReport(Display):
             for hazard in failure.hazards:
                 found.setdefault((hazard.kind, hazard.space, lines_of(hazard)), []).append(hazard)
         barriers = missing_barriers(group[0] for group in found.values())
-        told = set[str]()
+        places = set[str]()
         for group in found.values():
             place = barriers.get(lines_of(group[0]), "") if group[0].kind == RACE else ""
-            missing = f"; {place} orders these accesses, too" if place in told else f"; put {place}" if place else ""
-            told.add(place)
+            missing = f"; {place} orders these accesses, too" if place in places else f"; put {place}" if place else ""
+            places.add(place)
             yield f"  in {counted(len(group), 'case')}: {group[0].explain()}{missing}"
 
     def _outcome(self) -> str:

@@ -46,5 +46,5 @@ def test_occupancy_is_cudas(kernel: Kernel, gpu: CudaDevice) -> None:
     ]  # fmt: skip
     assert asked
     for threads, smem in asked:
-        ours = explain_occupancy(chip, facts["registers"], static + smem, threads)
+        ours = explain_occupancy(chip, facts["registers"], static + smem, threads, facts["barriers"])
         assert ours.found.blocks == cudas_blocks(gpu, loaded, threads, smem), (threads, smem, ours.steps)

@@ -128,7 +128,8 @@ def explain(kernel: Kernel, arch: str, model: GpuModel, config: Mapping[str, int
 def explain_subject(subject: Subject) -> Explanation:
     """Explain a run. This is a pure function of its argument."""
     resources = explain_resources(subject.artifact.resources, subject.launch.smem_bytes)
-    occupancy = explain_occupancy(subject.limits, resources.registers, resources.smem_bytes, subject.threads)
+    barriers = subject.artifact.resources.get("barriers", 0)
+    occupancy = explain_occupancy(subject.limits, resources.registers, resources.smem_bytes, subject.threads, barriers)
     accesses = tuple(access_rows(subject.counters))
     loop = explain_loop(subject.function, subject.counters.sites, subject.arch)
     issue = explain_issue(loop, subject.limits) if loop is not None else None

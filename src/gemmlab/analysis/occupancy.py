@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from gemmlab.core.gpu import WARP, GpuLimits, Occupancy, occupancy
 from gemmlab.core.words import counted
 
-NAMES = {"warps": "warps", "blocks": "blocks an SM", "registers": "registers", "smem": "shared memory"}
+NAMES = {
+    "warps": "warps",
+    "blocks": "blocks an SM",
+    "registers": "registers",
+    "smem": "shared memory",
+    "barriers": "named barriers",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +32,27 @@ class OccupancyReport:
     """Most bytes of shared memory a block with which one more block would fit; `None` if no number does."""
 
 
-def explain_occupancy(limits: GpuLimits, registers: int, smem_bytes: int, threads: int) -> OccupancyReport:
+def explain_occupancy(
+    limits: GpuLimits, registers: int, smem_bytes: int, threads: int, barriers: int = 0
+) -> OccupancyReport:  # fmt: skip
     """Return the occupancy report of a kernel.
 
-    `registers` are per thread, `smem_bytes` are static and dynamic shared memory per block, `threads` are per block.
+    `registers` are per thread, `smem_bytes` are static and dynamic shared memory per block, `threads` and
+    named `barriers` are per block.
     """
-    found = occupancy(limits, registers, smem_bytes, threads)
+    found = occupancy(limits, registers, smem_bytes, threads, barriers)
     return OccupancyReport(
         found,
-        tuple(_steps(limits, found, registers, smem_bytes, threads)),
+        tuple(_steps(limits, found, registers, smem_bytes, threads, barriers)),
         tuple(NAMES[name] for name in found.binding),
-        _largest(limits, found.blocks, registers, smem_bytes, threads, of_smem=False),
-        _largest(limits, found.blocks, registers, smem_bytes, threads, of_smem=True),
+        _largest(limits, found.blocks, registers, smem_bytes, threads, barriers, of_smem=False),
+        _largest(limits, found.blocks, registers, smem_bytes, threads, barriers, of_smem=True),
     )
 
 
-def _steps(limits: GpuLimits, found: Occupancy, registers: int, smem_bytes: int, threads: int) -> Iterator[str]:
+def _steps(
+    limits: GpuLimits, found: Occupancy, registers: int, smem_bytes: int, threads: int, barriers: int
+) -> Iterator[str]:  # fmt: skip
     allowed = found.allowed
     yield (
         f"warps: {threads} threads a block / {WARP} = {found.warps_per_block} warps a block; "
@@ -65,10 +76,15 @@ def _steps(limits: GpuLimits, found: Occupancy, registers: int, smem_bytes: int,
             f"rounded up to {found.smem_per_block:,} B; {limits.smem_per_sm:,} B an SM / {found.smem_per_block:,} B = "
             f"{counted(allowed['smem'], 'block')}"
         )
+    if "barriers" in allowed:
+        yield (
+            f"named barriers: {limits.barriers_per_sm} an SM / {barriers} a block = "
+            f"{counted(allowed['barriers'], 'block')}"
+        )
 
 
 def _largest(
-    limits: GpuLimits, blocks: int, registers: int, smem_bytes: int, threads: int, *, of_smem: bool
+    limits: GpuLimits, blocks: int, registers: int, smem_bytes: int, threads: int, barriers: int, *, of_smem: bool
 ) -> int | None:
     """Return the largest amount of one resource with which more blocks would fit; `None` if there is none.
 
@@ -77,7 +93,7 @@ def _largest(
 
     def more(amount: int) -> bool:
         changed = (registers, amount) if of_smem else (amount, smem_bytes)
-        return occupancy(limits, *changed, threads).blocks > blocks
+        return occupancy(limits, *changed, threads, barriers).blocks > blocks
 
     low, high = (0, smem_bytes) if of_smem else (1, registers)
     if not more(low):

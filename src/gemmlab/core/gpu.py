@@ -58,6 +58,8 @@ class GpuLimits:
     constant_bytes: int = 64 * KIB
     param_bytes: int = 32764
     barriers_per_block: int = 16
+    barriers_per_sm: int | None = None
+    """Named barriers of all resident blocks; `None` where nobody measured whether they limit occupancy."""
     texture_1d_linear: int = 1 << 27
     """Most texels of a one-dimensional texture over linear memory."""
 
@@ -112,7 +114,9 @@ class Occupancy:
     smem_per_block: int
     """Shared memory of a block with the system's part, rounded up to the allocation unit."""
     allowed: Mapping[str, int]
-    """Blocks that the limits `warps`, `blocks`, `registers`, `smem` each allow; no `smem` if the kernel uses none."""
+    """Blocks that the limits `warps`, `blocks`, `registers`, `smem`, `barriers` each allow; no `smem` if the kernel
+    uses none, no `barriers` if as many blocks as an SM holds have enough of them.
+    """
     warps_per_sm: int
     """Most warps that the architecture allows on an SM."""
 
@@ -162,8 +166,9 @@ def model(name: str) -> GpuModel:
     raise UsageError(f"no figures known for GPU {name!r}: there are those of {', '.join(m.name for m in _MODELS)}")
 
 
-def occupancy(limits: GpuLimits, registers: int, smem_bytes: int, threads: int) -> Occupancy:
-    """Compute occupancy from `registers` a thread, `threads` a block and its shared memory, static and dynamic.
+def occupancy(limits: GpuLimits, registers: int, smem_bytes: int, threads: int, barriers: int = 0) -> Occupancy:
+    """Compute occupancy from `registers` a thread, `threads` a block, its shared memory, static and dynamic, and its
+    named barriers.
 
     A kernel that needs more registers or shared memory than a block may have gets 0 blocks. Raises `UsageError` for
     counts that no kernel has.
@@ -188,6 +193,8 @@ def occupancy(limits: GpuLimits, registers: int, smem_bytes: int, threads: int) 
     smem = _round_up(smem_bytes + limits.smem_reserved, limits.smem_unit)
     if smem:
         allowed["smem"] = limits.smem_per_sm // smem if smem_bytes <= limits.smem_per_block else 0
+    if limits.barriers_per_sm is not None and barriers * limits.blocks_per_sm > limits.barriers_per_sm:
+        allowed["barriers"] = limits.barriers_per_sm // barriers
     return Occupancy(warps, registers_per_warp, smem, allowed, limits.warps_per_sm)
 
 
@@ -216,9 +223,9 @@ def _limits_by_name() -> dict[str, GpuLimits]:
     ada = replace(ampere, arch="sm_89", blocks_per_sm=24)
     hopper = replace(
         a100, arch="sm_90", smem_per_sm=228 * KIB, smem_per_block=227 * KIB, l1_bytes=256 * KIB, fma_lanes=128,
-        param_base=0x210, texture_1d_linear=1 << 28,
+        param_base=0x210, texture_1d_linear=1 << 28, barriers_per_sm=64,
     )  # fmt: skip
-    blackwell = replace(hopper, arch="sm_100", param_base=0x380)
+    blackwell = replace(hopper, arch="sm_100", param_base=0x380, barriers_per_sm=None)
     consumer = replace(ada, arch="sm_120", param_base=0x380)
     known = (volta, turing, a100, ampere, orin, ada, hopper, blackwell, replace(blackwell, arch="sm_103"), consumer,
              replace(consumer, arch="sm_121"))  # fmt: skip

@@ -181,3 +181,12 @@ def test_a_kernel_without_a_loop_is_explained_too(tmp_path: Path) -> None:
     found = explain(user_kernel(path), "sm_90", model("H200"), {}, "4x8x1")
     assert (found.loop, found.issue, found.issue_words) == (None, None, ())
     assert found.subject.hazards == ()
+
+
+def test_named_barriers_limit_the_blocks_of_an_sm() -> None:
+    """CUDA's calculator says 4 blocks on an H200 for a warp with 16 barriers, as `by_tile` has; 32 with 2."""
+    report = explain_occupancy(limits("sm_90"), 32, 0, 32, barriers=16)
+    assert (report.found.blocks, report.binding) == (4, ("named barriers",))
+    assert report.steps[-1] == "named barriers: 64 an SM / 16 a block = 4 blocks"
+    assert explain_occupancy(limits("sm_90"), 32, 0, 32, barriers=2).found.blocks == 32
+    assert explain_occupancy(limits("sm_80"), 32, 0, 32, barriers=16).found.blocks == 32

@@ -13,8 +13,8 @@ from gemmlab.kernels.gemm_cpu.threaded import KERNEL, divide
 from gemmlab.ops.gemm_problem import GemmProblem
 
 
-def divided(m: int, n: int, k: int, threads: int, **more: bool) -> ThreadDivision:
-    return divide(KERNEL.configure(), GemmProblem(m, n, k, **more), threads)
+def divided(m: int, n: int, k: int, threads: int, *, trans_b: bool = False) -> ThreadDivision:
+    return divide(KERNEL.configure(), GemmProblem(m, n, k, trans_b=trans_b), threads)
 
 
 @pytest.mark.parametrize("threads", [2, 3, 7])

@@ -27,7 +27,8 @@ __global__ void __launch_bounds__(128) my_kernel(int M, int N, int K, const floa
     float sums[64] = {};
     for (int k0 = 0; k0 < K; k0 += 32) {
         for (int i = t; i < 64 * 32; i += 128) As[place(i / 32, i % 32)] = to_tf32(A[i / 32 * rows + k0 + i % 32]);
-        for (int i = t; i < 128 * 32; i += 128) Bs[place(i % 128, i / 128)] = to_tf32(B[(k0 + i / 128) * cols + i % 128]);
+        for (int i = t; i < 128 * 32; i += 128)
+            Bs[place(i % 128, i / 128)] = to_tf32(B[(k0 + i / 128) * cols + i % 128]);
         publish_to_copies();  // wgmma reads shared memory as they do
         __syncthreads();
         begin_products();

@@ -10,8 +10,8 @@ threads = "128"
 #include "tf32.cuh"
 #include "wgmma.cuh"
 
-// Tiles have rows of 32 floats, 128 bytes, along k. Unit u of 16 bytes of row r lies at unit u ^ r % 8: the swizzle that
-// the descriptors of wgmma.cuh name.
+// Tiles have rows of 32 floats, 128 bytes, along k. Unit u of 16 bytes of row r lies at unit u ^ r % 8: the swizzle
+// that the descriptors of wgmma.cuh name.
 __device__ inline int place(int row, int k) { return row * 32 + ((k / 4) ^ (row % 8)) * 4 + k % 4; }
 
 __global__ void __launch_bounds__(128) my_kernel(int M, int N, int K, const float* A, const float* B, float* C)

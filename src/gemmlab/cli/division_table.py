@@ -16,7 +16,7 @@ _MOST_ACROSS = 8
 def print_division(divided: Divided) -> None:
     """Print one division."""
     console = table_console()
-    console.print(f"\n{divided.kernel} at {divided.size} on {divided.asked} threads of a CPU", highlight=False)
+    console.print(f"\n{divided.kernel} at {divided.size} on {divided.most_threads} threads of a CPU", highlight=False)
     for line in divided.lines:
         console.print(f"  {line}", highlight=False)
     found = divided.division

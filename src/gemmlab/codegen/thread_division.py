@@ -19,7 +19,7 @@ VECTOR_SHARE = 16
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What the division depends on: extents, and the distances of neighbours in A and B, in elements."""
+    """Extents of a product, and the distances of neighbours in A and B, in elements: its division follows from them."""
 
     m: int
     n: int

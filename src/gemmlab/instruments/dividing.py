@@ -1,4 +1,4 @@
-"""How the threads of a CPU kernel divide its result, as `gemmlab explain threaded` shows it."""
+"""The division of a CPU kernel's result among threads, as `gemmlab explain threaded` shows it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Divided(Tabular):
     kernel: str
     size: str
     config: Mapping[str, int]
-    asked: int
+    most_threads: int
     """Threads that were asked for."""
     division: ThreadDivision
 
@@ -39,21 +39,21 @@ class Divided(Tabular):
         if not jobs:
             return ["The result is empty."]
         if jobs == 1:
-            return [f"One thread computes all of C: for so little work {counted(self.asked, 'thread')} are not faster."
-                    if self.asked > 1 else "One thread computes all of C."]  # fmt: skip
-        said = (
-            f"{found.threads} of {counted(self.asked, 'thread')} take {jobs} jobs, {found.down} down and "
+            why = f": for so little work {self.most_threads} threads are not faster" if self.most_threads > 1 else ""
+            return [f"One thread computes all of C{why}."]
+        jobs_line = (
+            f"{found.threads} of {counted(self.most_threads, 'thread')} take {jobs} jobs, {found.down} down and "
             f"{found.across} across: rectangles of {found.rows} x {found.cols}, cut at the edges of C. A thread that "
             "is free takes the next job."
         )
         if found.shared_block is None:
-            return [said, "Each thread packs what it reads of B for itself."]
+            return [jobs_line, "Each thread packs what it reads of B for itself."]
         rows, cols = found.shared_block
         packed = (
             f"All threads pack B together, {rows} x {cols} at a time, while they multiply by the block before; each "
             "block of rows adds to the same rectangles."
         )
-        return [said, packed]
+        return [jobs_line, packed]
 
     def rows(self) -> list[Row]:
         """Return a row for each job: its number, its first row and column of C, and how many it has."""
@@ -65,7 +65,7 @@ class Divided(Tabular):
         return {"kernels": [{
             "kernel": self.kernel, "size": self.size, "config": dict(self.config),
             "division": {
-                "threads_asked": self.asked, "threads": found.threads, "jobs_down": found.down,
+                "most_threads": self.most_threads, "threads": found.threads, "jobs_down": found.down,
                 "jobs_across": found.across, "rows": found.rows, "cols": found.cols,
                 "shared_block": None if found.shared_block is None else list(found.shared_block),
                 "jobs": self.rows(),
@@ -84,11 +84,11 @@ def explain_division(kernel: Kernel, config: Mapping[str, int], sizes: str, thre
             f"{kernel.id} is a kernel for {kernel.device}; explained are kernels for GPUs, and how threads divide C: "
             f"{able}. --pictures draws {kernel.id}"
         )
-    asked = physical_cores() if threads is None else threads
-    if not 1 <= asked <= MOST_THREADS:
-        raise UsageError(f"--threads {asked}: from 1 to {MOST_THREADS}")
+    most = physical_cores() if threads is None else threads
+    if not 1 <= most <= MOST_THREADS:
+        raise UsageError(f"--threads {most}: from 1 to {MOST_THREADS}")
     problems = find_op(kernel.op).parse_sizes(sizes or USUAL_SIZES)
     if len(problems) != 1:
         raise UsageError(f"--sizes {sizes}: one size is explained at a time")
     chosen = kernel.configure(config)
-    return Divided(kernel.id, size_label(problems[0]), chosen, asked, kernel.divide(chosen, problems[0], asked))
+    return Divided(kernel.id, size_label(problems[0]), chosen, most, kernel.divide(chosen, problems[0], most))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.codegen.thread_grid import SCATTERED, TRANSPOSED, alone_cost, shared_cost, too_many
+from gemmlab.codegen.thread_division import cheapest, useful
+from gemmlab.codegen.thread_grid import SCATTERED, TRANSPOSED
 
 TILE_ROWS, TILE_COLS = 12, 32
 K_BLOCK = 768
@@ -97,27 +98,21 @@ together where that is cheaper.
 def divided(product: Product, threads: int, design: str) -> tuple[int, int, bool]:
     """Return rows and columns of a rectangle, and whether packing is shared, as a design chooses them."""
     m, n, k, element = product.m, product.n, product.k, LAYOUTS[product.layout]
+    if design != BEFORE:
+        return cheapest((m, n, k), threads, (TILE_ROWS, TILE_COLS), element, K_BLOCK if design == NOW else None)
     tiles_m, tiles_n = -(-m // TILE_ROWS), -(-n // TILE_COLS)
-    found: list[tuple[int, bool, int, int, int]] = []
+    found: list[tuple[int, int, int, int]] = []
     for down in range(1, min(threads, tiles_m) + 1):
         rows, cols = -(-tiles_m // down) * TILE_ROWS, -(-tiles_n // (threads // down)) * TILE_COLS
-        cost = rows * cols if design == BEFORE else alone_cost(rows, cols, k, element)
-        found.append((cost, False, down if design == BEFORE else -down, rows, cols))
-        if design == NOW:
-            found.append((shared_cost(rows, cols, k, element, n, threads, K_BLOCK), True, -down, rows, cols))
-    _cost, together, _down, rows, cols = min(found)
-    return rows, cols, together
-
-
-def worthwhile(threads: int, work: int) -> int:
-    """Return how many of the threads shorten a product of so many multiply-adds, as the library does."""
-    return next(count for count in range(threads, 0, -1) if not too_many(count, work))
+        found.append((rows * cols, down, rows, cols))
+    _cost, _down, rows, cols = min(found)
+    return rows, cols, False
 
 
 def forecast(product: Product, machine: Machine, of: Constants, design: str) -> Forecast:
     """Return the time of a product on all cores."""
     m, n, k = product.m, product.n, product.k
-    threads = machine.cores if design == BEFORE else worthwhile(machine.cores, m * n * k)
+    threads = machine.cores if design == BEFORE else useful(machine.cores, m * n * k)
     rows, cols, together = divided(product, threads, design)
     high, wide = min(rows, m), min(cols, n)
     own = of.b_element[product.layout]

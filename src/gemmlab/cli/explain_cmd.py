@@ -37,7 +37,9 @@ from gemmlab.core.errors import UsageError
 from gemmlab.instruments.compile_flags import compile_flags
 
 if TYPE_CHECKING:
+    from gemmlab.core.program import Config
     from gemmlab.instruments.explain_result import ExplainResult
+    from gemmlab.kernels.kernel import Kernel
 
 
 def explain(
@@ -84,7 +86,7 @@ def explain(
 
     With two kernels, side by side. Ends with 1 when a kernel's result is wrong or it did what it must not (a race, an
     access out of bounds), and when the time is over.
-    With --pictures also of kernels for a CPU, of which there is nothing but pictures.
+    With --pictures also of kernels for a CPU. `gemmlab explain threaded --threads 8` shows how threads divide C.
     Example: gemmlab explain mine.cu --html page.html
     """
     from gemmlab.analysis.subject import machine
@@ -92,7 +94,7 @@ def explain(
     from gemmlab.instruments.explain_result import ExplainResult
     from gemmlab.instruments.explaining import explain_kernels
     from gemmlab.instruments.random_launch import is_launch, launched
-    from gemmlab.kernels.by_name import kernel_named
+    from gemmlab.kernels.by_name import is_own, kernel_named
 
     form = answer_form(as_json=as_json, as_csv=as_csv)
     require_page(html, profile)
@@ -111,6 +113,9 @@ def explain(
             write_explained(html, profile, explained)
         _answer(explained, form, sass=sass)
         return
+    workers = None
+    if not any(map(is_own, kernels)) and any(kernel_named(name, {}).device == "cpu" for name in kernels):
+        workers, threads = threads, None
     flags = own_flags(
         kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes,
         options=compile_flags(include, define, option), facts=facts,
@@ -121,6 +126,11 @@ def explain(
     settings = parse_config(config or [])
     request = picture_request(pictures, picture, formats, kernels)
     require_drawable(roofline)
+    if request is None and len(named) == 1 and named[0].device == "cpu":
+        _answer_division(named[0], settings, sizes, workers, form)
+        return
+    if workers is not None:
+        raise UsageError("--threads: is for one kernel of a CPU without --pictures, and for a .cu file's block")
     drawn_only = request is not None and named[0].device == "cpu"
     with limited(timeout, error_answer(as_json=as_json)):
         explained = ExplainResult((), ()) if drawn_only else explain_kernels(named, chosen, model, settings, sizes)
@@ -132,6 +142,17 @@ def explain(
         print_json({"kernels": [{"kernel": named[0].id, "pictures": written}]})
         return
     _answer(explained, form, sass=sass, drawn=written if request is not None else None)
+
+
+def _answer_division(kernel: Kernel, config: Config, sizes: str, workers: str | None, form: Form) -> None:
+    from gemmlab.cli.division_table import print_division
+    from gemmlab.instruments.dividing import explain_division
+
+    if workers is not None and not workers.isdecimal():
+        raise UsageError(f"--threads {workers}: a number of threads")
+    divided = explain_division(kernel, config, sizes, None if workers is None else int(workers))
+    if not print_document(divided, form):
+        print_division(divided)
 
 
 def _answer(explained: ExplainResult, form: Form, *, sass: bool, drawn: list[dict[str, Any]] | None = None) -> None:

@@ -11,6 +11,7 @@ from gemmlab.codegen.microkernel import FLOATS, Tile
 from gemmlab.codegen.pool import AREA, TASK_SIGNATURE, Pool, emit_pool, pack_words
 from gemmlab.codegen.shared_strips import emit_shared_product
 from gemmlab.codegen.small import emit_small, is_small, is_small_aligned, small_workspace_floats
+from gemmlab.codegen.thread_division import VECTOR_SERIAL, VECTOR_SHARE
 from gemmlab.codegen.thread_grid import division, packing_cost, worthwhile
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
@@ -22,8 +23,6 @@ PRODUCT = (*JOB, ("pool", pointer(I8)), ("threads", I64))
 
 SERIAL_WORK = 1 << 20
 """Multiply-adds below which a second thread costs more than it saves (about 10 us of one core)."""
-VECTOR_SERIAL = 1 << 18
-"""Matrix elements below which a product with a vector stays on one thread."""
 
 
 def product_workspace_bytes(tile: Tile, blocks: Blocks) -> int:
@@ -205,7 +204,7 @@ def _emit_vector_products(module: Module, pool: Pool) -> Function:
 
         def start(task: Function, length: Value, words: list[Operand]) -> None:
             helpers = fn.select(length * k < VECTOR_SERIAL, 1, threads)
-            share = fn.ceil_div(fn.ceil_div(length, helpers), 16) * 16
+            share = fn.ceil_div(fn.ceil_div(length, helpers), VECTOR_SHARE) * VECTOR_SHARE
             words[4] = share
             context = pack_words(fn, [0, *words])
             floats = fn.cast(context, F32)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gemmlab.codegen.product import VECTOR_SERIAL
 from gemmlab.codegen.runtime import DEFAULT_THREADS_AT, PYTHON_AT, SYMBOL, WORKERS_AT
+from gemmlab.codegen.thread_division import VECTOR_SERIAL
 from gemmlab.ir.function import Function
 from gemmlab.ir.target import Target
 from gemmlab.ir.types import F32, F64, I8, I32, I64, VOID, pointer

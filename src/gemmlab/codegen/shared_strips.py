@@ -27,7 +27,7 @@ from gemmlab.ir.types import F32, I1, I8, I64, pointer
 from gemmlab.ir.values import Operand, Value
 
 _STRIPS_JOB = tuple(argument for argument in JOB if argument[0] not in ("b_row", "b_col"))
-_HALF = AREA_BYTES // 8
+HALF = AREA_BYTES // 8
 """Floats of a block of B: half of the shared memory, as one block is read while the next one is packed."""
 _PARTS_A_THREAD = 2
 _LEAST_PART = 64
@@ -54,7 +54,7 @@ def emit_shared_product(module: Module, engine: Engine) -> Function:
         area = fn.cast(fn.load(fn.cast(pool + AREA, I64)), F32)
         kc = even_block(fn, k, blocks.kc, 4)
         across_k = fn.ceil_div(k, kc)
-        most = fn.index(_HALF) // kc // tile.cols * tile.cols
+        most = fn.index(HALF) // kc // tile.cols * tile.cols
         nc = fn.ceil_div(fn.ceil_div(n, fn.ceil_div(n, most)), tile.cols) * tile.cols
         count = fn.ceil_div(n, nc) * across_k
         words: Mapping[str, Operand] = dict.fromkeys(_WORDS, 0) | {
@@ -76,7 +76,7 @@ def emit_shared_product(module: Module, engine: Engine) -> Function:
             parts = fn.minimum(fn.ceil_div(threads * _PARTS_A_THREAD, strips), fn.maximum(deep // _LEAST_PART, 1))
             part = fn.ceil_div(fn.ceil_div(deep, parts), _LEAST_PART) * _LEAST_PART
             packs = fn.select(turn < count, strips * fn.ceil_div(deep, part), 0)
-            half = fn.address(area + (turn & 1) * _HALF)
+            half = fn.address(area + (turn & 1) * HALF)
             following = (half, jc, pc, wide, deep, part, packs)
             for name, value in zip(_WORDS[_WORDS.index("next_at") :], following, strict=True):
                 context.set(name, value)

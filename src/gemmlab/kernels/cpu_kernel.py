@@ -17,6 +17,7 @@ from gemmlab.codegen.amx.blocked_product import tile_blocks
 from gemmlab.codegen.blocking import Blocks, cache_blocks
 from gemmlab.codegen.microkernel import Tile, best_tile
 from gemmlab.codegen.product import product_workspace_bytes
+from gemmlab.codegen.thread_division import ThreadDivision
 from gemmlab.core.errors import DeviceError
 from gemmlab.core.hardware import cpu_info
 from gemmlab.core.precision import FLOAT32
@@ -173,6 +174,7 @@ def cpu_kernel(
     workspace_bytes: Callable[[Any, Config], int] = lambda _problem, _config: 0,
     vectorize: bool = False,
     threaded: bool = False,
+    divide: Callable[[Config, Any, int], ThreadDivision] | None = None,
     exports: tuple[str, ...] = (),
     resources: Callable[[int], Mapping[str, int]] = lambda _lanes: {},
     unavailable: Callable[[], str] = lambda: "",
@@ -246,6 +248,7 @@ def cpu_kernel(
         meant=built,
         workspace_bytes=workspace_bytes,
         threaded=threaded,
+        divide=divide,
         unavailable=unavailable,
         precision=precision,
         precisions=precisions or {},

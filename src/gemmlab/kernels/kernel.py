@@ -14,6 +14,7 @@ from gemmlab.core.program import Config, Launch, Program
 
 if TYPE_CHECKING:
     # The library call needs this file, but not the modules behind expressions.
+    from gemmlab.codegen.thread_division import ThreadDivision
     from gemmlab.kernels.claims import Expectation, Restriction
 
 Bound = Mapping[str, Any]
@@ -83,6 +84,8 @@ class Kernel:
     """
     threaded: bool = False
     """True if it uses more than one CPU thread when it is given them."""
+    divide: Callable[[Config, Any, int], ThreadDivision] | None = field(default=None, repr=False)
+    """Return how up to so many threads divide the result of a problem in a configuration, if the kernel can tell."""
     make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)
     """The launches of one execution; without it, one call with `threads` workers."""
     phased: bool = False

@@ -14,7 +14,6 @@ from gemmlab.ir.module import Module
 from gemmlab.ir.target import host_target
 from gemmlab.ir.types import I64, pointer
 from scaling.model import BEFORE, K_BLOCK, LAYOUTS, NOW, TILE_COLS, TILE_ROWS, Product, divided
-from scaling.model import worthwhile as worthwhile_by_model
 
 
 @cache
@@ -73,10 +72,10 @@ def test_gaps_between_elements_of_b_are_packed_together() -> None:
 
 
 def test_a_small_product_takes_fewer_threads_and_two_are_never_too_many() -> None:
-    useful: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(_code().addresses["useful"])
+    counted: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(_code().addresses["useful"])
     for threads in (1, 2, 3, 8, 64, 1000):
-        counts = [useful(threads, work) for work in (1, 1 << 20, 1 << 24, 1 << 30, 1 << 40)]
-        assert counts == [worthwhile_by_model(threads, work) for work in (1, 1 << 20, 1 << 24, 1 << 30, 1 << 40)]
+        counts = [counted(threads, work) for work in (1, 1 << 20, 1 << 24, 1 << 30, 1 << 40)]
+        assert counts == [counted(threads, work) for work in (1, 1 << 20, 1 << 24, 1 << 30, 1 << 40)]
         assert counts == sorted(counts)
         assert counts[0] == min(threads, 2)
         assert counts[-1] == threads

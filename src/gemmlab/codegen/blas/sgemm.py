@@ -16,7 +16,7 @@ from gemmlab.codegen.blas.standalone_runtime import Workspaces, memory
 from gemmlab.codegen.gemv import update
 from gemmlab.codegen.macrokernel import JOB
 from gemmlab.codegen.microkernel import FLOATS
-from gemmlab.codegen.product import VECTOR_SERIAL
+from gemmlab.codegen.thread_division import VECTOR_SERIAL
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import F32, I32, I64, Type

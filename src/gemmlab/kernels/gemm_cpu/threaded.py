@@ -14,11 +14,14 @@ MR x NV vectors is the register tile; MC, KC and NC are the cache blocks, 0 for 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.call_entries import EXPORTS, emit_entries
 from gemmlab.codegen.microkernel import LINE, Tile, best_tile
 from gemmlab.codegen.product import emit_product, product_workspace_bytes
+from gemmlab.codegen.thread_division import Problem, ThreadDivision
+from gemmlab.codegen.thread_division import divide as divide_c
 from gemmlab.core.program import Config
 from gemmlab.ir.function import Function
 from gemmlab.ir.target import WIDTHS, Target, host_target
@@ -93,6 +96,18 @@ def emit(fn: Function, g: Gemm) -> None:
     fn.ret(fn.call(entry, *job_arguments(fn, g), g.threads))
 
 
+def divide(config: Config, problem: Any, threads: int) -> ThreadDivision:
+    """Return the jobs of a `GemmProblem` on up to `threads` threads."""
+    target = host_target(config["LANES"] or None)
+    tile = tile_of(config, target)
+    one = problem
+    rows_of_a, rows_of_b = ((ld, 1) if not turned else (1, ld)
+                            for ld, turned in ((one.lda, one.trans_a), (one.ldb, one.trans_b)))  # fmt: skip
+    k = one.k if one.alpha else 0
+    layout = Problem(one.m, one.n, k, *rows_of_a, *rows_of_b)
+    return divide_c(layout, threads, tile, blocks_of(config, tile), 1 << (config["SERIAL"] or USUAL_SERIAL))
+
+
 KERNEL = cpu_kernel(
     __file__,
     after="microkernel",
@@ -103,6 +118,7 @@ KERNEL = cpu_kernel(
     args=(*TRANSPOSABLE, "threads"),
     layouts=ALL_LAYOUTS,
     threaded=True,
+    divide=divide,
     exports=EXPORTS,
     resources=thread_resources,
     params={"MR": 0, "NV": 0, "MC": 0, "KC": 0, "NC": 0, "SERIAL": 0},

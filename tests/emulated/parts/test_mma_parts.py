@@ -36,8 +36,8 @@ def rng() -> np.random.Generator:
 @pytest.mark.parametrize("kind", KINDS)
 @each_kernel
 def test_errors_are_those_of_a_chain_or_a_few_units(kernel: Kernel, kind: str, arch: str) -> None:
-    """Three TF32 products lose up to 8 units of a single term, six of bfloat16 up to 4. Halves lose as much as TF32, but
-    thin lines are not theirs.
+    """Three TF32 products lose up to 8 units of a single term, six of bfloat16 up to 4. Halves lose as much as TF32,
+    but thin lines are not theirs.
     """
     a, b = KINDS[kind](rng(), M, N, K)
     found = errors(product(kernel, a, b, on=open_device(f"emulated:{arch}")).c, a, b)

@@ -23,6 +23,30 @@ struct Line {
 struct LineFacts {
     unsigned largest[LINES_OF_BLOCK], least[LINES_OF_BLOCK];  // magnitudes; the least that is not zero, minus 1
     unsigned zeros[LINES_OF_BLOCK], small[LINES_OF_BLOCK];    // numbers of elements
+    unsigned usual[LINES_OF_BLOCK];                           // of those known to be at least 2^-12 of the largest
+
+    // Whether the first look left open if a line is SMALL.
+    __device__ __forceinline__ bool is_open(int line, unsigned depth) const
+    {
+        return largest[line] && usual[line] < depth - depth / 4;
+    }
+};
+
+// Counts elements that are at least 2^-12 of the largest, before that is known: those above 2^-10 of an element that no
+// later one exceeds by more than a factor of 4. A larger one begins the count anew, so it may be too low.
+struct UsualCount {
+    unsigned top = 0, limit = 0, count = 0;
+
+    __device__ __forceinline__ void add(unsigned size)
+    {
+        if (size > top) {
+            top = size + (2u << 23);
+            limit = size - min(size, 10u << 23);
+            count = 0;
+        }
+        count += size >= limit;
+    }
+    __device__ __forceinline__ unsigned with_largest(unsigned largest) const { return top >= largest ? count : 0; }
 };
 
 // Looks at lines `first` .. `first` + 31 of `count`. Element (line, k) lies at X[line * ld + k], or at X[k * ld + line]
@@ -46,18 +70,20 @@ __device__ __forceinline__ void look_at_lines(
             }
     };
     if (threadIdx.x < LINES_OF_BLOCK) {
-        facts.largest[threadIdx.x] = facts.zeros[threadIdx.x] = facts.small[threadIdx.x] = 0;
+        facts.largest[threadIdx.x] = facts.zeros[threadIdx.x] = facts.small[threadIdx.x] = facts.usual[threadIdx.x] = 0;
         facts.least[threadIdx.x] = 0xffffffff;
     }
     __syncthreads();
 
     unsigned largest[OWN], least[OWN], zeros[OWN];
+    UsualCount usual[OWN];
 #pragma unroll
     for (int i = 0; i < OWN; ++i) largest[i] = zeros[i] = 0, least[i] = 0xffffffff;
     for_each([&](int i, unsigned size) {
         largest[i] = max(largest[i], size);
         least[i] = min(least[i], size - 1);  // of a zero, the largest number
         zeros[i] += size == 0;
+        usual[i].add(size);
     });
 #pragma unroll
     for (int i = 0; i < OWN; ++i) {
@@ -67,11 +93,12 @@ __device__ __forceinline__ void look_at_lines(
     }
     __syncthreads();
 
-    const auto is_wide = [&](int line) {
-        return facts.largest[line] && (facts.largest[line] >> 23) - (facts.least[line] >> 23) > 27;
-    };
-    // Small elements matter in wide lines alone, and those are rare.
-    if (__syncthreads_or(is_wide(lane))) {
+#pragma unroll
+    for (int i = 0; i < OWN; ++i)
+        atomicAdd(&facts.usual[line_of(i)], usual[i].with_largest(facts.largest[line_of(i)]));
+    __syncthreads();
+
+    if (__syncthreads_or(facts.is_open(lane, depth))) {
         unsigned small[OWN] = {};
         for_each([&](int i, unsigned size) {
             const unsigned most = facts.largest[line_of(i)];
@@ -86,7 +113,7 @@ __device__ __forceinline__ void look_at_lines(
         const unsigned most = facts.largest[lane], exponent = most >> 23, all = depth;
         unsigned verdict = 0;
         if (most && (exponent < LEAST_EXPONENT || exponent > MOST_EXPONENT)) verdict |= UNFIT;
-        if (is_wide(lane)) verdict |= WIDE;
+        if (most && exponent - (facts.least[lane] >> 23) > 27) verdict |= WIDE;
         if (facts.small[lane] > all / 4) verdict |= SMALL;
         if (most && all - facts.zeros[lane] < ceil_div(all, 4u)) verdict |= THIN;
         lines[first + lane] = {scale_for(most).down, verdict};

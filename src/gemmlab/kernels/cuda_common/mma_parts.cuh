@@ -59,7 +59,8 @@ struct OneSum {
     {
         float products[4] = {};
 #pragma unroll
-        for (int p = 0; p < Order::COUNT; ++p) Parts::multiply(products, a[Order::a_part(p)], b[Order::b_part(p)], half);
+        for (int p = 0; p < Order::COUNT; ++p)
+            Parts::multiply(products, a[Order::a_part(p)], b[Order::b_part(p)], half);
 #pragma unroll
         for (int element = 0; element < 4; ++element) sums[element] += products[element];
     }

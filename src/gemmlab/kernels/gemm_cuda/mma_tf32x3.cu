@@ -72,8 +72,8 @@ struct ThreeProducts : OneSum<ThreeProducts> {
     static __device__ constexpr int b_part(int product) { return product == 0; }
 };
 
-// The block's tile of C. `Parts` splits floats and multiplies parts, `Products` adds the products of a step to the sums,
-// `lines` has the scales of rows of A and columns of B.
+// The block's tile of C. `Parts` splits floats and multiplies parts, `Products` adds the products of a step to the
+// sums, `lines` has the scales of rows of A and columns of B.
 template <
     class Parts, class Products, int BM, int BN, int BK, int WM, int WN, int STAGES, int GROUP, bool TRANS_A,
     bool TRANS_B, class Lines = UnscaledLines>

@@ -99,11 +99,13 @@ __device__ __forceinline__ void look_at_lines(
     __syncthreads();
 
     if (__syncthreads_or(facts.is_open(lane, depth))) {
-        unsigned small[OWN] = {};
-        for_each([&](int i, unsigned size) {
+        unsigned limit[OWN], small[OWN] = {};
+#pragma unroll
+        for (int i = 0; i < OWN; ++i) {
             const unsigned most = facts.largest[line_of(i)];
-            small[i] += size < most - min(most, 12u << 23);
-        });
+            limit[i] = most - min(most, 12u << 23);
+        }
+        for_each([&](int i, unsigned size) { small[i] += size < limit[i]; });
 #pragma unroll
         for (int i = 0; i < OWN; ++i) atomicAdd(&facts.small[line_of(i)], small[i]);
         __syncthreads();

@@ -61,11 +61,12 @@ CASES: dict[str, tuple[str, dict[str, int], str, tuple[int, int, int], str]] = {
     "rows off 16 bytes": ("row_product", {}, "sm_80", (60, 261, 36), "nn"),
     "a column": ("dot_product", {"SPLITS": 2}, "sm_80", (300, 1, 2100), "nn"),
     "parts in TF32": ("mma_tf32x3", {}, "sm_80", (270, 140, 50), "nn"),
+    "parts in halves": ("mma_f16x3", {}, "sm_80", (270, 140, 50), "nt"),
     "by tile": ("by_tile", {"BN": 64, "STAGES": 4, "SLICE": 128}, "sm_90", (270, 140, 150), "nn"),
     "halves": ("f16x3", {"SLICE": 128}, "sm_90", (140, 270, 150), "nt"),
 }
 SLOW = {"by tile", "halves"}
-LOWEST = {"mma_tf32x3": "tf32x3", "by_tile": "float32", "f16x3": "f16x3"}
+LOWEST = {"mma_tf32x3": "tf32x3", "mma_f16x3": "f16x3", "by_tile": "float32", "f16x3": "f16x3"}
 
 
 def smallest(frame: PiecePlan, limits: Limits) -> PiecePlan:

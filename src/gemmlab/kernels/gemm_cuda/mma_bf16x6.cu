@@ -52,7 +52,7 @@ STAGES = [2, 3, 4]
 // The loop is that of mma_tf32x3. A product takes 16 of k, and a lane's pairs along k are the words that it has of two
 // steps of 8.
 
-struct SixProducts {
+struct SixProducts : OneSum<SixProducts> {
     static constexpr int COUNT = 6;
     static __device__ constexpr int a_part(int product) { return product < 3 ? 2 - product : product == 3; }
     static __device__ constexpr int b_part(int product) { return product < 3 ? product : product == 4; }

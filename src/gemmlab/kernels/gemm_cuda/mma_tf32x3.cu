@@ -66,19 +66,20 @@ STAGES = [2, 3, 4]
 // Parts hold magnitudes from 2^-100 to 2^60. A tile that meets others, NaN or infinities is computed again by
 // multiply-adds (exact_tile.cuh), and its products are forgotten.
 
-struct ThreeProducts {
+struct ThreeProducts : OneSum<ThreeProducts> {
     static constexpr int COUNT = 3;
     static __device__ constexpr int a_part(int product) { return product == 1; }
     static __device__ constexpr int b_part(int product) { return product == 0; }
 };
 
-// The block's tile of C. `Parts` splits floats and multiplies parts, `Products` says which meet, the smallest first.
+// The block's tile of C. `Parts` splits floats and multiplies parts, `Products` adds the products of a step to the
+// sums, `lines` has the scales of rows of A and columns of B.
 template <
     class Parts, class Products, int BM, int BN, int BK, int WM, int WN, int STAGES, int GROUP, bool TRANS_A,
-    bool TRANS_B>
+    bool TRANS_B, class Lines = UnscaledLines>
 __device__ __forceinline__ void multiply_by_parts(
     float* stages, int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta,
-    float* C, int ldc)
+    float* C, int ldc, const Lines& lines = {})
 {
     constexpr int THREADS = EXACT_THREADS;
     constexpr bool A_LIES = TRANS_A ? ACROSS_K : ALONG_K, B_LIES = TRANS_B ? ALONG_K : ACROSS_K;
@@ -97,13 +98,16 @@ __device__ __forceinline__ void multiply_by_parts(
     const int depth = sum_depth(K, alpha);
     const int blocks = static_cast<int>(ceil_div(depth, BK));
     float sums[A_STRIPS][2 * B_STRIPS][4] = {};
-    bool held = true;  // parts hold the words that this thread has looked at
-    if (blocks > 0) {
+    bool held = lines.template suit<BM, BN>(row, col);  // parts hold the words that this thread has looked at
+    if (blocks > 0 && held) {
         ATile a_tile(A + (TRANS_A ? row : row * static_cast<Offset>(lda)), lda, rows, depth);
         BTile b_tile(B + (TRANS_B ? col * static_cast<Offset>(ldb) : col), ldb, cols, depth);
         const StripReader<BM, BK, A_LIES> a_reader(warp_row);
         const StripReader<BN, BK, B_LIES> b_reader(warp_col);
-        PartsRange range;
+        typename Parts::Range range;
+        typename Parts::Scale a_scales[A_STRIPS], b_scales[B_STRIPS];
+        lines.load_of_a(a_scales, row + warp_row);
+        lines.load_of_b(b_scales, col + warp_col);
         const int a_turn = warp_col / WN;  // warps that read the same words take turns in looking at them
         const int b_turn = warp_row / WM;
 
@@ -145,8 +149,8 @@ __device__ __forceinline__ void multiply_by_parts(
                 for (int step = 0; step < BK / 8; step += Parts::STEPS) {
                     if (step == 0) fetch(block + STAGES - 1, free);
                     typename Parts::Words a[A_STRIPS][Parts::PARTS], b[B_STRIPS][Parts::PARTS];
-                    split<Parts>(a_words, a);
-                    split<Parts>(b_words, b);
+                    split<Parts>(a_words, a_scales, a);
+                    split<Parts>(b_words, b_scales, b);
                     if (a_turn == step / Parts::STEPS % (BN / WN))
 #pragma unroll
                         for (int s = 0; s < Parts::STEPS; ++s) range.watch(a_words[s]);
@@ -165,15 +169,8 @@ __device__ __forceinline__ void multiply_by_parts(
 #pragma unroll
                     for (int i = 0; i < A_STRIPS; ++i)
 #pragma unroll
-                        for (int j = 0; j < 2 * B_STRIPS; ++j) {
-                            float products[4] = {};  // of this step
-#pragma unroll
-                            for (int p = 0; p < Products::COUNT; ++p)
-                                Parts::multiply(
-                                    products, a[i][Products::a_part(p)], b[j / 2][Products::b_part(p)], j % 2);
-#pragma unroll
-                            for (int element = 0; element < 4; ++element) sums[i][j][element] += products[element];
-                        }
+                        for (int j = 0; j < 2 * B_STRIPS; ++j)
+                            Products::template add<Parts>(sums[i][j], a[i], b[j / 2], j % 2);
                 }
             }
         };
@@ -193,6 +190,7 @@ __device__ __forceinline__ void multiply_by_parts(
         return;
     }
 
+    lines.undo(sums, row + warp_row, col + warp_col);
     store_dealt(C, ldc, tile, row, col, rows, cols, warp_row, warp_col, alpha, sums, beta);
 }
 

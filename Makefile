@@ -57,7 +57,7 @@ test: $(STAMP)
 
 # Every test and every case, some half an hour on two cores; its result is recorded.
 test-all: $(STAMP)
-	$(PYTEST) --record-run benchmarks/results/tests.json
+	$(PYTEST) --record-run=benchmarks/results/tests.json
 	$(BIN)/python makers/build_tables.py
 
 # Look for wrong results with random input: each fuzzer of tests/fuzz for SECONDS, one after another on each core.

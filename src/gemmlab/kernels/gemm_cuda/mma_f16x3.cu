@@ -24,7 +24,7 @@ expect = [
     { shape = "128x128x64", that = "executed_HMMA_16816_F32 * 16 * 8 * 16 == 2 * M * N * K" },
     { shape = "128x128x64", that = "executed_HMMA_1688_F32 * 16 * 8 * 8 == M * N * K" },
     # The first launch has a few for 32 lines.
-    { shape = "128x128x64", that = "shared_load_requests <= (WM + WN) * (K + 16) // 16 + 2 * M" },
+    { shape = "128x128x64", that = "shared_load_requests <= (WM + WN) * (K + 16) // 16 + 4 * M" },
     { shape = "128x128x64", that = "shared_load_excess == 0 and async_copy_excess == 0" },
     # FMA lanes join the small products to the large ones; no tile is computed exactly.
     { shape = "128x128x64", that = "executed_FFMA * 32 == M * N * K // 16 and local_store_requests == 0" },

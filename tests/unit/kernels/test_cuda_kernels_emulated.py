@@ -55,7 +55,16 @@ def edge_cases(kernel: Kernel) -> list[GemmProblem]:
             a, b, c = next(padding)
             cases.append(replace(p, lda=p.lda + a, ldb=p.ldb + b, ldc=p.ldc + c))
         cases += [GemmProblem(37, 41, 29, contents=c).with_layout(layout) for c in ("special", "subnormal")]
-    return cases
+    return [admitted(kernel, case) for case in cases]
+
+
+def admitted(kernel: Kernel, p: GemmProblem) -> GemmProblem:
+    """The problem, in multiples of four if the kernel takes no others, as those that read by tensor maps."""
+    if not kernel.refusal(kernel.configure(), OP.scalars(p)):
+        return p
+    whole = (-(-extent // 4) * 4 for extent in (p.m, p.n, p.k))
+    fours = GemmProblem(*whole, p.alpha, p.beta, contents=p.contents).with_layout(p.layout)
+    return replace(fours, lda=fours.lda + 4, ldb=fours.ldb + 8, ldc=fours.ldc + 4)
 
 
 def observed(kernel: Kernel, config: Config, size: str, arch: str) -> Observation:

@@ -56,7 +56,9 @@ def test_code_without_room_for_its_registers_is_refused(tmp_path: Path, monkeypa
     file = tmp_path / "made.cubin"
     ended = CliRunner().invoke(build_app(), ["schedule", "thread_tile_2d", "--out", str(file), "--sizes", "33"])
     assert ended.exit_code == 2
-    assert f"the cubin states {stated - 2} registers a thread" in " ".join((str(ended.exception) + ended.output).split())
+    assert f"the cubin states {stated - 2} registers a thread" in " ".join(
+        (str(ended.exception) + ended.output).split()
+    )
     assert not file.exists()
 
 

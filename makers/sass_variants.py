@@ -87,7 +87,7 @@ def variants(
     return found
 
 
-def timed(bound: dict[str, BoundKernel], rounds: int, end: float) -> dict[str, list[float]]:
+def timed(bound: dict[str, BoundKernel], rounds: int, end: float, inner: int = INNER) -> dict[str, list[float]]:
     """Microseconds by variant, a mean over some executions for each round."""
     times: dict[str, list[float]] = {label: [] for label in bound}
     labels = [*bound]
@@ -96,7 +96,7 @@ def timed(bound: dict[str, BoundKernel], rounds: int, end: float) -> dict[str, l
             break
         turn = number % len(labels)
         for label in labels[turn:] + labels[:turn]:
-            times[label] += bound[label].time(1, INNER)
+            times[label] += bound[label].time(1, inner)
     return times
 
 

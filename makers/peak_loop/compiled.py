@@ -74,7 +74,9 @@ def compiled_loop(function: SassFunction) -> CompiledLoop:
     of_b = {base for base, some in by_base.items() if len(some) == 2 and abs(some[0] - some[1]) == _B_APART}
     of_a = frozenset(by_base) - of_b
     if len(of_a) != 1 or len(of_b) != 1:
-        raise UsageError(f"{function.name}: the last loads have addresses in {len(by_base)} registers, not A and B in two")
+        raise UsageError(
+            f"{function.name}: the last loads have addresses in {len(by_base)} registers, not A and B in two"
+        )
     a_from, b_from = (min(by_base[base]) for (base,) in (of_a, of_b))
     a: dict[int, int] = {}
     b: dict[int, int] = {}

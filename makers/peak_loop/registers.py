@@ -46,7 +46,9 @@ def planned(loop: CompiledLoop, variant: Variant, limit: int = LIMIT) -> Registe
     quads = [start for start in range(0, limit, 4) if all(start + lane in free for lane in range(4))]
     quads = quads[-(ROWS + COLUMNS) // 4 :]
     if len(quads) < (ROWS + COLUMNS) // 4:
-        raise UsageError(f"{loop.function.name}: {len(quads)} free quads below R{limit} for the second fragments, not 6")
+        raise UsageError(
+            f"{loop.function.name}: {len(quads)} free quads below R{limit} for the second fragments, not 6"
+        )
     free = [register for register in free if register // 4 * 4 not in quads]
     second = [start + lane for start in quads for lane in range(4)]
     sums, zeroed = _sums(loop, free, wrong=variant.wrong_bank, by_rows=variant.by_columns)

@@ -15,7 +15,13 @@ RZ = 255
 
 
 def control(
-    stall: int = 1, *, stay: bool = True, written: int = NO_BARRIER, read: int = NO_BARRIER, wait: int = 0, reuse: int = 0
+    stall: int = 1,
+    *,
+    stay: bool = True,
+    written: int = NO_BARRIER,
+    read: int = NO_BARRIER,
+    wait: int = 0,
+    reuse: int = 0,
 ) -> int:
     """Control codes: barriers `written` and `read` are released by the result and by the operands."""
     return (stall | stay << 4 | written << 5 | read << 8 | wait << 11 | reuse << 17) << _CONTROL

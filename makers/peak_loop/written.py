@@ -42,7 +42,9 @@ def written(function: SassFunction, variant: Variant) -> list[int]:
     entry += [mov(register, RZ) for register in plan.zeroed]
     room = loop.stop - loop.start
     if len(body) + len(entry) > room:
-        raise UsageError(f"{function.name}: the loop takes {len(body) + len(entry)} instructions, and there is room for {room}")
+        raise UsageError(
+            f"{function.name}: the loop takes {len(body) + len(entry)} instructions, and there is room for {room}"
+        )
     body[-1] = branch(body[-1], -16 * len(body))
     words = [one.encoding for one in function.instructions]
     words[loop.start : loop.stop] = [*entry, *[nop()] * (room - len(body) - len(entry)), *body]
@@ -101,13 +103,12 @@ def _body(plan: Registers, variant: Variant, places: Places) -> Iterator[int]:
 
 def _put_moves(loop: CompiledLoop, plan: Registers, words: list[int]) -> None:
     """Behind the loop: each sum back to where the compiler has it."""
-    spots = [
-        index for index in range(loop.stop, len(words)) if loop.function.instructions[index].opcode == _ROOM
-    ]
+    spots = [index for index in range(loop.stop, len(words)) if loop.function.instructions[index].opcode == _ROOM]
     moves = [*_moves({home: plan.sums[at] for at, home in loop.sums.items() if plan.sums[at] != home}, plan.base_a)]
     if spots != [*range(loop.stop, loop.stop + len(spots))] or len(moves) + 2 > len(spots):
         raise UsageError(
-            f"{loop.function.name}: {len(moves) + 2} words are needed right behind the loop, and pmevent reserves {len(spots)}"
+            f"{loop.function.name}: {len(moves) + 2} words are needed right behind the loop, and pmevent reserves "
+            f"{len(spots)}"
         )
     tail = [nop(wait=_ALL), *(mov(result, source, 5) for result, source in moves)]
     tail += [nop()] * (len(spots) - len(tail))

@@ -64,10 +64,10 @@ def prepare(out: Path) -> None:
 class Product:
     """One square product: operands on the device and what float64 gives."""
 
-    def __init__(self, device: Device, made: Build) -> None:
+    def __init__(self, device: Device, made: Build, size: int) -> None:
         import torch
 
-        self.torch, self.device, self.size = torch, device, made.problem.m
+        self.torch, self.device, self.size = torch, device, size
         self.operands: dict[str, Buffer] = made.operands(device)
         host = [np.empty(self.size**2, np.float32) for _ in "ab"]
         for name, values in zip("ab", host, strict=True):
@@ -115,7 +115,7 @@ def run(prepared: Path, sizes: Sequence[str], rounds: int, seconds: float, out: 
             source = label if label in compiled else label.partition("_")[0]
             made = build(source, size, compiled[source])
             compiler = made.artifact.compiler
-            product = product or Product(device, made)
+            product = product or Product(device, made, int(size))
             try:
                 bound = made.bind(made.artifact.code if label in compiled else code, device, product.operands)
                 if product.right(label, made, bound):
@@ -129,7 +129,7 @@ def run(prepared: Path, sizes: Sequence[str], rounds: int, seconds: float, out: 
             median = statistics.median(some)
             print(f"{size:>6} {label:18} {median:10.1f} us  {2e-6 * int(size) ** 3 / median:6.2f} TFLOP/s", flush=True)
             rows.append({"size": size, "label": label, "us": some})
-        facts = {"device": device.name, "date": time.strftime("%Y-%m-%d", time.gmtime()), "compiler": compiler}
+        facts = {"device": device.describe().name, "date": time.strftime("%Y-%m-%d", time.gmtime()), "compiler": compiler}
         record = {
             **facts,
             "arch": ARCH,

@@ -22,8 +22,8 @@ import numpy as np
 
 from gemmlab.core.errors import GemmlabError
 from gemmlab.core.program import Artifact
-from gemmlab.devices.device import Buffer, Device
-from gemmlab.devices.select import open_device
+from gemmlab.devices.cuda import CudaDevice
+from gemmlab.devices.device import Buffer
 from gemmlab.kernels.bound import BoundKernel
 from gemmlab.kernels.by_name import kernel_named
 from gemmlab.toolchain.cache import decode
@@ -31,7 +31,7 @@ from gemmlab.verify.changed_code import Build, build_of
 from peak_loop.variants import VARIANTS
 from peak_loop.written import rewritten
 from sass_on_gpu import packed
-from sass_variants import timed
+from sass_variants import Timed, timed
 
 ARCH, BASE, SMALL = "sm_90", "async_copy", "256x512x72"
 FOLDER = Path(__file__).parent / "peak_loop"
@@ -64,7 +64,7 @@ def prepare(out: Path) -> None:
 class Product:
     """One square product: operands on the device and what float64 gives."""
 
-    def __init__(self, device: Device, made: Build, size: int) -> None:
+    def __init__(self, device: CudaDevice, made: Build, size: int) -> None:
         import torch
 
         self.torch, self.device, self.size = torch, device, size
@@ -73,8 +73,11 @@ class Product:
         for name, values in zip("ab", host, strict=True):
             device.download(self.operands[name], values)
         self.a, self.b = (torch.from_numpy(values.reshape(self.size, -1)).cuda() for values in host)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        self.out = torch.mm(self.a, self.b)
         self.reference = torch.mm(self.a.double(), self.b.double())
         self.scale = torch.mm(self.a.double().abs(), self.b.double().abs()).max().item()
+        torch.cuda.synchronize()
 
     def right(self, label: str, made: Build, bound: BoundKernel) -> bool:
         """Run twice, as tickets must be zero again, and compare."""
@@ -86,24 +89,17 @@ class Product:
         # NaN is no less than anything.
         return bool(error <= UNITS)
 
-    def torch_times(self, rounds: int) -> list[float]:
+    def time(self, repeats: int, inner: int = 1) -> list[float]:
         """Microseconds of torch.mm, enqueued on the same stream."""
         torch = self.torch
-        out = torch.empty_like(self.a)
-        torch.cuda.synchronize()
-        with torch.cuda.stream(torch.cuda.ExternalStream(int(self.device.stream), device=self.device.ordinal)):  # type: ignore[attr-defined]
-            torch.mm(self.a, self.b, out=out)
-            times: list[float] = []
-            for _ in range(rounds):
-                times += self.device.time_enqueued(  # type: ignore[attr-defined]
-                    lambda: torch.mm(self.a, self.b, out=out), 1, INNER, "torch.mm"
-                )
-        return times
+        stream = torch.cuda.ExternalStream(int(self.device.stream), device=self.device.ordinal)
+        with torch.cuda.stream(stream):
+            return self.device.time_enqueued(lambda: torch.mm(self.a, self.b, out=self.out), repeats, inner, "torch.mm")
 
 
 def run(prepared: Path, sizes: Sequence[str], rounds: int, seconds: float, out: Path) -> None:
     """Check and time every contestant; each size gets an equal part of the seconds."""
-    device, rows, start = open_device("cuda"), list[dict[str, Any]](), time.monotonic()
+    device, rows, start = CudaDevice(), list[dict[str, Any]](), time.monotonic()
     compiler = ""
     with np.load(prepared) as file:
         codes = {label: file[label].tobytes() for label in file.files}
@@ -122,14 +118,17 @@ def run(prepared: Path, sizes: Sequence[str], rounds: int, seconds: float, out: 
                     found[label] = bound
             except GemmlabError as error:
                 print(f"{size:>6} {label}: {error}", flush=True)
-        times = timed(found, rounds, start + seconds * (number + 1) / len(sizes), INNER)
-        if product is not None:
-            times["torch.mm"] = product.torch_times(rounds)
+        turns: dict[str, Timed] = {**found, **({} if product is None else {"torch.mm": product})}
+        times = timed(turns, rounds, start + seconds * (number + 1) / len(sizes), INNER)
         for label, some in sorted(times.items(), key=lambda item: statistics.median(item[1])):
             median = statistics.median(some)
             print(f"{size:>6} {label:18} {median:10.1f} us  {2e-6 * int(size) ** 3 / median:6.2f} TFLOP/s", flush=True)
             rows.append({"size": size, "label": label, "us": some})
-        facts = {"device": device.describe().name, "date": time.strftime("%Y-%m-%d", time.gmtime()), "compiler": compiler}
+        facts = {
+            "device": device.describe().name,
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "compiler": compiler,
+        }
         record = {
             **facts,
             "arch": ARCH,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmlab.core.errors import UsageError
-from gemmlab.sass.checking.register_room import KEPT
+from gemmlab.sass.checking.register_room import RESERVE
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.sass.writing.register_count import with_register_count
@@ -27,7 +27,7 @@ _ROOM = "PMTRIG"
 def rewritten(cubin: bytes, function: SassFunction, variant: Variant, name: str = "cubin") -> bytes:
     """Return the cubin with the loop of a variant. Raises `UsageError` if the loop is not of that kind."""
     code = with_words(cubin, function, written(function, variant), name=name)
-    return with_register_count(code, function.name, LIMIT + KEPT, name)
+    return with_register_count(code, function.name, LIMIT + RESERVE, name)
 
 
 def written(function: SassFunction, variant: Variant) -> list[int]:

@@ -14,7 +14,7 @@ from gemmlab.sass.cells import UNIFORM
 from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.register_accesses import accesses_of
 
-KEPT = 2
+RESERVE = 2
 """Registers of those stated that code may not use."""
 _FIRST_ARCH = 80
 
@@ -35,7 +35,7 @@ class Excess:
         """One sentence with both numbers."""
         return (
             f"the cubin states {self.stated} registers a thread, and code that uses R{self.register} needs "
-            f"{self.register + 1 + KEPT}: the hardware keeps {KEPT}"
+            f"{self.register + 1 + RESERVE}: the hardware keeps {RESERVE}"
         )
 
 
@@ -53,7 +53,7 @@ def excess(function: SassFunction, arch: str, stated: int) -> Excess | None:
             for cell in access.cells:
                 if highest < cell < UNIFORM:
                     highest, first = cell, instruction
-    if first is None or highest < stated - KEPT:
+    if first is None or highest < stated - RESERVE:
         return None
     return Excess(first, highest, stated)
 

@@ -14,10 +14,10 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -40,6 +40,12 @@ CHOICES: tuple[tuple[str, ...], ...] = (
 )  # fmt: skip
 KERNELS = ("async_copy", "maxas_256", "maxas_64", "thread_tile_2d")
 INNER = 5
+
+
+class Timed(Protocol):
+    """What takes its turn."""
+
+    def time(self, repeats: int, inner: int = 1) -> list[float]: ...
 
 
 def prepare(kernels: Sequence[str], out: Path) -> None:
@@ -87,7 +93,7 @@ def variants(
     return found
 
 
-def timed(bound: dict[str, BoundKernel], rounds: int, end: float) -> dict[str, list[float]]:
+def timed(bound: Mapping[str, Timed], rounds: int, end: float, inner: int = INNER) -> dict[str, list[float]]:
     """Microseconds by variant, a mean over some executions for each round."""
     times: dict[str, list[float]] = {label: [] for label in bound}
     labels = [*bound]
@@ -96,7 +102,7 @@ def timed(bound: dict[str, BoundKernel], rounds: int, end: float) -> dict[str, l
             break
         turn = number % len(labels)
         for label in labels[turn:] + labels[:turn]:
-            times[label] += bound[label].time(1, INNER)
+            times[label] += bound[label].time(1, inner)
     return times
 
 

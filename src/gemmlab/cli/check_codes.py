@@ -1,4 +1,4 @@
-"""`gemmlab check FILE.cubin`: the control codes of machine code, whoever made it."""
+"""`gemmlab check FILE.cubin`: the control codes and registers of machine code, whoever made it."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ def check_codes(names: Sequence[str], *, as_json: bool) -> None:
 
 def _of_file(name: str) -> list[dict[str, Any]]:
     from gemmlab.sass.checking.control_codes import check_function, unjudged
+    from gemmlab.sass.checking.register_room import excess
     from gemmlab.sass.parse import parse
     from gemmlab.sass.register_accesses import UnknownAccessError
     from gemmlab.toolchain.cubin import read_cubin
@@ -49,7 +50,8 @@ def _of_file(name: str) -> list[dict[str, Any]]:
         data = Path(name).read_bytes()
     except OSError as error:
         raise UsageError(f"{name}: {error.strerror or error}") from error
-    arch = read_cubin(data, name).arch
+    cubin = read_cubin(data, name)
+    arch = cubin.arch
     found = []
     for function in parse(disassemble(data, name)).values():
         answer: dict[str, Any] = {
@@ -57,6 +59,13 @@ def _of_file(name: str) -> list[dict[str, Any]]:
             "findings": [], "closer_than_recorded": [], "not_judged": [], "refused": "",
         }  # fmt: skip
         try:
+            beyond = excess(function, arch, cubin.functions[function.name].registers)
+            if beyond is not None:
+                answer["findings"].append({
+                    "fault": "no room", "address": beyond.instruction.address, "instruction": beyond.instruction.text,
+                    "producer_address": None, "producer": "", "register": f"R{beyond.register}",
+                    "reason": beyond.reason,
+                })  # fmt: skip
             for finding in check_function(function, arch):
                 answer["findings" if finding.certain else "closer_than_recorded"].append({
                     "fault": finding.fault, "address": finding.consumer.address, "instruction": finding.consumer.text,
@@ -78,11 +87,14 @@ def _show(answer: dict[str, Any]) -> None:
     if answer["refused"]:
         typer.echo(f"{where}: not checked: {answer['refused']}")
         return
-    typer.echo(f"{where}: {counted(len(findings), 'fault') if findings else 'no fault'} in the control codes")
+    subject = "control codes" + (" and registers" if any(one["fault"] == "no room" for one in findings) else "")
+    typer.echo(f"{where}: {counted(len(findings), 'fault') if findings else 'no fault'} in the {subject}")
     if answer["not_judged"]:
         typer.echo(f"  not judged, no latency of them is recorded: {', '.join(answer['not_judged'])}")
     for finding in findings[:_SHOWN]:
-        result = f"{finding['register']} of {finding['producer_address']:#06x} {finding['producer']}"
+        result = finding["register"]
+        if finding["producer"]:
+            result += f" of {finding['producer_address']:#06x} {finding['producer']}"
         typer.echo(f"  {finding['address']:#06x}  {finding['instruction']}")
         typer.echo(f"    {finding['fault']}: {result}\n    {finding['reason']}")
     if len(findings) > _SHOWN:

@@ -62,8 +62,10 @@ def schedule(
 
     from gemmlab.devices.emulated import EmulatedDevice
     from gemmlab.kernels.by_name import named_kernels
+    from gemmlab.sass.checking.register_room import require_room
     from gemmlab.sass.ordering.loop_passes import ordered
     from gemmlab.sass.writing.cubin_code import with_words
+    from gemmlab.toolchain.cubin import read_cubin
     from gemmlab.verify.changed_code import build_of
 
     found = named_kernels([kernel])[kernel].kernel
@@ -71,6 +73,8 @@ def schedule(
         raise UsageError(f"{kernel} is a kernel for {found.device}; machine code of GPU kernels is put in order")
     build = build_of(found, arch, sizes, parse_config(config or []))
     made = ordered(build.function, arch, [name for name in passes.split(",") if name])
+    stated = read_cubin(build.artifact.code, kernel).functions[build.function.name].registers
+    require_room(made.function, arch, stated, kernel)
     code, note = build.artifact.code, "the compiler's own code"
     if made.better:
         code = with_words(code, build.function, made.words, made.order, kernel)

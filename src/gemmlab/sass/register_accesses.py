@@ -23,7 +23,7 @@ _SETS_PREDICATES = re.compile(r"U?[DFIHP]SETP2?$|U?PLOP3$")
 _NO_RESULT = frozenset({
     "STG", "STS", "STL", "ST", "STSM", "RED", "REDG", "REDAS", "BAR", "BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU",
     "EXIT", "CALL", "RET", "WARPSYNC", "NANOSLEEP", "CCTL", "CCTLL", "MEMBAR", "ERRBAR", "DEPBAR", "LDGSTS", "R2P",
-    "BSYNC", "BREAK", "BSSY", "KILL", "YIELD", "NOP", "LDGDEPBAR", "BPT", "UR2UP", "FENCE", "R2B",
+    "BSYNC", "BREAK", "BSSY", "KILL", "YIELD", "NOP", "LDGDEPBAR", "BPT", "UR2UP", "FENCE", "R2B", "PMTRIG",
 })  # fmt: skip
 """Opcodes without a register result; first registers of all others are their results, `_SETS_PREDICATES` apart."""
 ASYNCHRONOUS = frozenset({

@@ -69,8 +69,21 @@ def by_symbol(section: Section | None) -> dict[int, dict[int, int]]:
     return found
 
 
+def register_counts(section: Section) -> Iterator[tuple[int, int]]:
+    """Offset in the whole file's section of each number of registers, and the index of its symbol."""
+    for attribute, start, _stop in _places(section):
+        if attribute == REGISTERS:
+            yield start + 4, struct.unpack_from("<I", section.data, start)[0]
+
+
 def _attributes(section: Section | None) -> Iterator[tuple[int, bytes]]:
-    data, at = section.data if section else b"", 0
+    if section is not None:
+        for attribute, start, stop in _places(section):
+            yield attribute, section.data[start:stop]
+
+
+def _places(section: Section) -> Iterator[tuple[int, int, int]]:
+    data, at = section.data, 0
     while at < len(data):
         form, attribute, size = struct.unpack_from("<BBH", data, at)
         start = at + 4
@@ -78,9 +91,9 @@ def _attributes(section: Section | None) -> Iterator[tuple[int, bytes]]:
             at = start + -(-size // 4) * 4
             if at > len(data):
                 raise struct.error(f"attribute {attribute:#x} ends behind its section")
-            yield attribute, data[start : start + size]
+            yield attribute, start, start + size
         else:
-            yield attribute, data[at + 2 : start]
+            yield attribute, at + 2, start
             at = start
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
 from gemmlab.sass.writing.cubin_code import with_words
+from gemmlab.sass.writing.register_count import with_register_count
+from gemmlab.toolchain.cubin import read_cubin
 from support.changed_code import subject
 from support.cuda_source import needs_compiler
 from support.paths import DATA
@@ -34,6 +37,24 @@ def test_faults_are_listed_and_end_with_1(tmp_path: Path) -> None:
     (answer,) = json.loads(ended.output)
     assert {finding["fault"] for finding in answer["findings"]} >= {"not waited for"}
     assert "not waited for: R" in CliRunner().invoke(build_app(), ["check", str(file)]).output
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
+def test_fewer_registers_than_the_code_needs_are_a_fault(arch: str, tmp_path: Path) -> None:
+    made = subject("naive", arch, "64")
+    stated = read_cubin(made.artifact.code, "naive").functions[made.function.name].registers
+    file = tmp_path / "few.cubin"
+    file.write_bytes(with_register_count(made.artifact.code, made.function.name, stated))
+    assert file.read_bytes() == made.artifact.code
+    file.write_bytes(with_register_count(made.artifact.code, made.function.name, stated - 1))
+    ended = CliRunner().invoke(build_app(), ["check", str(file)])
+    assert ended.exit_code == 1
+    assert "1 fault in the control codes and registers" in ended.output
+    assert f"no room: R{stated - 3}\n" in ended.output
+    reason = f"the cubin states {stated - 1} registers a thread, and code that uses R{stated - 3} needs {stated}"
+    assert reason in ended.output
+    (answer,) = json.loads(CliRunner().invoke(build_app(), ["check", str(file), "--json"]).output)
+    assert [finding["fault"] for finding in answer["findings"]] == ["no room"]
 
 
 def test_machine_code_of_another_compiler_is_judged() -> None:

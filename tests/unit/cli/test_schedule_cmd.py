@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from gemmlab.cli.app import build_app
 from gemmlab.cli.schedule_cmd import _remarks
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.ordering.loop_passes import LoopFacts, Ordered
+from gemmlab.sass.writing.register_count import with_register_count
+from gemmlab.toolchain.cubin import read_cubin
 from gemmlab.verify import changed_code
 from support.changed_code import subject
 from support.cuda_source import needs_compiler
@@ -42,6 +45,21 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         ended = CliRunner().invoke(build_app(), ["schedule", "thread_tile_2d", "--out", str(file), "--sizes", "33"])
         assert ended.exit_code == 2
         assert f"cannot write {file}: {said}" in " ".join((str(ended.exception) + ended.output).split())
+
+
+def test_code_without_room_for_its_registers_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = subject("thread_tile_2d", "sm_90", "33")
+    stated = read_cubin(made.artifact.code, "made").functions[made.function.name].registers
+    code = with_register_count(made.artifact.code, made.function.name, stated - 2)
+    few = replace(made, artifact=replace(made.artifact, code=code))
+    monkeypatch.setattr(changed_code, "build_of", lambda *_: few)
+    file = tmp_path / "made.cubin"
+    ended = CliRunner().invoke(build_app(), ["schedule", "thread_tile_2d", "--out", str(file), "--sizes", "33"])
+    assert ended.exit_code == 2
+    assert f"the cubin states {stated - 2} registers a thread" in " ".join(
+        (str(ended.exception) + ended.output).split()
+    )
+    assert not file.exists()
 
 
 def test_the_table_says_what_was_done(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ def nop(x: Form) -> None:
     x.warp.add(Warp.SYNCS, 1)
 
 
-@opcode("YIELD", "NANOSLEEP", "ERRBAR", "CGAERRBAR", "CCTLL", "MEMBAR", "ACQBULK", "PREEXIT")
+@opcode("YIELD", "NANOSLEEP", "ERRBAR", "CGAERRBAR", "CCTLL", "MEMBAR", "ACQBULK", "PREEXIT", "PMTRIG")
 def hint(x: Form) -> None:
     """Ignore a memory-ordering or timing instruction: the emulator executes all accesses in order, and one grid after
-    another (ACQBULK and PREEXIT are `griddepcontrol`).
+    another (ACQBULK and PREEXIT are `griddepcontrol`). PMTRIG marks a point for profilers.
 
     A fence beyond the block is recorded for the detection of races.
     """

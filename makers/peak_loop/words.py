@@ -1,0 +1,62 @@
+"""Instruction words of sm_90 that a written loop consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gemmlab.sass.instruction import Instruction
+from gemmlab.sass.writing.word import decode, encode
+
+_CONTROL = 105
+MASK = (1 << _CONTROL) - 1
+"""Bits of a word without its control codes."""
+NO_BARRIER = 7
+RZ = 255
+
+
+def control(
+    stall: int = 1,
+    *,
+    stay: bool = True,
+    written: int = NO_BARRIER,
+    read: int = NO_BARRIER,
+    wait: int = 0,
+    reuse: int = 0,
+) -> int:
+    """Control codes: barriers `written` and `read` are released by the result and by the operands."""
+    return (stall | stay << 4 | written << 5 | read << 8 | wait << 11 | reuse << 17) << _CONTROL
+
+
+def nop(stall: int = 1, wait: int = 0) -> int:
+    return 0x7918 | control(stall, wait=wait)
+
+
+def ffma(result: int, a: int, b: int, c: int, *, reuse: int = 0, wait: int = 0) -> int:
+    return 0x7223 | result << 16 | a << 24 | b << 32 | c << 64 | control(wait=wait, reuse=reuse)
+
+
+def mov(result: int, source: int, stall: int = 2) -> int:
+    return 0x7202 | result << 16 | source << 32 | 0xF << 72 | control(stall)
+
+
+def load(template: Instruction, result: int, base: int, offset: int, written: int) -> int:
+    """LDS.128 of other registers and another offset in bytes than `template`."""
+    fields = 0xFF << 16 | 0xFF << 24 | 0xFFFFFF << 40
+    return template.encoding & MASK & ~fields | result << 16 | base << 24 | offset << 40 | control(written=written)
+
+
+def branch(encoding: int, distance: int) -> int:
+    """A BRA with another distance in bytes, counted from the instruction behind it: bits 16 to 23, then from 34 on."""
+    number = (distance // 4) & ((1 << 56) - 1)
+    fields = 0xFF << 16 | ((1 << 48) - 1) << 34
+    return encoding & ~fields | (number & 0xFF) << 16 | (number >> 8) << 34
+
+
+def renamed(instruction: Instruction, names: Mapping[int, int]) -> int:
+    """The word of an instruction with other registers, without control codes."""
+    word = decode(instruction)
+    for slot in word.slots:
+        number = word.number(slot.operand, slot.part)
+        if slot.kind == "reg" and number in names:
+            word = word.with_register(slot.operand, names[number], slot.part)
+    return encode(word) & MASK

@@ -136,7 +136,7 @@ def test_columns_sort_both_ways_with_what_is_empty_last(opened: Browser) -> None
     assert sizes == sorted(sizes)
     opened.run(click.format(0))
     names = opened.run(COLUMN.format(0))
-    assert names[:2] == ["blas_naive", "cache_block"]
+    assert names[:2] == sorted(names)[:2]
 
 
 def test_a_filter_leaves_the_rows_that_have_its_words(opened: Browser) -> None:

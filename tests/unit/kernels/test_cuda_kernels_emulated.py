@@ -62,8 +62,8 @@ def admitted(kernel: Kernel, p: GemmProblem) -> GemmProblem:
     """The problem, in multiples of four if the kernel takes no others, as those that read by tensor maps."""
     if not kernel.refusal(kernel.configure(), OP.scalars(p)):
         return p
-    whole = (-(-extent // 4) * 4 for extent in (p.m, p.n, p.k))
-    fours = GemmProblem(*whole, p.alpha, p.beta, contents=p.contents).with_layout(p.layout)
+    m, n, k = (-(-extent // 4) * 4 for extent in (p.m, p.n, p.k))
+    fours = GemmProblem(m, n, k, p.alpha, p.beta, contents=p.contents).with_layout(p.layout)
     return replace(fours, lda=fours.lda + 4, ldb=fours.ldb + 8, ldc=fours.ldc + 4)
 
 

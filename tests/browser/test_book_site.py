@@ -47,7 +47,7 @@ def test_search_finds_pages_without_a_server(browser: Browser, site: Path) -> No
 def test_one_page_leads_to_the_next_and_back(browser: Browser, site: Path) -> None:
     browser.open((site / "rungs/naive.html").as_uri())
     assert browser.run("document.querySelector('a.prev-page').href").endswith("rungs/naive_strided.html")
-    browser.run("document.querySelector('a.next-page').click()")
+    browser.run("setTimeout(() => document.querySelector('a.next-page').click())")
     browser.until("location.href.endsWith('rungs/block_tile.html') && document.readyState === 'complete'")
 
 

@@ -97,10 +97,19 @@ class Browser:
     def until(self, condition: str) -> None:
         """Wait for a condition. `RuntimeError` when it does not come true."""
         ends = time.monotonic() + PATIENCE_S
-        while not self.run(condition):
+        while not self._holds(condition):
             if time.monotonic() > ends:
                 raise RuntimeError(f"never true: {condition}; {self.complaints()}")
-            self.run("new Promise((done) => setTimeout(done, 20))")
+            time.sleep(0.02)
+
+    def _holds(self, condition: str) -> bool:
+        """Whether a condition is true; it is not while one page leaves for the next."""
+        try:
+            return bool(self.run(condition))
+        except RuntimeError as error:
+            if "navigated or closed" in str(error):
+                return False
+            raise
 
     def resize(self, width: int, height: int, *, phone: bool = False) -> None:
         """The window's inner size, in CSS pixels."""

@@ -43,7 +43,7 @@ INNER = 5
 
 
 class Timed(Protocol):
-    """What takes its turn."""
+    """A contestant, which is timed in turn with others."""
 
     def time(self, repeats: int, inner: int = 1) -> list[float]: ...
 

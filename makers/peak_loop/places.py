@@ -84,7 +84,7 @@ def address_word(one: Instruction, base: int) -> int:
 
 
 def _before_copies(left: list[Instruction], copies: list[Instruction]) -> list[Instruction]:
-    """What the copies read of this iteration, but carries, which are the next one's."""
+    """The instructions of this iteration whose results the copies read, without carries: those are the next one's."""
     wanted = {register for one in copies for register in touched(one, writes=False)}
     found: list[Instruction] = []
     for one in reversed(left[: left.index(copies[-1])]):

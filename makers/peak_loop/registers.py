@@ -33,7 +33,7 @@ class Registers:
     names: dict[int, int]
     """The compiler's temporaries -> those of the written loop."""
     others: tuple[Instruction, ...]
-    """What stays of the compiler's other instructions, in its order."""
+    """The compiler's other instructions that stay, in its order."""
 
 
 def planned(loop: CompiledLoop, variant: Variant, limit: int = LIMIT) -> Registers:

@@ -103,7 +103,7 @@ class Browser:
             time.sleep(0.02)
 
     def _holds(self, condition: str) -> bool:
-        """Whether a condition is true; it is not while one page leaves for the next."""
+        """Return whether a condition is true; during a navigation it is not."""
         try:
             return bool(self.run(condition))
         except RuntimeError as error:

@@ -24,6 +24,7 @@ PICTURE = "h200/suite.svg"
 NOTHING = "*Not measured yet.*"
 OURS, RIVALS, OTHERS = "gemmlab", ("torch", "cupy"), ("cublas", "cublaslt")
 """The library call, the packages whose faster one it is compared with, and what is quoted beside them."""
+_CAPTION = "Speed of gemmlab.gemm relative to the faster of torch and CuPy, by shape"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +137,10 @@ def readme_block(records: Sequence[Record]) -> str:
     if not found:
         return NOTHING
     said = (
-        "Speed of `gemmlab.gemm` to the faster of `torch` and `cupy` at each shape of "
+        "Speed of `gemmlab.gemm` relative to the faster of `torch` and `cupy` at each shape of "
         "[the suite](docs/measuring.md#the-suite-of-shapes); [every shape](docs/library.md#speed-on-a-gpu)."
     )
-    picture = f"![Speed of gemmlab.gemm to the faster of torch and CuPy, by shape](benchmarks/results/{PICTURE})"
+    picture = f"![{_CAPTION}](benchmarks/results/{PICTURE})"
     return f"{picture}\n\n{family_table(found)}\n\n{said} {measured(records[0])}"
 
 
@@ -150,7 +151,7 @@ def library_block(records: Sequence[Record]) -> str:
         return NOTHING
     families = [family for family in shipped_suite().families if any(row.shape.family == family for row in found)]
     return "\n\n".join([
-        f"![Speed of gemmlab.gemm to the faster of torch and CuPy, by shape](../benchmarks/results/{PICTURE})",
+        f"![{_CAPTION}](../benchmarks/results/{PICTURE})",
         family_table(found),
         *(shape_table(found, family) for family in families),
         f"{measured(records[0])} {_libraries(records)}; all in float32 without TF32.",

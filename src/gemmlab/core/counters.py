@@ -281,4 +281,9 @@ def _on_page(sites: Iterable[SiteCounters], name: str) -> int:
 
 
 def _add(one: SiteCounters, two: SiteCounters) -> SiteCounters:
+    # A launch in which an instruction never ran says nothing of the memory that it reads, so the other's kind stays.
+    if not two.executed:
+        return one
+    if not one.executed:
+        return two
     return replace(one, **{name: getattr(one, name) + getattr(two, name) for name in _ADDED})

@@ -41,12 +41,19 @@ def decoded(artifact: Artifact, cubin: Cubin, memory: MemoryMap) -> EmulatedLoad
 
 def hazards_of_ptx(loaded: EmulatedLoaded) -> tuple[Hazard, ...]:
     """Return what is wrong in the PTX of a kernel, and not to be seen in its machine code."""
-    texts, name = loaded.artifact.texts, loaded.image.function.name
-    ptx = texts.get("ptx", "")
+    texts, image = loaded.artifact.texts, loaded.image
+    return _hazards_of_ptx(
+        texts.get("ptx", ""), texts.get("log", ""), image.function.name, image.warpgroups, image.asynchronous
+    )
+
+
+@lru_cache(maxsize=64)
+def _hazards_of_ptx(ptx: str, log: str, name: str, warpgroups: bool, asynchronous: bool) -> tuple[Hazard, ...]:
+    """Return the hazards of a kernel's PTX: found once, since reading it takes longer than many a launch."""
     found: list[Hazard] = []
-    if ptx and loaded.image.warpgroups:
-        found += hazards_of(texts.get("log", ""), ptx, name, plain_name(name))
-    if ptx and loaded.image.asynchronous:
+    if ptx and warpgroups:
+        found += hazards_of(log, ptx, name, plain_name(name))
+    if ptx and asynchronous:
         found += unfenced_mbarriers(ptx, name, plain_name(name))
     return tuple(found)
 

@@ -24,7 +24,7 @@ np.testing.assert_allclose(gemmlab.sum(table, axis=0), table.sum(axis=0), rtol=1
 np.testing.assert_allclose(gemmlab.sum(table, axis=(0, -1)), table.sum(axis=(0, -1)), rtol=1e-5)
 np.testing.assert_allclose(gemmlab.sum(table[::-2, :, ::3], axis=1), table[::-2, :, ::3].sum(axis=1), rtol=1e-5)
 
-# Along an axis whose elements are not adjacent NumPy adds one by one. In gemmlab a term still goes through few additions.
+# Along an axis whose elements are not adjacent NumPy adds one by one; in gemmlab a term goes through few additions.
 tall = rng.random((1_000_000, 4), dtype=np.float32)
 exact_columns = tall.sum(axis=0, dtype=np.float64)
 for how, columns in {"numpy": tall.sum(axis=0), "gemmlab": gemmlab.sum(tall, axis=0)}.items():

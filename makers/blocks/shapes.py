@@ -24,6 +24,9 @@ PICTURE = "h200/suite.svg"
 NOTHING = "*Not measured yet.*"
 OURS, RIVALS, OTHERS = "gemmlab", ("torch", "cupy"), ("cublas", "cublaslt")
 """The library call, the packages whose faster one it is compared with, and what is quoted beside them."""
+_SUGGESTED = (
+    "*x best of cublasLt's 16*: speed relative to the fastest of the first 16 algorithms that cublasLt's heuristic lists."
+)
 _CAPTION = "Speed of gemmlab.gemm relative to the faster of torch and CuPy, by shape"
 
 
@@ -88,9 +91,10 @@ def family_table(found: Sequence[Row]) -> str:
             f"{combine_ratios(beside).value:.2f}" if beside else "",
         ])  # fmt: skip
     mean = math.exp(math.fsum(math.log(ratio.value) for ratio in means) / len(means))
-    lines.append(["all, by equal weight", str(len(found)), f"{mean:.3f}", "", "", ""])
+    lines.append(["all, families weighted equally", str(len(found)), f"{mean:.3f}", "", "", ""])
     heading = ["family", "shapes", "geometric mean (95 %)", "worst", "at", "x best of cublasLt's 16"]
-    return markdown_table(heading, lines, ("at",))
+    table = markdown_table(heading, lines, ("at",))
+    return f"{table}\n\n{_SUGGESTED}" if any(line[-1] for line in lines) else table
 
 
 def shape_table(found: Sequence[Row], family: str) -> str:

@@ -25,7 +25,7 @@ NOTHING = "*Not measured yet.*"
 OURS, RIVALS, OTHERS = "gemmlab", ("torch", "cupy"), ("cublas", "cublaslt")
 """The library call, the packages whose faster one it is compared with, and what is quoted beside them."""
 _SUGGESTED = (
-    "*x best of cublasLt's 16*: speed relative to the fastest of the first 16 algorithms that cublasLt's heuristic lists."
+    "*x best of cublasLt's 16*: speed relative to the fastest of the first 16 algorithms of cublasLt's heuristic."
 )
 _CAPTION = "Speed of gemmlab.gemm relative to the faster of torch and CuPy, by shape"
 

@@ -35,8 +35,8 @@ def gemm_group(
 
     `a` and `b`, and `c` and `out` if they are given, are lists or tuples of equal length. Shapes may differ from one
     product to the next. Arrays of one shape may lie anywhere in memory: such a group is a batch by pointers. `alpha`,
-    `beta`, `trans_a`, `trans_b`, `threads`, `precision` and `reproducible` are those of all products, and mean what
-    they mean to `gemm`. If `beta` is 0, `c` may contain `None`.
+    `beta`, `trans_a`, `trans_b`, `threads`, `precision` and `reproducible` apply to all products, as in `gemm`. If
+    `beta` is 0, `c` may contain `None`.
 
     On a GPU a launch takes 64 products whose operands are stored in one layout; larger groups take several launches.
     The table of products is part of the launch, so a group can be captured in a graph. Each sum is one chain of

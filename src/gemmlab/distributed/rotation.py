@@ -24,12 +24,12 @@ from gemmlab.distributed.traffic import Traffic
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a rank multiplies in one turn, and what it sends meanwhile to the rank that multiplies it in this turn."""
+    """The terms of k that a rank multiplies in one turn, and those that it sends meanwhile to another rank."""
 
     owner: int
     """The rank of the group whose part of k it is."""
     terms: range
-    """Of k; empty where the owner has fewer panels than others."""
+    """Terms of k to multiply; empty if the owner has fewer panels than others."""
     receiver: int
     sent: range
     """Terms of this rank's own part."""

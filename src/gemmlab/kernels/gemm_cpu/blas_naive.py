@@ -33,8 +33,7 @@ KERNEL = cpu_kernel(
     __file__,
     after="loop_reorder_ikj",
     summary="column-major BLAS sgemm: transposition, alpha, beta, leading dimensions",
-    idea="Not faster: the full BLAS interface on naive loops, the baseline that everyone's library must match in "
-    "meaning.",
+    idea="It is not faster: naive loops with the full BLAS interface, whose meaning every later rung keeps.",
     source="Chinese article on AVX2 SGEMM: its naive_col_major_sgemm",
     emit=emit,
     args=TRANSPOSABLE,

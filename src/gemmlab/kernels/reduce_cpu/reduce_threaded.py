@@ -26,8 +26,8 @@ def emit(fn: Function, g: Arguments) -> None:
 KERNEL = reduce_kernel(
     __file__,
     after="reduce_vector",
-    summary="64 parts of the row, drawn by threads",
-    idea="Several cores ask memory for more than one can, and the parts are the same for any number of them.",
+    summary="64 parts of the row, taken by threads in turn",
+    idea="Several cores can request more from memory than one, and the parts do not depend on their number.",
     source="the article names threads as the last step on a CPU; the pool is our own",
     emit=emit,
     args=(*PLAIN, "threads"),

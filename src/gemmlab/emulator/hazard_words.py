@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from gemmlab.core import hazard
 from gemmlab.core.words import counted
 from gemmlab.emulator import warpgroup_words
-from gemmlab.emulator.barriers import BARRIERS, NO_SUCH_BARRIER
+from gemmlab.emulator.barriers import NO_SUCH_BARRIER
 from gemmlab.emulator.endless_loops import PATIENCE
+from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.image import OUTSIDE, Image
 from gemmlab.emulator.instruction_layout import Kind, Space
-from gemmlab.emulator.layout import LANES
+from gemmlab.emulator.layout import BARRIERS, LANES
 from gemmlab.emulator.memory_map import Reach
-from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.warp_syncs import NOT_NAMED
 from gemmlab.sass.instruction import Instruction
 
@@ -64,7 +64,7 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
     width, space = extra & 0xFF, space_of(event)
     verb = "write" if extra & 0x100 else "read"
     what = f"{width}-byte {verb} of {space} memory"
-    if kind in {Kind.RACE_BLOCK, Kind.RACE_WARP, Kind.RACE_GRID}:
+    if kind in {Kind.RACE_BLOCK, Kind.RACE_WARP, Kind.RACE_GRID, Kind.RACE_CLUSTER}:
         return f"{what} ({instruction.name}) and {_fellow(image, geometry, event)}"
     if kind == Kind.OUT_OF_BOUNDS:
         return what + _bounds(geometry, memory, space, address)
@@ -82,7 +82,7 @@ def _fellow(image: Image, geometry: Geometry, event: Event) -> str:
     there = instruction_at(image, event.other) if event.other >= 0 else None
     name = there.name if there else "?"
     who = f"by thread {position(event.extra >> 32, geometry.threads)}"
-    if event.kind == Kind.RACE_GRID:
+    if event.kind in {Kind.RACE_GRID, Kind.RACE_CLUSTER}:
         who += f" of block {position(event.other_block, geometry.grid)}"
     stores = instruction_at(image, event.site).opcode in _STORES and there is not None and there.opcode in _STORES
     if stores and space_of(event) == "global":
@@ -90,6 +90,11 @@ def _fellow(image: Image, geometry: Geometry, event: Event) -> str:
     if event.kind == Kind.RACE_GRID:
         missing = (
             "with nothing between that orders blocks: an atomic or a flag with __threadfence, or the end of a launch"
+        )
+    elif event.kind == Kind.RACE_CLUSTER:
+        missing = (
+            "of the cluster with nothing between that orders the blocks: cluster.sync() (barrier.cluster) is missing,"
+            " or an mbarrier"
         )
     elif event.kind == Kind.RACE_BLOCK:
         missing = "with no barrier between: __syncthreads() is missing"

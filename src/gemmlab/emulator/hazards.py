@@ -10,6 +10,7 @@ import numpy as np
 
 from gemmlab.core.hazard import Hazard
 from gemmlab.emulator import warpgroup_words
+from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.hazard_order import Rank, Ranked, in_order
 from gemmlab.emulator.hazard_words import (
     Event,
@@ -27,7 +28,6 @@ from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.out_of_line import call_site
-from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.wgmma_in_flight import touches
 
 NAMES = {
@@ -37,6 +37,7 @@ NAMES = {
     Kind.RACE_BLOCK: "race",
     Kind.RACE_WARP: "race",
     Kind.RACE_GRID: "race",
+    Kind.RACE_CLUSTER: "race",
     Kind.BARRIER: "barrier",
     Kind.ASYNC: "async copy",
     Kind.TRAP: "trap",
@@ -113,7 +114,7 @@ def _places(image: Image, event: Event) -> tuple[object, object]:
 
 
 def _without_barrier(group: list[Event]) -> bool:
-    return any(event.kind == Kind.RACE_BLOCK for event in group)
+    return any(event.kind in {Kind.RACE_BLOCK, Kind.RACE_CLUSTER} for event in group)
 
 
 def _noted(outcome: Outcome, site: int) -> int:

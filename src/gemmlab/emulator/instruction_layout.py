@@ -74,6 +74,8 @@ class Kind:
     """A write to an operand of a multiplication that may still read it; `extra` has the writer in bits 32 and up."""
     ENDED = 13
     """An access to the shared memory of a block of the cluster that has ended."""
+    RACE_CLUSTER = 14
+    """A race between blocks of a cluster in the shared memory of one of them."""
     CALL = 16
     """Control left the kernel's functions or instructions; `extra` is `CALLED`, `RETURNED`, `JUMPED` or `RAN_ON`."""
     CALLED, RETURNED, JUMPED, RAN_ON = range(4)

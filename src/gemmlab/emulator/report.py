@@ -10,13 +10,13 @@ import numpy.typing as npt
 from gemmlab.core import counters as core
 from gemmlab.core.counters import Counters, Metric, Observation, SiteCounters
 from gemmlab.emulator.copy_counts import counted_here
+from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.hazards import hazards
 from gemmlab.emulator.image import Image
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.memo import Memo
-from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.wgmma_registers import OPCODES as GMMA
 from gemmlab.emulator.wgmma_registers import gmma_wavefronts
 from gemmlab.sass.instruction import Instruction

@@ -48,6 +48,10 @@ FILES = {
         "no_barrier", "spoilt_barrier", "overflow",
     ),
     "cluster_misuse.cu": ("cluster_end", "late_arrival", "cluster_hang", "cluster_init"),
+    "cluster_races.cu": (
+        "neighbour_loop", "block_barrier_only", "owner_reads", "histogram", "one_warp_waits", "async_store",
+        "async_sum", "sum_of_nothing", "copy_source", "copy_target", "copy_sum", "neighbour_ends", "sender_ends",
+    ),
 }  # fmt: skip
 HANG = frozenset({"deadlock"})
 PAIRS = [
@@ -93,6 +97,43 @@ PAIRS = [
         follows=frozenset({"deadlock", "mbarrier"}),
     ),
     Pair("cluster_init", "mbarrier", "", "", "before the cluster's barrier makes its initialisation known", grid=2),
+    Pair("neighbour_loop", "race", "NEIGHBOUR", "REWRITTEN", "of block (1, 0, 0) (STS) of the cluster", grid=2),
+    Pair("block_barrier_only", "race", "TOO_EARLY", "AGAIN_STORED", "cluster.sync() (barrier.cluster)", grid=2),
+    Pair("owner_reads", "race", "OWNER", "FAR_STORE", "of block (1, 0, 0) (ST.E) of the cluster", grid=2),
+    Pair("histogram", "race", "BIN", "SUM", "(ATOM.E.ADD.STRONG.GPU) and an access by thread", grid=2),
+    Pair(
+        "one_warp_waits",
+        "race",
+        "SENT_FAR",
+        "NOT_WAITED",
+        "nothing between that orders the blocks",
+        grid=2,
+        follows=frozenset({"unwritten"}),
+    ),
+    Pair(
+        "async_store",
+        "async copy",
+        "BEFORE_STORE",
+        "ASYNC_STORE",
+        "has not waited for its mbarrier",
+        grid=2,
+        follows=frozenset({"race"}),
+    ),
+    Pair("async_sum", "race", "ASYNC_SUM", "BEFORE_SUM", "an asynchronous store overwrites", grid=2),
+    Pair("sum_of_nothing", "unwritten", "OF_NOTHING", "", "a reduction into shared memory", grid=2),
+    Pair("copy_source", "race", "SOURCE", "SOURCE_AGAIN", "while a bulk operation still reads it", grid=2),
+    Pair("copy_target", "race", "TARGET", "TARGET_READ", "may still read: nothing orders", grid=2),
+    Pair(
+        "copy_sum",
+        "async copy",
+        "SUM_EARLY",
+        "FAR_SUM",
+        "has not waited for its mbarrier",
+        grid=2,
+        follows=frozenset({"race"}),
+    ),
+    Pair("neighbour_ends", "cluster", "LAST_VISIT", "", "block 1 of the cluster, which may have ended", grid=2),
+    Pair("sender_ends", "cluster", "SENDER", "", "before a copy from its shared memory", grid=2),
 ]
 
 

@@ -95,3 +95,10 @@ def test_generic_addresses_of_every_space() -> None:
     own, total = [0, 11, 10], sum(range(32))
     assert spaces.tolist() == own * 2
     assert out.tolist() == [total, total + 32, total, total + 32, total + 32 + 1000, total + 1000]
+
+
+@pytest.mark.parametrize("kernel", ["flags", "counted", "locked"])
+def test_flags_and_locks_order_blocks(kernel: str) -> None:
+    (out,) = ran("cluster_races.cu", kernel, 128, np.zeros(256, np.float32), grid=2)
+    each = np.arange(256, dtype=np.float32) % 128
+    assert np.array_equal(out, {"flags": [2, 1] + [0] * 254, "counted": each, "locked": [2] + [0] * 255}[kernel])

@@ -45,8 +45,6 @@ class BlockState:
     """By warp, its last proxy fences: its clock then, and each lane's number of fences."""
     excused: set[tuple[int, int]] = field(default_factory=set)
     """(warp, instruction) of waits that return without success, as after their time limit."""
-    foreign: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """Clocks of other blocks' warps that this block knows."""
     start: int = 0
     """Clocks up to this one are those of earlier blocks."""
     cluster_time: int = 0
@@ -72,8 +70,7 @@ class BlockState:
         self.cluster, self.rank, self.ended, self.cluster_time = cluster, rank, False, 0
         for part in (self.mbarriers, self.groups, self.incoming, self.history, self.excused, self.fences):
             part.clear()
-        self.foreign = np.zeros((len(cluster), LANES), np.int32)
-        self.start = int(self.resident.clocks.min())
+        self.start = self.resident.start
 
     def offset(self, address: int) -> int:
         """Index in `shared` and `valid` of a shared address of this block."""
@@ -106,6 +103,10 @@ class BlockState:
         rows = [row for when, row in self.fences.get(warp, ()) if when <= clock]
         return rows[-1] if rows else np.zeros(LANES, np.int32)
 
+    def no_clocks(self) -> Clocks:
+        """Clocks as of somebody who knows nothing."""
+        return np.zeros((len(self.cluster), LANES), np.int32)
+
     def shadow(self) -> npt.NDArray[np.int32]:
         """The race shadow: a row of words for each element of shared memory."""
         rows: npt.NDArray[Any] = self.resident.shadow.view(np.int32).reshape(-1, ELEMENT // 4)
@@ -113,7 +114,7 @@ class BlockState:
 
     def known(self, warp: int) -> Clocks:
         """A copy of the clocks that a warp knows."""
-        rows = self.foreign.copy()
+        rows: Clocks = self.resident.foreign[warp].copy()
         rows[self.rank] = self.resident.clocks[warp]
         return rows
 
@@ -126,7 +127,8 @@ class BlockState:
     def acquire(self, warp: int, rows: Clocks) -> None:
         """Let a warp know what `rows` know."""
         np.maximum(self.resident.clocks[warp], rows[self.rank], out=self.resident.clocks[warp])
-        np.maximum(self.foreign, rows, out=self.foreign)
+        foreign = self.resident.foreign[warp]
+        np.maximum(foreign, rows, out=foreign)
         self._synchronise(warp)
 
     def _synchronise(self, warp: int) -> None:

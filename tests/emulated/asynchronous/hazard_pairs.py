@@ -86,7 +86,7 @@ PAIRS = [
     Pair("unrolled", "proxy", "UNROLLED", "EACH", "without a proxy fence"),
     Pair("unwritten_part", "unwritten", "", "PART", "a bulk store reads shared memory that nothing has written"),
     Pair("cluster_end", "cluster", "GONE", "", "of a block of the cluster that has ended", grid=2),
-    Pair("late_arrival", "cluster", "", "", "an arrival at block 0 of the cluster, which has ended", grid=2),
+    Pair("late_arrival", "cluster", "", "", "an access to block 0 of the cluster, which may have ended", grid=2),
     Pair(
         "cluster_hang",
         "cluster",

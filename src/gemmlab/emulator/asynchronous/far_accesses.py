@@ -65,6 +65,14 @@ def visit(request: Request, block: BlockState, lane: int) -> None:
     block.resident.visits[request.block.rank, request.warp, : VISIT // 4] = clock, request.site, lane, 0
 
 
+def gone(rank: int) -> str:
+    """The message of an access to a block that may have ended."""
+    return (
+        f"an access to block {rank} of the cluster, which may have ended: nothing makes it wait until then, such as"
+        " cluster.sync() behind the last access"
+    )
+
+
 def report_visits(block: BlockState, findings: Findings) -> None:
     """Report accesses to the memory of a block that ends, if nothing orders them before its end."""
     resident = block.resident
@@ -75,9 +83,6 @@ def report_visits(block: BlockState, findings: Findings) -> None:
     late[block.rank] = False
     for rank, warp in np.argwhere(late):
         _clock, site, lane, _ = (int(word) for word in resident.visits[rank, warp])
-        message = (
-            f"an access to block {block.rank} of the cluster, which may have ended: nothing makes it wait until then,"
-            " such as cluster.sync() behind the last access"
-        )
+        message = gone(block.rank)
         place = block.cluster[rank].linear, int(warp) * LANES + lane, site
         findings.add(Finding(CLUSTER, message, *place))

@@ -10,8 +10,9 @@ from gemmlab.core.program import Artifact
 from gemmlab.emulator.image import Image, load_image, names_variables, plain_name
 from gemmlab.emulator.memory_map import MemoryMap
 from gemmlab.emulator.ptx_mbarriers import unfenced_mbarriers
+from gemmlab.emulator.ptx_repairs import hazards_of
 from gemmlab.emulator.ptx_volatile import mark_volatile
-from gemmlab.emulator.ptx_warpgroups import hazards_of, relined
+from gemmlab.sass.gmma_lines import relined
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain import nvdisasm
 from gemmlab.toolchain.cubin import Cubin, read_cubin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,3 +55,10 @@ class Geometry:
     """Blocks of a cluster; the grid must consist of whole clusters."""
     filling: int | None = None
     """The byte that memory holds wherever nothing has written yet; `None`: whatever is there."""
+
+    def place_in_cluster(self, rank: int) -> str:
+        """A block by its rank, in words that say what it lacks: `"block 1 of a cluster of 2"`."""
+        count = math.prod(self.cluster)
+        if count == 1:
+            return f"block {rank} of a cluster, but the launch has none (__cluster_dims__ or cluster=)"
+        return f"block {rank} of a cluster of {count}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gemmlab.core import hazard
@@ -12,6 +13,7 @@ from gemmlab.emulator.endless_loops import PATIENCE
 from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.image import OUTSIDE, Image
 from gemmlab.emulator.instruction_layout import Kind, Space
+from gemmlab.emulator.launch_layout import RANK_BITS
 from gemmlab.emulator.layout import BARRIERS, LANES
 from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.warp_syncs import NOT_NAMED
@@ -125,7 +127,9 @@ def _stopped(called: str) -> str:
 
 def _bounds(geometry: Geometry, memory: Reach, space: str, address: int) -> str:
     if space == "shared":
-        return f" at byte {address - geometry.shared_low} of {geometry.shared_bytes}"
+        rank, offset = address >> RANK_BITS, address & (1 << RANK_BITS) - 1
+        where = f" at byte {offset - geometry.shared_low} of {geometry.shared_bytes}"
+        return f" of {geometry.place_in_cluster(rank)}" if rank >= math.prod(geometry.cluster) else where
     if space == "local":
         return f" at byte {address} of {geometry.local_bytes}"
     if space == "constant":

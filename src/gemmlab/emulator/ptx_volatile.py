@@ -8,7 +8,7 @@ import numpy as np
 
 from gemmlab.emulator.image import Image
 from gemmlab.emulator.instruction_layout import Insn
-from gemmlab.emulator.ptx_warpgroups import body_of
+from gemmlab.sass.gmma_lines import body_of
 from gemmlab.toolchain.ptxas_log import place_in_source
 
 _LOAD = re.compile(r"\bld\.(?:volatile|relaxed|acquire|mmio)\b(?!\S*\.(?:global|const|local|param)\b)")

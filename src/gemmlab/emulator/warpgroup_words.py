@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from gemmlab.core.words import counted
 from gemmlab.emulator.instruction_layout import Kind
 from gemmlab.emulator.isa.register_pool import GROWS, NEVER, SHRINKS
-from gemmlab.emulator.wgmma_flight import HAS_ENDED
+from gemmlab.emulator.wgmma_flight import HAS_ENDED, TOO_FEW, UNFINISHED
 
 NAMES = {Kind.WARPGROUP: "warpgroup", Kind.REGISTERS: "setmaxnreg", Kind.OVERWRITTEN: "wgmma", Kind.PROXY: "proxy"}
 """Kinds of events of warpgroups, with the names of their hazards."""
@@ -21,6 +22,10 @@ def message(kind: int, address: int, extra: int, fellow: object, there: str) -> 
     """The message of an event; `fellow` and `there` are thread and instruction of the other access."""
     if kind == Kind.WARPGROUP and extra == HAS_ENDED:
         return f"the warp of thread {address} has ended without the multiplication, which needs all four warps"
+    if kind == Kind.WARPGROUP and extra == TOO_FEW:
+        return f"the block has {counted(address, 'warp')} of this warpgroup; a multiplication needs all four"
+    if kind == Kind.WARPGROUP and extra == UNFINISHED:
+        return f"the warp ends while {counted(address, 'multiplication')} may be in flight: no wgmma.wait_group before"
     if kind == Kind.WARPGROUP:
         return f"{address.bit_count()} lanes of the warp do not execute it; a warpgroup instruction needs all of them"
     if kind == Kind.REGISTERS:

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from gemmlab.core.errors import RecordError, UsageError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact
+from gemmlab.sass.gmma_lines import gmma_lines
 from gemmlab.sass.instruction import Instruction, SassFunction, SourceLine
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain.line_tables import FunctionLines, read_line_tables
@@ -18,8 +19,12 @@ from gemmlab.toolchain.ptx_places import ptx_places
 
 def source_places(function: SassFunction, lines: FunctionLines, ptx: str) -> dict[int, tuple[SourceLine, ...]]:
     """Return the places of each instruction by its address, innermost first; empty if unknown."""
-    names, named = _names(function, lines), ptx_places(ptx)
-    return {i.address: _places(i, lines, names, named) for i in function.instructions}
+    names, named, multiplications = _names(function, lines), ptx_places(ptx), gmma_lines(function, ptx)
+    found = {i.address: _places(i, lines, names, named) for i in function.instructions}
+    for address, at in multiplications.items():
+        if places := named[at - 1]:
+            found[address] = tuple((names.get(file, file), line) for file, line in places)
+    return found
 
 
 def call_sites(artifact: Artifact, function: SassFunction) -> dict[int, str]:
@@ -35,16 +40,25 @@ def call_sites(artifact: Artifact, function: SassFunction) -> dict[int, str]:
 
 
 def with_call_sites(hazards: Iterable[Hazard], artifact: Artifact) -> Iterator[Hazard]:
-    """Yield hazards with the line of the kernel that calls their header's line, where the code says it."""
+    """Yield hazards with the lines of the kernel that call those of a header or a helper, where the code says it."""
     found = tuple(hazards)
     sites: dict[int, str] = {}
     if any(hazard.instruction >= 0 for hazard in found) and "sass" in artifact.texts:
         with suppress(UsageError, RecordError, KeyError):
             sites = call_sites(artifact, parse(artifact.texts["sass"])[artifact.entry])
     for hazard in found:
-        site = sites.get(hazard.instruction, "")
-        inside = PurePath(hazard.file).name == site.partition(":")[0]
-        yield hazard if inside or not site else replace(hazard, called_from=site)
+        first, second = (sites.get(address, "") for address in (hazard.instruction, hazard.other_instruction))
+        yield replace(
+            hazard,
+            called_from=hazard.called_from or _unless(first, hazard.file, hazard.line),
+            other_called_from=hazard.other_called_from
+            or _unless(second, hazard.other_file or hazard.file, hazard.other_line),
+        )
+
+
+def _unless(site: str, file: str, line: int) -> str:
+    """Return a call site, unless it is the place itself or there is no place."""
+    return "" if not line or site == f"{PurePath(file).name}:{line}" else site
 
 
 def _names(function: SassFunction, lines: FunctionLines) -> dict[str, str]:

@@ -139,6 +139,9 @@ def _store(
     request: Request, reach: Reach, tensor: TiledMap, shared: int, coordinates: list[int], reduction: int
 ) -> None:
     _aligned(request, tensor, shared)
+    if min(coordinates) < 0:
+        message = f"a tensor {'reduction' if reduction else 'store'} that begins before the tensor, at {coordinates}"
+        request.report(BOUNDS, f"{message} (innermost first): only a load may; the map is {tensor.describe()}", shared)
     block, index = shared_place(request, shared, tensor.span, "read")
     box = box_at(tensor, coordinates)
     if reduction:

@@ -11,6 +11,7 @@ from gemmlab import TensorMap
 IN = np.arange(256, dtype=np.float32)
 BOX = TensorMap(np.arange(8 * 32, dtype=np.float32).reshape(8, 32), (8, 32), swizzle=128)
 
+UNSWIZZLED = TensorMap(np.arange(16 * 64, dtype=np.float32).reshape(16, 64), (8, 32))
 PLAIN = TensorMap(np.arange(16 * 32, dtype=np.float32).reshape(16, 32), (16, 32))
 
 
@@ -48,12 +49,18 @@ FILES = {
         "no_barrier", "spoilt_barrier", "overflow",
     ),
     "cluster_misuse.cu": ("cluster_end", "late_arrival", "cluster_hang", "cluster_init"),
+    "rings.cu": (
+        "ring_without_empty", "ring_same_parity", "ring_empty_parity", "ring_full_parity", "small_box", "store_before",
+        "map_by_value", "no_cluster", "no_cluster_store",
+    ),
     "cluster_races.cu": (
         "neighbour_loop", "block_barrier_only", "owner_reads", "histogram", "one_warp_waits", "async_store",
         "async_sum", "sum_of_nothing", "copy_source", "copy_target", "copy_sum", "neighbour_ends", "sender_ends",
     ),
 }  # fmt: skip
 HANG = frozenset({"deadlock"})
+LOST = frozenset({"mbarrier", "deadlock", "async copy", "race"})
+"""What a ring out of step leads to."""
 PAIRS = [
     Pair("fence_of_writers", "proxy", "STORE", "WRITER", "without a proxy fence"),
     Pair("fence_too_late", "proxy", "SENT", "UNSEEN", "between its write and what orders the two"),
@@ -134,11 +141,29 @@ PAIRS = [
     ),
     Pair("neighbour_ends", "cluster", "LAST_VISIT", "", "block 1 of the cluster, which may have ended", grid=2),
     Pair("sender_ends", "cluster", "SENDER", "", "before a copy from its shared memory", grid=2),
+    Pair("ring_without_empty", "race", "REFILL", "REFILL", "no wait is between, such as", True, follows=LOST),
+    Pair("ring_same_parity", "race", "REFILL", "", "again, and passed a phase early", True, follows=LOST),
+    Pair("ring_empty_parity", "mbarrier", "", "", "which is to pass at first, tests parity 1", True, follows=LOST),
+    Pair("ring_full_parity", "async copy", "CONSUMED", "", "tested parity 1, and the copy belongs", True, follows=LOST),
+    Pair(
+        "small_box",
+        "mbarrier",
+        "",
+        "SMALL_BOX",
+        "2,048 bytes, and 1,024 bytes came in 1 copy (a box of 32 x 8 (innermost first) of FLOAT32: 1,024 bytes)",
+        follows=HANG,
+    ),
+    Pair("store_before", "out of bounds", "BEFORE", "", "a tensor store that begins before the tensor, at [-4, 0]"),
+    Pair("map_by_value", "tensor map", "COPIED_MAP", "", "`const __grid_constant__ CUtensorMap`"),
+    Pair("no_cluster", "out of bounds", "ALONE", "", "block 1 of a cluster, but the launch has none"),
+    Pair("no_cluster_store", "cluster", "ALONE_STORE", "", "block 1 of a cluster, but the launch has none"),
 ]
 
 
 def arguments(pair: Pair) -> list[object]:
     out = np.zeros(256, np.float32)
+    if pair.name in {"small_box", "store_before", "map_by_value"}:
+        return [UNSWIZZLED, out]
     if pair.name == "unwritten_part":
         return [PLAIN]
     return [BOX, out] if pair.name == "swizzle_base" else [IN, out] if pair.reads else [out]

@@ -19,6 +19,26 @@ if TYPE_CHECKING:
     from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
     from gemmlab.emulator.resident import Resident
 
+
+@dataclass(frozen=True, slots=True)
+class PassedWait:
+    """The last wait for an mbarrier that a warp has passed."""
+
+    site: int
+    address: int
+    parity: int
+    again: bool
+    """True if the warp had already passed a wait for the same phase."""
+    time: int
+    """The block's time (`BlockState.tick`)."""
+
+    @property
+    def words(self) -> str:
+        """The wait as the last one before something that came too early."""
+        tested = f"the wait before tested parity {self.parity} of the mbarrier at 0x{self.address:x}"
+        return f"{tested} again, and passed a phase early" if self.again else tested
+
+
 FENCES = 64
 """Proxy fences of a warp that are remembered."""
 Clocks = npt.NDArray[np.int32]
@@ -45,6 +65,10 @@ class BlockState:
     """By warp, its last proxy fences: its clock then, and each lane's number of fences."""
     excused: set[tuple[int, int]] = field(default_factory=set)
     """(warp, instruction) of waits that return without success, as after their time limit."""
+    waits: dict[int, PassedWait] = field(default_factory=dict)
+    """By warp."""
+    time: int = 0
+    """Number of copies issued and waits passed."""
     start: int = 0
     """Clocks up to this one are those of earlier blocks."""
     cluster_time: int = 0
@@ -68,7 +92,7 @@ class BlockState:
     def begin(self, cluster: list[BlockState], rank: int) -> None:
         """Reset the state for a block that starts as number `rank` of a cluster."""
         self.cluster, self.rank, self.ended, self.cluster_time = cluster, rank, False, 0
-        for part in (self.mbarriers, self.groups, self.incoming, self.history, self.excused, self.fences):
+        for part in (self.mbarriers, self.groups, self.incoming, self.history, self.excused, self.fences, self.waits):
             part.clear()
         self.start = self.resident.start
 
@@ -82,6 +106,11 @@ class BlockState:
         return (
             low <= self.offset(address) and self.offset(address) + nbytes <= low + self.resident.geometry.shared_bytes
         )
+
+    def tick(self) -> int:
+        """Return the time of something that happens now."""
+        self.time += 1
+        return self.time
 
     def changed(self) -> None:
         """Note something that another thread could notice."""

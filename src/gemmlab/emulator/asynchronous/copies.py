@@ -13,6 +13,7 @@ from gemmlab.emulator.asynchronous.block_state import BlockState, Clocks
 from gemmlab.emulator.asynchronous.combining import combined
 from gemmlab.emulator.asynchronous.finding import COPY, RACE, UNWRITTEN, Finding, Findings
 from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
+from gemmlab.emulator.asynchronous.overruns import report_overrun
 from gemmlab.emulator.asynchronous.proxies import Reading, check_write, end_read
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.races import WRITER, WRITER_FENCES, WRITER_INSTRUCTION
@@ -62,6 +63,12 @@ class Copy:
     """Parity of the mbarrier's phase at the issue."""
     source: Source | None = field(default=None, repr=False)
     """The shared memory that a copy between blocks reads when it lands."""
+    what: str = ""
+    """Its words, of a tensor copy: its box."""
+    time: int = 0
+    """The issuer's time of the issue (`BlockState.tick`)."""
+    span: int = 0
+    """Bytes of shared memory from `address` on that it writes in."""
 
     def land(self) -> None:
         """Write the bytes and give them to the mbarrier."""
@@ -80,6 +87,7 @@ class Copy:
                 valid[other.places] = PENDING
         np.maximum(self.mbarrier.arriving, self.known, out=self.mbarrier.arriving)
         self.mbarrier.word.transactions -= self.nbytes
+        self.mbarrier.landed.append(self)
         self.mbarrier.store()
 
     def report_race(self, message: str, address: int, other: int) -> None:
@@ -112,11 +120,13 @@ class Copy:
 def send(
     request: Request, block: BlockState, mbarrier: Mbarrier, places: slice | npt.NDArray[np.int64], data: Bytes,
     span: tuple[int, int], *, reduction: int = 0, source: Source | None = None, proxy: bool = True,
+    what: str = "",
 ) -> None:  # fmt: skip
     """Start a copy of `data` to `places` of a block; `span` is the shared address and the number of bytes around it.
 
-    `proxy`: it is one of the asynchronous proxy.
+    `proxy`: it is one of the asynchronous proxy; `what`: its words, of a tensor copy.
     """
+    report_overrun(request, block, span, reduction=bool(reduction))
     check_write(request, block, *span, proxy=proxy)
     if reduction and (block.resident.valid[places] == 0).any():
         request.report(UNWRITTEN, "a reduction into shared memory that nothing has written", span[0])
@@ -124,6 +134,7 @@ def send(
     copy = Copy(
         block, mbarrier, span[0], places, data, data.size, request.site, request.warp * LANES + request.first,
         request.block, request.block.known(request.warp), request.findings, reduction, mbarrier.word.phase, source,
+        what, request.block.tick(), span[1],
     )  # fmt: skip
     block.incoming.append(copy)
     block.history.append(copy)

@@ -124,7 +124,9 @@ def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lan
     """Make one thread's arrival, in the order: bytes to expect, arrivals, bytes that have come."""
     word = mbarrier.word
     if mode & (Arrival.EXPECT | Arrival.EXPECT_ONE):
-        word.transactions += operand if mode & Arrival.EXPECT else 1
+        expected = operand if mode & Arrival.EXPECT else 1
+        word.transactions += expected
+        mbarrier.told += expected
         if word.transactions > MOST:
             message = f"{word.transactions} bytes are expected in one phase; an mbarrier counts to {MOST}"
             request.report(MBARRIER, message, mbarrier.address, other=mbarrier.last, lane=lane)

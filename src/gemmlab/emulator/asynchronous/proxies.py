@@ -114,7 +114,9 @@ def check_write(request: Request, block: BlockState, address: int, nbytes: int, 
         by = int(rows[row, READ_BY // 4 + warp])
         thread = warp * LANES + (by & 31)
         message = f"{_subject(proxy)} overwrites shared memory that thread {thread} may still read: nothing orders"
-        request.report(RACE, f"{message} the read before it", address + 4 * row, other=by >> 11)
+        wait = request.block.waits.get(request.warp)
+        early = f" ({wait.words})" if wait is not None and wait.again else ""
+        request.report(RACE, f"{message} the read before it{early}", address + 4 * row, other=by >> 11)
     check_stores(request, block, address, nbytes)
     local = block is request.block
     if not local:

@@ -48,7 +48,8 @@ class Hazard:
     other_text: str = ""
     """Source text of `other_line`, likewise."""
     called_from: str = ""
-    """The line of the kernel's own text, `mine.cu:12`, that calls the function of `line`, if that is known."""
+    """The line of the kernel's own file, `mine.cu:12`, that calls the function of `line`, if that is known; in a
+    function that was inlined itself, `mine.cu:12, from mine.cu:40`."""
     other_called_from: str = ""
     """The same of `other_line`."""
     instruction: int = field(default=-1, compare=False, repr=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from gemmlab.core.hazard import Hazard
+from gemmlab.sass.source_places import call_site
 from gemmlab.toolchain.ptx_places import ptx_places
 
 
@@ -30,4 +31,4 @@ def _place(chain: tuple[tuple[str, int], ...], number: int) -> tuple[tuple[str, 
     """Return the innermost place, or that in the PTX, and the line of the kernel that calls its function."""
     if not chain:
         return ("PTX", number), ""
-    return chain[0], f"{PurePath(chain[-1][0]).name}:{chain[-1][1]}" if chain[1:] else ""
+    return chain[0], call_site(chain) if chain[1:] else ""

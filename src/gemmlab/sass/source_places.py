@@ -28,15 +28,21 @@ def source_places(function: SassFunction, lines: FunctionLines, ptx: str) -> dic
 
 
 def call_sites(artifact: Artifact, function: SassFunction) -> dict[int, str]:
-    """Return the line of the kernel's own text, `mine.cu:12`, of each instruction that was inlined from elsewhere.
+    """Return the lines of the kernel's own text that call each instruction which was inlined, by address.
 
-    Keys are addresses. Raises `UsageError` if the cubin's line information is malformed.
+    `"mine.cu:12"`, or `"mine.cu:12, from mine.cu:40"`: the calls in the kernel's own file, from the innermost one out.
+    Raises `UsageError` if the cubin's line information is malformed.
     """
     tables = read_line_tables(artifact.code, artifact.kernel)
     lines = tables.functions.get(function.name, FunctionLines((), ()))
     places = source_places(function, lines, artifact.texts.get("ptx", ""))
-    outermost = {address: chain[-1] for address, chain in places.items() if len(chain) > 1}
-    return {address: f"{PurePath(file).name}:{line}" for address, (file, line) in outermost.items()}
+    return {address: call_site(chain) for address, chain in places.items() if len(chain) > 1}
+
+
+def call_site(chain: Sequence[SourceLine]) -> str:
+    """Return the calls in the kernel's own file that an inlined instruction's places name."""
+    own = dict.fromkeys(place for place in chain[1:] if place[0] == chain[-1][0])
+    return ", from ".join(f"{PurePath(file).name}:{line}" for file, line in own)
 
 
 def with_call_sites(hazards: Iterable[Hazard], artifact: Artifact) -> Iterator[Hazard]:

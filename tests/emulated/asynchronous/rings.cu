@@ -40,7 +40,7 @@ template <int BUG> __device__ void ring(const float* in, float* out) {
 template <bool GOOD> __device__ void ring_without_empty(const float* in, float* out) { ring<GOOD ? NONE : NO_EMPTY>(in, out); }
 template <bool GOOD> __device__ void ring_same_parity(const float* in, float* out) { ring<GOOD ? NONE : SAME_PARITY>(in, out); }
 template <bool GOOD> __device__ void ring_empty_parity(const float* in, float* out) { ring<GOOD ? NONE : EMPTY_PARITY>(in, out); }
-template <bool GOOD> __device__ void ring_full_parity(const float* in, float* out) { ring<GOOD ? NONE : FULL_PARITY>(in, out); }
+template <bool GOOD> __device__ void ring_full_parity(const float* in, float* out) { ring<GOOD ? NONE : FULL_PARITY>(in, out); }  // FULL_RING
 
 // The mbarrier is told of more bytes than the map's box has.
 template <bool GOOD> __device__ void small_box(const TensorMap* map, float* out) {

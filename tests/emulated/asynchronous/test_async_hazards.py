@@ -70,7 +70,6 @@ def test_what_lies_before_the_tensor_is_not_stored() -> None:
 def test_helpers_of_ones_own_file_are_named_with_their_callers() -> None:
     pair = next(each for each in PAIRS if each.name == "ring_full_parity")
     found = hazards(pair.file, "ring_full_parity_bad", 128, *arguments(pair))[0]
-    assert found.called_from.startswith("rings.cu:")
-    wait, macro = line_of("rings.cu", "HELPER"), found.other_called_from.partition(", from ")
-    assert macro[0] == f"rings.cu:{wait}"
-    assert macro[2] == found.called_from
+    ring, wait, called = (f"rings.cu:{line_of('rings.cu', mark)}" for mark in ("FULL_WAIT", "HELPER", "FULL_RING"))
+    assert found.called_from.startswith(f"{called}, from rings.cu:")
+    assert found.other_called_from == f"{wait}, from {ring}, from {found.called_from}"

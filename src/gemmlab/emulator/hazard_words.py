@@ -22,6 +22,7 @@ from gemmlab.sass.instruction import Instruction
 SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local", Space.CONSTANT: "constant"}
 
 _STORES = ("STG", "ST")
+_COPIES = frozenset({"UBLKCP", "UBLKRED", "UTMALDG", "STAS", "REDAS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
         return f"{lanes} of the warp, which the mask names, ended without reaching it"
     width, space = extra & 0xFF, space_of(event)
     verb = "write" if extra & 0x100 else "read"
-    what = f"{width}-byte {verb} of {space} memory"
+    what = f"{width}-byte {verb} of {space} memory{warpgroup_words.operand(extra)}"
     if kind in {Kind.RACE_BLOCK, Kind.RACE_WARP, Kind.RACE_GRID, Kind.RACE_CLUSTER}:
         return f"{what} ({instruction.name}) and {_fellow(image, geometry, event)}"
     if kind == Kind.OUT_OF_BOUNDS:
@@ -81,12 +82,13 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
 
 def _fellow(image: Image, geometry: Geometry, event: Event) -> str:
     """Return the other access of a race, and what orders the two."""
+    instruction = instruction_at(image, event.site)
     there = instruction_at(image, event.other) if event.other >= 0 else None
     name = there.name if there else "?"
     who = f"by thread {position(event.extra >> 32, geometry.threads)}"
     if event.kind in {Kind.RACE_GRID, Kind.RACE_CLUSTER}:
         who += f" of block {position(event.other_block, geometry.grid)}"
-    stores = instruction_at(image, event.site).opcode in _STORES and there is not None and there.opcode in _STORES
+    stores = instruction.opcode in _STORES and there is not None and there.opcode in _STORES
     if stores and space_of(event) == "global":
         return f"a write {who} ({name}): {hazard.TWO_WRITES}, and the later one wins; let one thread own each element"
     if event.kind == Kind.RACE_GRID:
@@ -97,6 +99,10 @@ def _fellow(image: Image, geometry: Geometry, event: Event) -> str:
         missing = (
             "of the cluster with nothing between that orders the blocks: cluster.sync() (barrier.cluster) is missing,"
             " or an mbarrier"
+        )
+    elif event.kind == Kind.RACE_BLOCK and _COPIES & {instruction.opcode, there.opcode if there else ""}:
+        missing = (
+            "with nothing between that orders them: no wait for the phase of its mbarrier that the copy belongs to"
         )
     elif event.kind == Kind.RACE_BLOCK:
         missing = "with no barrier between: __syncthreads() is missing"

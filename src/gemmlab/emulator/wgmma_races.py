@@ -34,7 +34,9 @@ from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64, pointer
 from gemmlab.ir.values import Value
 
-OPERAND_RACE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("flight", pointer(I8)), ("address", I64))
+OPERAND_RACE = (
+    ("warp", pointer(I8)), ("insn", pointer(I8)), ("flight", pointer(I8)), ("address", I64), ("operand", I64),
+)  # fmt: skip
 CHUNK = 16
 SHARED = Space.SHARED * 65536
 """The space's part of an event's `extra`."""
@@ -74,8 +76,8 @@ class _Elements:
 
 
 def emit_operand_race(fn: Function, module: Module) -> None:
-    """Body of `operand_race(warp, insn, entry, address)`: check 16 bytes that a multiplication reads when it lands."""
-    warp_ptr, insn_ptr, entry_ptr, address = fn.args
+    """Body of `operand_race(...)` (`OPERAND_RACE`): check 16 bytes that a multiplication reads when it lands."""
+    warp_ptr, insn_ptr, entry_ptr, address, operand = fn.args
     warp, insn, entry = Raw(fn, warp_ptr), Raw(fn, insn_ptr), Raw(fn, entry_ptr)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     index = warp.load(Warp.INDEX, I64)
@@ -88,7 +90,8 @@ def emit_operand_race(fn: Function, module: Module) -> None:
         late = Lanes(element.load(WRITER_CLOCK)).gt(Lanes(known[(writer >> 5).value]))
         with fn.when(late.value):
             other = fn.convert(element.load(WRITER_INSTRUCTION), I64)
-            fn.call(module["note"], warp_ptr, insn_ptr, Kind.OVERWRITTEN, 0, at, ((writer << 32) + SHARED).value, other)
+            extra = (writer << 32).value + operand + SHARED
+            fn.call(module["note"], warp_ptr, insn_ptr, Kind.OVERWRITTEN, 0, at, extra, other)
         element.store(index * 4 + READ_CLOCK, clock)
         element.store(index * 4 + READ_SYNC, sync)
         element.store(index * 4 + READ_BY, number)
@@ -96,13 +99,13 @@ def emit_operand_race(fn: Function, module: Module) -> None:
 
 
 def emit_operand_proxy(fn: Function, module: Module) -> None:
-    """Body of `operand_proxy(warp, insn, entry, address)`: report writers without a proxy fence between their write and
-    what orders it before the multiplication, if the multiplying warp has no fence behind that either.
+    """Body of `operand_proxy(...)` (`OPERAND_RACE`): report writers without a proxy fence between their write and what
+    orders it before the multiplication, if the multiplying warp has no fence behind that either.
 
     It is called when the multiplication is issued. PTX wants a proxy fence somewhere on the path that orders the two
     ("proxy-preserved base causality order"), so one by all lanes of the warp behind the barrier is enough.
     """
-    warp_ptr, insn_ptr, entry_ptr, address = fn.args
+    warp_ptr, insn_ptr, entry_ptr, address, operand = fn.args
     own = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.FLIGHT, I64), I8)).at(Flight.FENCED, I32)
     known = Raw(fn, entry_ptr).at(Flight.ENTRY_KNOWN, I32)
     block = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.BLOCK, I64), I8))
@@ -122,5 +125,6 @@ def emit_operand_proxy(fn: Function, module: Module) -> None:
         ordered = written.le(clock) & before.ne(BY_PROXY) & written.gt(Lanes(own[(writer >> 5).value]))
         with fn.when((ordered & (so_far.le(before) | late)).value):
             other = fn.convert(element.load(WRITER_INSTRUCTION), I64)
-            fn.call(module["note"], warp_ptr, insn_ptr, Kind.PROXY, 0, at, ((writer << 32) + SHARED).value, other)
+            extra = (writer << 32).value + operand + SHARED
+            fn.call(module["note"], warp_ptr, insn_ptr, Kind.PROXY, 0, at, extra, other)
     fn.finish()

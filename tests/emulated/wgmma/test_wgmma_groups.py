@@ -61,3 +61,11 @@ def test_a_wait_that_leaves_too_many_groups_is_named() -> None:
     assert f"wgmma_groups.cu:{line_of('used')}" in found.message
     assert found.called_from == f"wgmma_groups.cu:{line_of('leaves one')}"
     assert found.other_called_from == f"wgmma_groups.cu:{line_of('left')}"
+
+
+@pytest.mark.parametrize(("kernel", "operand"), [("left_beyond", "A"), ("right_beyond", "B")])
+@pytest.mark.sampled(2)
+def test_a_wrong_descriptor_is_named(kernel: str, operand: str) -> None:
+    (found,) = hazards(kernel)
+    assert (found.kind, found.line) == ("out of bounds", line_of("multiply"))
+    assert f"16-byte read of shared memory by the descriptor of {operand} at byte" in found.message

@@ -38,8 +38,8 @@ def message(kind: int, address: int, extra: int, fellow: object, there: str) -> 
             " without a proxy fence (fence.proxy.async) by that thread between its write and what orders the two"
         )
     return (
-        f"a multiplication reads shared memory{by}, which thread {fellow} writes ({there}) while it may be read: the write"
-        " is ordered neither before the multiplication's issue nor after the wait for it (wgmma.wait_group, then a barrier)"
+        f"a multiplication reads shared memory{by}, which thread {fellow} writes ({there}) while it may be read: the"
+        " write is ordered neither before its issue nor after the wait for it (wgmma.wait_group, then a barrier)"
     )
 
 

@@ -199,13 +199,14 @@ def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranke
 
 def _lone_warps(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
     """Warps that wait for a multiplication in a deadlock, which others of their warpgroup never issue."""
-    code = image.code.instructions
-    waits = [place for place in outcome.blocked if code[place[2]].opcode == "WARPGROUP"] if image.warpgroups else []
+    if not image.warpgroups:
+        return
+    waits = [place for place in outcome.blocked if instruction_at(image, place[2]).opcode == "WARPGROUP"]
     for group, (block, warp, site) in {(place[0], place[1] // WARPGROUP): place for place in reversed(waits)}.items():
         others = [
             (index, at)
             for where, index, at in outcome.blocked
-            if (where, index // WARPGROUP) == group and code[at].opcode != "WARPGROUP"
+            if (where, index // WARPGROUP) == group and instruction_at(image, at).opcode != "WARPGROUP"
         ]
         if not others:
             continue
@@ -214,7 +215,7 @@ def _lone_warps(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[
             kind="warpgroup", kernel=plain_name(image.function.name), block=position(block, geometry.grid),
             thread=position(warp * LANES, geometry.threads), address=None, file=file_of(image, site),
             line=line_of(image, site), message=f"it waits for a multiplication that its warpgroup lacks of {never}",
-            instruction=code[site].address,
+            instruction=_address(image, site),
         )  # fmt: skip
         yield Ranked(hazard, Rank.END, site, subject="alone")
 

@@ -33,6 +33,10 @@ VISIT = 16
 """Bytes of the record of a warp's last access to the block's memory: clock, instruction, lane; i32 each."""
 PUBLISHED = LANES + BARRIERS
 """The row of `Block.FOREIGN` with what volatile and atomic accesses to the block's memory published."""
+FENCED = PUBLISHED + 1
+"""The first of 32 rows of `Block.FOREIGN`: what each warp knew at its last fence beyond the block."""
+ROWS = FENCED + LANES
+"""The number of rows of `Block.FOREIGN`."""
 
 
 def emit_cluster_race(fn: Function, module: Module) -> None:
@@ -65,6 +69,23 @@ def emit_cluster_race(fn: Function, module: Module) -> None:
         clock = me.row(me.rank.value) + me.index
         fn.store(clock, (Lanes(fn.load(clock)) + 1).value)
     fn.finish()
+
+
+def remember_fence(fn: Function, warp: Raw, block: Raw) -> None:
+    """Emit a fence beyond the block: in a cluster, a relaxed arrival makes known what comes before it, and no more."""
+    foreign, count, index = block.load(Block.FOREIGN, I64), block.load(Block.CLUSTER, I64), warp.load(Warp.INDEX, I64)
+    with fn.when(foreign.differs(0)):
+        own = fn.cast(block.load(Block.CLOCKS, I64) + index * ROW, I32)
+        with fn.range(count) as rank:
+            there = fn.cast(foreign + (index * count + rank) * ROW, I32)
+            fenced = fn.cast(foreign + ((index + FENCED) * count + rank) * ROW, I32)
+            mine = Lanes(rank).eq(Lanes(block.load(Block.RANK, I64))).value
+            with fn.choose(mine) as choice:
+                with choice.yes():
+                    fn.store(fenced, fn.load(own, LANES))
+                with choice.no():
+                    fn.store(fenced, fn.load(there, LANES))
+        fn.store(own + index, (Lanes(fn.load(own + index)) + 1).value)
 
 
 class _Access:

@@ -53,7 +53,8 @@ class Insn:
     ENTRY = PAGE_WAVEFRONTS + 24
     """i64: 1 at the first instruction of a function that may be called by address."""
     STRONG = PAGE_WAVEFRONTS + 32
-    """i32: 1 for a load or store that is volatile or bypasses L1 for the level-2 cache."""
+    """i32: 1 for a load or store that is volatile or bypasses L1 for the level-2 cache, and for a relaxed arrival at
+    the barrier of a cluster."""
     RETRIED = PAGE_WAVEFRONTS + 40
     """i64: executions that only repeated a wait for an mbarrier; they are not among `EXECUTED`."""
     SIZE = PAGE_WAVEFRONTS + 64

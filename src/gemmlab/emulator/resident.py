@@ -10,7 +10,7 @@ from operator import or_
 
 import numpy as np
 
-from gemmlab.emulator.cluster_races import FAR, PUBLISHED, VISIT
+from gemmlab.emulator.cluster_races import FAR, ROWS, VISIT
 from gemmlab.emulator.geometry import Bytes, Geometry
 from gemmlab.emulator.launch_layout import RANK_BITS, Pending
 from gemmlab.emulator.layout import FULL, LANES, ROW, Block, Status, Wait, Warp
@@ -50,7 +50,7 @@ class Resident:
         self.clocks = np.zeros((LANES, LANES), np.int32)
         self.shadow = self._shadow() if geometry.check_races else np.zeros(0, np.uint8)
         blocks = math.prod(geometry.cluster)
-        self.foreign = np.zeros((PUBLISHED + 1, blocks, LANES), np.int32)
+        self.foreign = np.zeros((ROWS, blocks, LANES), np.int32)
         self.visits = np.zeros((blocks, LANES, VISIT // 4), np.int32)
         # In a cluster, the accesses of each of its blocks to each element.
         apart = blocks > 1 and geometry.check_races

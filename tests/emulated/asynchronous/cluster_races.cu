@@ -189,6 +189,21 @@ template <bool GOOD> __device__ void sender_ends(float* out) {
     if (GOOD) cluster_sync();
 }
 
+// A relaxed arrival makes nothing known, unless a fence comes before it.
+template <bool GOOD> __device__ void relaxed_arrival(float* out) {
+    float seen;
+    memory[threadIdx.x] = threadIdx.x;  // HELD_BACK
+    if (GOOD) asm volatile("fence.acq_rel.cluster;" ::: "memory");
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    cluster_wait();
+    load_far(seen, there(place(threadIdx.x)));  // NOT_RELEASED
+    out[128 * cluster_rank() + threadIdx.x] = seen;
+    // It keeps the block alive all the same.
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    cluster_wait();
+}
+
+CLUSTERS(relaxed_arrival)
 CLUSTERS(neighbour_loop)
 CLUSTERS(block_barrier_only)
 CLUSTERS(owner_reads)

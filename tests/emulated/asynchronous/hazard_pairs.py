@@ -56,6 +56,7 @@ FILES = {
     "cluster_races.cu": (
         "neighbour_loop", "block_barrier_only", "owner_reads", "histogram", "one_warp_waits", "async_store",
         "async_sum", "sum_of_nothing", "copy_source", "copy_target", "copy_sum", "neighbour_ends", "sender_ends",
+        "relaxed_arrival",
     ),
 }  # fmt: skip
 HANG = frozenset({"deadlock"})
@@ -141,6 +142,7 @@ PAIRS = [
     ),
     Pair("neighbour_ends", "cluster", "LAST_VISIT", "", "block 1 of the cluster, which may have ended", grid=2),
     Pair("sender_ends", "cluster", "SENDER", "", "before a copy from its shared memory", grid=2),
+    Pair("relaxed_arrival", "race", "NOT_RELEASED", "HELD_BACK", "nothing between that orders the blocks", grid=2),
     Pair("ring_without_empty", "race", "REFILL", "REFILL", "no wait is between, such as", True, follows=LOST),
     Pair("ring_same_parity", "race", "REFILL", "", "again, and passed a phase early", True, follows=LOST),
     Pair("ring_empty_parity", "mbarrier", "", "", "which is to pass at first, tests parity 1", True, follows=LOST),

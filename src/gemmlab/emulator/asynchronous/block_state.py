@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.emulator.asynchronous.host_words import put_wide, wide
+from gemmlab.emulator.cluster_races import FENCED
 from gemmlab.emulator.launch_layout import RANK_BITS
 from gemmlab.emulator.layout import LANES, Block, Warp
 from gemmlab.emulator.races import ELEMENT
@@ -71,6 +72,8 @@ class BlockState:
     """Number of copies issued and waits passed."""
     start: int = 0
     """Clocks up to this one are those of earlier blocks."""
+    passed: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
+    """Clocks of the cluster's warps when they arrived at its barriers that the block has passed, relaxed or not."""
     cluster_time: int = 0
     """Barriers of the cluster that are complete."""
     ended: bool = False
@@ -95,6 +98,7 @@ class BlockState:
         for part in (self.mbarriers, self.groups, self.incoming, self.history, self.excused, self.fences, self.waits):
             part.clear()
         self.start = self.resident.start
+        self.passed = self.no_clocks()
 
     def offset(self, address: int) -> int:
         """Index in `shared` and `valid` of a shared address of this block."""
@@ -147,9 +151,12 @@ class BlockState:
         rows[self.rank] = self.resident.clocks[warp]
         return rows
 
-    def release(self, warp: int, into: Clocks) -> None:
-        """Add what a warp knows to `into`, and begin a new interval of the warp."""
-        np.maximum(into, self.known(warp), out=into)
+    def release(self, warp: int, into: Clocks, *, relaxed: bool = False) -> None:
+        """Add what a warp knows to `into`, and begin a new interval of the warp.
+
+        `relaxed`: add what it knew at its last fence.
+        """
+        np.maximum(into, self.resident.foreign[FENCED + warp] if relaxed else self.known(warp), out=into)
         self.resident.clocks[warp, warp] += 1
         self._synchronise(warp)
 

@@ -78,7 +78,7 @@ def report_visits(block: BlockState, findings: Findings) -> None:
     resident = block.resident
     if not block.checks:
         return
-    known = resident.foreign[: resident.count].max(0)
+    known = np.maximum(resident.foreign[: resident.count].max(0), block.passed)
     late = resident.visits[:, :, 0] > known
     late[block.rank] = False
     for rank, warp in np.argwhere(late):

@@ -14,7 +14,16 @@ from gemmlab.emulator.instruction_layout import Event, Insn, Kind
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.launch_layout import RANK_BITS, Launch
 from gemmlab.emulator.layout import BARRIERS, LANES, ROW, Block, Warp
-from gemmlab.emulator.races import ELEMENT, READ_BY, READ_CLOCK, WRITER, WRITER_CLOCK, WRITER_INSTRUCTION
+from gemmlab.emulator.races import (
+    BY_PROXY,
+    ELEMENT,
+    READ_BY,
+    READ_CLOCK,
+    WRITER,
+    WRITER_CLOCK,
+    WRITER_FENCES,
+    WRITER_INSTRUCTION,
+)
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
@@ -176,7 +185,10 @@ class _Access:
         fn, rank = self.fn, target.load(Block.RANK, I64)
         never = Lanes(fn.constant(0, I32)).ne(0)
         by = Lanes(near.load(WRITER))
-        with fn.when(self._unknown(rank, by, Lanes(near.load(WRITER_CLOCK)), never).value):
+        late = self._unknown(rank, by, Lanes(near.load(WRITER_CLOCK)), never)
+        # An asynchronous sum may come beside atomic operations.
+        sums = Lanes(near.load(WRITER_FENCES)).eq(BY_PROXY) & self.strong.eq(ATOMIC)
+        with fn.when((late & ~sums).value):
             self._note(rank, by, Lanes(near.load(WRITER_INSTRUCTION)), lane, at)
         # The owner's volatile reads of a flag may look like plain ones.
         with fn.when((self.store & self.strong.ne(STRONG)).value):

@@ -271,3 +271,24 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) locked(float* out) {
     cluster_sync();
     if (threadIdx.x == 0 && cluster_rank() == 0) out[0] = memory[0];
 }
+
+// All blocks add to the words of block 0, asynchronously, by bulk sums and by atomic operations.
+extern "C" __global__ void __cluster_dims__(4, 1, 1) summed(float* out) {
+    begin(4);
+    words()[threadIdx.x] = threadIdx.x;
+    words()[256 + threadIdx.x] = 0;
+    if (threadIdx.x == 0 && cluster_rank() == 0) expect(cell(0), 8 * 512);
+    fence_async();
+    cluster_sync();
+    const u32 sum = map_to(place(256), 0), at = map_to(place(256 + threadIdx.x), 0), barrier = map_to(cell(0), 0);
+    reduce_async(at, 100, barrier);
+    if (threadIdx.x == 0) reduce_far(sum, place(0), 512, barrier);
+    asm volatile("red.shared::cluster.add.u32 [%0], 1000;" ::"r"(at) : "memory");
+    __syncthreads();
+    if (threadIdx.x == 0) arrive_cluster(barrier);
+    if (cluster_rank() == 0) {
+        wait(cell(0), 0);
+        out[threadIdx.x] = words()[256 + threadIdx.x];
+    }
+    cluster_sync();
+}

@@ -102,3 +102,8 @@ def test_flags_and_locks_order_blocks(kernel: str) -> None:
     (out,) = ran("cluster_races.cu", kernel, 128, np.zeros(256, np.float32), grid=2)
     each = np.arange(256, dtype=np.float32) % 128
     assert np.array_equal(out, {"flags": [2, 1] + [0] * 254, "counted": each, "locked": [2] + [0] * 255}[kernel])
+
+
+def test_sums_of_several_blocks_in_one_place() -> None:
+    (out,) = ran("cluster_races.cu", "summed", 128, np.zeros(128, np.float32), grid=4)
+    assert np.array_equal(out, 4 * (np.arange(128) + 1100))

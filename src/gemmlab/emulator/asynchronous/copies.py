@@ -127,7 +127,7 @@ def send(
     `proxy`: it is one of the asynchronous proxy; `what`: its words, of a tensor copy.
     """
     report_overrun(request, block, span, reduction=bool(reduction))
-    check_write(request, block, *span, proxy=proxy)
+    check_write(request, block, *span, proxy=proxy, adds=bool(reduction))
     if reduction and (block.resident.valid[places] == 0).any():
         request.report(UNWRITTEN, "a reduction into shared memory that nothing has written", span[0])
     block.resident.valid[places] = PENDING

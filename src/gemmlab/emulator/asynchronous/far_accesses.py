@@ -11,6 +11,8 @@ from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.finding import CLUSTER, RACE, Finding, Findings
 from gemmlab.emulator.cluster_races import (
+    ATOMIC,
+    PLAIN,
     READ_FAR_BY,
     READ_FAR_CLOCK,
     READ_FAR_SITE,
@@ -26,8 +28,13 @@ _WRITES = WRITE_CLOCK // 4, WRITE_BY // 4, WRITE_SITE // 4
 _READS = READ_FAR_CLOCK // 4, READ_FAR_BY // 4, READ_FAR_SITE // 4
 
 
-def compare(request: Request, block: BlockState, elements: slice, address: int, does: str, *, write: bool) -> None:
-    """Report accesses of other blocks to elements that nothing orders before an operation; `does`: its words."""
+def compare(
+    request: Request, block: BlockState, elements: slice, address: int, does: str, *, write: bool, adds: bool = False
+) -> None:
+    """Report accesses of other blocks to elements that nothing orders before an operation; `does`: its words.
+
+    `adds`: it is a reduction, which atomic operations and others may come beside.
+    """
     rows = block.resident.far[elements]
     if not rows.size:
         return
@@ -35,6 +42,8 @@ def compare(request: Request, block: BlockState, elements: slice, address: int, 
     for did, (clock, by, site) in (("wrote", _WRITES), ("may still read", _READS))[: 1 + write]:
         warps = rows[:, :, by] >> 5
         late = rows[:, :, clock] > np.take_along_axis(known, warps.T, 1).T
+        if adds and by == WRITE_BY // 4:
+            late &= rows[:, :, WRITE_STRONG // 4] != ATOMIC
         late[:, request.block.rank] &= warps[:, request.block.rank] != request.warp
         if late.any():
             element, rank = (int(index) for index in np.unravel_index(int(late.argmax()), late.shape))
@@ -48,14 +57,14 @@ def compare(request: Request, block: BlockState, elements: slice, address: int, 
             return
 
 
-def record_write(request: Request, block: BlockState, elements: slice) -> None:
+def record_write(request: Request, block: BlockState, elements: slice, *, adds: bool) -> None:
     """Enter a write by an operation that another block issued."""
     rows = block.resident.far[elements]
     if rows.size:
         clock = request.block.resident.clocks[request.warp, request.warp]
         entry = rows[:, request.block.rank]
         entry[:, WRITE_CLOCK // 4], entry[:, WRITE_BY // 4] = clock, request.warp * LANES + request.first
-        entry[:, WRITE_SITE // 4], entry[:, WRITE_STRONG // 4] = request.site, 0
+        entry[:, WRITE_SITE // 4], entry[:, WRITE_STRONG // 4] = request.site, ATOMIC if adds else PLAIN
         block.resident.put(Block.VISITED, 1)
 
 

@@ -63,15 +63,16 @@ def _known(request: Request, block: BlockState) -> npt.NDArray[np.int32]:
 
 
 def _compare_writers(
-    request: Request, block: BlockState, rows: Rows, verb: str, address: int, *, proxy: bool = True
+    request: Request, block: BlockState, rows: Rows, verb: str, address: int, *, proxy: bool = True, adds: bool = False
 ) -> None:
     clocks, writers = rows[:, WRITER_CLOCK // 4], rows[:, WRITER // 4]
     warps, lanes = writers >> 5, writers & 31
     mine = (warps == request.warp) & (block is request.block)
     fresh = clocks > block.start
     known = _known(request, block)
-    unordered = fresh & ~mine & (clocks > known[warps])
     fences = rows[:, WRITER_FENCES // 4]
+    # Sums may come together.
+    unordered = fresh & ~mine & (clocks > known[warps]) & ~(adds & (fences == BY_PROXY))
     written = fresh & ~unordered & (fences != BY_PROXY)
     fenced = np.zeros((LANES, LANES), np.int32)
     for warp in np.unique(warps[written]):
@@ -94,17 +95,21 @@ def _subject(proxy: bool) -> str:
     return "the asynchronous proxy" if proxy else "an asynchronous store"
 
 
-def check_write(request: Request, block: BlockState, address: int, nbytes: int, *, proxy: bool = True) -> None:
+def check_write(
+    request: Request, block: BlockState, address: int, nbytes: int, *, proxy: bool = True, adds: bool = False
+) -> None:
     """Compare a write with earlier accesses, and enter it in the shadow.
 
     `proxy`: it is one of the asynchronous proxy. Stores of registers (st.async) are not: they need no proxy fence.
+    `adds`: it is a reduction.
     """
     if not block.checks:
         return
     elements = elements_of(block, address, nbytes)
     rows = block.shadow()[elements]
-    _compare_writers(request, block, rows, "overwrites", address, proxy=proxy)
-    far_accesses.compare(request, block, elements, address, f"{_subject(proxy)} overwrites", write=True)
+    _compare_writers(request, block, rows, "overwrites", address, proxy=proxy, adds=adds)
+    does = f"{_subject(proxy)} overwrites"
+    far_accesses.compare(request, block, elements, address, does, write=True, adds=adds)
     readers = rows[:, READ_CLOCK // 4 : READ_CLOCK // 4 + _ROW]
     unordered = (readers > _known(request, block)) & (readers > block.start)
     if block is request.block:
@@ -120,7 +125,7 @@ def check_write(request: Request, block: BlockState, address: int, nbytes: int, 
     check_stores(request, block, address, nbytes)
     local = block is request.block
     if not local:
-        far_accesses.record_write(request, block, elements)
+        far_accesses.record_write(request, block, elements, adds=adds)
     rows[:, WRITER_CLOCK // 4] = block.resident.clocks[request.warp, request.warp] if local else 0
     rows[:, WRITER // 4] = request.warp << 5 | request.first
     rows[:, WRITER_SYNC // 4] = -1

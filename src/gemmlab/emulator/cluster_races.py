@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from gemmlab.emulator.address_space import STORE, bit_of
 from gemmlab.emulator.global_races import GLOBAL_RACE
-from gemmlab.emulator.instruction_layout import Event, Insn, Kind
+from gemmlab.emulator.instruction_layout import Event, Insn, Kind, Space
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.launch_layout import RANK_BITS, Launch
 from gemmlab.emulator.layout import BARRIERS, LANES, ROW, Block, Warp
@@ -33,6 +33,8 @@ from gemmlab.ir.values import Value
 CLUSTER_RACE = GLOBAL_RACE
 """The arguments of `ACCESS`, and how strong the access is."""
 PLAIN, STRONG, ATOMIC = range(3)
+SHARED = Space.SHARED * 65536
+"""The space's part of an event's `extra`."""
 WRITE_CLOCK, WRITE_BY, WRITE_SITE, WRITE_STRONG, READ_FAR_CLOCK, READ_FAR_BY, READ_FAR_SITE = range(0, 28, 4)
 """Offsets of i32 in an element's entry for one block: its last write and its last read, each with the warp's clock,
 warp * 32 + lane and the instruction."""
@@ -231,13 +233,19 @@ class _Access:
             target.store(Block.VISITED, 1, I64)
 
     def _note(self, rank: Value, by: Lanes, site: Lanes, lane: Value, at: Value) -> None:
-        """Record the event, with the number of the other access's block."""
-        fn = self.fn
-        launch = Raw(fn, fn.cast(self.warp.load(Warp.LAUNCH, I64), I8))
-        extra = Lanes(fn.zero_extend(self.key) + 65536) | (by.zext("i64") << 32)
-        before = launch.load(Launch.EVENT_COUNT, I64)
-        other = site.zext("i64").value
-        fn.call(self.module["note"], self.warp.base, self.insn.base, Kind.RACE_CLUSTER, lane, at, extra.value, other)
-        with fn.when(before < launch.load(Launch.EVENT_COUNT, I64)):
-            event = Raw(fn, fn.cast(launch.load(Launch.EVENTS, I64), I8) + before * Event.SIZE)
-            event.store(Event.EXTRA2, self.block(rank).load(Block.LINEAR, I64), I64)
+        extra = Lanes(self.fn.zero_extend(self.key) + SHARED) | (by.zext("i64") << 32)
+        other = self.block(rank).load(Block.LINEAR, I64), site.zext("i64").value
+        note_race(self.fn, self.module, self.warp, self.insn, (lane, at, extra.value), other)
+
+
+def note_race(
+    fn: Function, module: Module, warp: Raw, insn: Raw, access: tuple[Value | int, Value, Value],
+    other: tuple[Value, Value],
+) -> None:  # fmt: skip
+    """Record a race between blocks: `access` has the event's lane, address and `extra`; `other` block and instruction."""
+    launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
+    before = launch.load(Launch.EVENT_COUNT, I64)
+    fn.call(module["note"], warp.base, insn.base, Kind.RACE_CLUSTER, *access, other[1])
+    with fn.when(before < launch.load(Launch.EVENT_COUNT, I64)):
+        event = Raw(fn, fn.cast(launch.load(Launch.EVENTS, I64), I8) + before * Event.SIZE)
+        event.store(Event.EXTRA2, other[0], I64)

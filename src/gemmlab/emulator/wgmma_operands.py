@@ -90,6 +90,7 @@ def emit_fetch(fn: Function, module: Module) -> None:
                             fn.call(module["operand_race"], warp_ptr, insn, entry, address.value, operand)
                     with moment.no(), fn.when(whole.value):
                         fn.call(module["operand_proxy"], warp_ptr, insn, entry, address.value, operand)
+                        fn.call(module["operand_far"], warp_ptr, insn, entry, address.value, operand)
             with choice.no(), fn.when(lands):
                 fn.store(target, fn.constant(0, Type(f"<{CHUNK} x i8>", I8, CHUNK)))
                 extra = operand + (CHUNK + SHARED)

@@ -56,7 +56,7 @@ def emit_know(fn: Function) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Elements:
+class Elements:
     """The elements of the shadow for 16 bytes that a multiplication reads."""
 
     fn: Function
@@ -85,7 +85,7 @@ def emit_operand_race(fn: Function, module: Module) -> None:
     known = entry.at(Flight.ENTRY_KNOWN, I32)
     clock = known[index]
     number = (Lanes(insn.load(Insn.INDEX, I64)).trunc("i32") << 11).value
-    with _Elements(fn, block, address).each() as (element, at):
+    with Elements(fn, block, address).each() as (element, at):
         writer = Lanes(element.load(WRITER)).zext("i64")
         late = Lanes(element.load(WRITER_CLOCK)).gt(Lanes(known[(writer >> 5).value]))
         with fn.when(late.value):
@@ -110,7 +110,7 @@ def emit_operand_proxy(fn: Function, module: Module) -> None:
     known = Raw(fn, entry_ptr).at(Flight.ENTRY_KNOWN, I32)
     block = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.BLOCK, I64), I8))
     warps, size = fn.cast(block.load(Block.WARPS, I64), I8), block.load(Block.WARP_SIZE, I64)
-    with _Elements(fn, block, address).each() as (element, at):
+    with Elements(fn, block, address).each() as (element, at):
         writer, fences = Lanes(element.load(WRITER)).zext("i64"), element.load(WRITER_FENCES)
         there = Raw(fn, warps + (writer >> 5).value * size)
         before, so_far = Lanes(fences), Lanes(there.load((writer & 31).value * 4 + Warp.PROXY_FENCES))

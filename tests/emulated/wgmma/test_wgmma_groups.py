@@ -21,10 +21,10 @@ def line_of(mark: str) -> int:
     return found
 
 
-def hazards(kernel: str, threads: int = 128) -> list[Hazard]:
+def hazards(kernel: str, threads: int = 128, grid: int = 1) -> list[Hazard]:
     """Those of a launch."""
     done = gemmlab.launch(
-        FILE, kernel, args=[np.ones(2048, np.float32)], grid=1, threads=threads, device="emulated:sm_90a"
+        FILE, kernel, args=[np.ones(2048, np.float32)], grid=grid, threads=threads, device="emulated:sm_90a"
     )
     return list(done.hazards or ())
 
@@ -69,3 +69,12 @@ def test_a_wrong_descriptor_is_named(kernel: str, operand: str) -> None:
     (found,) = hazards(kernel)
     assert (found.kind, found.line) == ("out of bounds", line_of("multiply"))
     assert f"16-byte read of shared memory by the descriptor of {operand} at byte" in found.message
+
+
+def test_an_operand_that_another_block_stores_needs_the_clusters_barrier() -> None:
+    assert hazards("far_operand", grid=2) == []
+    found = hazards("early_operand", grid=2)
+    assert {hazard.kind for hazard in found} == {"race"}
+    assert (found[0].line, found[0].other_line) == (line_of("multiply"), line_of("from afar"))
+    assert "by the descriptor of" in found[0].message
+    assert "(ST.E) of the cluster with nothing between" in found[0].message

@@ -91,3 +91,31 @@ template <bool LEFT> __device__ void beyond(float *x) {
 
 extern "C" __global__ void left_beyond(float *x) { beyond<true>(x); }
 extern "C" __global__ void right_beyond(float *x) { beyond<false>(x); }
+
+// An operand that the cluster's other block stores.
+__device__ void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+}
+
+template <bool GOOD> __device__ void from_afar(float *x) {
+    float d[4];
+    u64 word = operands();
+    load(d, x);
+    cluster_sync();
+    unsigned rank, there;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"((unsigned)(word & 0x3fff) << 4), "r"(1 - rank));
+    asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(there + 4 * threadIdx.x), "r"(0x40004000) : "memory"); // from afar
+    asm volatile("fence.proxy.async;" ::: "memory");
+    if (GOOD) cluster_sync();
+    else __syncthreads();
+    fence();
+    multiply(d, word, word);
+    commit();
+    wait<0>();
+    cluster_sync();
+    store(x + 512 * rank, d);
+}
+
+extern "C" __global__ void __cluster_dims__(2, 1, 1) far_operand(float *x) { from_afar<true>(x); }
+extern "C" __global__ void __cluster_dims__(2, 1, 1) early_operand(float *x) { from_afar<false>(x); }

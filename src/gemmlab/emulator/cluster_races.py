@@ -242,7 +242,7 @@ def note_race(
     fn: Function, module: Module, warp: Raw, insn: Raw, access: tuple[Value | int, Value, Value],
     other: tuple[Value, Value],
 ) -> None:  # fmt: skip
-    """Record a race between blocks: `access` has the event's lane, address and `extra`; `other` block and instruction."""
+    """Record a race of blocks: `access` has the event's lane, address and `extra`; `other`, block and instruction."""
     launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
     before = launch.load(Launch.EVENT_COUNT, I64)
     fn.call(module["note"], warp.base, insn.base, Kind.RACE_CLUSTER, *access, other[1])

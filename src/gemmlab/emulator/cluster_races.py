@@ -154,7 +154,7 @@ class _Access:
             self._record(Raw(fn, fn.cast(far + self.rank.value * FAR, I8)), lane)
 
     def _unknown(self, rank: Value, by: Lanes, clock: Lanes, own: Lanes) -> Lanes:
-        """Whether this warp does not know of another warp's access; `own`: of a warp of its own block."""
+        """True if this warp does not know of another warp's access; `own`: of a warp of its own block."""
         known = Lanes(self.row(rank)[(by >> 5).zext("i64").value])
         mine = own & (by >> 5).zext("i64").eq(Lanes(self.index))
         return clock.gt(known) & ~mine

@@ -53,21 +53,21 @@ def _pieces(ptx: str, function: str) -> Iterator[tuple[int, str]]:
 
     A line of inline assembly may have several statements, and a statement several lines.
     """
-    held, begun = "", 0
+    pending, begun = "", 0
     for number, line in body_of(ptx, function):
         text = line.partition("//")[0]
         if text.lstrip().startswith(_ASIDE):
             continue
         for part in text.replace(";", ";\n").splitlines():
-            rest = part if held else part.lstrip(" \t{}")
-            while not held and (label := _LABEL.match(rest)):
+            rest = part if pending else part.lstrip(" \t{}")
+            while not pending and (label := _LABEL.match(rest)):
                 yield number, label[0]
                 rest = rest[label.end() :].lstrip(" \t{}")
-            begun = begun if held else number
-            held = f"{held} {rest}".strip()
-            if held.endswith(";"):
-                yield begun, held
-                held = ""
+            begun = begun if pending else number
+            pending = f"{pending} {rest}".strip()
+            if pending.endswith(";"):
+                yield begun, pending
+                pending = ""
 
 
 def states_before(

@@ -69,7 +69,7 @@ def _greater(one: Mapping[_Key, _Value], two: Mapping[_Key, _Value]) -> dict[_Ke
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """What is wrong with a function's groups."""
+    """The errors of a function's groups."""
 
     open: tuple[Open, ...]
     in_flight: tuple[InFlight, ...]
@@ -105,12 +105,12 @@ def _after(state: _State, statement: Statement) -> _State:
     match = WRITE.match(text)
     if match is None:
         return state
-    results, sources = NAME.findall(match[3]), NAME.findall(match[4])
-    held = {name: by for name, by in state.results.items() if name not in results}
+    targets, sources = NAME.findall(match[3]), NAME.findall(match[4])
+    results = {name: by for name, by in state.results.items() if name not in targets}
     if match[1] == "mov" and sources and sources[0] in state.results:
         # A copy of a result is in flight as the result is.
-        held |= dict.fromkeys(results, state.results[sources[0]])
-    return _State(state.ages, held, state.waits)
+        results |= dict.fromkeys(targets, state.results[sources[0]])
+    return _State(state.ages, results, state.waits)
 
 
 def _used(statement: Statement, state: _State) -> list[int]:

@@ -74,7 +74,7 @@ def visit(request: Request, block: BlockState, lane: int) -> None:
     block.resident.visits[request.block.rank, request.warp, : VISIT // 4] = clock, request.site, lane, 0
 
 
-def gone(rank: int) -> str:
+def absence(rank: int) -> str:
     """The message of an access to a block that may have ended."""
     return (
         f"an access to block {rank} of the cluster, which may have ended: nothing makes it wait until then, such as"
@@ -92,6 +92,6 @@ def report_visits(block: BlockState, findings: Findings) -> None:
     late[block.rank] = False
     for rank, warp in np.argwhere(late):
         _clock, site, lane, _ = (int(word) for word in resident.visits[rank, warp])
-        message = gone(block.rank)
+        message = absence(block.rank)
         place = block.cluster[rank].linear, int(warp) * LANES + lane, site
         findings.add(Finding(CLUSTER, message, *place))

@@ -34,7 +34,7 @@ def _cause(mbarrier: Mbarrier) -> int:
 
 
 def _hint(mbarrier: Mbarrier) -> str:
-    """What an mbarrier says that nobody has arrived at yet."""
+    """A hint about an mbarrier that nobody has arrived at yet."""
     fresh = mbarrier.completed == 0 and mbarrier.word.pending == mbarrier.word.expected
     if not fresh or mbarrier.last >= 0 or mbarrier.word.transactions:
         return ""

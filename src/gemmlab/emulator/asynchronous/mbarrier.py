@@ -39,7 +39,7 @@ class Mbarrier:
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     """Clocks known to the arrivals so far; to those of the phases that have ended."""
-    told: int = 0
+    announced: int = 0
     """Bytes that the current phase was told to expect."""
     landed: list[Copy] = field(default_factory=list, repr=False)
     """Copies that came in the current phase."""
@@ -79,7 +79,7 @@ class Mbarrier:
             self.word.pending = self.word.expected
             self.completed += 1
             self.released = self.arriving.copy()
-            self.told = 0
+            self.announced = 0
             self.landed.clear()
             self._wake()
         self.store()
@@ -114,7 +114,8 @@ class Mbarrier:
         boxes = ", ".join(dict.fromkeys(copy.what for copy in self.landed if copy.what))
         nbytes = sum(copy.nbytes for copy in self.landed)
         copies = "1 copy" if len(self.landed) == 1 else f"{len(self.landed)} copies"
-        text = f"; it was told to expect {counted(self.told, 'byte')}, and {counted(nbytes, 'byte')} came in {copies}"
+        expected = counted(self.announced, "byte")
+        text = f"; it was told to expect {expected}, and {counted(nbytes, 'byte')} came in {copies}"
         return f"{text} ({boxes})" if boxes else text
 
     def describe(self) -> str:

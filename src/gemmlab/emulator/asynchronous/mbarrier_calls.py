@@ -5,7 +5,7 @@ from __future__ import annotations
 from gemmlab.emulator.async_calls import Arrival
 from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.far_accesses import gone, visit
+from gemmlab.emulator.asynchronous.far_accesses import absence, visit
 from gemmlab.emulator.asynchronous.finding import CLUSTER, MBARRIER, MISALIGNED
 from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
 from gemmlab.emulator.asynchronous.mbarrier_word import MOST, ONE_ARRIVAL, initial
@@ -93,7 +93,7 @@ def _lanes_that_arrive(request: Request) -> list[int]:
         address = request.operand(0, lane) & 0xFFFFFFFF
         rank = address >> RANK_BITS
         if rank < len(cluster) and cluster[rank].ended:
-            request.report(CLUSTER, gone(rank), address, lane=lane)
+            request.report(CLUSTER, absence(rank), address, lane=lane)
         else:
             found.append(lane)
     return found
@@ -126,7 +126,7 @@ def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lan
     if mode & (Arrival.EXPECT | Arrival.EXPECT_ONE):
         expected = operand if mode & Arrival.EXPECT else 1
         word.transactions += expected
-        mbarrier.told += expected
+        mbarrier.announced += expected
         if word.transactions > MOST:
             message = f"{word.transactions} bytes are expected in one phase; an mbarrier counts to {MOST}"
             request.report(MBARRIER, message, mbarrier.address, other=mbarrier.last, lane=lane)

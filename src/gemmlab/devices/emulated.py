@@ -25,11 +25,11 @@ from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.devices.emulated_code import EmulatedLoaded, decoded, hazards_of_ptx
 from gemmlab.devices.texture import texels_of
 from gemmlab.emulator.endless_loops import TIMED_OUT
+from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.launching import geometry_of, put_grid_workspace
 from gemmlab.emulator.machine import Outcome, run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
 from gemmlab.emulator.report import observe
-from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.trace_buffers import recording
 from gemmlab.toolchain import build_cuda
 from gemmlab.toolchain.cubin import read_cubin

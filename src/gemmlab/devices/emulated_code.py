@@ -10,7 +10,9 @@ from gemmlab.core.program import Artifact
 from gemmlab.emulator.image import Image, load_image, names_variables, plain_name
 from gemmlab.emulator.memory_map import MemoryMap
 from gemmlab.emulator.ptx_mbarriers import unfenced_mbarriers
-from gemmlab.emulator.ptx_warpgroups import hazards_of, relined
+from gemmlab.emulator.ptx_repairs import hazards_of
+from gemmlab.emulator.ptx_volatile import mark_volatile
+from gemmlab.sass.gmma_lines import relined
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain import nvdisasm
 from gemmlab.toolchain.cubin import Cubin, read_cubin
@@ -35,7 +37,7 @@ def decoded(artifact: Artifact, cubin: Cubin, memory: MemoryMap) -> EmulatedLoad
     ptx = artifact.texts.get("ptx", "")
     functions = relined(parse(sass), ptx)
     if names_variables(cubin, functions):
-        return EmulatedLoaded(artifact, load_image(cubin, functions, artifact.entry, memory))
+        return EmulatedLoaded(artifact, mark_volatile(load_image(cubin, functions, artifact.entry, memory), ptx))
     return EmulatedLoaded(artifact, _placeless_image(artifact.code, artifact.kernel, sass, ptx, artifact.entry))
 
 
@@ -63,4 +65,4 @@ def _placeless_image(code: bytes, kernel: str, sass: str, ptx: str, entry: str) 
     """Return the image of code that names no variables, which is the same wherever it is loaded. Decoding takes longer
     than many a launch, hence the cache.
     """
-    return load_image(read_cubin(code, kernel), relined(parse(sass), ptx), entry, MemoryMap())
+    return mark_volatile(load_image(read_cubin(code, kernel), relined(parse(sass), ptx), entry, MemoryMap()), ptx)

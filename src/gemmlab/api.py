@@ -1,7 +1,7 @@
 """The library: arrays in, arrays out.
 
-`gemm` tries the compiled entry first, which does plain float32 matrices by itself. All other calls go to
-`_general`, which prepares operands (views stay views wherever a kernel can read them) or says what is wrong.
+`gemm` tries the compiled entry first, which does plain float32 matrices by itself. All other calls go to `_general`,
+which checks and prepares operands; it copies a view only if no kernel can read it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 Float32Array = npt.NDArray[np.float32]
 _Entry = Callable[..., Float32Array | None]
 _ARRAY = np.ndarray
-"""Read as one name, where `np.ndarray` are two."""
+"""Looking up this one name is faster than the two of `np.ndarray`."""
 
 _entry: _Entry | None = None
-"""The compiled entry of float32 throughout, once it is loaded."""
+"""The compiled entry of precision `"highest"` (float32 throughout); `None` until it is loaded."""
 _again: Callable[..., Any] | None = None
-"""The function that is tried first for arrays on a GPU, once there were any."""
+"""The function that is tried first for arrays on a GPU; `None` until the first such call."""
 _products: dict[str, CpuProduct] = {}
 """The loaded products by precision."""
 _lock = threading.RLock()
@@ -67,51 +67,52 @@ def gemm(
 ) -> Any:
     """`alpha * op(a) @ op(b) + beta * c`, where op transposes the last two axes for `trans_a` and `trans_b`.
 
-    `a`, `b`, `c` and `out` are arrays of float32 of one package, any views: NumPy's, torch's on the CPU or those of
-    anything with DLPack there. The result is of the same package (of NumPy where that one takes no DLPack), and nothing
-    is copied. Shapes are those of `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n), leading axes broadcast,
-    and a one-dimensional operand is a row on the left or a column on the right, which no flag transposes.
+    `a`, `b`, `c` and `out` are float32 arrays or views of one package: NumPy, torch on the CPU, or anything with DLPack
+    there. The result is an array of the same package (of NumPy if that package cannot import DLPack), and nothing is
+    copied. Shapes are those of `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n), and leading axes
+    broadcast. A one-dimensional operand is a row on the left and a column on the right; no flag transposes it.
 
     `b` may be a packed operand (`gemmlab.pack`).
 
-    `c` broadcasts to the result's shape and is needed when `beta` is not 0; with `beta` 0 it is not read.
-    `out` receives the result (it may be `c` itself, else it must share no element with an operand) and is returned.
-    `alpha` 0 or k 0 gives beta * c without reading a and b. `threads` bounds the threads used, by default
-    one for each physical core the process may use; the result is the same to the bit for any number.
+    `c` broadcasts to the result's shape and is needed when `beta` is not 0; with `beta` 0 it is not read. `out`
+    receives the result and is returned; it may be `c` itself, but must share no other memory with an operand. `alpha` 0
+    or k 0 gives beta * c without reading a and b. `threads` bounds the threads used, by default one for each physical
+    core the process may use; the result is the same to the bit for any number.
 
-    `precision` is the lowest that will do: `"highest"`, IEEE float32 throughout; `"float32"`, errors no larger than
-    those of float32's own chain of multiply-adds, by tensor cores or a CPU's AMX tiles where that is faster (products
-    that are exact in float32 need not be exact then); `"tf32"`, inputs rounded to ten bits behind the point.
-    `"tf32x3"`, `"f16x3"`, `"bf16x6"` and `"bf16x9"` name one way to compute with parts of the operands, which is taken
-    wherever it runs; so does `"bf16x3"`, with 16 bits of each operand. On a CPU the ways by bfloat16 need AMX, and all
-    others compute in float32. `workspace_bytes` tells how much memory a call on a GPU takes meanwhile, 512 MiB at most.
+    `precision` is the lowest precision that is enough. `"highest"` is IEEE float32 throughout. `"float32"` allows
+    errors as large as those of float32's own chain of multiply-adds; tensor cores or a CPU's AMX tiles are used where
+    they are faster, and products that are exact in float32 may then be inexact. `"tf32"` allows inputs rounded to ten
+    bits behind the point. `"tf32x3"`, `"f16x3"`, `"bf16x6"` and `"bf16x9"` each name one way to compute with parts of
+    the operands, which is used wherever it runs; so does `"bf16x3"`, with 16 bits of each operand. On a CPU the
+    bfloat16 precisions need AMX, and all others compute in float32. `workspace_bytes` returns the memory that a call on
+    a GPU uses for this, 512 MiB at most.
 
     Arrays may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack), all on the same.
-    Then the result is an array of the same package, made on the stream that is current there; nothing is copied to the
-    host and nothing waited for. Rows or columns that are neighbours in memory are read in place. `explain_choice` says
+    Then the result is an array of the same package, computed on the current stream of that GPU; the call copies nothing
+    to the host and does not wait. Operands with contiguous rows or columns are read in place. `explain_choice` says
     which kernel runs and why.
 
-    `reproducible` pins one order of each sum: a row of the result has the same bits whatever the other rows are and
-    however many there are, on a GPU with any number of multiprocessors and any table of measurements. There only
-    kernels whose sums are one chain of multiply-adds in the order of k are considered. For a small result and a large k
-    that can take a hundred times as long: then k is not split over blocks.
+    `reproducible` fixes the order of each sum: the bits of a row do not depend on the other rows or their number, on a
+    GPU's number of multiprocessors, or on the table of measurements. On a GPU only kernels whose sums are one chain of
+    multiply-adds in the order of k are considered. A product with a small result and a large k can then take a hundred
+    times as long, because k is not split over blocks.
 
-    `kernel` forces one of the catalog (or of a `.cu` file), `config` parameters of it; without `kernel`, of the kernel
-    that would run anyway.
+    `kernel` forces a kernel of the catalog or of a `.cu` file. `config` sets parameters of that kernel, or without
+    `kernel` of the one that would run anyway.
 
     With `device`, `memory_bytes`, `checkpoint` or `progress`, two matrices are multiplied in pieces, so that they may
-    be larger than a memory: `device` (`"cuda:0"`, `"cpu"`, the default, `"emulated"`) takes `memory_bytes` at most.
+    be larger than a memory. `device` (`"cpu"`, the default, `"cuda:0"`, `"emulated"`) uses at most `memory_bytes`.
     Operands, c and `out` lie in this machine's memory, in files (`numpy.memmap`) or in stores: anything with `shape`,
     `dtype` and slices, such as Zarr's arrays. Kernel, configuration and the order of each sum are those of the whole
-    product, so the bits are, too; where a kernel deals k out over the whole grid, the fastest that does not is taken.
-    `progress(complete, all)` is called with numbers of pieces. `checkpoint` is the path of a journal, by which an
-    interrupted call goes on when it is repeated; it needs an `out` that outlives the process.
+    product, so the bits are the same, too. A kernel that divides k over the whole grid is replaced by the fastest one
+    that does not. `progress(complete, all)` is called with numbers of pieces. `checkpoint` is the path of a journal: an
+    interrupted call resumes from it when it is repeated. It needs an `out` that outlives the process.
 
     Raises `ArgumentTypeError` (a TypeError) for an operand that is not a float32 array, has a mask or requires a
     gradient, for arrays of several packages and for an `out` of JAX, which never changes an array, `UsageError` (a
-    ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, a
-    thread count below 1 or one for arrays on a GPU, an unknown precision, kernel or parameter and a kernel that cannot
-    compute this, for too little `memory_bytes` and a `checkpoint` of another product, `RecordError` for one that is no
+    ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, a thread count
+    below 1 or any for arrays on a GPU, an unknown precision, kernel or parameter, a kernel that cannot compute this
+    product, too few `memory_bytes`, and a `checkpoint` of another product, `RecordError` for a file that is no
     checkpoint, `CompileError` for a kernel that does not compile here, `DeviceError` for operands on two GPUs, for
     bfloat16 parts on a CPU without AMX and for a device that is not here, and `MemoryError`.
     """
@@ -180,7 +181,7 @@ def _load(precision: str = HIGHEST) -> CpuProduct:
 
 
 def checked(call: Call) -> tuple[Request, Float32Array | None, int | None]:
-    """Return the operands of a call for the CPU, a view of `out` if it is given, and the number of threads.
+    """Return the operands of a call on the CPU, a view of `out` if there is one, and the number of threads.
 
     Raises what `gemm` raises for arrays that it does not take.
     """

@@ -20,12 +20,12 @@ Float32Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packed:
-    """A right operand of `gemmlab.gemm`, packed by `gemmlab.pack` for this processor. It does not change any more."""
+    """A right operand of `gemmlab.gemm`, packed by `gemmlab.pack` for this processor. It is immutable."""
 
     shape: tuple[int, int]
     """k and n."""
     strips: Float32Array = field(repr=False)
-    """Strips of columns one after the other, each row by row; zeros beyond the last column."""
+    """Strips of columns one after the other, each stored row by row; columns beyond the last one are zeros."""
     dtype: np.dtype[np.float32] = field(default=np.dtype(np.float32), repr=False)
     ndim: int = field(default=2, repr=False)
 
@@ -38,20 +38,21 @@ class Packed:
         return f"<gemmlab.pack of {self.shape[0]} x {self.shape[1]} float32, {self.nbytes:,} bytes>"
 
     def __reduce__(self) -> NoReturn:
-        raise UsageError("a packed operand fits one processor only: pickle the matrix, and pack it again")
+        raise UsageError("a packed operand is for one processor only: pickle the matrix, and pack it again")
 
     def __array__(self, *_args: Any, **_options: Any) -> NoReturn:
         raise UsageError("a packed operand is no array: it can be the right operand of gemmlab.gemm only")
 
 
 def pack(b: Any, *, trans_b: bool = False) -> Packed:
-    """Return op(b) packed: `gemm(a, pack(b))` is `gemm(a, b)` without reading b across its rows at each call.
+    """Return op(b) packed: `gemm(a, pack(b))` is `gemm(a, b)`, but calls do not read b across its rows.
 
     `b` is a float32 matrix of k rows and n columns, any view of NumPy's or another package's in this machine's memory;
-    with `trans_b` its transpose is packed. Later changes of `b` have no effect. The product has the same bits as that
-    of an array in C order, on any number of threads. It pays for few rows of `a`, where the time goes to reading b.
+    with `trans_b` its transpose is packed. Later changes of `b` have no effect. The product has the same bits as with
+    an array in C order, on any number of threads. Packing pays off for few rows of `a`, when reading b takes most of
+    the time.
 
-    Raises `ArgumentTypeError` for what is no float32 array, `UsageError` for an array on a GPU or without two axes, and
+    Raises `ArgumentTypeError` if `b` is no float32 array, `UsageError` for an array on a GPU or without two axes, and
     `MemoryError`.
     """
     if isinstance(b, Packed):

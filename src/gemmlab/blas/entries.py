@@ -17,7 +17,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 _HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int)
 _handler: Any = None
-"""The callback that native code holds the address of."""
+"""The callback whose address the native code has; it must not be freed."""
 
 Handler = Callable[[str, int], object]
 
@@ -25,8 +25,8 @@ Handler = Callable[[str, int], object]
 def pointers() -> dict[str, int]:
     """Addresses of `sgemm_` and `cblas_sgemm` in this process, with 32-bit integers, callable from any thread.
 
-    They hold no lock of the interpreter and never call into it, unless `set_xerbla` gave them a handler. The first call
-    compiles them, or finds them in the cache; after that they stay where they are. Raises `CompileError`.
+    They do not need the interpreter's lock and never call into it, unless `set_xerbla` gave them a handler. The first
+    call compiles them or finds them in the cache; their addresses never change. Raises `CompileError`.
     """
     return {name: addresses()[name] for name in SIGNATURES}
 
@@ -40,8 +40,9 @@ def function(name: str) -> Any:
 def set_xerbla(handler: Handler | None) -> None:
     """Have `handler(routine, number)` called for an illegal argument, by its number in the routine's signature.
 
-    It is called in the thread of the call, which then returns with C unchanged. `None` goes back to the program's own
-    `xerbla_` and `cblas_xerbla`, and without these to a line on standard error. Raises `CompileError`, as `pointers`.
+    The handler runs in the thread of the call, which then returns with C unchanged. `None` restores the program's own
+    `xerbla_` and `cblas_xerbla`; without these, a line is written to standard error. Raises `CompileError`, as
+    `pointers`.
     """
     global _handler
     callback = _HANDLER(lambda name, number: handler(name.decode(), number)) if handler else _HANDLER()

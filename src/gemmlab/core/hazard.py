@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 RACE = "race"
-"""Kind of hazard: accesses of several threads to one element, of which at least one writes, without an order."""
+"""Kind of hazard: unordered accesses of several threads to one element, at least one of them a write."""
 UNWRITTEN = "unwritten"
 """Kind of hazard: a read of memory that nothing has written."""
 UNFINISHED = "unfinished"
@@ -14,14 +14,14 @@ UNFINISHED = "unfinished"
 CLUSTER = "cluster"
 """Kind of hazard: nothing was launched because the grid does not consist of whole clusters."""
 TWO_WRITES = "two threads write the same element"
-"""Words of a race's message if both accesses are plain writes of global memory: a barrier is no remedy then."""
+"""The message of a race between two plain writes to global memory: a barrier is no remedy for it."""
 STOPPING = frozenset({"deadlock", "endless loop", "trap", "call", UNFINISHED, CLUSTER})
-"""Kinds of hazards that end a launch: memory that it had not written yet is unchanged."""
+"""Kinds of hazards that end a launch; memory that it had not written yet stays unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """A kernel's error at one place in its code; `count` says how often it happened there."""
+    """A kernel's error at one place in its code; `count` is the number of times it happened there."""
 
     kind: str
     """`"out of bounds"`, `"misaligned"`, `"unwritten"`, `"race"`, `"barrier"`, `"async copy"`, `"deadlock"`, ..."""
@@ -40,17 +40,17 @@ class Hazard:
     other_file: str = ""
     """The file of `other_line` if it is another one than `file`."""
     space: str = ""
-    """Memory of the access: `"global"`, `"shared"`, `"local"`, `"constant"`; empty if the error is no access."""
+    """Memory of the access: `"global"`, `"shared"`, `"local"`, `"constant"`; empty if the error is not an access."""
     array: str = ""
     """Name of the array in the source, if its lines name one array of that memory."""
     text: str = ""
-    """Source text of `line`, if it is at hand (`core.hazard_source`)."""
+    """Source text of `line`; empty if it cannot be read (`core.hazard_source`)."""
     other_text: str = ""
     """Source text of `other_line`, likewise."""
     called_from: str = ""
-    """The line of the kernel's own text, `mine.cu:12`, from which a line of a header was inlined, if that is known."""
+    """The line of the kernel's own file, `mine.cu:12`, into which a line of a header was inlined, if known."""
     instruction: int = field(default=-1, compare=False, repr=False)
-    """Byte address of the instruction, as its image has it; -1 if the hazard has none."""
+    """Byte address of the instruction in the loaded code; -1 if the hazard has none."""
 
     def explain(self) -> str:
         """Return the hazard as one sentence."""
@@ -68,5 +68,5 @@ class Hazard:
         return f"{self.kind} at {where}{other} ({who}{at}{often}){detail}"
 
     def without_folders(self) -> Hazard:
-        """Return the hazard with bare names of files, which are the same on every machine."""
+        """Return the hazard with file names without folders, which are the same on every machine."""
         return replace(self, file=Path(self.file).name, other_file=Path(self.other_file).name)

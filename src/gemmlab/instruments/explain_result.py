@@ -25,7 +25,7 @@ from gemmlab.pages.page_files import require_place, write
 from gemmlab.plots.pictures.drawing import Picture
 
 Quotes = tuple[QuotedPrediction | str, ...]
-"""Predicted times, or why there is none: at the usual large size, then at the size that was asked for."""
+"""Predicted times, or the reason why there is none: at the usual large size, then at the requested size."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -35,11 +35,11 @@ class ExplainResult(Display, Tabular):
     explanations: tuple[Explanation, ...]
     """One for each kernel."""
     predictions: tuple[Quotes, ...]
-    """For each kernel the predicted times, or why there is none; empty for a launch of any code."""
+    """For each kernel the predicted times, or the reason why there is none; empty for a launch."""
 
     @property
     def sound(self) -> bool:
-        """True if all results were right, and no kernel did what it must not (a race, an access out of bounds)."""
+        """True if all results were right and no kernel had a hazard (a race, an access out of bounds)."""
         return not any(one.subject.hazards or one.subject.wrong for one in self.explanations)
 
     @property
@@ -51,7 +51,7 @@ class ExplainResult(Display, Tabular):
         """Draw the first kernel's pictures, as `explain --pictures` does: those in `names`, by default all that apply.
 
         `sizes` is the one size to trace, by default a small one that shows every part of the kernel. Raises
-        `UsageError` for an unknown name, a picture that does not apply, and a launch of any code.
+        `UsageError` for an unknown name, a picture that does not apply, and a launch.
         """
         subject = self.explanations[0].subject
         if subject.kernel is None:
@@ -61,9 +61,9 @@ class ExplainResult(Display, Tabular):
     def to_html(self, path: str | os.PathLike[str], samples: str | os.PathLike[str] | None = None) -> Path:
         """Write the kernel page, one file without links to others, and return its path.
 
-        Source, PTX and machine code light each other up, with counts; two kernels stand side by side. `samples` is a
-        file of Nsight Compute's samples by instruction (`ncu --page source --csv`) of the first kernel. Raises
-        `UsageError` for a file that cannot be written or read.
+        A line of source, PTX or machine code highlights its counterparts, with counts; two kernels are shown side by
+        side. `samples` is a file of Nsight Compute's samples by instruction (`ncu --page source --csv`) of the first
+        kernel. Raises `UsageError` for a file that cannot be written or read.
         """
         out = Path(path)
         require_place(out)
@@ -81,7 +81,7 @@ class ExplainResult(Display, Tabular):
         return "".join(one._view(*map(_words, quotes)).html() for one, quotes in pairs)  # noqa: SLF001 - our own
 
     def rows(self) -> list[Row]:
-        """Return a row for each kernel: what it was explained for, its bound, its predicted time, all its facts."""
+        """Return a row for each kernel: its GPU and size, its bound, its predicted time, all its facts."""
         return [_row(*pair) for pair in zip(self.explanations, self.predictions, strict=True)]
 
     def to_json(self) -> dict[str, Any]:

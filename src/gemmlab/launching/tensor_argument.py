@@ -15,17 +15,17 @@ from gemmlab.core.tensor_map import BY_NAME, ElementType, TiledMap, packed_strid
 class TensorMap:
     """A tensor map (`const __grid_constant__ CUtensorMap`) over an array, for `gemmlab.launch`.
 
-    `array` has 1 to 5 axes and is copied to the device in C order, like any array argument; it may be an argument of
-    its own besides, which is then the same memory. `box` has the elements that one copy spans along each axis, in the
-    order of the array's axes; the last axis is the contiguous one (the driver's first dimension).
+    `array` has 1 to 5 axes and is copied to the device in C order, like any array argument; if it is also an argument
+    itself, both are the same memory. `box` has the elements that one copy spans along each axis, in the order of the
+    array's axes; the last axis is the contiguous one (the driver's first dimension).
 
     `swizzle` is 0, 32, 64 or 128, `interleave` 0, 16 or 32, `promotion` (of requests to the level-2 cache) 0, 64, 128
     or 256, all in bytes; `fill` is `"zeros"` or `"nan"`. `element_strides` copies one of so many elements along each
     axis. `dtype` names the type as the driver does, in lower case (`"bfloat16"`, `"float32_ftz"`, `"tfloat32"`), unless
     it is the array's own. `shape` is the tensor's extent along each axis, if the array is padded. With `strides`, in
-    elements, the tensor of this `shape` lies anyhow in the array: columns of 64 of a matrix with rows of k elements are
-    `shape=(k // 64, rows, 64), strides=(64, k, 1)`, and `box` has as many extents. A map that the driver would refuse
-    is refused at the launch with `UsageError`, which says why.
+    elements, the tensor of this `shape` may be any strided view of the array: columns of 64 of a matrix with rows of k
+    elements are `shape=(k // 64, rows, 64), strides=(64, k, 1)`, and `box` has as many extents. A map that the driver
+    would refuse is refused at the launch with `UsageError`, which says why.
     """
 
     array: Any
@@ -62,7 +62,9 @@ class TensorMap:
         """Return `strides` of a tensor that lies in an array of this shape."""
         strides = tuple(int(stride) for stride in self.strides or ())
         if len(strides) != len(extents) or strides[-1:] != (1,) or min(strides) < 0:
-            raise UsageError(f"tensor map: strides {strides} of shape {extents}: there must be one an axis, the last 1")
+            raise UsageError(
+                f"tensor map: strides {strides} of shape {extents}: there must be one for each axis, the last one 1"
+            )
         last = sum((extent - 1) * stride for extent, stride in zip(extents, strides, strict=True))
         beyond = last + 1 - math.prod(shape)
         if beyond > 0:

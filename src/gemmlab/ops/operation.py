@@ -1,4 +1,4 @@
-"""An operation as a person states it: arguments, reference, bound, shapes, and the work it is.
+"""An operation as a user states it: arguments, reference, bound, shapes, and the amount of work.
 
     from gemmlab import Array, Operation
 
@@ -32,9 +32,9 @@ ROLES = ("in", "out", "inout")
 class Array:
     """One array argument of a kernel, contiguous in C order.
 
-    `shape` has names of extents, and numbers. Without `type`, NumPy's name of a type or `"bfloat16"`, its elements are
-    of the type that the kernel's signature has. `fill(rng, shape)` makes its contents; without it they are uniform in
-    [-1, 1), and whole numbers uniform over their type.
+    `shape` has names of extents, and numbers. `type` is NumPy's name of a type, or `"bfloat16"`; without it the
+    elements have the type in the kernel's signature. `fill(rng, shape)` makes its contents; without it they are uniform
+    in [-1, 1), and whole numbers uniform over their type.
     """
 
     name: str
@@ -54,11 +54,11 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation that a person states: see the module's example. `UsageError` for what does not fit together.
+    """An operation that a user states: see the module's example. `UsageError` for fields that contradict each other.
 
-    `reference`, `bound`, `flops` and `bytes` are functions; each is given what its parameters name: inputs as float64
-    arrays of their shapes, scalars and extents as numbers, and `bound` also the results, and `u`, the roundoff of the
-    type that results are computed in.
+    `reference`, `bound`, `flops` and `bytes` are functions; each is called with the values that its parameters name:
+    inputs as float64 arrays of their shapes, scalars and extents as numbers. `bound` can also name the results, and
+    `u`, the roundoff of the type in which results are computed.
     """
 
     name: str
@@ -71,19 +71,19 @@ class Operation:
     shapes: tuple[tuple[int, ...], ...]
     """Extents that `check` tries."""
     bound: Callable[..., Any] | None = None
-    """Return the largest error of each element, or of the results by name, without that of rounding it to its type.
-    `None` for results that are exact, as of an operation that only moves numbers.
+    """Return the largest error of each element of the result, or of the results by name, without the error of rounding
+    to the stored type. `None` for exact results, as of an operation that only moves numbers.
     """
     scalars: Mapping[str, float] = field(default_factory=dict)
     """Other arguments with their values: whole ones as int, others as float."""
     flops: Callable[..., int] | None = None
     """Return the number of operations; by default one for each result."""
     bytes: Callable[..., int] | None = None
-    """Return the bytes that any kernel has to move; by default all arrays once, in and out."""
+    """Return the bytes that any kernel must move; by default all arrays once, in and out."""
     unit: str = GBS
     """The unit of its speed, `"GB/s"` or `"GFLOP/s"`."""
     scales: tuple[float, ...] = (1.0,)
-    """Factors before uniform contents; `check` tries each shape with each of them."""
+    """Factors of uniform contents; `check` tries each shape with each of them."""
     bench: str = ""
     """Sizes that `bench` times on a GPU; by default the largest of `shapes`."""
     count: str = ""
@@ -95,7 +95,7 @@ class Operation:
             if not name.isidentifier() or not name.isascii() or name != name.lower():
                 raise UsageError(f"operation {self.name!r}: {name!r} is no name in small letters")
             if names.count(name) > 1:
-                raise UsageError(f"operation {self.name}: {name} is there twice")
+                raise UsageError(f"operation {self.name}: {name} occurs twice")
         for array in self.arrays:
             for extent in array.shape:
                 if isinstance(extent, str) and extent not in self.extents:

@@ -14,7 +14,7 @@ from gemmlab.dispatch.group_calls import group_calls, product_of_group, require_
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 
 _again: Callable[..., list[Any] | None] | None = None
-"""The function that is tried first, once there were arrays on a GPU."""
+"""The function that is tried first for arrays on a GPU; `None` until the first such call."""
 
 
 def gemm_group(
@@ -44,7 +44,7 @@ def gemm_group(
 
     Raises what `gemm` raises, with the number of the product, `ArgumentTypeError` for operands that are no lists, and
     `UsageError` for lists of different lengths and for an `out` that shares memory with an array of another product.
-    All products are checked first: where one is refused, none is computed.
+    All products are checked first: if one is refused, none is computed.
     """
     global _again
     if _again is not None and threads is None is c is out:

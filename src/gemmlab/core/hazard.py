@@ -53,7 +53,7 @@ class Hazard:
     other_called_from: str = ""
     """The same of `other_line`."""
     instruction: int = field(default=-1, compare=False, repr=False)
-    """Byte address of the instruction, as its image has it; -1 if the hazard has none."""
+    """Byte address of the instruction in the loaded code; -1 if the hazard has none."""
     other_instruction: int = field(default=-1, compare=False, repr=False)
     """The same of the other access."""
 

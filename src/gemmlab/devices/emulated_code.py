@@ -1,4 +1,4 @@
-"""Machine code as the emulator runs it: decoding, and what its PTX tells beside it."""
+"""Machine code as the emulator runs it: decoding, and the hazards that only its PTX shows."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class EmulatedLoaded:
 
 
 def decoded(artifact: Artifact, cubin: Cubin, memory: MemoryMap) -> EmulatedLoaded:
-    """Decode machine code whose variables, if it names any, lie in `memory`.
+    """Decode machine code. Its variables, if it has any, are allocated in `memory`.
 
-    Raises `UsageError` naming an instruction that the emulator does not know, `NoCompilerError` where the code came
-    without its text and there is no disassembler.
+    Raises `UsageError` naming an instruction that the emulator does not know, `NoCompilerError` if the code has no
+    disassembled text and there is no disassembler.
     """
     # No text: there was no disassembler when the code was built or fetched. The error names its package.
     sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
@@ -42,7 +42,7 @@ def decoded(artifact: Artifact, cubin: Cubin, memory: MemoryMap) -> EmulatedLoad
 
 
 def hazards_of_ptx(loaded: EmulatedLoaded) -> tuple[Hazard, ...]:
-    """Return what is wrong in the PTX of a kernel, and not to be seen in its machine code."""
+    """Return the hazards that the PTX of a kernel shows and its machine code does not."""
     texts, image = loaded.artifact.texts, loaded.image
     return _hazards_of_ptx(
         texts.get("ptx", ""), texts.get("log", ""), image.function.name, image.warpgroups, image.asynchronous
@@ -51,7 +51,9 @@ def hazards_of_ptx(loaded: EmulatedLoaded) -> tuple[Hazard, ...]:
 
 @lru_cache(maxsize=64)
 def _hazards_of_ptx(ptx: str, log: str, name: str, warpgroups: bool, asynchronous: bool) -> tuple[Hazard, ...]:
-    """Return the hazards of a kernel's PTX: found once, since reading it takes longer than many a launch."""
+    """Return the hazards of a kernel's PTX. The result is cached, because reading PTX takes longer than many
+    launches.
+    """
     found: list[Hazard] = []
     if ptx and warpgroups:
         found += hazards_of(log, ptx, name, plain_name(name))
@@ -62,7 +64,7 @@ def _hazards_of_ptx(ptx: str, log: str, name: str, warpgroups: bool, asynchronou
 
 @lru_cache(maxsize=16)
 def _placeless_image(code: bytes, kernel: str, sass: str, ptx: str, entry: str) -> Image:
-    """Return the image of code that names no variables, which is the same wherever it is loaded. Decoding takes longer
-    than many a launch, hence the cache.
+    """Return the image of code without variables, which is the same in every memory. It is cached, because decoding
+    takes longer than many launches.
     """
     return mark_volatile(load_image(read_cubin(code, kernel), relined(parse(sass), ptx), entry, MemoryMap()), ptx)

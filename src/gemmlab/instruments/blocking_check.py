@@ -1,4 +1,4 @@
-"""The check of a CPU exercise: right results with the chosen blocks, and what simulated caches count."""
+"""The check of a CPU exercise: right results with the chosen blocks, and the counts of simulated caches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_blocking(path: Path, seed: int, progress: Progress) -> CheckReport:
-    """Check the kernel with a solution's blocks, then judge the misses of its caches.
+    """Check the kernel's results with a solution's blocks, then the simulated cache misses.
 
     Raises `UsageError` for a file that is no solution, and for blocks that the kernel does not take.
     """
@@ -39,7 +39,7 @@ def check_blocking(path: Path, seed: int, progress: Progress) -> CheckReport:
         return report
     (problem,) = op.parse_sizes(exercise.size)
     failure = Failure(str(path), report.config, 1, problem.label, problem.to_json(), claims=tuple(broken))
-    words = f"the results are right; the exercise asks for something else: {broken[0]}"
+    words = f"the results are right, but the exercise requires more: {broken[0]}"
     return replace(
         report, cases=report.cases + 1, planned=report.planned + 1, failures=(failure,),
         verdict=Verdict(UNEXPECTED, words),
@@ -47,7 +47,7 @@ def check_blocking(path: Path, seed: int, progress: Progress) -> CheckReport:
 
 
 def _broken(exercise: BlockingExercise, kernel: Kernel) -> list[str]:
-    """Return each statement that the caches contradict, with the figures."""
+    """Return each statement of the exercise that does not hold for the simulated caches, with the figures."""
     from gemmlab.observe.cache_record import cache_rows, run_cache
     from gemmlab.ops.catalog import find_op
     from gemmlab.probes.cachesim import Caches, Level

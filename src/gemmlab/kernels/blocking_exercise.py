@@ -1,7 +1,7 @@
-"""Exercises of CPU rungs: choose the sizes of blocks, judged by the misses of simulated caches.
+"""Exercises of CPU rungs: choose the sizes of blocks; simulated cache misses decide whether they are right.
 
 An exercise is one file, `exercises/RUNG.toml`, with the task, the caches, the blocks to start from and the checks.
-`gemmlab new --exercise RUNG` writes a file without the checks, `gemmlab check` judges it:
+`gemmlab new --exercise RUNG` writes a file without the checks, `gemmlab check` tests its solution:
 
     exercise = "cache_block"
 
@@ -48,7 +48,7 @@ class BlockingExercise:
 
     @property
     def file_name(self) -> str:
-        """The name of the file that is written where none is chosen."""
+        """The default name of the file that is written."""
         return f"my_{self.rung}{SUFFIX}"
 
     def command(self, solution: Path) -> str:
@@ -70,7 +70,7 @@ def blocking_ids() -> list[str]:
 
 
 def find_blocking(rung: str) -> BlockingExercise:
-    """Return the exercise of a rung; `UsageError` gives the nearest names where there is none."""
+    """Return the exercise of a rung; `UsageError` with the nearest names if there is none."""
     if rung not in blocking_ids():
         raise UsageError(f"no exercise for {rung!r}; {nearest(rung, blocking_ids(), 'rungs with one')}")
     stated = tomllib.loads(read_text(_FOLDER / f"{rung}{SUFFIX}"))
@@ -82,7 +82,7 @@ def find_blocking(rung: str) -> BlockingExercise:
 def read_solution(path: Path) -> tuple[BlockingExercise, dict[str, int]]:
     """Return the exercise that a file is a solution of, and its blocks.
 
-    Raises `UsageError`, with the file, for a file that cannot be read or states something else.
+    Raises `UsageError`, which names the file, if it cannot be read or is no solution.
     """
     try:
         stated: dict[str, Any] = tomllib.loads(read_text(path))
@@ -99,7 +99,7 @@ def read_solution(path: Path) -> tuple[BlockingExercise, dict[str, int]]:
 
 
 def kernel_with_blocks(path: Path) -> tuple[BlockingExercise, Kernel]:
-    """Return the exercise that a file is a solution of, and its kernel with the solution's blocks for defaults.
+    """Return the exercise that a file is a solution of, and its kernel with the solution's blocks as defaults.
 
     Raises `UsageError` as `read_solution`, and for blocks that the kernel does not take.
     """

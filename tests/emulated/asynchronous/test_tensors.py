@@ -115,8 +115,8 @@ def test_a_tensor_of_column_groups() -> None:
 
 
 @pytest.mark.parametrize(("strides", "words"), [
-    ((16, 64), "there must be one an axis"),
-    ((16, 64, 2), "the last 1"),
+    ((16, 64), "there must be one for each axis"),
+    ((16, 64, 2), "the last one 1"),
     ((64, 64, 1), "ends 144 elements behind the array of shape (40, 64)"),
 ])  # fmt: skip
 def test_strides_that_leave_the_array_are_refused(strides: tuple[int, ...], words: str) -> None:

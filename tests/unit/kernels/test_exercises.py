@@ -131,7 +131,7 @@ def test_check_names_the_exercise_that_is_not_solved(tmp_path: Path, monkeypatch
     assert run("new", "--exercise", "reduce_sequential").exit_code == 0
     result = run("check", "my_reduce_sequential.cu", "--device", "emulated")
     assert result.exit_code == 1
-    assert "the exercise asks for something else: exercise reduce_sequential: " in " ".join(result.output.split())
+    assert "the exercise requires something else: exercise reduce_sequential: " in " ".join(result.output.split())
     assert "exercise reduce_sequential: shared_load_requests <= 25" in " ".join(result.output.split())
 
 

@@ -1,11 +1,11 @@
-"""The exercise of a rung, as its page shows it: the task, the commands, the file to start from; not the checks."""
+"""The exercise of a rung, as its page shows it: the task, its criteria, the commands, the file to start from."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from gemmlab.kernels.blocking_exercise import BlockingExercise, blocking_ids, find_blocking
-from gemmlab.kernels.exercise import exercise_ids, find_exercise
+from gemmlab.kernels.exercise import SOLVED_WHEN, exercise_ids, find_exercise
 from gemmlab.kernels.kernel import Kernel
 
 
@@ -16,10 +16,14 @@ def exercise_part(kernel: Kernel) -> str:
     if kernel.id not in exercise_ids():
         return ""
     exercise = find_exercise(kernel.id)
-    task = " ".join(exercise.task.split())
+    task, criteria = " ".join(exercise.task.split()), "\n".join(f"- {one}" for one in exercise.criteria())
     return f"""## Exercise
 
 {task}
+
+{SOLVED_WHEN}
+
+{criteria}
 
 ```sh
 gemmlab new --exercise {kernel.id}

@@ -26,14 +26,18 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import nearest
 from gemmlab.kernels.blocking_exercise import blocking_ids
-from gemmlab.kernels.claims import OF_EXERCISE
+from gemmlab.kernels.claims import OF_EXERCISE, Expectation
 from gemmlab.kernels.cuda_file.fact_reader import FactReader
 from gemmlab.kernels.cuda_file.header import HeaderValues, Statement, read_text
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.names import problem_names
+from gemmlab.ops.catalog import find_op
 
 _FOLDER = Path(__file__).parent / "exercises"
 _OPENING = re.compile(r"/\*[ \t]*exercise[ \t]*\n(.*?)\*/\s*", re.DOTALL)
 _WIDTH = 115
+SOLVED_WHEN = "Solved when the results are right, and gemmlab check counts:"
+"""The line before the criteria of an exercise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Exercise:
     start: str
     """The file to start from, whose kernel is called `my_kernel`."""
     expect: tuple[Any, ...]
-    """Statements that the counters of a solution fulfil: texts, or tables with `that` and `shape`."""
+    """Statements that the counters of a solution fulfil: texts, or tables with `that`, `shape` and `says`."""
 
     @property
     def file_name(self) -> str:
@@ -53,11 +57,33 @@ class Exercise:
         return f"my_{self.rung}.cu"
 
     def text(self, kernel: str) -> str:
-        """Return the file to start from, with the task in front, for a kernel of that name."""
-        task = "\n".join(
-            f"// {line}" for line in wrap(f"Exercise for {self.rung}. {self.task}", _WIDTH, break_on_hyphens=False)
+        """Return the file to start from, with the task and its criteria in front, for a kernel of that name."""
+        task = wrap(f"Exercise for {self.rung}. {self.task}", _WIDTH, break_on_hyphens=False)
+        lines = "\n".join(f"// {line}" for line in [*task, SOLVED_WHEN, *(f"  - {one}" for one in self.criteria())])
+        return f"{lines}\n\n{self.start.replace('my_kernel', kernel)}"
+
+    def criteria(self) -> list[str]:
+        """Return what the counters must show, in words and numbers: `barriers: at most 80 at 128x64x128`."""
+        from gemmlab.kernels.catalog import find_kernel
+
+        op = find_op(find_kernel(self.rung).op)
+        found = []
+        for one in self.expectations(op.name):
+            (problem,) = op.parse_sizes(one.shape)
+            given = problem_names(op.scalars(problem))
+            found += [f"{criterion.asked(given)} at {one.shape}" for criterion in one.criteria(given)]
+        return found
+
+    def expectations(self, op: str) -> tuple[Expectation, ...]:
+        """Return the checks as statements about a kernel of the operation."""
+        stated = [one if isinstance(one, dict) else {"that": one} for one in self.expect]
+        plain = [{key: value for key, value in one.items() if key != "says"} for one in stated]
+        statement = Statement(f"{OF_EXERCISE}{self.rung}", {"expect": plain})
+        checks = FactReader(HeaderValues(statement.origin, (statement,))).expect(op, {})
+        return tuple(
+            replace(check, where=statement.origin, hidden=True, says=one.get("says", ""))
+            for check, one in zip(checks, stated, strict=True)
         )
-        return f"{task}\n\n{self.start.replace('my_kernel', kernel)}"
 
 
 def exercise_ids() -> list[str]:
@@ -84,6 +110,4 @@ def with_checks(kernel: Kernel, rung: str) -> Kernel:
 
     Raises `UsageError` for a rung without an exercise.
     """
-    stated = Statement(f"{OF_EXERCISE}{rung}", {"expect": [*find_exercise(rung).expect]})
-    checks = FactReader(HeaderValues(stated.origin, (stated,))).expect(kernel.op, {})
-    return replace(kernel, expect=(*kernel.expect, *(replace(one, where=stated.origin, hidden=True) for one in checks)))
+    return replace(kernel, expect=(*kernel.expect, *find_exercise(rung).expectations(kernel.op)))

@@ -100,6 +100,8 @@ class CheckReport(Display):
     """Reads of unwritten memory that reach no result, in words, and the number of cases that have them."""
     precision: str = FLOAT32
     """The precision that the bound of an element's error follows from."""
+    criteria: tuple[str, ...] = ()
+    """The criteria of an exercise, each with what was counted and what was asked for."""
 
     @property
     def timed_out(self) -> bool:
@@ -126,7 +128,13 @@ class CheckReport(Display):
         """Lines on what the verdict does not cover: traits of the kernel, stray reads, cases left out."""
         left_out = (f"  {counted(count, 'case')} left out: it needs {reason}" for reason, count in self.refused.items())
         strays = (f"  it {stray} ({counted(count, 'case')})" for stray, count in self.stray.items())
-        return [*(f"  it {trait}" for trait in self.traits), *strays, *left_out]
+        return [*(f"  it {trait}" for trait in self.traits), *strays, *left_out, *self.exercise]
+
+    @property
+    def exercise(self) -> list[str]:
+        """Lines on an exercise that was judged: whether it is solved, then each criterion with its figure."""
+        head = "  the exercise is solved:" if self.passed else "  the exercise is not solved:"
+        return [head, *(f"    {one}" for one in self.criteria)] if self.criteria else []
 
     def explain(self) -> str:
         """The outcome in words: a few failures at length, one of each kind first, then the problems of the others."""

@@ -14,6 +14,8 @@ from gemmlab.verify.condition import Condition, contradicted
 from gemmlab.verify.missing_barrier import lines_of, missing_barriers
 
 PASSED = "pass"
+SOLVED = "solved"
+"""An exercise that passes."""
 STOPPED = "stopped"
 UNEXPECTED = "not as expected"
 OVERFLOW = "index overflow"

@@ -50,6 +50,8 @@ class Exercise:
     """The file to start from, whose kernel is called `my_kernel`."""
     expect: tuple[Any, ...]
     """Statements that the counters of a solution fulfil: texts, or tables with `that`, `shape` and `says`."""
+    untried: tuple[str, ...] = ()
+    """Contents of operands that a solution is not tried with (`Kernel.untried`)."""
 
     @property
     def file_name(self) -> str:
@@ -67,7 +69,7 @@ class Exercise:
         from gemmlab.kernels.catalog import find_kernel
 
         op = find_op(find_kernel(self.rung).op)
-        found = []
+        found = [f"(tried with numbers of usual sizes, not with {' or '.join(self.untried)} ones)"] if self.untried else []
         for one in self.expectations(op.name):
             (problem,) = op.parse_sizes(one.shape)
             given = problem_names(op.scalars(problem))
@@ -102,7 +104,7 @@ def find_exercise(rung: str) -> Exercise:
     if opening is None:
         raise UsageError(f"{path}: no `/* exercise` comment at its beginning")
     stated = tomllib.loads(opening[1])
-    return Exercise(rung, stated["task"], text[opening.end() :], tuple(stated["expect"]))
+    return Exercise(rung, stated["task"], text[opening.end() :], tuple(stated["expect"]), tuple(stated.get("untried", ())))
 
 
 def with_checks(kernel: Kernel, rung: str) -> Kernel:
@@ -110,4 +112,5 @@ def with_checks(kernel: Kernel, rung: str) -> Kernel:
 
     Raises `UsageError` for a rung without an exercise.
     """
-    return replace(kernel, expect=(*kernel.expect, *find_exercise(rung).expectations(kernel.op)))
+    exercise = find_exercise(rung)
+    return replace(kernel, expect=(*kernel.expect, *exercise.expectations(kernel.op)), untried=exercise.untried)

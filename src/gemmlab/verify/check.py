@@ -64,6 +64,11 @@ def check_kernel(
     refused = Counter(filter(None, reasons))
     if refused and cases is None:
         planned = list(dict.fromkeys([*planned, *fitted(kernel, op, placed.config, wanted)]))
+    for name in kernel.untried:
+        left = [problem for problem in planned if getattr(problem, "contents", "") != name]
+        if len(left) < len(planned):
+            refused[f"other numbers than the {name} ones, which its exercise is not about"] = len(planned) - len(left)
+        planned = left
     if wanted and not planned:
         raise UsageError(f"{kernel.id} takes none of the sizes: {'; '.join(refused)}")
     for problem in planned:

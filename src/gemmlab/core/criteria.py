@@ -21,6 +21,7 @@ _WORDS: Mapping[type[ast.cmpop], str] = {
 _TURNED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.LtE: ast.GtE, ast.GtE: ast.LtE, ast.Lt: ast.Gt, ast.Gt: ast.Lt,
 }  # fmt: skip
+_LARGE = 1000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
@@ -106,5 +107,5 @@ def plain_words(name: str) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number as people write it: whole ones with commas, others with three digits."""
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.3g}"
+    """Return a number as people write it: large and whole ones with commas, others with three digits."""
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= _LARGE else f"{value:.3g}"

@@ -47,6 +47,11 @@ def demand(claim: str) -> str:
     return "the exercise asks for" if claim.startswith(OF_EXERCISE) else "its file expects"
 
 
+def judged_line(criterion: Criterion, values: Mapping[str, float]) -> str:
+    """Return a criterion with what was counted, and whether that meets it."""
+    return f"{'met' if criterion.that(values) else 'NOT MET'}: {criterion.counted(values)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Expectation:
     """A statement about the counters of one run, `shared_load_excess == 0`."""
@@ -90,10 +95,7 @@ class Expectation:
     def counted(self, counters: Counters, instance: Config, scalars: Mapping[str, Any]) -> list[str]:
         """Return each criterion with what was counted, `met: barriers: 72 (at most 80) at 128x64x128`."""
         values = self._values(counters, instance, scalars)
-        return [
-            f"{'met' if one.that(values) else 'NOT MET'}: {one.counted(values)} at {self.shape}"
-            for one in self.criteria(values)
-        ]
+        return [f"{judged_line(one, values)} at {self.shape}" for one in self.criteria(values)]
 
     def criteria(self, values: Mapping[str, Any]) -> list[Criterion]:
         """Return the criteria in it. Names of `values` that nothing counts are known before a run."""

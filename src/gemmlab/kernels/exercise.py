@@ -25,10 +25,11 @@ from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import nearest
-from gemmlab.kernels.blocking_exercise import blocking_ids
+from gemmlab.kernels.choice_exercise import choice_ids
 from gemmlab.kernels.claims import OF_EXERCISE, Expectation
 from gemmlab.kernels.cuda_file.fact_reader import FactReader
 from gemmlab.kernels.cuda_file.header import HeaderValues, Statement, read_text
+from gemmlab.kernels.exercise_words import NO_EXERCISE, SOLVED_WHEN
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import problem_names
 from gemmlab.ops.catalog import find_op
@@ -36,8 +37,6 @@ from gemmlab.ops.catalog import find_op
 _FOLDER = Path(__file__).parent / "exercises"
 _OPENING = re.compile(r"/\*[ \t]*exercise[ \t]*\n(.*?)\*/\s*", re.DOTALL)
 _WIDTH = 115
-SOLVED_WHEN = "Solved when the results are right, and gemmlab check counts:"
-"""The line before the criteria of an exercise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,9 @@ class Exercise:
         from gemmlab.kernels.catalog import find_kernel
 
         op = find_op(find_kernel(self.rung).op)
-        found = [f"(tried with numbers of usual sizes, not with {' or '.join(self.untried)} ones)"] if self.untried else []
+        found = (
+            [f"(tried with numbers of usual sizes, not with {' or '.join(self.untried)} ones)"] if self.untried else []
+        )
         for one in self.expectations(op.name):
             (problem,) = op.parse_sizes(one.shape)
             given = problem_names(op.scalars(problem))
@@ -96,7 +97,9 @@ def exercise_ids() -> list[str]:
 def find_exercise(rung: str) -> Exercise:
     """Return the exercise of a rung; `UsageError` gives the nearest names where there is none."""
     if rung not in exercise_ids():
-        known = sorted([*exercise_ids(), *blocking_ids()])
+        if why := NO_EXERCISE.get(rung):
+            raise UsageError(f"no exercise for {rung}: {why}")
+        known = sorted([*exercise_ids(), *choice_ids()])
         raise UsageError(f"no exercise for {rung!r}; {nearest(rung, known, 'rungs with one')}")
     path = _FOLDER / f"{rung}.cu"
     text = read_text(path)
@@ -104,7 +107,9 @@ def find_exercise(rung: str) -> Exercise:
     if opening is None:
         raise UsageError(f"{path}: no `/* exercise` comment at its beginning")
     stated = tomllib.loads(opening[1])
-    return Exercise(rung, stated["task"], text[opening.end() :], tuple(stated["expect"]), tuple(stated.get("untried", ())))
+    return Exercise(
+        rung, stated["task"], text[opening.end() :], tuple(stated["expect"]), tuple(stated.get("untried", ()))
+    )
 
 
 def with_checks(kernel: Kernel, rung: str) -> Kernel:

@@ -143,5 +143,5 @@ class Tally:
             self._stopped[1],
             dict(self._stray),
             self._precision,
-            self.criteria,
+            criteria=self.criteria,
         )

@@ -100,6 +100,8 @@ class CheckReport(Display):
     """Reads of unwritten memory that reach no result, in words, and the number of cases that have them."""
     precision: str = FLOAT32
     """The precision that the bound of an element's error follows from."""
+    computed: bool = True
+    """False for an exercise that only chooses values: there are no results, so none are right."""
     criteria: tuple[str, ...] = ()
     """The criteria of an exercise, each with what was counted and what was asked for."""
 
@@ -140,8 +142,8 @@ class CheckReport(Display):
         """The outcome in words: a few failures at length, one of each kind first, then the problems of the others."""
         left_out = self.remarks
         if self.passed:
-            error = f"largest error {self.worst_ratio:.3f} of its bound"
-            return "\n".join([f"{self.subject}: {self.cases} cases right, {error}", *left_out])
+            error = f"{self.cases} cases right, largest error {self.worst_ratio:.3f} of its bound"
+            return "\n".join([f"{self.subject}: {error if self.computed else 'figures right'}", *left_out])
         return f"{self.subject}: {self.verdict}\n{self.details()}"
 
     def details(self) -> str:
@@ -150,7 +152,7 @@ class CheckReport(Display):
         if not self.failures:
             return "\n".join([f"{self.subject}: {self.time_limit}", *left_out])
         head = f"{self.subject}: {len(self.failures)} of {self.cases} cases failed"
-        head += ", with results that are right" if self.right else ""
+        head += ", with results that are right" if self.right and self.computed else ""
         if self.cases < self.planned:
             head += f" (stopped there; {self.planned} planned)"
         worded = [failure for failure in self.failures if not failure.only_hazards]

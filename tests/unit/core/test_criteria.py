@@ -8,7 +8,14 @@ from gemmlab.core.criteria import criteria
 from gemmlab.core.expr import parse
 
 GIVEN = {"M": 64, "N": 32, "K": 16}
-COUNTED = {"global_load_requests": 5000, "barriers": 9, "executed_LDG_128": 2, "executed_LDG": 4, "error": 0.625}
+COUNTED = {
+    "global_load_requests": 5000,
+    "barriers": 9,
+    "executed_LDG_128": 2,
+    "executed_LDG": 4,
+    "error": 0.625,
+    "loads": 1283.2,
+}
 
 
 @pytest.mark.parametrize(
@@ -31,6 +38,7 @@ COUNTED = {"global_load_requests": 5000, "barriers": 9, "executed_LDG_128": 2, "
             ["LDG instructions == LDG.128 instructions"],
             ["LDG instructions == LDG.128 instructions: no (LDG instructions 4, LDG.128 instructions 2)"],
         ),
+        ("loads <= 1400", ["loads: at most 1,400"], ["loads: 1,283 (at most 1,400)"]),
         ("2 * error <= 2", ["2 * error: at most 2"], ["2 * error: 1.25 (at most 2)"]),
     ],
 )

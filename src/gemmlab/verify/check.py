@@ -22,6 +22,7 @@ from gemmlab.verify.check_report import CheckReport
 from gemmlab.verify.diagnosis import described, far_cases, needs
 from gemmlab.verify.expectations import judge_claims, require_counters, require_known_names
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
+from gemmlab.verify.leading_lines import with_lines
 from gemmlab.verify.nan_hint import nan_cause
 from gemmlab.verify.nan_sources import nan_sources
 from gemmlab.verify.stray_words import without_stray
@@ -116,6 +117,7 @@ def check_kernel(
         if tally.unsound:
             faults = tally.faults()
             conditions, probed = needs(placed, op, faults.failing, faults.passing, threads=threads, seed=seed)
+            conditions = with_lines(conditions, kernel.path)
         unsound = tally.unsound
         # Rows far apart show nothing where a fault is not understood: it may be the cause of a wrong result there.
         if not unsound or conditions:

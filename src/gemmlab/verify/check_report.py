@@ -13,10 +13,16 @@ from gemmlab.core.words import assignments, counted
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
 from gemmlab.verify.guards import Violation
 from gemmlab.verify.missing_barrier import lines_of, missing_barriers
+from gemmlab.verify.race_causes import barrier_words, faulty_barrier, leading_kind, same_element
 from gemmlab.verify.verdict import PASSED, Verdict
 
 MOST_EXPLAINED = 3
 """Failures explained at length: one of each kind, and others up to this number; `--json` has all of them."""
+
+
+def _rank(hazard: Hazard, cause: str) -> tuple[bool, int]:
+    """Return a key that puts hazards of the kind that others follow from first, in the order of their lines."""
+    return (False, hazard.line) if hazard.kind == cause else (True, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +176,28 @@ class CheckReport(Display):
         for failure in self.failures:
             for hazard in failure.hazards:
                 found.setdefault((hazard.kind, hazard.space, lines_of(hazard)), []).append(hazard)
-        barriers = missing_barriers(group[0] for group in found.values())
+        every = [hazard for group in found.values() for hazard in group]
+        barriers, faulty = missing_barriers(every), faulty_barrier(every)
+        cause = leading_kind([every], "")
         places = set[str]()
-        for group in found.values():
-            place = barriers.get(lines_of(group[0]), "") if group[0].kind == RACE else ""
-            missing = f"; {place} orders these accesses, too" if place in places else f"; put {place}" if place else ""
-            places.add(place)
-            yield f"  in {counted(len(group), 'case')}: {group[0].explain()}{missing}"
+        # What others follow from comes first.
+        for group in sorted(found.values(), key=lambda group: _rank(group[0], cause)):
+            # One case may show lanes of a warp, another one several warps, which say more.
+            one = next((hazard for hazard in group if "__syncthreads" in hazard.message), group[0])
+            place = barriers.get(lines_of(one), "") if one.kind == RACE else ""
+            cure = ""
+            if one.kind == RACE and one.space != "global" and faulty is not None:
+                cure = f"; it follows from {barrier_words(faulty)}, which not all threads reach"
+            elif twice := same_element(one):
+                cure = f"; {twice}"
+            elif place:
+                cure = f"; {place} orders these accesses, too" if place in places else f"; put {place}"
+                places.add(place)
+            said = one.explain()
+            if cure:
+                # The place says which barrier it is.
+                said = said.removesuffix(": __syncthreads() is missing").removesuffix(": __syncwarp() is missing")
+            yield f"  in {counted(len(group), 'case')}: {said}{cure}"
 
     def _outcome(self) -> str:
         return "passed" if self.passed else "not passed" if self.failures else "stopped"

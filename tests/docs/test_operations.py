@@ -76,7 +76,8 @@ def test_a_file_beside_a_kernel_is_not_run(tmp_path: Path) -> None:
     # It is taken for a product, and its arguments do not fit.
     assert found.exit_code == 2
     assert "cannot all be matched by name" in found.output
-    assert "something else than gemm: state its operation, --op FILE.py" in found.output
+    assert "something else than gemm needs its operation, in a Python file" in found.output
+    assert "gemmlab check softmax.cu --op ./softmax.py" in found.output
 
 
 @needs_compiler

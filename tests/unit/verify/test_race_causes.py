@@ -131,3 +131,6 @@ def test_a_leading_dimension_that_is_not_used_has_its_line(tmp_path: Path) -> No
     text = TEXT.replace("const float* B,", "const float* B, int ldb,")
     report = checked(tmp_path, text=text)
     assert str(report.verdict) == "WRONG: passes where ldb is the length of a row (race.cu:15 indexes B without ldb)"
+    # NaN comes from behind the ends of rows of B, not from C.
+    assert "c[0, 0] = nan" in report.details()
+    assert "held NaN before the call" not in report.details()

@@ -68,9 +68,7 @@ class Exercise:
         from gemmlab.kernels.catalog import find_kernel
 
         op = find_op(find_kernel(self.rung).op)
-        found = (
-            [f"(tried with numbers of usual sizes, not with {' or '.join(self.untried)} ones)"] if self.untried else []
-        )
+        found = [f"numbers: of usual sizes; {' and '.join(self.untried)} ones are not tried"] if self.untried else []
         for one in self.expectations(op.name):
             (problem,) = op.parse_sizes(one.shape)
             given = problem_names(op.scalars(problem))

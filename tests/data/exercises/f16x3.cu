@@ -11,8 +11,8 @@ threads = "128"
 
 #include "wgmma.cuh"
 
-// Tiles have rows of 64 halves, 128 bytes, along k. Unit u of 16 bytes of row r lies at unit u ^ r % 8: the swizzle that
-// the descriptors of wgmma.cuh name.
+// Tiles have rows of 64 halves, 128 bytes, along k. Unit u of 16 bytes of row r lies at unit u ^ r % 8: the swizzle
+// that the descriptors of wgmma.cuh name.
 __device__ inline int place(int row, int k) { return row * 64 + ((k / 8) ^ (row % 8)) * 8 + k % 8; }
 
 // The two parts of an element; the second one is 2048 times what the first one leaves.

@@ -24,8 +24,9 @@ struct Pair {
     }
 };
 
-// Adds the tensor core's product of 16 x 16 of A, four words, by 16 x 8 of B, two words: lane 4 g + c has pairs from step
-// 2 c and from step 2 c + 8 on, of rows g and g + 8 of A, and of column g of B. It has columns 2 c and 2 c + 1 of d.
+// Adds the tensor core's product of 16 x 16 of A, four words, by 16 x 8 of B, two words: lane 4 g + c has pairs from
+// step 2 c and from step 2 c + 8 on, of rows g and g + 8 of A, and of column g of B. It has columns 2 c and 2 c + 1 of
+// d.
 __device__ inline void add_product(float (&d)[4], const Pair (&a)[4], int a_part, const Pair (&b)[2], int b_part)
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "

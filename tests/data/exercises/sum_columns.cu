@@ -7,7 +7,8 @@ threads = "256"
 args = "n0, s0, o0, k0, t0, x, out"
 */
 
-__global__ void my_kernel(long long n0, long long s0, long long o0, long long k0, long long t0, const float* x, float* out)
+__global__ void my_kernel(
+    long long n0, long long s0, long long o0, long long k0, long long t0, const float* x, float* out)
 {
     __shared__ float parts[8][32];  // of a strip, by column
     const int strip = threadIdx.x / 32, lane = threadIdx.x % 32;

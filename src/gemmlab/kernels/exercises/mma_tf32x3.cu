@@ -27,8 +27,9 @@ __device__ inline float rounded(float x)
     return __uint_as_float(bits);
 }
 
-// 16 rows of A by 8 of k, or, of B, 8 columns by 8 of k, which takes the words 0 and 2. Lane 4 g + c has row (or column)
-// g in the words 0 and 2, and row g + 8 in the words 1 and 3: at step c in the words 0 and 1, at step c + 4 in the others.
+// 16 rows of A by 8 of k, or, of B, 8 columns by 8 of k, which takes the words 0 and 2. Lane 4 g + c has row (or
+// column) g in the words 0 and 2, and row g + 8 in the words 1 and 3: at step c in the words 0 and 1, at step c + 4 in
+// the others.
 struct Words {
     float word[4];
 };

@@ -17,7 +17,8 @@ threads = "256"
 args = "n0, s0, o0, k0, t0, x, out"
 */
 
-__global__ void my_kernel(long long n0, long long s0, long long o0, long long k0, long long t0, const float* x, float* out)
+__global__ void my_kernel(
+    long long n0, long long s0, long long o0, long long k0, long long t0, const float* x, float* out)
 {
     __shared__ float parts[256];
     const int thread = threadIdx.x;

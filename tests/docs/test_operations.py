@@ -81,6 +81,20 @@ def test_a_file_beside_a_kernel_is_not_run(tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_a_header_with_names_of_another_operation_is_told_how_to_state_it(tmp_path: Path) -> None:
+    source = tmp_path / "scale.cu"
+    source.write_text(
+        '/* gemmlab\ngrid = "ceil_div(n, 256)"\nthreads = "256"\n*/\n'
+        "__global__ void scale(int n, float* y, const float* x) { y[0] = n * x[0]; }\n"
+    )
+    for command in ("check", "explain"):
+        found = CliRunner().invoke(build_app(), [command, str(source)])
+        assert found.exit_code == 2
+        assert "no value named 'n'" in found.output
+        assert "something else than gemm needs its operation" in found.output
+
+
+@needs_compiler
 def test_an_operation_is_an_object_in_python() -> None:
     stated = gemmlab.Operation(
         name="negated", extents=("n",), shapes=((1,), (70,)), reference=lambda x: -x,

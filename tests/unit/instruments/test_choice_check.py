@@ -105,3 +105,10 @@ def test_the_figures_of_a_solution_are_those_of_its_exercise(tmp_path: Path) -> 
     refused = CliRunner().invoke(build_app(), ["cache", str(path)])
     assert refused.exit_code == 2
     assert "no caches judge this exercise" in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["explain", "sass", "bench"])
+def test_commands_that_take_no_solution_name_those_that_do(command: str) -> None:
+    refused = CliRunner().invoke(build_app(), [command, "my_packed.toml"])
+    assert refused.exit_code == 2
+    assert "gemmlab check my_packed.toml judges it, gemmlab cache my_packed.toml shows its misses" in refused.stderr

@@ -55,7 +55,7 @@ def _choice(exercise: ChoiceExercise) -> str:
 
 {solved}
 
-{_listed(exercise.asked())}
+{_listed(exercise.requests())}
 
 ```sh
 {chr(10).join(step for step in steps if step)}

@@ -80,8 +80,8 @@ def cure(addresses: Mapping[int, int], width: int, widest: int = _WORD) -> str:
             f"{counted(steps.turn, 'word')} from run to run"
         )
     if found is None:
-        kept = any(row * _WORD % widest == 0 for row in steps.rows) and widest > width
-        which = f" that keeps accesses of {widest} bytes aligned" if kept else ""
+        alignable = any(row * _WORD % widest == 0 for row in steps.rows) and widest > width
+        which = f" that keeps accesses of {widest} bytes aligned" if alignable else ""
         return f"{cause}. No padding of rows{which} parts them: {_OTHER_LANES}."
     row, pad = found
     return f"{cause}. Pad rows so that {row} words become {row + pad}, or {_OTHER_LANES}."

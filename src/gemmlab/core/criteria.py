@@ -36,28 +36,28 @@ class Criterion:
     limits: tuple[tuple[str, Expression], ...] = ()
     """`at most`, and the bound."""
 
-    def asked(self, given: Mapping[str, float]) -> str:
-        """Return what is asked for; `given` are the values by name that the bounds need."""
-        return f"{self.words}: {self._limits(given)}" if self.figure else self.words
+    def request(self, constants: Mapping[str, float]) -> str:
+        """Return what is asked for; `constants` are the values by name that the bounds need."""
+        return f"{self.words}: {self._limits(constants)}" if self.figure else self.words
 
-    def counted(self, values: Mapping[str, float]) -> str:
+    def result(self, values: Mapping[str, float]) -> str:
         """Return what was counted, and the limits; `values` are all values by name."""
         if self.figure is not None:
             return f"{self.words}: {number(self.figure(values))} ({self._limits(values)})"
         figures = ", ".join(f"{plain_words(name)} {number(values[name])}" for name in sorted(self.that.names))
         return f"{self.words}: {'yes' if self.that(values) else 'no'} ({figures})"
 
-    def _limits(self, given: Mapping[str, float]) -> str:
-        return " and ".join(f"{word} {number(bound(given))}" for word, bound in self.limits)
+    def _limits(self, constants: Mapping[str, float]) -> str:
+        return " and ".join(f"{word} {number(bound(constants))}" for word, bound in self.limits)
 
 
-def criteria(that: Expression, given: frozenset[str], says: str = "") -> list[Criterion]:
-    """Return the criteria that a statement consists of. Every name that is not `given` is a figure.
+def criteria(that: Expression, constants: frozenset[str], says: str = "") -> list[Criterion]:
+    """Return the criteria that a statement consists of. Every name that is not `constants` is a figure.
 
     `says` are the words of the one figure; of the whole statement where it has several or none.
     """
     parts = _conjuncts(ast.parse(that.text, mode="eval").body)
-    found = [_criterion(that.text, part, given) for part in parts]
+    found = [_criterion(that.text, part, constants) for part in parts]
     if not says:
         return found
     if len(found) == 1 and (only := found[0]).figure is not None:
@@ -71,11 +71,11 @@ def _conjuncts(node: ast.expr) -> list[ast.expr]:
     return [node]
 
 
-def _criterion(text: str, node: ast.expr, given: frozenset[str]) -> Criterion:
+def _criterion(text: str, node: ast.expr, constants: frozenset[str]) -> Criterion:
     that = parse(_source(text, node))
     if isinstance(node, ast.Compare):
         sides = [parse(_source(text, side)) for side in (node.left, *node.comparators)]
-        measured = [place for place, side in enumerate(sides) if side.names - given]
+        measured = [place for place, side in enumerate(sides) if side.names - constants]
         # The figure stands on one side, or in the middle of a range: 1 <= figure <= 6.
         if len(measured) == 1 and max(measured[0], len(node.ops) - measured[0]) <= 1:
             figure = sides[measured[0]]

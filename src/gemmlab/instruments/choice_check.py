@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmlab.kernels.claims import OF_EXERCISE, judged_line
+from gemmlab.kernels.claims import OF_EXERCISE, judgement_line
 from gemmlab.verify.check_report import CheckReport, Failure
 from gemmlab.verify.verdict import PASSED, SOLVED, UNEXPECTED, Verdict
 
@@ -33,8 +33,8 @@ def check_choice(path: Path, seed: int, progress: Progress) -> CheckReport:
         return report
     figures = figures_of(exercise, kernel, chosen)
     criteria = exercise.criteria()
-    shown = tuple(judged_line(one, figures) for one in criteria)
-    broken = [one.counted(figures) for one in criteria if not one.that(figures)]
+    shown = tuple(judgement_line(one, figures) for one in criteria)
+    broken = [one.result(figures) for one in criteria if not one.that(figures)]
     report = replace(report, criteria=shown, verdict=Verdict(SOLVED, ""))
     if not broken:
         return report

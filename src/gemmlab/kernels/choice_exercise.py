@@ -83,16 +83,20 @@ class ChoiceExercise:
     def text(self) -> str:
         """Return the file to start from, with the task and its criteria in front."""
         task = wrap(f"Exercise for {self.rung}. {self.task}", _WIDTH, break_on_hyphens=False)
-        shown = [*task, SOLVED_WHEN if self.computes else SOLVED_WHEN_COUNTED, *(f"  - {one}" for one in self.asked())]
+        shown = [
+            *task,
+            SOLVED_WHEN if self.computes else SOLVED_WHEN_COUNTED,
+            *(f"  - {one}" for one in self.requests()),
+        ]
         return "\n".join(f"# {line}" for line in shown) + f"\n\n{self.lines()}"
 
     def criteria(self) -> list[Criterion]:
         """Return the criteria."""
         return [one for each in self.expect for one in criteria(parse(each["that"]), frozenset(), each.get("says", ""))]
 
-    def asked(self) -> list[str]:
+    def requests(self) -> list[str]:
         """Return what the figures must be, in words and numbers."""
-        return [one.asked({}) for one in self.criteria()]
+        return [one.request({}) for one in self.criteria()]
 
     def size_for(self, chosen: Chosen) -> str:
         """Return the problem with chosen values."""

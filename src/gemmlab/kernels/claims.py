@@ -47,9 +47,9 @@ def demand(claim: str) -> str:
     return "the exercise asks for" if claim.startswith(OF_EXERCISE) else "its file expects"
 
 
-def judged_line(criterion: Criterion, values: Mapping[str, float]) -> str:
+def judgement_line(criterion: Criterion, values: Mapping[str, float]) -> str:
     """Return a criterion with what was counted, and whether that meets it."""
-    return f"{'met' if criterion.that(values) else 'NOT MET'}: {criterion.counted(values)}"
+    return f"{'met' if criterion.that(values) else 'NOT MET'}: {criterion.result(values)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +87,15 @@ class Expectation:
         if self.that(values):
             return ""
         if self.hidden:
-            broken = [one.counted(values) for one in self.criteria(values) if not one.that(values)]
+            broken = [one.result(values) for one in self.criteria(values) if not one.that(values)]
             return f"{self.where}: {', '.join(broken)} at {self.shape}"
         figures = ", ".join(f"{name} = {values[name]:.12g}" for name in sorted(self.that.names))
         return f"{self.where}: {self.that.text} does not hold for {self.shape}: {figures}"
 
-    def counted(self, counters: Counters, instance: Config, scalars: Mapping[str, Any]) -> list[str]:
+    def judgements(self, counters: Counters, instance: Config, scalars: Mapping[str, Any]) -> list[str]:
         """Return each criterion with what was counted, `met: barriers: 72 (at most 80) at 128x64x128`."""
         values = self._values(counters, instance, scalars)
-        return [f"{judged_line(one, values)} at {self.shape}" for one in self.criteria(values)]
+        return [f"{judgement_line(one, values)} at {self.shape}" for one in self.criteria(values)]
 
     def criteria(self, values: Mapping[str, Any]) -> list[Criterion]:
         """Return the criteria in it. Names of `values` that nothing counts are known before a run."""

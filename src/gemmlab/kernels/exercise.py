@@ -71,8 +71,8 @@ class Exercise:
         found = [f"numbers: of usual sizes; {' and '.join(self.untried)} ones are not tried"] if self.untried else []
         for one in self.expectations(op.name):
             (problem,) = op.parse_sizes(one.shape)
-            given = problem_names(op.scalars(problem))
-            found += [f"{criterion.asked(given)} at {one.shape}" for criterion in one.criteria(given)]
+            constants = problem_names(op.scalars(problem))
+            found += [f"{criterion.request(constants)} at {one.shape}" for criterion in one.criteria(constants)]
         return found
 
     def expectations(self, op: str) -> tuple[Expectation, ...]:

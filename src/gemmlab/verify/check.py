@@ -126,11 +126,11 @@ def check_kernel(
                 wrong = [compared.mismatch for compared in far.comparisons]
                 tally.case(far.problem, wrong, (), hazards=far.hazards, far=far.operand)
         # What the counters of a wrong kernel show is of no interest.
-        for judged in judge_claims(kernel, device, op, seed=seed) if not unsound else ():
+        for judgement in judge_claims(kernel, device, op, seed=seed) if not unsound else ():
             extra += 1
-            claims = [judged.broken] if judged.broken else []
-            tally.case(judged.problem, (), (), suffix=f" (what {demand(judged.broken)})", claims=claims)
-            tally.criteria += judged.counted
+            claims = [judgement.broken] if judgement.broken else []
+            tally.case(judgement.problem, (), (), suffix=f" (what {demand(judgement.broken)})", claims=claims)
+            tally.criteria += judgement.judgements
     except TimeLimitError as error:
         tally.stop("what its file expects", len(planned) + extra, error)
     return tally.report(len(planned) + extra, conditions, probed=probed)

@@ -193,11 +193,12 @@ class CheckReport(Display):
             elif place:
                 cure = f"; {place} orders these accesses, too" if place in places else f"; put {place}"
                 places.add(place)
-            said = one.explain()
+            sentence = one.explain()
             if cure:
                 # The place says which barrier it is.
-                said = said.removesuffix(": __syncthreads() is missing").removesuffix(": __syncwarp() is missing")
-            yield f"  in {counted(len(group), 'case')}: {said}{cure}"
+                for missing in (": __syncthreads() is missing", ": __syncwarp() is missing"):
+                    sentence = sentence.removesuffix(missing)
+            yield f"  in {counted(len(group), 'case')}: {sentence}{cure}"
 
     def _outcome(self) -> str:
         return "passed" if self.passed else "not passed" if self.failures else "stopped"

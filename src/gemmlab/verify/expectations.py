@@ -32,17 +32,17 @@ def require_counters(kernel: Kernel, device: Device) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Judgement:
     """One statement of a kernel's file, or of its exercise, beside what was counted."""
 
     problem: Any
     broken: str
     """The statement with the counted values if it is wrong; else empty."""
-    counted: tuple[str, ...] = ()
+    judgements: tuple[str, ...] = ()
     """For a check of an exercise, each criterion with what was counted."""
 
 
-def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> Iterator[Judged]:
+def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> Iterator[Judgement]:
     """Judge each statement.
 
     Yields nothing if the device does not count. Raises `UsageError` for a statement about
@@ -57,5 +57,5 @@ def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> It
             scalars = op.scalars(problem)
             values = kernel.instantiate(placed.config, scalars)
             counters = observation.counters
-            counted = expectation.counted(counters, values, scalars) if expectation.hidden else ()
-            yield Judged(problem, expectation.verdict(counters, values, scalars), tuple(counted))
+            judgements = expectation.judgements(counters, values, scalars) if expectation.hidden else ()
+            yield Judgement(problem, expectation.verdict(counters, values, scalars), tuple(judgements))

@@ -44,13 +44,13 @@ COUNTED = {
 )
 def test_a_statement_becomes_words_and_numbers(text: str, asked: list[str], counted: list[str]) -> None:
     found = criteria(parse(text), frozenset(GIVEN))
-    assert [one.asked(GIVEN) for one in found] == asked
-    assert [one.counted({**GIVEN, **COUNTED}) for one in found] == counted
+    assert [one.request(GIVEN) for one in found] == asked
+    assert [one.result({**GIVEN, **COUNTED}) for one in found] == counted
 
 
 def test_words_of_ones_own_are_those_of_the_figure_or_of_the_whole() -> None:
     (one,) = criteria(parse("executed_LDG + 3 * executed_LDG_128 <= K"), frozenset(GIVEN), "words loaded")
-    assert one.counted({**GIVEN, **COUNTED}) == "words loaded: 10 (at most 16)"
+    assert one.result({**GIVEN, **COUNTED}) == "words loaded: 10 (at most 16)"
     (one,) = criteria(parse("executed_LDG == executed_LDG_128 and barriers > 0"), frozenset(GIVEN), "all are wide")
-    assert one.asked(GIVEN) == "all are wide"
-    assert one.counted({**GIVEN, **COUNTED}).startswith("all are wide: no (barriers 9, LDG instr")
+    assert one.request(GIVEN) == "all are wide"
+    assert one.result({**GIVEN, **COUNTED}).startswith("all are wide: no (barriers 9, LDG instr")

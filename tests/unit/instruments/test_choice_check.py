@@ -24,7 +24,7 @@ def test_the_file_to_start_from_fails_and_hides_its_checks(rung: str, tmp_path: 
     path.write_text(text := exercise.text(), encoding="utf-8")
     assert find_kernel(rung).device == "cpu"
     assert "expect" not in text
-    assert all(f"#   - {one}\n" in text for one in exercise.asked())
+    assert all(f"#   - {one}\n" in text for one in exercise.requests())
     assert max(map(len, text.splitlines())) <= 120
     (report,) = gemmlab.check(str(path)).reports
     assert report.right

@@ -36,7 +36,7 @@ class Listing:
     notes: tuple[str, ...] = ()
     """Reasons why something is missing."""
     verdict: str = ""
-    """What the run showed: whether it was right, and what limits it. Empty for code that was not run."""
+    """The outcome of the run: whether it was right, and what limits it. Empty for code that was not run."""
     sound: bool = True
     """False if the run's results were wrong, or it did what it must not."""
 

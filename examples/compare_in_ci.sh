@@ -3,13 +3,13 @@
 #
 #   sh compare_in_ci.sh baseline.json
 #
-# The first time it writes the baseline, which belongs into the repository and holds for the machine it was taken on.
-# From then on it ends with 0 when nothing became slower, with 1 when a kernel is surely slower or computes something
-# wrong, and with 2 when the two records cannot be compared. A change that is meant to cost time brings a new baseline.
+# The first run writes the baseline. Keep it in the repository; it is valid for the machine that made it. Later runs end
+# with 0 if nothing became slower, with 1 if a kernel is surely slower or wrong, and with 2 if the two records cannot be
+# compared. If a change is meant to cost time, commit a new baseline with it.
 set -eu
 baseline=$1
 
-# Kernels by name or .cu file; on a GPU: --device cuda. Several fresh processes, because they differ among themselves.
+# Name kernels by id or .cu file; add --device cuda for a GPU. Times differ between processes, so there are several.
 gemmlab bench packed --sizes 256 --rounds 5 --processes 2 --peers none --no-naive --save new.json
 
 if [ ! -f "$baseline" ]; then
@@ -18,5 +18,5 @@ if [ ! -f "$baseline" ]; then
     exit 0
 fi
 
-# Beside the multiply-add peak that was probed in the same rounds, so that a slow day of the machine does not count.
+# Speeds are relative to the multiply-add peak of the same rounds, so that a slow day of the machine does not count.
 gemmlab compare "$baseline" new.json --relative-to probe --threshold 5 --require-all

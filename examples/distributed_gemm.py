@@ -1,4 +1,4 @@
-"""A product on several ranks: torchrun --nproc-per-node 4 distributed_gemm.py [SIZE]. Without torchrun there is one."""
+"""A product on several ranks: torchrun --nproc-per-node 4 distributed_gemm.py [SIZE]. Without torchrun: one rank."""
 
 import os
 import sys
@@ -30,5 +30,5 @@ error = (product.full_tensor() - left.full_tensor() @ right.full_tensor()).abs()
 if dist.get_rank() == 0:
     print(gemmlab.distributed.explain_choice(left, right))
     print(f"C is {tuple(product.shape)} on {ranks} ranks, at most {error:.1e} from torch's product")
-dist.barrier()  # no rank leaves while others still speak to it
+dist.barrier()  # no rank ends while others still communicate with it
 dist.destroy_process_group()

@@ -1,4 +1,4 @@
-"""Tests of a CUDA kernel that need no GPU: what it computes, what it must not do, and what it asks of the hardware.
+"""Tests of a CUDA kernel that need no GPU: its results, its hazards, and its use of the memories.
 
 Run with pytest. The emulator runs the machine code that a GPU would run, so its counts are exact and no test is flaky.
 """
@@ -32,7 +32,7 @@ def run(rows, cols, pad=1, source=SOURCE):
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(64, 32), (33, 31), (1, 70)])
-def test_it_transposes_and_does_nothing_that_it_must_not(rows, cols):
+def test_it_transposes_without_hazards(rows, cols):
     x, done = run(rows, cols)
     assert np.array_equal(done.outputs["out"], x.T)
     assert [hazard.explain() for hazard in done.hazards] == []  # bounds, races, unwritten reads, barriers
@@ -45,7 +45,7 @@ def test_global_memory_is_used_in_whole_sectors():
 
 
 @pytest.mark.parametrize(("pad", "wavefronts"), [(1, 1), (0, 32)])
-def test_a_word_of_padding_takes_the_bank_conflicts_away(pad, wavefronts):
+def test_a_word_of_padding_removes_the_bank_conflicts(pad, wavefronts):
     facts = run(64, 64, pad)[1].counters.facts()
     assert facts["shared_load_wavefronts"] == wavefronts * facts["shared_load_requests"]
 

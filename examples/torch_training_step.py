@@ -1,6 +1,7 @@
-"""A linear layer whose three products are gemmlab's, trained beside torch's own, on a GPU where there is one.
+"""A linear layer with gemmlab's product and its gradients, trained beside torch's own layer, on a GPU if there is one.
 
-`import gemmlab.torch` makes the product an operator of torch: it has gradients and is compiled with what is around it.
+`import gemmlab.torch` makes the product an operator of torch: it has gradients and is compiled with the code around
+it.
 """
 
 import torch
@@ -14,7 +15,7 @@ class Linear(torch.nn.Linear):
 
 
 def train(layer, x, target, steps=50):
-    """The loss after each step of gradient descent, from the same start."""
+    """Return the loss after each step of gradient descent, from the same initial weights."""
     torch.manual_seed(0)
     model = torch.nn.Sequential(layer(x.shape[1], target.shape[1]), torch.nn.Tanh()).to(x.device)
     # torch's default backend does more, and needs a C++ compiler.

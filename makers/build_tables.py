@@ -17,6 +17,7 @@ from blocks import (
     claims_page,
     cpu,
     cpu_sizes,
+    dask,
     diffs,
     dram_roofline,
     exercises,
@@ -50,7 +51,7 @@ from blocks.records import ROOT
 
 BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 MODULES = (
-    cpu, cpu_sizes, many_cores, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page,
+    cpu, cpu_sizes, dask, many_cores, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page,
     reductions, tensor, tensor_code, source_test, tensor_profiles, parts, diffs, pictures, model, changes, overhead,
     api, float32, beside_triton, fuzzed, suite, shapes, regret, sanitizer, dram_roofline, sass_code,
     peak_loops, many_gpus, exercises,

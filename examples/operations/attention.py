@@ -1,4 +1,4 @@
-"""Attention of one head after another: out = softmax(q k^T / sqrt(width)) v, each of (heads, length, width)."""
+"""Attention, head by head: out = softmax(q k^T / sqrt(width)) v, each of (heads, length, width)."""
 
 import numpy as np
 
@@ -12,8 +12,8 @@ def weights(q, k, width):
 
 
 def bound(q, k, v, width, length, u):
-    # A score is off by (width + 4) u |q| |k| / sqrt(width); its exponential by as much, relatively; the sums and the
-    # product by 2 length of such units.
+    # The error of a score is (width + 4) u |q| |k| / sqrt(width), which is also the relative error of its exponential.
+    # The sums and the product add 2 length u.
     scores = np.abs(q) @ np.abs(k).transpose(0, 2, 1) / np.sqrt(width)
     off = 2 * (width + 4) * u * scores.max(axis=-1, keepdims=True) + (2 * length + 16) * u
     return off * (weights(q, k, width) @ np.abs(v))

@@ -15,9 +15,9 @@ operation = Operation(
     extents=("m", "n"),
     arrays=(Array("x", ("m", "n")), Array("y", ("m", "n"), role="out")),
     reference=reference,
-    # The difference rounds once, which the exponential turns into |x - max| u; exp has two units, the sum n of them.
+    # The rounded difference gives the exponential an error of |x - max| u; exp adds two u, the sum n u.
     bound=lambda x, y, n, u: (n + 8 + 2 * np.abs(x - x.max(axis=-1, keepdims=True))) * u * y,
-    # Without taking the maximum away, exp(100) would overflow.
+    # If a kernel does not subtract the maximum, exp(100) overflows.
     scales=(1.0, 100.0),
     shapes=((1, 1), (1, 33), (3, 31), (5, 32), (17, 257), (40, 1000), (2, 4096)),
     flops=lambda m, n: 4 * m * n,

@@ -1,7 +1,7 @@
-"""A kernel as it was written, untouched: verified, explained, then launched. All of it on an emulated GPU.
+"""Verify, explain and launch an unchanged kernel on an emulated GPU.
 
-Beside the .cu file lies a .toml file of the same name, which says how the kernel is launched. Verifying and explaining
-are commands; with --json they answer a program.
+A .toml file beside the .cu file, with the same name, says how the kernel is launched. Verifying and explaining are
+commands; with --json a program can read their output.
 """
 
 import json
@@ -18,7 +18,7 @@ DEVICE = "emulated:sm_90"
 
 
 def command(*words):
-    """The answer of a `gemmlab` command. It ends with 0 when all is well, with 1 for a wrong result."""
+    """Return the JSON output of a `gemmlab` command. Its exit code is 0 for success, 1 for a wrong result."""
     line = [sys.executable, "-m", "gemmlab", *words, "--json"]
     done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=False)
     answer = json.loads(done.stdout)
@@ -27,7 +27,7 @@ def command(*words):
     return answer
 
 
-# Is it right? Against float64, on shapes on and off the tile, in memory with guards around it.
+# Is it right? Compare with float64, on shapes that fit the tile and others, with guard bands around the memory.
 (report,) = command("check", str(SOURCE), "--device", DEVICE)["reports"]
 print(f"right in {report['cases']} cases; the largest error is {report['worst_ratio']:.2f} of what is allowed")
 for why, cases in report["refused"].items():
@@ -38,7 +38,7 @@ for why, cases in report["refused"].items():
 for finding in explained["findings"][:3]:
     print(f"- {finding['text']}\n  {finding['attempt']}")
 
-# What does one launch compute, and what does it ask of the GPU?
+# What does one launch compute, and which instructions does it execute?
 m, n, k = 50, 70, 40
 rng = np.random.default_rng(0)
 a = rng.standard_normal((m, k), dtype=np.float32)

@@ -53,7 +53,7 @@ def _told(ours: str, theirs: tuple[str, ...], record: Record) -> str:
             over = min((_faster(rival, own) for rival in rivals), key=lambda ratio: ratio.value)
             said.append(f"{over.value:.2f} ({over.low:.2f}-{over.high:.2f}) at {label.partition('x')[0]}")
     beside = " or ".join(f"`{one}`" for one in theirs)
-    return f"`{ours}` is so many times as fast as {beside}: {', '.join(said)}." if said else ""
+    return f"`{ours}` beside {beside}, times as fast: {', '.join(said)}." if said else ""
 
 
 def _faster(slow: Result, fast: Result) -> Ratio:

@@ -26,8 +26,8 @@ def by_rung() -> str:
     said = (
         f"All pairs of configurations of one rung at one size of `configs.json` whose measured times differ by "
         f"{LEAST - 1:.0%} or more. "
-        f"Asked for are {SIGNS:.0%} right signs and a median error of {ERROR:.0%}: "
-        f"{'both are reached' if reached else 'that is not reached'}."
+        f"The aim is {SIGNS:.0%} right signs and a median error of {ERROR:.0%}: "
+        f"{'it is reached' if reached else 'it is not reached'}."
     )
     return "\n\n".join([markdown_table(heading, rows), said])
 

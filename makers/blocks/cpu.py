@@ -44,7 +44,7 @@ def gains_table(record: Record) -> str:
             f"[`{row.name}`](#{row.name})", short_size(row.size), str(row.threads), digits(row.gflops),
             percent(row.peak_share),
             "" if (last := rungs.get(find_kernel(row.name).after or "")) is None else times(row.gflops / last.gflops),
-            row.idea,
+            find_kernel(row.name).idea,
         ]
         for row in rungs.values()
     ]  # fmt: skip

@@ -51,7 +51,8 @@ def tiles_by_size(record: Record) -> str:
             lines.append([f"{names[name]}, x {plain(peer)}", *cells])
     sides = [int(size.partition("x")[0]) for size in speeds.sizes]
     lines += [[label, *(f"{known[n]:.4g}" if n in known else "" for n in sides)] for label, known in SOURCE.items()]
-    return _table(speeds, lines, "GFLOP/s on one thread, caches warm. The last rows are the article's own, of 80.")
+    note = "GFLOP/s on one thread, caches warm. The last rows are the article's own figures, of a peak of 80 GFLOP/s."
+    return _table(speeds, lines, note)
 
 
 def _row(speeds: Speeds, label: str, contestant: str) -> list[str]:

@@ -129,7 +129,7 @@ def ladder_block(op: str, device: str) -> str:
         changed = changes(kernel)
         parts.append(f"### {kernel.id}")
         if not kernel.after:
-            parts.append(f"{kernel.idea} It begins a line: all {len(code_of(kernel))} lines of its file are its own.")
+            parts.append(f"{kernel.idea} It is the first rung of a ladder: all {len(code_of(kernel))} lines are new.")
             continue
         body = "\n".join(changed)
         parts.append(

@@ -55,7 +55,7 @@ def in_short(record: Record) -> str:
         for label, found in squares.items()
         if {CUBLAS, OURS} <= set(found)
     ]
-    return f'Speed of `precision="float32"` to cuBLAS in float32: {", ".join(ratios)}; {machine(record)}.'
+    return f'Speed of `precision="float32"` relative to cuBLAS in float32: {", ".join(ratios)}; {machine(record)}.'
 
 
 def _medians(record: Record) -> dict[str, dict[str, float]]:

@@ -39,7 +39,7 @@ def bounds_table() -> str:
         "FLOP a byte",
     ]  # fmt: skip
     note = (
-        f"2MNK + 3MN operations, 4(MK + KN + MN) bytes read, 4MN written, at the {gpu.name}'s data sheet: "
+        f"2MNK + 3MN operations, 4(MK + KN + MN) bytes read, 4MN written, at the rates of the {gpu.name}'s data sheet: "
         f"{gpu.peak_gflops / 1e3:.1f} TFLOP/s ({gpu.sms} SMs x {gpu.limits.fma_lanes} lanes x 2 at {gpu.boost_mhz} "
         f"MHz) and {gpu.memory_gbs / 1e3:.1f} TB/s."
     )
@@ -65,10 +65,10 @@ def access_table(record: Record) -> str:
         "words in the wavefronts", "of them excess",
     ]  # fmt: skip
     note = (
-        "Words of four bytes for an element of C and a step of k, so times K for an element. *Global words* and "
-        "*shared words* are what the threads ask for, by formula; *in the sectors* and *in the wavefronts* is what the "
-        "memory moved for that, counted: more where a request uses a part of its sectors or a wavefront a part of its "
-        "32 banks, less where lanes share a word."
+        "Words of four bytes for one element of C and one step of k; a whole element takes K times as many. *Global "
+        "words* and *shared words* are the words that threads request, by formula. *Words in the sectors* and *in the "
+        "wavefronts* are those that the memory moved, counted: more where a request uses only a part of its sectors or "
+        "a wavefront only a part of its 32 banks, fewer where lanes share a word."
     )
     return "\n\n".join([markdown_table(heading, lines), note])
 

@@ -51,7 +51,7 @@ def sweep_block() -> str:
     ]  # fmt: skip
     made = json.loads((RESULTS / SWEEP).read_text(encoding="utf-8"))
     said = (
-        "What the compiler made of every legal configuration, operand layouts included: least and most of each figure. "
+        "The least and the most of each figure over every legal configuration and operand layout. "
         f"Compiled by {made['compiler']} on {made['time_utc'][:10]}; the rungs' code may have changed since."
     )
     return "\n\n".join(["### What the compiler makes of them", said, markdown_table(heading, lines, ["for"])])

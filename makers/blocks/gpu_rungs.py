@@ -128,7 +128,7 @@ def _best(kernel: Kernel) -> str:
     best = min(mine, key=lambda speed: speed.time_us, default=None)
     if best is None:
         return ""
-    gain = "" if reference is None else f", {times(best.to(reference).value)} x the reference in that run"
+    gain = "" if reference is None else f", {times(best.to(reference).value)} x the configuration above in the same run"
     return f"{_config(best)}: {digits(best.tflops)} TFLOP/s at {TOP}{gain}."
 
 

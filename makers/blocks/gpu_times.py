@@ -41,7 +41,7 @@ def ladder_table(record: Record) -> str:
         for name in speeds.peers
         if (peer := speeds.at(name, size)) is not None
     ]
-    heading = ["rung", "ms", "TFLOP/s", "of FMA peak", "x rung below", "x cuBLAS (95 %)", "why"]
+    heading = ["rung", "ms", "TFLOP/s", "of FMA peak", "x rung before", "x cuBLAS (95 %)", "why"]
     said = "" if peak is None else f"FMA peak measured in the same rounds: {peak:.1f} TFLOP/s. "
     return "\n\n".join(
         [markdown_table(heading, lines, ["why"]), f"At {short_size(size)}. {measured(record)} {said}".strip()]
@@ -101,8 +101,8 @@ def configs_block() -> str:
     said = "Milliseconds by size; the best of each rung and size in bold."
     if len(found) > 1:
         said += (
-            " A rung that is in two tables was timed in two runs, and each names the best of its own configurations: "
-            "where times agree to the digits shown, which one that is means nothing."
+            " A rung with two tables was timed in two runs; each table names the best of its own configurations. Where "
+            "times agree to the digits shown, the choice of the best means nothing."
         )
     return "\n\n".join(["### Configurations", said, *found]) if found else ""
 

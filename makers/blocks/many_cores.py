@@ -52,7 +52,7 @@ def forecast_table(record: Mapping[str, Any]) -> str:
             cells.append(f"{two}{mark}" if same else f"{one} → {two}{mark}")
         lines.append(cells)
     table = markdown_table(["m x n x k", *(f"{cores}" for cores in CORES)], lines)
-    said = "Percent of what as many times the speed of one core would be"
+    said = "Percent of the speed of one core times the number of cores; before → after the changes below"
     return f"{table}\n\n{said}. * B packed together. † Memory limits."
 
 

@@ -74,7 +74,7 @@ def others() -> str:
     said = ""
     if left:
         names = ", ".join(f"`{name}`" for name in grouped(left, _kernel))
-        said = f"Left out, because what was timed is not today's machine code: {names}."
+        said = f"Left out, because their machine code has changed since they were timed: {names}."
     return "\n\n".join(
         [markdown_table(["", "measured times", "median error", "largest error", "predicted / measured"], rows), said]
     ).rstrip()

@@ -35,7 +35,8 @@ COUNTS: Mapping[str, str] = {
 }
 ARBITRATION = (
     "Counted by Nsight Compute, and by the emulator where it differs. The hardware's counter of bank conflicts also "
-    "sees arbitration, which addresses cannot show: the excess of wavefronts over ideal ones is what addresses cost."
+    "counts arbitration, which does not depend on addresses. The excess of wavefronts over ideal ones is the cost of "
+    "addresses alone."
 )
 
 
@@ -52,7 +53,7 @@ def profiles_block() -> str:
     if record is None or not found:
         return ""
     where = f"{record.device}, {record.profiler}, {record.time_utc[:10]}"
-    parts = ["## Under Nsight Compute", f"On {where}. The vendor's own kernel stands below the rungs."]
+    parts = ["## Under Nsight Compute", f"On {where}. The last rows are the vendor's own kernels."]
     for size in sorted({one.size for one in found}, key=extent):
         at_size = [one for one in found if one.size == size]
         parts += [f"### At {short_size(size)}", _shares(at_size)]

@@ -32,7 +32,7 @@ def ladder_table(record: Record) -> str:
         if (row := rows.get(f"kernel:{kernel.id}")) is not None
     ]  # fmt: skip
     lines += [[row.contestant, *_speed(row), "", ""] for row in rows.values() if row.role == "peer"]
-    heading = ["rung", "ms", "GB/s", "of the read rate", "x rung below", "x fastest library (95 %)"]
+    heading = ["rung", "ms", "GB/s", "of the read rate", "x rung before", "x fastest library (95 %)"]
     return "\n\n".join([markdown_table(heading, lines), f"{_power(TOP)} elements. {measured(record)}"])
 
 

@@ -24,6 +24,10 @@ PICTURE = "h200/suite.svg"
 NOTHING = "*Not measured yet.*"
 OURS, RIVALS, OTHERS = "gemmlab", ("torch", "cupy"), ("cublas", "cublaslt")
 """The library call, the packages whose faster one it is compared with, and what is quoted beside them."""
+_SUGGESTED = (
+    "*x best of cublasLt's 16*: speed relative to the fastest of the first 16 algorithms of cublasLt's heuristic."
+)
+_CAPTION = "Speed of gemmlab.gemm relative to the faster of torch and CuPy, by shape"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +91,10 @@ def family_table(found: Sequence[Row]) -> str:
             f"{combine_ratios(beside).value:.2f}" if beside else "",
         ])  # fmt: skip
     mean = math.exp(math.fsum(math.log(ratio.value) for ratio in means) / len(means))
-    lines.append(["all, by equal weight", str(len(found)), f"{mean:.3f}", "", "", ""])
+    lines.append(["all, families weighted equally", str(len(found)), f"{mean:.3f}", "", "", ""])
     heading = ["family", "shapes", "geometric mean (95 %)", "worst", "at", "x best of cublasLt's 16"]
-    return markdown_table(heading, lines, ("at",))
+    table = markdown_table(heading, lines, ("at",))
+    return f"{table}\n\n{_SUGGESTED}" if any(line[-1] for line in lines) else table
 
 
 def shape_table(found: Sequence[Row], family: str) -> str:
@@ -136,10 +141,10 @@ def readme_block(records: Sequence[Record]) -> str:
     if not found:
         return NOTHING
     said = (
-        "Speed of `gemmlab.gemm` to the faster of `torch` and `cupy` at each shape of "
+        "Speed of `gemmlab.gemm` relative to the faster of `torch` and `cupy` at each shape of "
         "[the suite](docs/measuring.md#the-suite-of-shapes); [every shape](docs/library.md#speed-on-a-gpu)."
     )
-    picture = f"![Speed of gemmlab.gemm to the faster of torch and CuPy, by shape](benchmarks/results/{PICTURE})"
+    picture = f"![{_CAPTION}](benchmarks/results/{PICTURE})"
     return f"{picture}\n\n{family_table(found)}\n\n{said} {measured(records[0])}"
 
 
@@ -150,7 +155,7 @@ def library_block(records: Sequence[Record]) -> str:
         return NOTHING
     families = [family for family in shipped_suite().families if any(row.shape.family == family for row in found)]
     return "\n\n".join([
-        f"![Speed of gemmlab.gemm to the faster of torch and CuPy, by shape](../benchmarks/results/{PICTURE})",
+        f"![{_CAPTION}](../benchmarks/results/{PICTURE})",
         family_table(found),
         *(shape_table(found, family) for family in families),
         f"{measured(records[0])} {_libraries(records)}; all in float32 without TF32.",

@@ -74,10 +74,10 @@ def ladder_table() -> str:
         if peer is not None:
             share = percent(peer.tflops / peak_tflops())
             lines.append([name, digits(peer.time_us / 1e3), digits(peer.tflops), share, "", "", ""])
-    heading = ["rung", "ms", "TFLOP/s", "of the tensor peak", "x rung below", "x cuBLAS TF32 (95 %)", "measured"]
+    heading = ["rung", "ms", "TFLOP/s", "of the tensor peak", "x rung before", "x cuBLAS TF32 (95 %)", "measured"]
     note = (
         f"At {TOP}³, measured on {provenance(record)}, cold caches. The tensor peak is the data sheet's rate at "
-        f"{model(GPU).boost_mhz} MHz, {peak_tflops():.0f} TFLOP/s; it was not probed."
+        f"{model(GPU).boost_mhz} MHz, {peak_tflops():.0f} TFLOP/s; it was not measured."
     )
     return "\n\n".join([markdown_table(heading, lines, ["measured"]), note])
 
@@ -138,7 +138,7 @@ def demand_table(record: Record) -> str:
     heading = ["rung", TENSOR, ISSUE, L1, "of the tensor peak at most", "TFLOP/s at most"]
     note = (
         f"Cycles an SM needs at least for 1000 multiply-adds, by unit; the largest, in bold, bounds the rung. "
-        f"What TMA copies and what wgmma reads of shared memory is in none of them. {counted_on(record)}"
+        f"They leave out what TMA copies and what wgmma reads from shared memory. {counted_on(record)}"
     )
     return "\n\n".join([markdown_table(heading, lines), note])
 

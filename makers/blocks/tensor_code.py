@@ -79,8 +79,8 @@ def stages_block() -> str:
         *([f"ms at {TOP}"] if load(TIMES) is not None else []),
     ]  # fmt: skip
     note = (
-        f"Instructions of a warp for a block of 16 steps; moves and rounding are no integer work. PTX for {archs[-1]} "
-        "as it stands in the loop, ways for edges included; executed on the emulator. "
+        f"Instructions of a warp for a block of 16 steps; moves and rounding are not counted as integer work. PTX for "
+        f"{archs[-1]} as it stands in the loop, with branches for edges; executed on the emulator. "
         f"{_compilers(row.compiler for row in stages())}."
     )
     return "\n\n".join([markdown_table(heading, lines, ["stage by"]), note])
@@ -100,7 +100,7 @@ def shapes_block() -> str:
     """A rung and architecture a line."""
     lines = [[f"[`{row.kernel}`](#{row.kernel})", row.arch, _named(row, "HMMA"), _named(row, "LD")] for row in shapes()]
     heading = ["rung", "for", "matrix instructions", "loads of fragments"]
-    note = f"In the main loop, as it stands in the code. {_compilers(row.compiler for row in shapes())}."
+    note = f"Instructions in the code of the main loop. {_compilers(row.compiler for row in shapes())}."
     return "\n\n".join([markdown_table(heading, lines, heading[1:]), note])
 
 

@@ -63,7 +63,7 @@ def without_rungs(origin: str, text: str) -> str:
             text = text[: found.start()] + text[found.end() :]
     lines = [[f"[`{one.id}`](#{one.id})", one.summary] for one in mine]
     table = markdown_table(["rung", "what it is"], lines, ["what it is"])
-    return f"{text[:start]}## The rungs\n\nEach has a page of its own.\n\n{table}\n\n{text[start:]}"
+    return f"{text[:start]}## The rungs\n\nEach rung has a page of its own.\n\n{table}\n\n{text[start:]}"
 
 
 def _section(kernel: Kernel, text: str) -> re.Match[str] | None:
@@ -72,13 +72,13 @@ def _section(kernel: Kernel, text: str) -> re.Match[str] | None:
 
 def _place(kernel: Kernel) -> str:
     if not kernel.after:
-        return "It begins a line of the ladder."
+        return "It is the first rung of a ladder."
     return f"{'A side branch after' if kernel.branch else 'It comes after'} [`{kernel.after}`](#{kernel.after})."
 
 
 def _diff(kernel: Kernel) -> str:
     if not kernel.after:
-        return "It begins a line: there is nothing to compare it with."
+        return "It is the first rung of a ladder, so there is nothing to compare it with."
     changed = changes(kernel)
     said = f"To the file of [`{find_kernel(kernel.after).id}`](#{kernel.after}): {size_of(changed)}."
     return f"{said}\n\n{fenced(chr(10).join(changed), 'diff')}" if changed else "The code is the same."

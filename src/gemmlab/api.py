@@ -67,10 +67,11 @@ def gemm(
 ) -> Any:
     """`alpha * op(a) @ op(b) + beta * c`, where op transposes the last two axes for `trans_a` and `trans_b`.
 
-    `a`, `b`, `c` and `out` are arrays of float32 of one package, any views: NumPy's, torch's on the CPU or those of
-    anything with DLPack there. The result is of the same package (of NumPy where that one takes no DLPack), and nothing
-    is copied. Shapes are those of `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n), leading axes broadcast,
-    and a one-dimensional operand is a row on the left or a column on the right, which no flag transposes.
+    `a`, `b`, `c` and `out` are float32 arrays of one package, with any strides: of NumPy, of torch on the CPU, or of
+    any package with DLPack there. The result is of the same package (of NumPy if that package has no `from_dlpack`),
+    and nothing is copied. Shapes are those of `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n), leading
+    axes broadcast, and a one-dimensional operand is a row on the left or a column on the right, which no flag
+    transposes.
 
     `b` may be a packed operand (`gemmlab.pack`).
 
@@ -79,41 +80,41 @@ def gemm(
     `alpha` 0 or k 0 gives beta * c without reading a and b. `threads` bounds the threads used, by default
     one for each physical core the process may use; the result is the same to the bit for any number.
 
-    `precision` is the lowest that will do: `"highest"`, IEEE float32 throughout; `"float32"`, errors no larger than
-    those of float32's own chain of multiply-adds, by tensor cores or a CPU's AMX tiles where that is faster (products
-    that are exact in float32 need not be exact then); `"tf32"`, inputs rounded to ten bits behind the point.
-    `"tf32x3"`, `"f16x3"`, `"bf16x6"` and `"bf16x9"` name one way to compute with parts of the operands, which is taken
-    wherever it runs; so does `"bf16x3"`, with 16 bits of each operand. On a CPU the ways by bfloat16 need AMX, and all
-    others compute in float32. `workspace_bytes` tells how much memory a call on a GPU takes meanwhile, 512 MiB at most.
+    `precision` is the lowest precision that is enough: `"highest"`, IEEE float32 throughout; `"float32"`, errors like
+    those of a chain of float32 multiply-adds, by tensor cores or a CPU's AMX tiles where that is faster (products that
+    are exact in float32 need not be exact then); `"tf32"`, inputs may be rounded to ten bits behind the point.
+    `"tf32x3"`, `"f16x3"`, `"bf16x6"`, `"bf16x9"` and `"bf16x3"` (16 bits of each operand) name one way to compute with
+    parts of the operands, which is used wherever it runs. On a CPU the ways with bfloat16 need AMX, and all others
+    compute in float32. `workspace_bytes` returns how much memory a call on a GPU takes for this, 512 MiB at most.
 
-    Arrays may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack), all on the same.
-    Then the result is an array of the same package, made on the stream that is current there; nothing is copied to the
-    host and nothing waited for. Rows or columns that are neighbours in memory are read in place. `explain_choice` says
-    which kernel runs and why.
+    Arrays may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack), all on the same one.
+    Then the result is an array of the same package, made on its current stream. Nothing is copied to the host, and the
+    call waits for nothing. Operands with contiguous rows or columns are read in place. `explain_choice` says which
+    kernel runs and why.
 
-    `reproducible` pins one order of each sum: a row of the result has the same bits whatever the other rows are and
-    however many there are, on a GPU with any number of multiprocessors and any table of measurements. There only
-    kernels whose sums are one chain of multiply-adds in the order of k are considered. For a small result and a large k
-    that can take a hundred times as long: then k is not split over blocks.
+    `reproducible` fixes the order of each sum: a row of the result has the same bits whatever the other rows are and
+    however many there are, on a GPU with any number of multiprocessors and any table of measurements. On a GPU only
+    kernels whose sums are one chain of multiply-adds in the order of k are then considered. For a small result and a
+    large k that can take a hundred times as long, because k is not split over blocks.
 
-    `kernel` forces one of the catalog (or of a `.cu` file), `config` parameters of it; without `kernel`, of the kernel
-    that would run anyway.
+    `kernel` forces a kernel of the catalog or of a `.cu` file. `config` sets its parameters, or without `kernel` those
+    of the kernel that would run anyway.
 
     With `device`, `memory_bytes`, `checkpoint` or `progress`, two matrices are multiplied in pieces, so that they may
-    be larger than a memory: `device` (`"cuda:0"`, `"cpu"`, the default, `"emulated"`) takes `memory_bytes` at most.
-    Operands, c and `out` lie in this machine's memory, in files (`numpy.memmap`) or in stores: anything with `shape`,
-    `dtype` and slices, such as Zarr's arrays. Kernel, configuration and the order of each sum are those of the whole
-    product, so the bits are, too; where a kernel deals k out over the whole grid, the fastest that does not is taken.
-    `progress(complete, all)` is called with numbers of pieces. `checkpoint` is the path of a journal, by which an
-    interrupted call goes on when it is repeated; it needs an `out` that outlives the process.
+    be larger than a memory. The product takes at most `memory_bytes` on `device` (`"cuda:0"`, `"emulated"`, or `"cpu"`,
+    the default). Operands, `c` and `out` lie in this machine's memory, in files (`numpy.memmap`) or in stores: objects
+    with `shape`, `dtype` and slices, such as Zarr's arrays. Kernel, configuration and the order of each sum are those
+    of the whole product, so the bits are the same. In place of a kernel that divides k over the whole grid, the fastest
+    one that does not is used. `progress(complete, all)` is called with numbers of pieces. `checkpoint` is the path of a
+    journal: an interrupted call goes on when it is repeated. It needs an `out` that outlives the process.
 
     Raises `ArgumentTypeError` (a TypeError) for an operand that is not a float32 array, has a mask or requires a
     gradient, for arrays of several packages and for an `out` of JAX, which never changes an array, `UsageError` (a
-    ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, a
-    thread count below 1 or one for arrays on a GPU, an unknown precision, kernel or parameter and a kernel that cannot
-    compute this, for too little `memory_bytes` and a `checkpoint` of another product, `RecordError` for one that is no
-    checkpoint, `CompileError` for a kernel that does not compile here, `DeviceError` for operands on two GPUs, for
-    bfloat16 parts on a CPU without AMX and for a device that is not here, and `MemoryError`.
+    ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, a thread count
+    below 1 or one for arrays on a GPU, an unknown precision, kernel or parameter and a kernel that cannot compute this,
+    for too little `memory_bytes` and a `checkpoint` of another product, `RecordError` for one that is no checkpoint,
+    `CompileError` for a kernel that does not compile here, `DeviceError` for operands on two GPUs, for bfloat16 parts
+    on a CPU without AMX and for a device that does not exist here, and `MemoryError`.
     """
     global _again
     # Half of a short call's time is Python's, and comparisons with None in a condition are the cheapest.

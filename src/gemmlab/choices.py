@@ -27,18 +27,18 @@ def explain_choice(
 ) -> Choice:
     """Return the kernel that `gemm(a, b, ...)` runs, its configuration, and the reason. Nothing is compiled or run.
 
-    `a` and `b` are arrays as `gemm` takes them, or their shapes, which stand for packed, aligned matrices. `trans_a`,
-    `trans_b`, `precision`, `kernel`, `config` and `reproducible` are those of `gemm`. `device` is by default that
-    of the arrays; of shapes, a GPU where there is one, else the CPU. It may also be a GPU that is not here:
+    `a` and `b` are arrays as `gemm` takes them, or shapes of contiguous, aligned matrices. `trans_a`, `trans_b`,
+    `precision`, `kernel`, `config` and `reproducible` are those of `gemm`. `device` is by default that of the arrays;
+    for shapes it is a GPU if there is one, else the CPU. It may also be a GPU that this machine lacks:
     `"emulated:sm_80"`, or a model by name, `"H200"`, `"L4"`.
 
     Print it for a table of everything that was considered, or read `kernel`, `config`, `basis` (`"record"`: measured at
     this size on this model; `"rule"`: estimated; `"forced"`: by `kernel` or `config`), `reason`, `considered` and
     `order`: `"k"` where each sum is one chain of multiply-adds in the order of k, else a digest of its order;
-    `workspace_bytes` is the memory that it takes beside operands and result.
+    `workspace_bytes` is the memory that the call takes beside operands and result.
 
-    With `memory_bytes`, the choice is that of a product in pieces that takes so much of the device, and its `pieces`
-    say how large they are, what is copied, and how long the link and the kernel are predicted to take.
+    With `memory_bytes`, the choice is that of a product in pieces that takes at most this memory of the device. Its
+    `pieces` has their size, the bytes copied, and the predicted times of the link and the kernel.
 
     Raises `ArgumentTypeError`, `UsageError` and `DeviceError`, as `gemm` does.
     """
@@ -69,11 +69,11 @@ def workspace_bytes(
 ) -> int:
     """Return the bytes of memory that `gemm(a, b, ...)` takes on a GPU beside operands and result; 0 on a CPU.
 
-    They come from the allocator of the arrays' package while the call is queued, and go back to it then. Products of a
-    batch that run one after the other share them.
+    The call takes this memory from the allocator of the arrays' package, and returns it once the call is queued.
+    Products of a batch that run one after the other share it.
 
     `a`, `b`, `trans_a`, `trans_b`, `device`, `precision`, `kernel`, `config` and `reproducible` are those of
-    `explain_choice`, so arrays or their shapes and a GPU that is here or not.
+    `explain_choice`: arrays or their shapes, and any GPU.
 
     Raises `ArgumentTypeError`, `UsageError` and `DeviceError`, as `explain_choice` does.
     """

@@ -14,7 +14,7 @@ from gemmlab.dispatch.group_calls import group_calls, product_of_group, require_
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 
 _again: Callable[..., list[Any] | None] | None = None
-"""The function that is tried first, once there were arrays on a GPU."""
+"""The function that is tried first for arrays on a GPU; `None` until the first such call."""
 
 
 def gemm_group(
@@ -35,8 +35,8 @@ def gemm_group(
 
     `a` and `b`, and `c` and `out` if they are given, are lists or tuples of equal length. Shapes may differ from one
     product to the next. Arrays of one shape may lie anywhere in memory: such a group is a batch by pointers. `alpha`,
-    `beta`, `trans_a`, `trans_b`, `threads`, `precision` and `reproducible` are those of all products, and mean what
-    they mean to `gemm`. If `beta` is 0, `c` may contain `None`.
+    `beta`, `trans_a`, `trans_b`, `threads`, `precision` and `reproducible` apply to all products, as in `gemm`. If
+    `beta` is 0, `c` may contain `None`.
 
     On a GPU a launch takes 64 products whose operands are stored in one layout; larger groups take several launches.
     The table of products is part of the launch, so a group can be captured in a graph. Each sum is one chain of
@@ -44,7 +44,7 @@ def gemm_group(
 
     Raises what `gemm` raises, with the number of the product, `ArgumentTypeError` for operands that are no lists, and
     `UsageError` for lists of different lengths and for an `out` that shares memory with an array of another product.
-    All products are checked first: where one is refused, none is computed.
+    All products are checked first: if one is refused, none is computed.
     """
     global _again
     if _again is not None and threads is None is c is out:

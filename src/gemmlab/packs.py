@@ -20,7 +20,7 @@ Float32Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packed:
-    """A right operand of `gemmlab.gemm`, packed by `gemmlab.pack` for this processor. It does not change any more."""
+    """A right operand of `gemmlab.gemm`, packed by `gemmlab.pack` for this processor. It cannot be changed."""
 
     shape: tuple[int, int]
     """k and n."""

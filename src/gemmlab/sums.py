@@ -51,27 +51,27 @@ def sum(  # noqa: A001 - as NumPy calls it
     keepdims: bool = False,
     threads: SupportsIndex | None = None,
 ) -> Any:
-    """The sum of all elements of `x`, a float32, or of those along `axis`, one or several: an array of the other axes.
+    """Return the float32 sum of all elements of `x`, or an array of sums along `axis`, one axis or several.
 
-    `x` is a NumPy array of float32 with any strides, or one of torch or of anything with DLPack on the CPU: then the
-    result is of the same package, without axes where NumPy's is a number. With `keepdims` the axes summed along stay,
-    each with an extent of 1. `out`, of the result's shape and of the package of `x`, receives the result and is
+    `x` is a float32 array with any strides, of NumPy, or of torch or any package with DLPack on the CPU. The result is
+    of the same package; where NumPy's is a number, it is an array without axes. With `keepdims` the axes summed along
+    stay, each with an extent of 1. `out`, of the result's shape and of the package of `x`, receives the result and is
     returned; it may share memory with `x`.
 
-    Elements are read where they lie, and those that a broadcast repeats are read once. A term goes through some
-    hundred additions in a row at most, whatever the axes, up to millions of terms. `threads` bounds the threads used,
-    by default one for each physical core that the process may use; the result is the same to the bit for any number.
-    The sum of nothing is 0.
+    Elements are read in place, and those that a broadcast repeats are read once. Up to millions of terms, a term goes
+    through at most some hundred consecutive additions, whatever the axes. `threads` bounds the threads used, by default
+    one for each physical core that the process may use; the result is the same to the bit for any number. The sum of
+    nothing is 0.
 
     `x` may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack). Then the result is an
-    array of the same package, made on the stream that is current there, without axes where NumPy's is a number.
-    Nothing is copied to the host and nothing waited for. The bits of the result depend on shape, strides, axes and on
-    where the array starts within 16 bytes.
+    array of the same package, made on its current stream, without axes where NumPy's is a number. Nothing is copied to
+    the host, and the call waits for nothing. The bits of the result depend on shape, strides, axes and the array's
+    start address modulo 16 bytes.
 
     Raises `ArgumentTypeError` (a TypeError) for anything but a float32 array without a mask, for an `out` of another
-    package or of JAX and for an axis that is no whole number, `UsageError` (a ValueError) for an axis that there is not
-    or that is there twice, an `out` that is read-only or of another shape and what a GPU cannot sum, `DeviceError`
-    where there is no such GPU, and `MemoryError`.
+    package or of JAX and for an axis that is no whole number, `UsageError` (a ValueError) for an axis that does not
+    exist or is named twice, an `out` that is read-only or of another shape and arrays that a GPU cannot sum,
+    `DeviceError` where there is no such GPU, and `MemoryError`.
     """
     few = threads is None or (type(threads) is int and threads > 0)
     if type(x) is np.ndarray and out is None and few and _plain(axis):

@@ -49,11 +49,12 @@ def test_each_shape_is_compared_with_the_faster_right_rival() -> None:
 
 def test_families_count_equally_and_name_their_worst() -> None:
     said = shapes.family_table(shapes.rows([RECORD]))
-    squares, layouts, all_of_them = said.splitlines()[2:]
+    squares, layouts, all_of_them, _, note = said.splitlines()[2:]
     assert squares == "| squares | 2 | 1.162 (1.162-1.162) | 0.90 | `128` | 1.00 |"
     assert layouts == "| layouts | 1 | 4.000 (4.000-4.000) | 4.00 | `1024:nt` |  |"
+    assert "16 algorithms" in note
     # The mean of 1.162 and 4, not that of three shapes.
-    assert all_of_them == "| all, by equal weight | 3 | 2.156 |  |  |  |"
+    assert all_of_them == "| all, families weighted equally | 3 | 2.156 |  |  |  |"
 
 
 def test_every_shape_is_in_the_page_of_the_library() -> None:

@@ -145,7 +145,7 @@ except gemmlab.DeviceError as error:
     right, stopped, in_time, refused = done.stdout.splitlines()
     assert (right, in_time) == ("5.0", "True")
     assert stopped.startswith("slow: stopped at the time limit of 0.5 s: cuda:0 does not tell")
-    assert refused == "slow still runs past its time limit on cuda:0; start the process again"
+    assert refused == "slow still runs on cuda:0 after its time limit; start the process again"
 
 
 @pytest.mark.parametrize("blocks", [1, 7, 100])

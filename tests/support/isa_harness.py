@@ -19,12 +19,13 @@ import numpy.typing as npt
 
 import gemmlab.emulator.isa  # noqa: F401  (fills the table of opcodes)
 from gemmlab.emulator.decode import decode
+from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.instruction_layout import Event, Insn
 from gemmlab.emulator.launch_layout import Launch
 from gemmlab.emulator.layout import FULL, LANES, Warp
 from gemmlab.emulator.machine import EVENTS, launch_structure
 from gemmlab.emulator.memory_map import MemoryMap
-from gemmlab.emulator.resident import Geometry, Resident
+from gemmlab.emulator.resident import Resident
 from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.parse import parse
 

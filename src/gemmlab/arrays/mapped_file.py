@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 _PRIVATE = "c"
-"""The mode of a mapping whose changes do not come into the file."""
+"""The mode of a mapping whose changes are not written to the file."""
 
 
 class FilePart(NamedTuple):
@@ -19,16 +19,16 @@ class FilePart(NamedTuple):
     path: Path
     first: int
     end: int
-    """The first byte and the one after the last."""
+    """Offsets in the file: the first byte is `first`, the last one `end - 1`."""
     shared: bool
-    """False if what is written to the array does not come into the file."""
+    """False if changes of the array are not written to the file."""
 
     def overlaps(self, other: FilePart) -> bool:
         """Return whether two parts share a byte."""
         return self.same_file(other) and self.first < other.end and other.first < self.end
 
     def same_file(self, other: FilePart) -> bool:
-        """Return whether both are parts of one file, by whatever name."""
+        """Return whether both are parts of one file, even under two names."""
         return self.path.samefile(other.path)
 
 

@@ -1,6 +1,6 @@
 """Arrays of other packages that lie on a GPU (torch, CuPy, Numba, JAX): their addresses and layouts.
 
-`__cuda_array_interface__` is read if an array has it and states when it is ready, DLPack otherwise.
+`__cuda_array_interface__` is read if an array has it and it says when the array is ready; otherwise DLPack is read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gemmlab.core.errors import ArgumentTypeError, DeviceError
 DLPACK_CUDA = (2, 13)
 """`kDLCUDA` and `kDLCUDAManaged`."""
 UNKNOWN = -1
-"""A value for `stream`: the array does not say on which stream work on it may still be queued."""
+"""A value of `stream` for an array that does not name the stream on which work may still be queued."""
 _LEGACY_STREAM = 1
 
 
@@ -34,11 +34,11 @@ class DeviceArray:
     device: int | None
     """Ordinal of its GPU; `None` if the array does not say."""
     stream: int | None
-    """Handle of the stream that makes it, `UNKNOWN` if the array does not say; `None` when it is ready."""
+    """Handle of the stream that computes it, `UNKNOWN` if the array does not name it; `None` if the array is ready."""
     read_only: bool = False
     owner: Any = field(default=None, repr=False, compare=False)
     borrowed: bool = False
-    """True if its memory may be reused as soon as `owner` is gone, even with work on it still queued."""
+    """True if its memory may be reused as soon as `owner` is freed, even while work on it is queued."""
 
     @property
     def nbytes(self) -> int:
@@ -56,13 +56,13 @@ def is_device_array(value: Any) -> bool:
     if value is None or isinstance(value, np.ndarray | np.generic):
         return False
     if is_tensor(value):
-        # torch is slow to report that there is no interface.
+        # torch is slow to report that it has no such interface.
         return bool(value.is_cuda)
     try:
         if hasattr(value, "__cuda_array_interface__"):
             return True
     except Exception:  # noqa: BLE001 - whatever an array says that does not show its memory
-        # It lies on a GPU, such as a tensor that requires a gradient; `device_array` says why it cannot be used.
+        # A tensor that requires a gradient, say, lies on a GPU but has no interface; `device_array` gives the reason.
         return True
     return hasattr(value, "__dlpack_device__") and int(value.__dlpack_device__()[0]) in DLPACK_CUDA
 
@@ -71,7 +71,7 @@ def device_array(value: Any) -> DeviceArray:
     """Return the memory of `value`. Raises `ArgumentTypeError` if it is no GPU array or does not show its memory."""
     negated = getattr(value, "is_neg", None)
     if negated is not None and negated():
-        # torch shows the memory nevertheless.
+        # torch exports the memory nevertheless.
         raise ArgumentTypeError(f"the array {refusal('x', value)}")
     try:
         interface = value.__cuda_array_interface__
@@ -106,7 +106,7 @@ def _from_interface(interface: dict[str, Any], owner: Any) -> DeviceArray:
         strides=c_strides(shape, dtype.itemsize) if strides is None else tuple(int(step) for step in strides),
         dtype=dtype,
         device=_device(owner),
-        # From version 3 on None means that nothing is queued; torch still speaks version 2.
+        # From version 3 on None means that nothing is queued; torch still implements version 2.
         stream=interface.get("stream") if interface.get("version", 0) >= 3 else UNKNOWN,
         read_only=bool(read_only),
         owner=owner,
@@ -114,7 +114,7 @@ def _from_interface(interface: dict[str, Any], owner: Any) -> DeviceArray:
 
 
 def _device(owner: Any) -> int | None:
-    """Return the GPU's ordinal by DLPack; `None` for an array without DLPack or without this fact."""
+    """Return the GPU's ordinal by DLPack; `None` for an array whose DLPack is absent or lacks it."""
     try:
         kind, ordinal = owner.__dlpack_device__()
         return int(ordinal) if int(kind) in DLPACK_CUDA else None
@@ -165,7 +165,7 @@ def _dense(array: DeviceArray) -> bool:
 
 
 def refusal(name: str, tensor: Any, call: str = "") -> str | None:
-    """Return the reason that torch does not show a tensor's memory, and the remedy; `None` if it is not known here.
+    """Return the reason why torch does not export a tensor's memory, and the remedy; `None` if the reason is unknown.
 
     The text follows the name of the operand, in place of torch's message about `numpy()`.
     """
@@ -178,7 +178,7 @@ def refusal(name: str, tensor: Any, call: str = "") -> str | None:
     if layout != "torch.strided":
         return f"has layout {layout}, not strided; {name}.to_dense() converts it"
     if tensor.requires_grad:
-        # The operator has neither out nor sums.
+        # The operator has neither `out` nor sums.
         learns = ", and gemmlab.torch.gemm has gradients" if call == "gemm" and name != "out" else ""
         return f"requires a gradient, which would be lost; {name}.detach() goes without{learns}"
     if hasattr(tensor, "is_neg") and tensor.is_neg():

@@ -50,7 +50,8 @@ def host_view(call: str, name: str, value: Any) -> npt.NDArray[Any]:
         known = refusal(name, value, call) if torch is not None else None
         raise ArgumentTypeError(f"{call}: {name} {known or f'does not show its memory: {error}'}") from error
     if name == "out" and not array.flags.writeable:
-        # JAX's arrays never are writeable. DLPack before 1.0 (NumPy before 2.1) does not tell: NumPy assumes read-only.
+        # JAX's arrays are never writeable. DLPack before 1.0 (NumPy before 2.1) does not report it: NumPy assumes
+        # read-only.
         raise ArgumentTypeError(f"{call}: out is {_kind(value)}, which cannot be written to by DLPack")
     return array
 

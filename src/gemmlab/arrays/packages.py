@@ -11,19 +11,21 @@ from typing import Any
 from gemmlab.arrays.on_gpu import UNKNOWN, DeviceArray, c_strides
 
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
-"""Handles that are no streams of their own: what work without a stream goes to, for all threads or for each."""
+"""Handles of the default streams, which take work without a stream: the one of all threads, and one per thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One package: operations on its arrays, as its users would write them. Functions take the package first."""
+    """One package, with operations on its arrays as its users would write them. The first argument of each function is
+    the package.
+    """
 
     name: str
     kind: str
     """The name of its array class."""
     maker: Callable[[Any, Any, tuple[int, ...]], Callable[[], Any]]
-    """From an array and a shape, make a function whose calls each return a new float32 array on the same GPU,
-    uninitialised and in C order.
+    """Return, for an array and a shape, a function that makes a new float32 array on the same GPU, uninitialised and in
+    C order.
     """
     stream: Callable[[Any, Any], Callable[[], int]]
     """Return a function that gives the handle of the current stream of an array's device."""
@@ -32,7 +34,7 @@ class Package:
     assign: Callable[[Any, Any, Any], None]
     """Copy elements on that stream (to, from), with broadcasting."""
     layout: Callable[[Any], Hashable]
-    """All properties of an array that decide whether and how it can be used, except its address."""
+    """Return all properties of an array, except its address, that decide whether and how it can be used."""
     address: Callable[[Any], int]
     to_float32: str
 

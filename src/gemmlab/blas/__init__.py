@@ -16,13 +16,17 @@ __all__ = ["cblas_sgemm", "pointers", "set_xerbla", "sgemm", "sgemm_", "write_li
 
 cblas_sgemm: Any
 """CBLAS's `cblas_sgemm` as a ctypes function: 14 arguments, integers of 32 bits, addresses for a, b and c. It returns
-nothing, and for an illegal argument calls the handler (`set_xerbla`). Compiled when first asked for: `CompileError`."""
+nothing, and for an illegal argument calls the handler (`set_xerbla`). It is compiled at the first access, which may
+raise `CompileError`.
+"""
 sgemm_: Any
-"""Fortran's `SGEMM` as a ctypes function: 13 addresses (`ctypes.byref`), matrices by columns. Otherwise the same."""
+"""Fortran's `SGEMM` as a ctypes function: 13 addresses (`ctypes.byref`), matrices are stored by columns. Otherwise like
+`cblas_sgemm`.
+"""
 
 
 def __getattr__(name: str) -> Any:
-    # Compiled when they are first asked for.
+    # Compiled at the first access.
     if name in ("cblas_sgemm", "sgemm_"):
         return function(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,8 +25,10 @@ Handler = Callable[[str, int], object]
 def pointers() -> dict[str, int]:
     """Addresses of `sgemm_` and `cblas_sgemm` in this process, with 32-bit integers, callable from any thread.
 
-    They hold no lock of the interpreter and never call into it, unless `set_xerbla` gave them a handler. The first call
-    compiles them, or finds them in the cache; after that they stay where they are. Raises `CompileError`.
+    They do not hold the interpreter's lock and never call the interpreter, unless `set_xerbla` gave them a handler. The
+    first call compiles them, or finds them in the cache; after that their addresses do not change.
+
+    Raises `CompileError`.
     """
     return {name: addresses()[name] for name in SIGNATURES}
 

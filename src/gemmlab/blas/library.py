@@ -21,10 +21,10 @@ OBJECT, LIBRARY = ".o", ".so"
 def write_library(path: str | Path, lanes: int | None = None) -> Path:
     """Write the entries to `path`, for this machine's processor, and return it.
 
-    A path in `.o` gets the object; for `.so` the system's C compiler (`CC`, else `cc`, `gcc` or `clang`) links it.
-    An existing file is replaced atomically. `lanes` is the number of float32 in a vector (4, 8 or 16), by default
-    that of the processor's widest vectors. Raises `UsageError` for another ending, a folder that does not exist or
-    cannot be written to, an impossible width, and a system without such libraries or without a compiler,
+    A path that ends with `.o` gets the object file; for `.so` the system's C compiler (`CC`, else `cc`, `gcc` or
+    `clang`) links it. An existing file is replaced atomically. `lanes` is the number of float32 in a vector (4, 8 or
+    16), by default that of the processor's widest vectors. Raises `UsageError` for another ending, a folder that does
+    not exist or cannot be written to, an impossible width, and a system without such libraries or without a compiler,
     `DeviceError` for vectors that this processor lacks, `CompileError` when linking fails.
     """
     path = Path(path)
@@ -61,7 +61,9 @@ def _linker(path: Path) -> list[str]:
 
 
 def _linked(linker: list[str], code: Path, name: str) -> Path:
-    """Link the shared library, which exports its entries only and is never unloaded: its threads may sleep in it."""
+    """Link the shared library. It exports only its entries and is never unloaded, because its threads may sleep in its
+    code.
+    """
     shown, made = code.with_suffix(".map"), code.with_suffix(LIBRARY)
     shown.write_text(f"{{ global: {'; '.join(SYMBOLS)}; local: *; }};\n", encoding="ascii")
     options = ["-shared", "-pthread", f"-Wl,-soname,{name}", f"-Wl,--version-script={shown}", "-Wl,-z,nodelete"]

@@ -1,4 +1,4 @@
-"""The BLAS entries as machine code: compiled once for this processor, linked into the process when first asked for."""
+"""The BLAS entries as machine code: compiled once for this processor, linked into the process at first use."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ def sgemm(
 
     Operands of other types are cast to float32; views and both orders are read in place. A vector is a column, and of
     more than two axes those of extent 1 are dropped. `trans_a` and `trans_b` are 0, 1 (transposed) or 2 (conjugated,
-    the same for real numbers). Without `c` it is zeros. With `overwrite_c` the result goes into `c`, and `c` itself
-    is returned, if it is float32, in Fortran order, writeable and apart from a and b; else it is unchanged.
+    the same for real numbers). Without `c` it is zeros. With `overwrite_c` the result goes into `c`, and `c` itself is
+    returned, if it is float32, in Fortran order, writeable, and shares no memory with a and b; else `c` is unchanged.
 
     Raises `ArgumentTypeError` (a TypeError) for operands that cannot be cast, `UsageError` (a ValueError) for shapes
     that do not fit and invalid flags, and `MemoryError`.

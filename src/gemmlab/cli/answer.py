@@ -52,7 +52,7 @@ def answer_form(*, as_json: bool, as_csv: bool) -> Form:
 
 
 def print_document(answer: Answer, form: Form) -> bool:
-    """Print the answer as JSON or CSV and return True; print nothing and return False where text is wanted."""
+    """Print the answer as JSON or CSV and return True; if the form is text, print nothing and return False."""
     if form is Form.JSON:
         print_json(answer.to_json())
     elif form is Form.CSV:
@@ -61,7 +61,7 @@ def print_document(answer: Answer, form: Form) -> bool:
 
 
 def print_csv(text: str) -> None:
-    """Print comma-separated values, whose lines end already."""
+    """Print comma-separated values; the text already ends with a line feed."""
     typer.echo(text, nl=False)
 
 

@@ -1,7 +1,7 @@
 """The `gemmlab` command: finds one file per verb by its name (`*_cmd.py`) and turns errors into exit codes.
 
-Exit codes: 0 fine, 1 wrong result or regression, 2 usage, 3 no such device, 130 interrupted, 141 where whoever read the
-output has gone (`gemmlab list | head -1`), as of other programs.
+Exit codes: 0 fine, 1 wrong result or regression, 2 usage, 3 no such device, 130 interrupted, 141 if the reader of the
+output has closed it (`gemmlab list | head -1`), as with other programs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Verbs(TyperGroup):
 
 
 def _name_broken_kernels() -> None:
-    """Name the kernel files that were left out, if the command has read the catalog."""
+    """Print the kernel files that the catalog left out as invalid, if the command has read the catalog."""
     catalog = sys.modules.get("gemmlab.kernels.catalog")
     for reason in catalog.noted_broken() if catalog else ():
         typer.echo(f"gemmlab: left out: {reason}", err=True)

@@ -52,7 +52,7 @@ def bench(
     sizes: Annotated[
         str | None,
         typer.Option(
-            help="256, 256,512, 256:4096:128, MxNxK, MxNxK:nt:lda+4, batches B*MxNxK:b0. Default: a few that suit."
+            help="256, 256,512, 256:4096:128, MxNxK, MxNxK:nt:lda+4, batches B*MxNxK:b0. Default: a few typical ones."
         ),
     ] = None,
     suite: Annotated[bool, typer.Option(help="The frozen suite of shapes; its batches with --op batch.")] = False,
@@ -80,7 +80,7 @@ def bench(
     processes: Annotated[int, typer.Option(help="Fresh processes of every contestant.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the data and of the order of turns.")] = 0,
     timeout: Annotated[
-        float, typer.Option(min=1.0, help="Seconds after which a hanging contestant is dropped.")
+        float, typer.Option(min=1.0, help="Seconds after which a contestant that does not answer is dropped.")
     ] = 300.0,
     budget: Annotated[
         str | None,
@@ -107,7 +107,7 @@ def bench(
     ] = None,
     precision: Annotated[
         str,
-        typer.Option(metavar="|".join(REQUESTS), help="The precision asked of the library call."),
+        typer.Option(metavar="|".join(REQUESTS), help="The precision of the library call."),
     ] = HIGHEST,
     naive: Annotated[bool, typer.Option(help="Compare with the naive kernel too.")] = True,
     function: KernelFlag = None,
@@ -123,13 +123,13 @@ def bench(
         float | None, typer.Option(help="Exit 1 unless the geometric mean against the fastest peer reaches this.")
     ] = None,
     floor: Annotated[
-        float | None, typer.Option(help="Exit 1 if a size is surely (95 %) below this ratio to the fastest peer.")
+        float | None, typer.Option(help="Exit 1 if a size is below this ratio to the fastest peer with 95 % certainty.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print record and summary as JSON, nothing else.")] = False,
     as_csv: CsvFlag = False,
     save: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
 ) -> None:
-    """Time the library call or kernels against peers, in turns, every sample kept.
+    """Time the library call or kernels against peers, in turns, and record every sample.
 
     On an emulated device nothing is timed: kernels are counted.
     """
@@ -193,7 +193,7 @@ def _display() -> Iterator[Callable[[str, int, int], None]]:
         drawn = -math.inf
 
         def report(text: str, done: int, total: int) -> None:
-            # Drawn between turns and seldom: a thread that draws during a turn would disturb the measurement.
+            # Drawn seldom, and only between turns: a thread that draws during a turn would disturb the measurement.
             nonlocal drawn
             now = time.monotonic()
             if now - drawn >= REDRAW_S:

@@ -73,7 +73,7 @@ def check(
     timeout: Annotated[
         float,
         typer.Option(
-            "--timeout", metavar="SECONDS", help="Stop each kernel after so long, say how far it came, end with 1."
+            "--timeout", metavar="SECONDS", help="Stop each kernel after this time, report its progress, exit with 1."
         ),
     ] = DEFAULT_S,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -81,9 +81,9 @@ def check(
 ) -> None:
     """Compare results element by element with a float64 reference, between guard bands.
 
-    Of a .cubin, check the control codes: every result has come before an instruction reads or overwrites it.
+    For a .cubin, check the control codes: every result must be there before an instruction reads or overwrites it.
 
-    Ends with 1, and says which element is wrong, when a result is outside its bound, or when the time is over.
+    Ends with 1 when a result is outside its bound, and names the wrong element, or when the time limit is reached.
     """
     from gemmlab.instruments.check_result import CheckState
     from gemmlab.instruments.checking import check_runs, run_checks

@@ -1,4 +1,4 @@
-"""`gemmlab check FILE.cubin`: the control codes and registers of machine code, whoever made it."""
+"""`gemmlab check FILE.cubin`: check the control codes and registers of any machine code."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _show(answer: dict[str, Any]) -> None:
     subject = "control codes" + (" and registers" if any(one["fault"] == "no room" for one in findings) else "")
     typer.echo(f"{where}: {counted(len(findings), 'fault') if findings else 'no fault'} in the {subject}")
     if answer["not_judged"]:
-        typer.echo(f"  not judged, no latency of them is recorded: {', '.join(answer['not_judged'])}")
+        typer.echo(f"  not checked, because their latencies are not recorded: {', '.join(answer['not_judged'])}")
     for finding in findings[:_SHOWN]:
         result = finding["register"]
         if finding["producer"]:

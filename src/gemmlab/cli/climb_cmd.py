@@ -36,7 +36,7 @@ def climb(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: rows, counts, notes, files.")] = False,
     as_csv: CsvFlag = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller sizes, fewer rounds: a look, not a measurement.")
+        bool, typer.Option("--quick", help="Smaller sizes, fewer rounds: a quick look, not a measurement.")
     ] = False,
 ) -> None:
     """Climb the ladder: verify and time every rung beside the peers."""

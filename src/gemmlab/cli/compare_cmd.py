@@ -28,10 +28,10 @@ def compare(
     ] = "",
     other_device: Annotated[bool, typer.Option("--other-device", help="Compare though the devices differ.")] = False,
     ignore_same_code: Annotated[
-        bool, typer.Option("--ignore-same-code", help="Where both ran the same machine code, slower is no regression.")
+        bool, typer.Option("--ignore-same-code", help="A slower time of the same machine code is no regression.")
     ] = False,
     require_all: Annotated[
-        bool, typer.Option("--require-all", help="A case of ours that only OLD has is a regression.")
+        bool, typer.Option("--require-all", help="A case of gemmlab's that only OLD has is a regression.")
     ] = False,
     show_all: Annotated[bool, typer.Option("--all", help="Print the cases that stayed the same, too.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the ratios to this .svg, .png or .html file.")] = None,
@@ -40,7 +40,7 @@ def compare(
 ) -> None:
     """Compare two records case by case, from their samples.
 
-    Ends with 1 when a kernel of ours, or the library call, is surely slower or is wrong since.
+    Ends with 1 when a kernel of gemmlab, or the library call, is slower with certainty, or has become wrong.
     """
     from gemmlab.instruments.comparing import compare as judge
     from gemmlab.kernels.aliases import read_record

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gemmlab.precompile.cubins import Compiled, Job
 
 _NAMED = 3
-"""Kernels that are named where one is wanted."""
+"""Most kernels that a message names if `--out` needs one kernel and there are more."""
 
 
 def compile_kernels(
@@ -55,23 +55,24 @@ def compile_kernels(
     layouts: Annotated[str, typer.Option(help="Operand layouts, as nn,tn. Default: all that a kernel reads.")] = "",
     processes: Annotated[int | None, typer.Option(min=1, help="Compilers at once. Default: one a core.")] = None,
     save: Annotated[
-        Path | None, typer.Option(help="Write registers, spills, shared memory and occupancy of each to this file.")
+        Path | None,
+        typer.Option(help="Write registers, spills, shared memory and occupancy of each kernel to this file."),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE.cubin", help="Write the machine code of the one kernel, or its PTX (FILE.ptx)."),
     ] = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Compile nothing: bring the cache of compiled code under its bound.")
+        bool, typer.Option("--prune", help="Compile nothing: shrink the cache of compiled code to its limit.")
     ] = False,
     clear: Annotated[bool, typer.Option("--clear", help="Compile nothing: empty the cache of compiled code.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compile kernels and keep the code, for a machine of the same cache without a compiler.
+    """Compile kernels into the cache, for machines with the same cache and no compiler.
 
-    With --out, write a kernel's cubin, which check, sass and explain read, and any CUDA program can load.
+    With --out, write one kernel's cubin, which check, sass and explain read and any CUDA program can load.
 
-    Ends with 2, and shows the compiler's message, when one does not compile.
+    Ends with 2 and the compiler's message when a kernel does not compile.
     """
     from gemmlab.kernels.by_name import is_own
     from gemmlab.precompile import cubins as precompile
@@ -81,7 +82,7 @@ def compile_kernels(
     names = kernels or []
     if prune or clear:
         if names or (prune and clear):
-            raise UsageError("--prune and --clear stand alone: they are about all compiled code")
+            raise UsageError("--prune and --clear take no other options: they apply to all compiled code")
         make_room(everything=clear, as_json=as_json)
         return
     archs = list(dict.fromkeys(part.strip() for part in arch.split(",")))
@@ -89,9 +90,9 @@ def compile_kernels(
         check_architecture(target, "--arch")
     overrides = parse_config(config or [])
     if overrides and not names:
-        raise UsageError("--config: name the kernel it is for")
+        raise UsageError("--config: name the kernel that it configures")
     if every and (overrides or instance):
-        raise UsageError("--all-configs takes every configuration; --config and --kernel pick one")
+        raise UsageError("--all-configs compiles every configuration; --config and --kernel choose one")
     options = own_flags(names, options=compile_flags(include, define, option)).get("options", [])
     if instance and [is_own(name) for name in names] != [True]:
         raise UsageError("--kernel: name the one .cu file that it is in")
@@ -126,7 +127,7 @@ def compile_kernels(
             typer.echo(f"{len(rows)} compiled, {sum(row.spill_stores > 0 for row in rows)} of them spill: {save}")
         if out is not None and not errors:
             typer.echo(f"\n{out}: {planned[0].program.entry} for {planned[0].program.target}")
-        outcome = f"kept in {folder}" if (folder := cache_dir()) else "not kept, for there is no home"
+        outcome = f"kept in {folder}" if (folder := cache_dir()) else "not cached: there is no home folder"
         typer.echo(f"\n{compiler()}; {outcome}")
     if errors:
         raise typer.Exit(2)
@@ -148,7 +149,7 @@ def _require_one(out: Path, jobs: Sequence[Job], chosen: Sequence[str]) -> None:
 
 
 def _layouts(jobs: Sequence[Job], chosen: Sequence[str]) -> str:
-    """Return the layouts that the jobs are for, in brackets; empty where the layouts do not tell jobs apart."""
+    """Return the jobs' layouts in brackets; empty if all jobs have the same."""
     from gemmlab.kernels.catalog import find_kernel
 
     read = {layout for job in jobs if job.origin for layout in find_kernel(job.origin).layouts}

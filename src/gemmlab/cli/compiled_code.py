@@ -12,7 +12,7 @@ from gemmlab.core.words import counted
 
 
 def make_room(*, everything: bool, as_json: bool) -> None:
-    """Remove what was used least recently beyond the bound, or everything, and say what went."""
+    """Remove the least recently used code beyond the limit, or all code, and print what was removed."""
     from gemmlab.toolchain import cache_bound
     from gemmlab.toolchain.cache import cache_dir
 
@@ -27,6 +27,6 @@ def make_room(*, everything: bool, as_json: bool) -> None:
     if as_json:
         print_json({"cache": str(folder), "limit_bytes": most, **asdict(removed)})
         return
-    bound = "no bound" if most is None else f"a bound of {most / 1e6:,.0f} MB"
+    bound = "no bound" if most is None else f"a limit of {most / 1e6:,.0f} MB"
     files = f"{counted(removed.files, 'file')} removed ({removed.nbytes / 1e6:,.1f} MB)"
     typer.echo(f"{folder}: {files}, {removed.left / 1e6:,.1f} MB left, {bound} ({cache_bound.VARIABLE})")

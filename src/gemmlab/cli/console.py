@@ -25,9 +25,8 @@ PIPE_WIDTH = 140
 def table_console() -> Console:
     """Return a console on standard output, as wide as `COLUMNS` says or `PIPE_WIDTH` if that is no terminal.
 
-    A table that does not fit is printed whole, wider than the terminal, which is said on standard error: no column is
-    cut. Texts are not parsed as markup. Control characters and half surrogate pairs, which records may contain, are
-    escaped.
+    A table wider than the terminal is printed whole, and a line on standard error says so: no column is cut. Texts are
+    not parsed as markup. Control characters and half surrogate pairs, which records may contain, are escaped.
     """
     from rich.console import Console
     from rich.table import Table
@@ -37,7 +36,7 @@ def table_console() -> Console:
             return super().render_str(printable_lines(text), **options)
 
         def on_broken_pipe(self) -> None:
-            # The command line gives it its exit code; rich would end with 1, as for a wrong result.
+            # The command line sets the exit code; rich would end with 1, as for a wrong result.
             raise BrokenPipeError
 
         def print(self, *objects: Any, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Show counts of kernels on a device where times are meaningless: the progress, then the table and its legend."""
+"""Show counts of kernels on a device on which times are meaningless: the progress, then the table and its legend."""
 
 from __future__ import annotations
 

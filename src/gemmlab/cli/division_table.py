@@ -1,4 +1,4 @@
-"""Print how threads divide C: the jobs in their places, or as a list where there are many."""
+"""Print how threads divide C: the jobs as a grid, or as a list if there are many."""
 
 from __future__ import annotations
 

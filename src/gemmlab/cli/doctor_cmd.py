@@ -122,13 +122,13 @@ def _clock(cpu: Mapping[str, Any]) -> str:
     if not _clock_is_a_counter(cpu):
         return f"{', '.join(clocks) or 'unknown'} ({cpu['clock_source']})"
     remark = (
-        f"the virtual machine tells {cpu['current_ghz']:.2f} GHz, which is often the rate of its time-stamp counter"
+        f"the virtual machine reports {cpu['current_ghz']:.2f} GHz, which is often the rate of its time-stamp counter"
     )
     return f"{_implied_ghz(cpu):.2f} GHz by the measured peak; {remark}" if _implied_ghz(cpu) else f"unknown; {remark}"
 
 
 def _clock_is_a_counter(cpu: Mapping[str, Any]) -> bool:
-    """Return whether the only clock known is what a hypervisor writes into /proc/cpuinfo."""
+    """Return whether the only known clock is the one that a hypervisor writes into /proc/cpuinfo."""
     return bool(cpu["hypervisor"] and cpu["current_ghz"] and not cpu["max_ghz"] and not cpu["nominal_ghz"])
 
 
@@ -142,7 +142,9 @@ def _computed(cpu: Mapping[str, Any]) -> str:
     peak = cpu["computed_peak_gflops"]
     if peak is None or _clock_is_a_counter(cpu):
         a_cycle = 2 * cpu["fma_units"] * cpu["lanes"]
-        return f"unknown, as the clock is: {a_cycle} operations a cycle and core ({cpu['fma_units']} units)"
+        return (
+            f"unknown, because the clock is unknown: {a_cycle} operations a cycle and core ({cpu['fma_units']} units)"
+        )
     return (
         f"{peak:.1f} GFLOP/s a core = {cpu['clock_ghz']:.2f} GHz x {cpu['fma_units']} units x {cpu['lanes']} lanes x 2"
     )
@@ -181,7 +183,7 @@ def _gpu(gpu: Mapping[str, Any]) -> str:
 
 def _gpu_code(archive: Mapping[str, Any]) -> str:
     if not archive:
-        return "none: a GPU runs what the CUDA compiler makes (GEMMLAB_COMPILE)"
+        return "none: a GPU runs code that the CUDA compiler makes (GEMMLAB_COMPILE)"
     parts = (
         f"{one['instances']} kernels for {arch} by {', '.join(one['compilers'])}, digest {one['digest'][:12]}"
         for arch, one in archive.items()

@@ -84,10 +84,9 @@ def explain(
 ) -> None:
     """Say what limits a kernel, from its machine code and counters; no GPU is needed.
 
-    With two kernels, side by side. Ends with 1 when a kernel's result is wrong or it did what it must not (a race, an
-    access out of bounds), and when the time is over.
-    With --pictures also of kernels for a CPU. `gemmlab explain threaded --threads 8` shows how threads divide C.
-    Example: gemmlab explain mine.cu --html page.html
+    Two kernels are shown side by side. Ends with 1 when a kernel's result is wrong, when it had a hazard (a race, an
+    access out of bounds), and when the time limit is reached. --pictures also draws kernels for a CPU. `gemmlab explain
+    threaded --threads 8` shows how threads divide C. Example: gemmlab explain mine.cu --html page.html
     """
     from gemmlab.analysis.subject import machine
     from gemmlab.instruments.call_arguments import operation_argument
@@ -99,7 +98,7 @@ def explain(
     form = answer_form(as_json=as_json, as_csv=as_csv)
     require_page(html, profile)
     if len(kernels) not in (1, 2):
-        raise UsageError(f"{len(kernels)} kernels: one is explained, or two side by side")
+        raise UsageError(f"{len(kernels)} kernels: name one, or two to see them side by side")
     if is_launch(kernels, args):
         if len(kernels) != 1 or pictures or config or sizes or facts or op:
             raise UsageError("a launch is explained alone, without --op, --config, --sizes, --facts and --pictures")

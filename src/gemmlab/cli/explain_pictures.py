@@ -46,7 +46,7 @@ def picture_request(
             raise UsageError(f"--{'picture' if names else 'format'}: name a folder with --pictures")
         return None
     if len(kernels) != 1:
-        raise UsageError("--pictures: name one kernel, whose pictures they are")
+        raise UsageError("--pictures: name one kernel to draw")
     if unknown := [name for name in formats or () if name not in FORMATS]:
         raise UsageError(f"--format {unknown[0]}: one of {', '.join(FORMATS)}")
     try:

@@ -103,7 +103,7 @@ class Page:
         self._table(("", "bytes", "FLOP/B", "peak GB/s", "GFLOP/s at most", ""), [*rows, inside], left=(0, 5))
         self._line(f"  -> bound by {roofline.bound_by}: {roofline.bound:,.0f} {unit} at most")
         if roofline.doubtful:
-            self._line(f"     less, if caches catch little: {', '.join(roofline.doubtful)}")
+            self._line(f"     less, if few accesses hit the caches: {', '.join(roofline.doubtful)}")
 
     def _accesses(self, explained: Explanation) -> None:
         rows = explained.accesses

@@ -33,7 +33,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "tune": ("gemmlab tune async_copy --device cuda --sizes 4096 --budget 60s", "gemmlab tune --show"),
     "report": ("gemmlab report climb.json --out report.html",),
 }
-"""Command lines by verb, each of which can be run as it is once the files that it names are there."""
+"""Command lines by verb. Each can be run as it is once the files that it names exist."""
 
 
 def epilog(verb: str) -> str | None:

@@ -61,7 +61,7 @@ def _print_ladders(kernels: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _branch(after: str) -> str:
-    return f"branches off {after}" if after else "begins a line of its own"
+    return f"branches off {after}" if after else "begins its own line of the ladder"
 
 
 def _print_whole(kernels: Sequence[Mapping[str, Any]]) -> None:
@@ -101,7 +101,7 @@ def list_kernels(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: CsvFlag = False,
 ) -> None:
-    """List the kernels in ladder order, or tell of some of them what they are, take and come from."""
+    """List the kernels in ladder order, or print all facts about those that are named."""
     from gemmlab.kernels.catalog import all_kernels, find_kernel
 
     form = answer_form(as_json=as_json, as_csv=as_csv)

@@ -25,13 +25,13 @@ def new(
     exercise: Annotated[
         str | None, typer.Option(metavar="RUNG", help="Write the exercise of a rung: a task, and a file to start from.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a working, commented CUDA kernel that gemmlab can compile, check and count.
 
     With --rung and --after, in a checkout of gemmlab: a new rung of a ladder. With --exercise: the exercise of a rung,
-    which `gemmlab check` judges.
+    whose solution `gemmlab check` tests.
     """
     if rung is not None:
         if file is not None or after is None or force or exercise is not None:
@@ -78,7 +78,7 @@ def _write(file: Path, text: str, steps: list[str], *, force: bool, as_json: boo
         with file.open("w" if force else "x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError:
-        raise UsageError(f"{file} is there already; --force writes over it") from None
+        raise UsageError(f"{file} exists; --force overwrites it") from None
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}") from error
     if as_json:

@@ -1,4 +1,4 @@
-"""Values of options that several commands have."""
+"""Parsers of options that several commands have."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def seconds_of(text: str) -> float:
 
 
 def require_place(flag: str, path: Path) -> None:
-    """Raise `UsageError` unless a file can be written at that path, before the work that it is to hold is done."""
+    """Raise `UsageError` unless a file can be written at that path. Called before the work whose result it will
+    hold.
+    """
     if not path.resolve().parent.is_dir():
         raise UsageError(f"{flag} {path}: no folder {path.parent}")
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""The flags for facts about the user's own `.cu` file that are not in its text."""
+"""The flags that state facts about a user's `.cu` file that its text does not state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RequireFlag = Annotated[
     typer.Option("--require", help="Condition on a .cu file's problems, as 'N % 16 == 0'; repeatable."),
 ]
 FactsFlag = Annotated[
-    str | None, typer.Option("--facts", metavar="FILE.toml", help="What the header of a .cu file would state.")
+    str | None, typer.Option("--facts", metavar="FILE.toml", help="Facts that the header of a .cu file would state.")
 ]
 IncludeFlag = Annotated[
     list[str] | None, typer.Option("-I", metavar="FOLDER", help="Folder of a .cu file's headers; repeatable.")
@@ -51,12 +51,12 @@ OptionFlag = Annotated[
 
 
 def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str, Any]:
-    """Return the flags that have a value; raise `UsageError` if `names` has no `.cu` file that they could belong to."""
+    """Return the flags that have a value; raise `UsageError` if `names` has no `.cu` file for them."""
     from gemmlab.kernels.by_name import is_own
 
     stated = {key: value for key, value in flags.items() if value not in (None, [])}
     if stated and not any(map(is_own, names)):
-        raise UsageError(f"--{next(iter(stated)).replace('_', '-')}: name the .cu file that it is about")
+        raise UsageError(f"--{next(iter(stated)).replace('_', '-')}: name the .cu file that it describes")
     if "facts" in stated:
         # Another process may have another working directory.
         stated["facts"] = str(Path(str(stated["facts"])).absolute())

@@ -32,7 +32,7 @@ def write_page(out: Path, listings: Sequence[Listing]) -> None:
 
 
 def write_explained(out: Path | None, samples: Path | None, explained: ExplainResult) -> None:
-    """Write the page of explained kernels; the samples are those of the first one. Nothing without a page to write.
+    """Write the page of explained kernels; the samples are those of the first one. Do nothing if `out` is `None`.
 
     Raises `UsageError`.
     """
@@ -52,4 +52,4 @@ def require_page(out: Path | None, samples: Path | None) -> None:
     if out is not None:
         require_place(out)
     elif samples is not None:
-        raise UsageError("--profile belongs to --html, whose page shows the samples")
+        raise UsageError("--profile needs --html: the page shows the samples")

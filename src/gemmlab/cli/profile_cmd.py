@@ -42,7 +42,7 @@ def profile(
     op: OpFlag = None,
     sizes: Annotated[
         str | None,
-        typer.Option(help="256, 256,512 or MxNxK. Default: 2048 on a GPU, 256 without; for sums 2^26, 2^16."),
+        typer.Option(help="256, 256,512 or MxNxK. Default: 2048 on a GPU, 256 without one; for sums 2^26, 2^16."),
     ] = None,
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
@@ -74,8 +74,8 @@ def profile(
 ) -> None:
     """Profile kernels beside the library's own: stall reasons with what to try, pipes, caches, opcodes.
 
-    Without Nsight Compute or a GPU the emulator counts what it can. Ends with 1 when a result is wrong there, and when
-    the time is over.
+    Without Nsight Compute or a GPU, the emulator counts. Ends with 1 when a result on the emulator is wrong, and when
+    the time limit is reached.
     """
     from gemmlab.cli.counts import live_counts
     from gemmlab.cli.profile_answer import explain_stalls, show
@@ -94,7 +94,7 @@ def profile(
     )  # fmt: skip
     if load is not None:
         if save is not None or config or flags:
-            raise UsageError("--load shows a record; of the other options it takes only kernels and --sizes")
+            raise UsageError("--load shows a record; it can be combined only with kernels and --sizes")
         result = recorded(load, names, sizes, baseline=baseline)
         show(result, form, whole=0 < len(names) <= WHOLE, every_size=sizes is not None)
         return

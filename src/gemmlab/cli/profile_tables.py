@@ -60,7 +60,7 @@ class ProfilePage(Page):
     def others(self, sizes: Iterable[str]) -> None:
         """Print the sizes that were left out."""
         if named := ", ".join(sizes):
-            self._line(printable(f"There is more at {named}: --sizes chooses."))
+            self._line(printable(f"There are other sizes: {named}; --sizes chooses."))
 
     def notes(self, profiles: Profiles) -> None:
         """Print the notes of the whole record."""
@@ -86,13 +86,13 @@ class ProfilePage(Page):
         if not states:
             if profile.origin != NCU:
                 self._line(
-                    "  What warps wait for only a GPU tells; `gemmlab explain` says what limits a kernel by its code."
+                    "  Only a GPU shows what warps wait for; `gemmlab explain` says what limits a kernel by its code."
                 )
             return
         self._heading("What its warps wait for, the costliest first")
         if issued is not None:
             self._line(
-                f"  A partition issues an instruction in {issued:.1f} % of its cycles; the others are to be won."
+                f"  A partition issues an instruction in {issued:.1f} % of its cycles; better code could use the rest."
             )
         self._table(*_states(profile, library), left=(0,))
         for number, finding in enumerate(findings, 1):

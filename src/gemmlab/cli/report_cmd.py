@@ -68,7 +68,7 @@ def report(
         if one["why_not"]:
             typer.echo(f"  {one['id']} is not explained: {one['why_not']}")
         if one["same_code"] is False:
-            typer.echo(f"  {one['id']}: its code is not that of every record; its section says of which")
+            typer.echo(f"  {one['id']}: records have other versions of its code; its section says which one it shows")
 
 
 @contextmanager

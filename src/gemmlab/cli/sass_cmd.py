@@ -62,7 +62,7 @@ def sass(
     option: OptionFlag = None,
     ptx: Annotated[bool, typer.Option("--ptx", help="Show the PTX of each group of instructions.")] = False,
     loops: Annotated[bool, typer.Option("--loops", help="List loops only.")] = False,
-    whole: Annotated[bool, typer.Option("--whole", help="With --diff, show what is alike too.")] = False,
+    whole: Annotated[bool, typer.Option("--whole", help="With --diff, show equal instructions too.")] = False,
     html: PageFlag = None,
     profile: SamplesFlag = None,
     timeout: TimeoutFlag = DEFAULT_S,
@@ -131,8 +131,8 @@ def _print(listings: list[Listing], *, ptx: bool, only_loops: bool, whole: bool)
     for line in text.comparison(left, right, pairs, everything=whole):
         typer.echo(line)
     found = text.tally(pairs)
-    typer.echo(f"\n{found['same']:,} alike, {found['changed']:,} changed (~), {found['left']:,} only at the left (<), "
-               f"{found['right']:,} only at the right (>)")  # fmt: skip
+    typer.echo(f"\n{found['same']:,} alike, {found['changed']:,} changed (~), {found['left']:,} only on the left (<), "
+               f"{found['right']:,} only on the right (>)")  # fmt: skip
 
 
 def register(app: typer.Typer) -> None:

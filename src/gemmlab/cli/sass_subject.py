@@ -55,7 +55,7 @@ class Wanted:
 
 
 def listed(wanted: Wanted, samples: Sequence[Samples], *, counts: bool) -> Listing:
-    """Return the listing of some code; with `counts` of a run on the emulator.
+    """Return the listing of `wanted`; with `counts`, it has the counts of a run on the emulator.
 
     Raises `CompileError`, `UsageError`, `NoCompilerError`.
     """

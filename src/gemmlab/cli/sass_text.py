@@ -40,7 +40,7 @@ def head(listing: Listing) -> str:
 
 
 def lines(listing: Listing, *, ptx: bool, only_loops: bool) -> Iterator[str]:
-    """Yield the listing: source places as comments, with `ptx` PTX too, loops, and one line an instruction."""
+    """Yield the listing: source places as comments, PTX if `ptx`, loops, and one line for each instruction."""
     columns = [one for one in listing.columns if one.values]
     texts = {(source.file, number): text for source in listing.sources for number, text in source.lines}
     banks = max((len("+".join(map(str, row.banks))) for row in listing.code.rows), default=5)
@@ -73,7 +73,7 @@ def lines(listing: Listing, *, ptx: bool, only_loops: bool) -> Iterator[str]:
 
 
 def comparison(left: Listing, right: Listing, pairs: Sequence[Pair], *, everything: bool) -> Iterator[str]:
-    """Yield two listings side by side, with a mark between them; without `everything` only what differs."""
+    """Yield two listings side by side, with a mark between them; without `everything`, only the differences."""
     near = set(range(len(pairs))) if everything else _near(pairs)
     skipped = 0
     for place, pair in enumerate(pairs):

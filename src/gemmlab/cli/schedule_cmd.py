@@ -1,4 +1,4 @@
-"""`gemmlab schedule`: a kernel's main loop in another order, with control codes of our own."""
+"""`gemmlab schedule`: put a kernel's main loop in another order, with new control codes."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def schedule(
 ) -> None:
     """Put the instructions of a kernel's main loop in another order, and write the cubin.
 
-    Where no pass helps the compiler's order stays. A new order has passed the check of control codes and gives the same
-    bits on the emulator.
+    If no pass helps, the compiler's order stays. A new order passes the check of control codes and gives the same bits
+    on the emulator.
     """
     import numpy as np
 
@@ -81,7 +81,7 @@ def schedule(
         device = EmulatedDevice(arch)
         where = build.problem.label
         if not np.array_equal(build.run(code, device), build.run(build.artifact.code, device)):
-            raise WrongResultError(f"{kernel}: the new order gives other bits at {where}; nothing is written")
+            raise WrongResultError(f"{kernel}: the new order gives different bits at {where}; nothing is written")
         note = f"the same bits at {where} on {device.id}, and no fault in the control codes"
     file = out or (Path(f"{Path(kernel).stem}-{arch}.cubin") if made.better else None)
     if file:
@@ -113,7 +113,7 @@ def _remarks(made: Ordered) -> Iterator[str]:
     if made.better and made.unrecorded:
         yield (
             f"{counted(made.unrecorded, 'pair')} of instructions had no recorded latency, or a longer one than the "
-            "compiler leaves: these came no closer (gemmlab check may name them)"
+            "compiler leaves: these were not moved closer together (gemmlab check may name them)"
         )
 
 

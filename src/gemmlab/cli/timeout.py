@@ -48,7 +48,7 @@ def limited(seconds: float, overdue: Callable[[TimeLimitError], None]) -> Iterat
     def end() -> None:
         if ended.acquire(blocking=False):
             assert limit is not None  # noqa: S101 - seconds were given
-            overdue(limit.error("gemmlab", "what runs cannot be interrupted"))
+            overdue(limit.error("gemmlab", "the running code cannot be interrupted"))
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(TimeLimitError.exit_code)

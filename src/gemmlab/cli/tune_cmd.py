@@ -63,15 +63,15 @@ def tune(
     ] = None,
     threads: Annotated[str | None, typer.Option(help="Threads of a CPU kernel; for a .cu file its block.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier search measured.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Discard what an earlier search measured.")] = False,
     counters: Annotated[
-        bool, typer.Option(help="Explain what parameters matter by the emulator's counters (GPU kernels).")
+        bool, typer.Option(help="Explain the effect of parameters by the emulator's counters (GPU kernels).")
     ] = True,
     library: Annotated[
         bool, typer.Option("--library", help="Measure what gemmlab.gemm chooses from, and store it for this user.")
     ] = False,
     shapes: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --library: a file with a size a line.")
+        Path | None, typer.Option(metavar="FILE", help="With --library: a file with one size in each line.")
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Show the stored choices.")] = False,
     export_to: Annotated[
@@ -91,13 +91,14 @@ def tune(
     option: OptionFlag = None,
     require: RequireFlag = None,
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw what each parameter matters; .svg, .png or .html.")
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw the effect of each parameter; .svg, .png or .html.")
     ] = None,
     save: Annotated[
-        Path | None, typer.Option(help="Write what was measured as a record, for gemmlab report and compare.")
+        Path | None, typer.Option(help="Write the measurements as a record, for gemmlab report and compare.")
     ] = None,
     t4: Annotated[
-        Path | None, typer.Option("--t4", metavar="FILE.json", help="Write it as T4 results, as Kernel Tuner does.")
+        Path | None,
+        typer.Option("--t4", metavar="FILE.json", help="Write them in the T4 format, as Kernel Tuner does."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, nothing else.")] = False,
     as_csv: CsvFlag = False,
@@ -128,7 +129,7 @@ def tune(
     if (several := [name for name, path in (("--save", save), ("--picture", picture), ("--t4", t4)) if path]) and (
         sizes is not None and "," in sizes
     ):
-        raise UsageError(f"{several[0]}: holds one size; name one with --sizes")
+        raise UsageError(f"{several[0]}: takes one size; name one with --sizes")
     for flag, path in (("--save", save), ("--picture", picture), ("--t4", t4)):
         if path is not None:
             require_place(flag, path)
@@ -176,7 +177,7 @@ def progress_status() -> Iterator[Callable[[str, int, int], object]]:
 
         def show(text: str, _done: int, _total: int) -> None:
             nonlocal drawn
-            # Seldom: a thread that draws during a turn would disturb the measurement.
+            # Drawn seldom: a thread that draws during a turn would disturb the measurement.
             if time.monotonic() - drawn >= REDRAW_S:
                 drawn = time.monotonic()
                 status.update(text)

@@ -23,7 +23,7 @@ def store_command(
     verb: str, *, device: str, mode: str | None, budget: float, shapes: Path | None, sizes: str | None,
     file: Path | None, form: Form,
 ) -> None:  # fmt: skip
-    """Run one of the options that are about the store."""
+    """Run one of the options that use the store."""
     if (shapes is not None or sizes is not None) and verb != "--library":
         raise UsageError("--shapes, --sizes: are for --library")
     if verb == "--library":
@@ -72,7 +72,7 @@ def _library(
 
 
 def _sizes_in(path: Path | None) -> str:
-    """Return the sizes of a file, a line each; `#` begins a comment. Raises `UsageError`."""
+    """Return the sizes of a file, which has one in each line; `#` begins a comment. Raises `UsageError`."""
     if path is None:
         return ""
     try:
@@ -81,7 +81,7 @@ def _sizes_in(path: Path | None) -> str:
         raise UsageError(f"--shapes {path}: {error}") from error
     sizes = [text for line in lines if (text := line.partition("#")[0].strip())]
     if not sizes:
-        raise UsageError(f"--shapes {path}: no size in it; write one a line, as 128x4096x4096:nt")
+        raise UsageError(f"--shapes {path}: has no size; write one in each line, as 128x4096x4096:nt")
     return ",".join(sizes)
 
 

@@ -1,4 +1,4 @@
-"""Print the outcome of a search: the fastest configurations, what was wrong, and what each parameter matters."""
+"""Print the outcome of a search: the fastest configurations, those that are wrong, and the effect of each parameter."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def print_tuning(found: Tuning) -> None:
 
 
 def end_of(found: Tuning) -> str:
-    """Return how far the search came, and the reason that it left configurations."""
+    """Return the progress of the search, and the reason why it left configurations untried."""
     left = found.legal - found.tried
     if not left:
         return f"all of {counted(found.legal, 'legal configuration')} tried, in {found.seconds:.1f} s"
     text = f"{found.tried:,} of {counted(found.legal, 'legal configuration')} tried, {left:,} left"
-    more = "a larger --budget goes on from here"
+    more = "a larger --budget continues from here"
     if found.seconds >= found.budget_s:
         return f"{text}: the budget of {found.budget_s:g} s ended; {more}"
     return (
@@ -51,7 +51,7 @@ def end_of(found: Tuning) -> str:
 
 
 def print_sensitivity(found: Sensitivity) -> None:
-    """Print what each parameter matters, one at a time, and pairs that cost or save most."""
+    """Print the effect of each single parameter, and the pairs that cost or save most."""
     if not found.single:
         return
     console = table_console()
@@ -60,7 +60,7 @@ def print_sensitivity(found: Sensitivity) -> None:
         console.print(f"  {change.text}{'' if not change.reasons else ': ' + '; '.join(change.reasons)}")
     pairs = sorted(found.pairs, key=lambda change: change.ratio)[:MOST_PAIRS]
     if pairs:
-        console.print("two at a time, as far as they were tried, the fastest first:")
+        console.print("pairs of parameters that were tried, the fastest first:")
     for change in pairs:
         console.print(f"  {change.text}")
 

@@ -1,14 +1,14 @@
-"""Cache blocks from the machine's caches, by a formula that is stated here and nowhere else.
+"""Cache blocks from the machine's caches, by a formula that is stated only here.
 
-KC: an A panel of MR rows takes 3/4 of the L1 data cache: 48 KiB and MR 12 give 768. But at least 640: what a tile
-    costs besides its multiply-adds, some 100 cycles, stays under 1 %. A dimension is cut into equal blocks of at
-    most 4/3 of the nominal one, so that no thin rest is left.
-MC: a block of A, MC x KC, takes a quarter of L2, beside the next one and two strips of B that are on their way.
-NC: a block of B, KC x NC, is packed once and streams through L2 once for each block of A; it takes 4 MiB (of L3).
+KC: an A panel of MR rows takes 3/4 of the L1 data cache: 48 KiB and MR 12 give 768. KC is at least 640, so that a
+tile's overhead of some 100 cycles stays under 1 %. A dimension is cut into equal blocks of at most 4/3 of the nominal
+one, so that no thin remainder is left. MC: a block of A, MC x KC, takes a quarter of L2, beside the next one and two
+strips of B that are being loaded. NC: a block of B, KC x NC, is packed once and streams through L2 once for each block
+of A; it takes 4 MiB (of L3).
 
 Crowded rows: addresses that differ by a multiple of L1's size / ways fall into one set. Rows of A at such a distance
-    push each other out when the tile has more rows than L1 has ways (12 against 8 of 32 KiB, not against 12 of
-    48 KiB), and so do rows so little off it that as many as there are ways lie within one line's width.
+evict each other if the tile has more rows than L1 has ways: 12 rows with the 8 ways of 32 KiB, but not with the 12 ways
+of 48 KiB. So do rows at almost such a distance, if as many rows as there are ways lie within the width of one line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LINE = 16
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Cache blocks in elements: A is MC x KC, B is KC x NC; `kc_max` bounds a block that was grown."""
+    """Cache blocks in elements: A is MC x KC, B is KC x NC; `kc_max` bounds the length of an even k-block."""
 
     mc: int
     kc: int
@@ -39,12 +39,12 @@ class Blocks:
 
     @property
     def kc_max(self) -> int:
-        """The longest k-block that the even cut can give."""
+        """The longest k-block when k is cut evenly."""
         return self.kc * 4 // 3 + 16
 
 
 def cache_blocks(tile: Tile, l1d_bytes: int, l1d_ways: int, l2_bytes: int) -> Blocks:
-    """The blocks for a register tile and a core's private caches."""
+    """Return the blocks for a register tile and a core's private caches."""
     kc = max(_LEAST_KC, l1d_bytes * 3 // 4 // (4 * tile.rows) // 16 * 16)
     mc = max(1, l2_bytes // 4 // (4 * kc) // tile.rows) * tile.rows
     nc = max(1, B_BLOCK_BYTES // (4 * kc) // tile.cols) * tile.cols

@@ -1,8 +1,8 @@
 """Sums of columns: adjacent elements belong to different results, and rows are added to each other.
 
-Eight rows at a time become one as a tree and are added to the sums of a block, which stay in the first cache. After
-`CHAIN` such additions a block's sums are added to the totals, in double precision. So a term goes through some seventy
-additions in a row, however many rows there are.
+Eight rows at a time are added as a tree, and their sum is added to the sums of a block, which stay in the L1 cache.
+After `CHAIN` such additions a block's sums are added to the totals, in double precision. So a term goes through some
+seventy additions in a row, however many rows there are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gemmlab.ir.types import F32, F64, I8, I64, pointer, vector
 from gemmlab.ir.values import Operand, Value
 
 COLUMN_ROWS = 8
-"""Rows added at once, which are as many streams of memory."""
+"""Rows added at once, each a stream from memory."""
 TILE = 1024
 """Columns summed at a time: 4 KiB for a block's sums, 8 KiB for the totals."""
 COLUMNS = (
@@ -58,7 +58,7 @@ def emit_columns(module: Module, operator: int) -> Function:
 
 
 def _few(fn: Function, operator: int, lanes: int, cols: Value, rows: list[Value], times: Value, out: Value) -> None:
-    """Sum columns of a few rows as one tree, without sums of blocks."""
+    """Sum the columns of a few rows as one tree, without sums of blocks."""
     wide, scale = vector(F32, lanes), fn.splat(times, lanes)
 
     def some(c: Value, mask: Value | None) -> None:

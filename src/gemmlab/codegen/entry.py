@@ -1,9 +1,9 @@
 """The entries of the compiled product: one for C callers, one for Python arrays.
 
 `emit_c_entry` is what kernels export and ctypes calls. `emit_python_entry` is a METH_FASTCALL function that reads
-NumPy's array structure itself: for three plain float32 matrices a whole call costs some tenths of a
-microsecond. It does the common case only; for anything else it returns None, and the general front end, written in
-Python, either prepares the operands or says what is wrong with them.
+NumPy's array structure itself: for three plain float32 matrices a whole call costs some tenths of a microsecond. It
+serves the common case only. For anything else it returns None, and the general front end in Python prepares the
+operands or raises an error that says what is wrong with them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def emit_c_entry(module: Module, product: Function, name: str) -> Function:
 
 
 def emit_stack_entry(module: Module, stack: Function, name: str) -> Function:
-    """Emit the exported `name`: a stack of products, likewise."""
+    """Emit the exported `name`: a stack of products, with a workspace and a result as in `emit_c_entry`."""
     return _emit_with_workspace(module, stack, name, STACK_ENTRY)
 
 
@@ -72,13 +72,13 @@ def _emit_with_workspace(module: Module, callee: Function, name: str, signature:
 
 
 def slot_flag(fn: Function, index: Operand) -> Value:
-    """Return the word that says whether a workspace is taken."""
+    """Return the word that says whether workspace number `index` is taken."""
     base = fn.symbol(f"@{SYMBOL}", I8)
     return fn.cast(base + (fn.index(index) * 16 + SLOTS_AT), I64)
 
 
 def workspace_at(fn: Function, slot: Value) -> Value:
-    """Return the workspace behind that word."""
+    """Return the workspace of a slot, whose address follows its flag."""
     return fn.cast(fn.load(slot_flag(fn, slot) + 1), F32)
 
 
@@ -93,7 +93,7 @@ def _emit_workspace(module: Module) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Matrix:
-    """Facts about an array, as loaded from its structure; strides in elements."""
+    """Facts about an array, loaded from its structure; strides in elements."""
 
     data: Value
     rows: Var
@@ -124,8 +124,8 @@ def emit_python_entry(module: Module, product: Function, stack: Function, name: 
     """Emit `name(a, b, out, c, alpha, beta, trans_a, trans_b, threads)`: the result, or None when Python must help.
 
     a, b: 2-D float32 `numpy.ndarray`s; out: None for a new array, or one of these that is C-contiguous along rows,
-    writeable, and apart from a and b; c: out itself, or None with beta == 0. Where one of the three has other than two
-    axes, `stack` is called, a function of the same kind.
+    writeable, and apart from a and b; c: out itself, or None with beta == 0. If one of the three has other than two
+    axes, `stack` is called, a function with the same arguments.
     """
     with module.function(name, METHOD, pointer(I8), exported=True) as fn:
         _self, args, count = fn.args
@@ -203,7 +203,7 @@ def options(
 ) -> tuple[Value, Value, Value, Value]:
     """Return alpha, beta, and whether a and b are transposed, from the arguments' objects.
 
-    Give up for flags that are not bools and for `c` other than `out` itself; without `c`, beta must be 0.
+    Give up if a flag is not a bool, if `c` is another object than `out`, or if beta is not 0 without `c`.
     """
     alpha, beta = (number(fn, give_up_when, python, obj) for obj in objects[4:6])
     addend = fn.address(objects[3])

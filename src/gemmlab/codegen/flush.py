@@ -1,4 +1,4 @@
-"""Removal of memory from every cache: the state that a call meets when its operands have not been used for long."""
+"""Removal of memory from every cache, for timing a call whose operands have not been used for long."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINE = 64
 def flush(address: int, nbytes: int) -> None:
     """Write the lines of `nbytes` bytes back and drop them from every level of every core's caches.
 
-    The call returns when they are gone; contents do not change. Address translations stay in the TLB.
+    The call returns when no cache has the lines; contents do not change. Address translations stay in the TLB.
     """
     _entry()(address, nbytes)
 

@@ -1,8 +1,8 @@
 """Products with a single row or column: one pass over the matrix at the speed of memory.
 
-`dot`: for rows contiguous along k. Four rows at a time, each a dot product in vector lanes.
-`axpy`: for rows contiguous across k. Eight rows are scaled and added to the result at a time, so that memory
-sees eight forward streams.
+`dot` is for rows contiguous along k: four rows at a time, each a dot product in vector lanes. `axpy` is for rows
+contiguous across k: eight rows at a time are scaled and added to the result, so that memory is read in eight forward
+streams.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A as the tiles of a job read it: in place, in packed panels if transposed, copied apart if its rows crowd L1.
+"""A as the tiles of a job read it: in place; in packed panels if transposed; copied to a larger row distance if its
+rows crowd L1.
 
 A transposed A is packed a block at a time, before the block is multiplied. Rows that crowd L1 are copied by the tiles
 of the first strip while they multiply.
@@ -29,7 +30,7 @@ class Left:
     a_col: Value
     room: Value
     panel: Value
-    """True if A is k-major where the tiles read it."""
+    """True if the tiles read A in k-major order."""
     copied: Value
     """True if blocks of A are packed before they are multiplied."""
     crowded: Value
@@ -54,9 +55,9 @@ class LeftBlock:
     step: Value
     """Distance between rows, or between steps of k in a panel."""
     loosened: Value
-    """True if full panels are copied apart by the first strip's tiles."""
+    """True if the first strip's tiles copy full panels to a larger row distance."""
     loose: Value
-    """Distance between rows copied apart."""
+    """Distance between the copied rows."""
 
     @staticmethod
     def of(fn: Function, left: Left, depth: Value, cols: Value) -> LeftBlock:
@@ -78,8 +79,8 @@ class LeftBlock:
             each_panel(self.fn, tiles, rows_below, pack_one)
 
     def tile_at(self, origin: Value, ir: Value, rows: Value) -> tuple[Value, Value, Value, Value]:
-        """Return for the tile of `rows` rows from `ir` on: its address and step, whether its rows are copied apart,
-        and where they come from.
+        """Return, for the tile of `rows` rows from `ir` on, its address and step, whether it copies its rows, and their
+        source.
         """
         fn, left = self.fn, self.left
         apart, source = self.loosened & rows.equals(left.tile.rows), origin + left.a_row * ir
@@ -93,7 +94,7 @@ class LeftBlock:
 
 
 def left_floats(tile: Tile, blocks: Blocks, elements: int) -> int:
-    """Return the room for copies of a block of A of so many elements."""
+    """Return the floats of room for copies of a block of A of so many elements."""
     panels = -(-elements * panel_stride(tile) // tile.rows) + 2 * panel_stride(tile) * blocks.kc_max
     # `loose_stride` adds less than two lines to a row of at least _SHORT.
     return max(panels, elements * (_SHORT + 2 * LINE) // _SHORT) if blocks.crowd_period else panels

@@ -7,8 +7,8 @@
             for each panel of MR rows (ir)     A panel MR x KC: comes through L1
               register tile
 
-An element's result is the same whatever job, block or tile it falls into: its k-blocks depend on k alone, and
-inside one every tile adds the same products in the same order.
+An element's result is the same in every job, block or tile: its k-blocks depend on k alone, and within one every tile
+adds the same products in the same order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ JOB = (
 """Strides are in elements, of any sign; C's rows are contiguous and `ldc` apart. alpha != 0, k > 0."""
 
 _PAGE = 1024
-"""Floats in 4 KiB: rows of B at a multiple of that distance fall into few cache sets and evict each other."""
+"""Floats in 4 KiB: rows of B at a multiple of that distance share few cache sets and evict each other."""
 _FEW_STRIPS = 4
 """Up to this many strips, a tall A is read in place panel by panel instead of by blocks of MC rows."""
 _BARE_STRIPS = 10
@@ -52,7 +52,7 @@ _BARE_STRIPS = 10
 
 
 def workspace_floats(tile: Tile, blocks: Blocks) -> int:
-    """Number of floats that a job needs for its packed blocks, with a spare cache line at each seam."""
+    """Return the number of floats that a job needs for its packed blocks, with a spare cache line between blocks."""
     return _b_floats(tile, blocks) + _a_floats(tile, blocks) + 64
 
 
@@ -92,7 +92,9 @@ class Engine:
 
 
 def is_narrow(tile: Tile, blocks: Blocks, m: Value, n: Value) -> Value:
-    """Return whether blocks of A are single panels: they meet so few strips that they need not stay in L2."""
+    """Return whether blocks of A are single panels: they are multiplied by so few strips that they need not stay in
+    L2.
+    """
     return (n <= min(_FEW_STRIPS * tile.cols, blocks.nc)) & (m > blocks.mc)
 
 
@@ -114,7 +116,7 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
         mc = fn.select(narrow, mr, fn.select(single, m, even_block(fn, m, blocks.mc, mr)))
         rows_of_b = b_col.equals(1)
         direct = rows_of_b & (m <= mr)
-        # A strip whose rows follow each other (`gemmlab.pack`): the next k-block lies behind this one.
+        # A strip with adjacent rows (`gemmlab.pack`): the next k-block lies behind this one.
         follows = rows_of_b & n.equals(nr) & b_row.equals(nr)
         # No earlier strip packs the first one; in a small product it is read in place.
         bare = single & (n <= _BARE_STRIPS * nr) & (b_row & (_PAGE - 1)).differs(0)
@@ -128,7 +130,7 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
                 a_block = a + a_row * ic + a_col * pc
                 of_a.pack(tiles, pack_panel, a_block, mb)
                 first = ic.equals(0)
-                # Each panel's tiles pack a slice of the next strip, at a rate that fits into their rounds.
+                # Each panel's tiles pack a slice of the next strip, at a rate that their rounds can take.
                 rounds = kb // tile.unroll
                 rate = fn.ceil_div(fn.ceil_div(kb, panels), fn.maximum(rounds, 1))
                 slice_rows = fn.ceil_div(fn.ceil_div(kb, panels), rate) * rate
@@ -137,7 +139,7 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
                     cols = fn.minimum(nb - jr, nr)
                     vectors = fn.ceil_div(cols, tile.lanes)
                     source = b + b_row * pc + b_col * (jc + jr)
-                    # With one block of A no strip is needed twice: two places taken in turns stay in L2.
+                    # With one block of A no strip is needed twice: two places used in turn stay in L2.
                     strip = b_pack + fn.select(single, (jr // nr & 1) * (kb * nr), jr * kb)
                     following = b_pack + fn.select(single, (jr // nr + 1 & 1) * (kb * nr), (jr + nr) * kb)
                     in_place = (direct | (bare & slices & jr.equals(0))) & cols.equals(nr)
@@ -161,7 +163,7 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
                         hint = fn.select(copying | ahead, ahead_at + ahead_step * begin, strip, FLOATS)
                         hints = (hint, ahead_step, fn.select(copying | ahead, slice_rows, 0), rate)
                         kind = Kind(left.panel, copying, apart & jr.equals(0))
-                        # Where the last slice ends, the strip that is copied after this one begins.
+                        # The strip that is copied next begins where the last slice ends.
                         lead = b_row * (rate * COPY_LEAD)
                         last = (ir + rows >= mb) & (jr + 3 * nr <= nb)
                         beyond = fn.select(last, lead - b_row * kb + nr, lead)

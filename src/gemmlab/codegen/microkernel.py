@@ -8,8 +8,8 @@ Every step of k multiplies one element of each row of A, broadcast, with one row
            :          :            :                1 or 2 for the broadcast element
         a[11, k]  acc[11][0]   acc[11][1]
 
-The source's 16 x 6 AVX2 kernel is the same picture transposed (column-major there): 12 accumulators, 2
-loads and 6 broadcasts a step, 15 of 16 registers.
+The 16 x 6 AVX2 kernel of the source that the rung names is the same picture transposed (column-major there): 12
+accumulators, 2 loads and 6 broadcasts a step, 15 of 16 registers.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ _C_LEAD = 8
 """Rounds before the end at which the tile of C is prefetched: late, because the operands would evict it from L1 again.
 """
 COPY_LEAD = 16
-"""Rounds between the prefetch of a row of B into L2 and its copy: some 1000 cycles, the way from memory. Into L1 would
-be too far: rows of B at a multiple of 4 KiB share so few sets there that they would push each other out."""
+"""Rounds between the prefetch of a row of B into L2 and its copy: some 1000 cycles, the way from memory. A prefetch
+into L1 would be too early: rows of B at a multiple of 4 KiB share so few sets there that they would evict each other.
+"""
 _LOOSEN_LEAD = 8 * LINE
 """Steps between the prefetch of A's rows into L2 and their copy: some 3000 cycles, the way from memory."""
 
@@ -54,7 +55,7 @@ SIGNATURE = (
     ("ahead_rows", I64),
     ("ahead_rate", I64),
 )
-"""`cols` is the number of columns of C that the tile covers; those beyond are computed and dropped.
+"""`cols` is the number of columns of C that the tile covers; further ones are computed and discarded.
 
 The tile also prefetches or packs `ahead_rows` rows of B, `ahead_step` apart, a slice of the next strip:
 `ahead_rate` rows in each round.
@@ -67,7 +68,7 @@ rounds.
 """
 
 LOOSENING = (("source", FLOATS), ("source_row", I64))
-"""Arguments that loosening tiles have, too: rows of A lie at `source`, `source_row` apart, and are copied to `a`."""
+"""Further arguments of loosening tiles: rows of A lie at `source`, `source_row` apart, and are copied to `a`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ def emit_microkernel(
                 at.set(base + (a_stride * count if panel else count))
             b_at.set(row_of_b + b_stride * count)
 
-        # A row that does not begin a line reaches one line further.
+        # A row that does not begin at a line's start reaches into one more line.
         in_row = (*range(0, width, LINE), width - 1)
 
         def fetch_c(at: Value) -> None:
@@ -225,9 +226,9 @@ def _emit_loosening(
     source_row: Value,
     one_round: Callable[[Value], None],
 ) -> None:
-    """The rounds of all whole lines of k, each beside the copy of some rows' next line of A.
+    """Emit the rounds of all whole lines of k. Each round also copies the next line of some rows of A.
 
-    The last copy begins earlier where k ends inside a line, and so covers the rest; all of A lies at `a` then.
+    If k ends inside a line, the last copy begins earlier and so covers the remainder. Afterwards all of A lies at `a`.
     """
     share = rows * unroll // LINE
 
@@ -240,7 +241,7 @@ def _emit_loosening(
     with fn.range(0, k - k % LINE, LINE) as start:
         following = fn.minimum(start + LINE, k - LINE)
         far = following + _LOOSEN_LEAD
-        # At the end of these rows the next panel's are fetched.
+        # At the end of these rows, those of the next panel are prefetched.
         hint = fn.var(FLOATS, source + fn.select(far < k, far, far - k + source_row * rows))
         origin, target = fn.var(FLOATS, source + following), fn.var(FLOATS, a + following)
         with fn.range(start, start + LINE, unroll) as at:

@@ -81,7 +81,8 @@ def emit_apart(module: Module, operator: int) -> Function:
 def _emit_every_second(module: Module, operator: int) -> Function:
     """Emit `reduce_every_second(n, x)`: a double from the first of each pair of `n` pairs of floats.
 
-    n fills whole turns of all accumulators. Whole vectors are read, and the lanes between are set to the identity.
+    n must be a multiple of a turn of all accumulators. Whole vectors are read, and every second lane is set to the
+    identity.
     """
     lanes = module.lanes
     wide, turn = vector(F32, lanes), SCALARS * lanes
@@ -176,5 +177,5 @@ def _copy(fn: Function, to: Value, place: Value, length: Value, apart: Value, la
 def nest_roundings(terms: int) -> int:
     """The most float32 additions that one of `terms` terms of a result goes through, whatever the axes."""
     alone = max(row_roundings(-(-terms // 64) + 64), CHAIN + 8)
-    # A row, the buffer of the rows' sums, the sums of 64 parts; each double rounded once.
+    # Additions in a row, in the buffer of the rows' sums, and of 64 parts; each double is rounded once.
     return alone + row_roundings(BUFFER + LONG) + row_roundings(64) + 4

@@ -1,9 +1,9 @@
 """Copies of A and B in the order the register tile reads them.
 
 B goes into strips of NR columns, k-major. A goes into k-major panels or, if only the distance of its rows is bad, into
-rows at a better distance, which a tile copies while it multiplies. Data in a good order are copied with wide loads and
-stores, transposed data go through in-register transpositions, anything else (views with two strides) goes element by
-element.
+rows at a better distance, which a tile copies while it multiplies. Data in a suitable order are copied with wide loads
+and stores, transposed data are transposed in registers, and all other data (views with two strides) are copied element
+by element.
 """
 
 from __future__ import annotations

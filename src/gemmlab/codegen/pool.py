@@ -1,13 +1,13 @@
 """Threads that share the jobs of one call, inside compiled code.
 
-Workers are started once (by Python, which lends them a thread each) and stay in `worker`: they spin for a bounded
-time on a sequence number, then sleep on a condition variable, where they cost nothing. A call publishes a
-function and a job count and takes part itself; whoever is free draws the next job number. Taking over costs
-well under a microsecond while the workers spin; handing work to Python threads would cost 60.
+Workers are started once, as Python threads, and stay in `worker`: they spin for a bounded time on a sequence number,
+then sleep on a condition variable, where they cost nothing. A call publishes a function and a number of jobs, and takes
+part itself; each free thread takes the next job number. Starting on a call costs a worker well under a microsecond
+while it spins; handing work to Python threads would cost 60.
 
-The gate is one atomic word: workers still wanted in the upper half, workers inside in the lower. A worker gets in
-only by taking a place from the upper half, so that one that wakes late finds none and cannot touch the
-arguments of a call that is over. A caller that finds the pool busy does all its jobs alone.
+The gate is one atomic word: the upper half is the number of workers that may still join a call, the lower half the
+number that work on it. A worker joins only by decrementing the upper half, so one that wakes late finds 0 and cannot
+read the arguments of a finished call. A caller that finds the pool busy does all its jobs alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WORD = 8
 _LINE = 64
 _PLACE = 1 << 32
 
-# Byte offsets in the pool's memory; what different threads write lies on cache lines of its own.
+# Byte offsets in the pool's memory; words that different threads write are on different cache lines.
 SEQUENCE = 0
 GATE = _LINE
 NEXT_JOB = 2 * _LINE
@@ -37,7 +37,7 @@ BUSY = 5 * _LINE
 MUTEX = 6 * _LINE
 CONDITION = 8 * _LINE
 AREA = 10 * _LINE
-"""Word with the address of memory for what the threads of one call share, 0 if there is none."""
+"""Word with the address of the memory that the threads of one call share, 0 if there is none."""
 POOL_BYTES = 11 * _LINE
 AREA_BYTES = 32 << 20
 """Size of the shared memory: two blocks of B of some 700 x 5000."""
@@ -61,7 +61,7 @@ class Pool:
     take: Function
     """`take(pool)`: 1 if the caller now holds the pool and the shared memory, 0 if another one does."""
     share: Function
-    """`share`, with the arguments of `run`, may be called many times by the one who holds the pool."""
+    """`share`, with the arguments of `run`, may be called many times by the caller that holds the pool."""
     leave: Function
     """`leave(pool)`: the caller no longer holds the pool."""
 
@@ -186,7 +186,7 @@ def _emit_share(module: Module, draw: Function, sleeping: Sleeping) -> Function:
 
 
 def _close(fn: Function, pool: Value, sleeping: Sleeping) -> None:
-    """Let no more workers in and wait for those inside."""
+    """Let no more workers join, and wait for those at work."""
     gate = _word(fn, pool, GATE)
     fn.atomic_and(gate, _PLACE - 1)
     spins = fn.var(I64, 0)

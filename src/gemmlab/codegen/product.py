@@ -26,14 +26,14 @@ SERIAL_WORK = 1 << 20
 
 
 def product_workspace_bytes(tile: Tile, blocks: Blocks) -> int:
-    """Bytes of workspace each thread needs."""
+    """Return the bytes of workspace that each thread needs."""
     return 4 * max(workspace_floats(tile, blocks), small_workspace_floats(tile), AXPY_COLS)
 
 
 @dataclass(frozen=True, slots=True)
 class Divisible:
-    """A function with the signature `JOB`, the multiples of rows and columns at which its jobs begin, and what shares
-    packed strips of B among the threads, if the engine can.
+    """An engine whose product can be divided into jobs: its function with the signature `JOB`, the multiples of rows
+    and columns at which jobs begin, and the function for packed strips of B that all threads share, if it has one.
     """
 
     job: Function
@@ -41,7 +41,7 @@ class Divisible:
     cols: int
     shared: Function | None = None
     kc: int = 0
-    """Nominal length of the k-blocks that are shared."""
+    """Nominal length of the k-blocks that threads pack together."""
 
 
 def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = SERIAL_WORK) -> Function:

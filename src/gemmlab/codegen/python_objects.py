@@ -33,7 +33,7 @@ Objects = dict[str, Value]
 
 
 def python_words(fn: Function) -> Objects:
-    """Return the addresses of the objects that others are compared with."""
+    """Return the address of the `PYTHON_WORDS`."""
     base = fn.symbol(f"@{SYMBOL}", I8)
     return {label: fn.load(fn.cast(base + (PYTHON_AT + 8 * index), I64)) for index, label in enumerate(PYTHON_WORDS)}
 
@@ -97,7 +97,7 @@ def number(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value) -> V
 
 
 def thread_word(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value, work: Value, target: Target) -> Value:
-    """Return the thread count from None or a positive int. Gives up if Python must first start more workers."""
+    """Return the thread count from None or a positive int. Give up if Python must first start more workers."""
     # C's long has 32 bits on Windows.
     as_integer = "PyLong_AsLongLong" if target.windows else "PyLong_AsLong"
     base = fn.symbol(f"@{SYMBOL}", I8)

@@ -24,7 +24,7 @@ _CACHES = 2
 
 
 def read_burst(part: int) -> Callable[[], float]:
-    """Return a burst that reads the memory of thread number `part` once and returns 10^9 bytes a second."""
+    """Return a burst that reads the memory of thread number `part` once and returns the rate in 10^9 bytes a second."""
     row, entry = _row(part), _entry()
 
     def burst() -> float:

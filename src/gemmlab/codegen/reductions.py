@@ -38,8 +38,8 @@ PLAN = (
 )  # fmt: skip
 """Words of a plan, by position.
 
-First the byte offsets from the first element at which reading and writing start, and the factor for every result. Then
-the elements read, the terms of a result, the number of results and of their axes. Then the nest, as in `nests.NEST`,
+First come the byte offsets, from the first element, at which reading and writing start, and the factor of every result.
+Then the number of elements, of terms of a result, of results and of their axes. Then the nest, as in `nests.NEST`,
 whose other axes are at `nest_at` (extent and step). Then the axis of columns, or else the innermost axis of results,
 whose other axes are at `free_at` (extent, step, step of the result). The result's extents are at `dims_at`.
 """
@@ -56,7 +56,7 @@ class _Plan:
         return self._plan[PLAN.index(name)]
 
     def axes(self, name: str) -> Value:
-        """Return the address of the words of the axes at `name`."""
+        """Return the address of a list of axes in the plan; the word `name` has its position."""
         return self._plan + self._plan[PLAN.index(name)]
 
     def nest(self, x: Value, first: Operand, end: Operand) -> tuple[Operand, ...]:
@@ -188,7 +188,7 @@ def _emit_whole(module: Module, operator: int, row: Function, nest: Function, po
 
 
 def _emit_rows_part(module: Module, row: Function, nest: Function, apart: Function) -> Function:
-    """Emit the task of a thread: some results, each of a nest of its own."""
+    """Emit the task of a thread: some results, each the sum of its own nest."""
     with module.function("rows_part", _TASK) as fn:
         context, job, _workspace = fn.args
         plan, x, out = _Plan(fn.cast(context[0], I64)), fn.cast(context[1], I8), fn.cast(context[2], I8)

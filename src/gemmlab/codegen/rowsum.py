@@ -89,5 +89,5 @@ def _rest(fn: Function, operator: int, x: Value, first: Value, n: Value, total: 
 def row_roundings(n: int) -> int:
     """The most consecutive additions that a term goes through, whatever the width (4 lanes and more)."""
     blocks = -(-n // (4 * ACCUMULATORS * CHAIN))
-    # Additions in its block, in the block's tree, from block to block; of vectors after the last turn; of lanes.
+    # Additions in its block, in the block's tree, from block to block, of vectors after the last turn, and of lanes.
     return CHAIN + 3 + blocks + ACCUMULATORS + 4

@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 def _immortal(item: _T) -> _T:
-    """Return `item`, never freed: a worker still reads it while an ending interpreter frees its modules."""
+    """Return `item` and never free it: a worker still reads it while an ending interpreter frees its modules."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
     return item
 
@@ -45,7 +45,8 @@ def _immortal(item: _T) -> _T:
 def huge_pages(nbytes: int) -> int:
     """Return the address of zeroed memory that is never freed, on 2 MiB pages if the system has them. `MemoryError`.
 
-    No page exists before a thread writes to it, so a worker's workspace lies in the memory of the worker's own node.
+    A page is allocated when a thread first writes to it, so a worker's workspace lies in the memory of the worker's own
+    node.
 
     Private to the process: after a fork, parent and child write to pages of their own.
     """
@@ -102,7 +103,8 @@ class Runtime:
         return self.word(DEFAULT_THREADS_AT).value
 
     def ensure_workers(self, count: int) -> None:
-        """Start workers up to `count`; fewer if that is many for this machine or it has no threads or memory left.
+        """Start workers until there are `count`; fewer if that is too many for this machine, or if no threads or memory
+        are left.
 
         The callers and the existing workers then do the work.
         """
@@ -120,7 +122,7 @@ class Runtime:
                         return
                 workspace = self._worker_spaces[self.workers]
                 sequence = self.word(SEQUENCE).value
-                # Count before the start: if an interrupt came in between, another worker would get the same workspace.
+                # Count before the start: after an interrupt in between, another worker would get the same workspace.
                 self.word(WORKERS_AT).value += 1
                 try:
                     _thread.start_new_thread(self._worker, (self.address, workspace, sequence))
@@ -130,7 +132,7 @@ class Runtime:
                     return
 
     def _share_memory(self) -> None:
-        """Map the memory that the threads of a call share; without it each packs for itself."""
+        """Map the memory that the threads of a call share; without it each thread packs for itself."""
         if not self._area:
             with suppress(MemoryError):
                 self._area = huge_pages(AREA_BYTES)

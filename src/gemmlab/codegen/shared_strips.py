@@ -8,7 +8,7 @@ multiplies by one block and packs the next one:
     turn 2                     rectangles of C with block 1
 
 A turn ends when all of its jobs are done, so a rectangle meets the k-blocks in the order in which `job` adds them: the
-result is the same to the bit. Where packing hides behind multiply-adds it is cheaper to pack for oneself
+result is the same to the bit. If packing overlaps with multiply-adds, it is cheaper that each thread packs for itself
 (`codegen/thread_grid.py` decides).
 """
 
@@ -31,7 +31,7 @@ HALF = AREA_BYTES // 8
 """Floats of a block of B: half of the shared memory, as one block is read while the next one is packed."""
 _PARTS_A_THREAD = 2
 _LEAST_PART = 64
-"""Steps of k that a packing job takes at least."""
+"""Least steps of k in a packing job."""
 
 SHARED = (*JOB[:-1], ("pool", pointer(I8)), ("threads", I64), ("rows", I64), ("cols", I64), ("workspace", FLOATS))
 """Arguments as in `macrokernel.JOB`, and the rows and columns of a rectangle. The caller holds the pool."""
@@ -160,7 +160,7 @@ def _emit_strips_job(module: Module, engine: Engine) -> Function:
                 def multiply(ir: Value, rows: Value) -> None:
                     a_at, step, apart, origin = of_a.tile_at(a_block, ir, rows)
                     where = c + ldc * (ic + ir) + jr
-                    # Each panel's tiles fetch a share of the next strip.
+                    # Each panel's tiles prefetch a share of the next strip.
                     begin = fn.minimum(share * fn.ceil_div(ir, mr), k - share)
                     hints = (
                         strip + (k + begin) * nr,

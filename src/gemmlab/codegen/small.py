@@ -1,7 +1,7 @@
 """Small products, many in one call: the register tile on operands in place, with the loop over the products inside.
 
-Packing, cache blocks and prefetches cost more than a small product itself. Here the rows of B are read where they are,
-the last vector of each under a mask, and the elements of A are broadcast from wherever they lie:
+Packing, cache blocks and prefetches cost more than a small product itself. Here the rows of B are read in place, the
+last vector of each under a mask, and the elements of A are broadcast from their places:
 
     for each product                      addresses step on by the distances in the batch
       for each step of k                  acc[r][v] += a[r, k] * b[k, v]
@@ -41,14 +41,14 @@ _LINE_BYTES = 64
 
 
 def is_small(m: Value, n: Value, k: Value, blocks: Blocks) -> Value:
-    """Return whether this code is meant for these extents: k fits into one block of the blocked product, too, so that
-    both add in the same order.
+    """Return whether this code computes products of these extents. Their k fits into one block of the blocked product,
+    so that both add in the same order.
     """
     return (k <= min(LONGEST, blocks.kc)) & (n * k <= _MOST_B) & (m * n * k <= _MOST_WORK)
 
 
 def is_small_aligned(fn: Function, job: Sequence[Value], blocks: Blocks) -> Value:
-    """Return whether it is faster than packing for a larger product, too, on 16 lanes: all strips are whole, and no
+    """Return whether this code is faster than packing for a larger product with 16 lanes: all strips are whole, and no
     vector of B crosses a cache line. `job` are the arguments of `macrokernel.JOB`.
     """
     m, n, k, _alpha, _a, _a_row, _a_col, b, b_row, b_col, *_rest = job
@@ -58,7 +58,7 @@ def is_small_aligned(fn: Function, job: Sequence[Value], blocks: Blocks) -> Valu
 
 
 def small_workspace_floats(tile: Tile) -> int:
-    """Number of floats for B, packed: each strip padded to whole vectors, and k to a whole square."""
+    """Return the number of floats of a packed B: each strip is padded to whole vectors, and k to a whole square."""
     return 2 * _MOST_B + 2 * max(tile_shapes(tile)) * tile.lanes * (LONGEST + tile.lanes)
 
 
@@ -79,7 +79,7 @@ def emit_small(module: Module, tile: Tile) -> Function:
             readable = readable & (n % lanes).equals(0)
 
         def of_shape(vectors: Value, numbers: Mapping[int, int]) -> Value:
-            """Return the number that belongs to a strip's width in vectors."""
+            """Return the one of `numbers` that belongs to a strip's width in vectors."""
             found: Value = fn.index(numbers[widest])
             for width in sorted(shapes, reverse=True)[1:]:
                 found = fn.select(vectors <= width, numbers[width], found)
@@ -144,7 +144,7 @@ def emit_small(module: Module, tile: Tile) -> Function:
                 with fn.loop() as done:
                     i = at.read()
                     fn.leave_if(done, i >= m)
-                    # A third of the tiles fetch the next A, a third B, a third the place for C.
+                    # A third of the tiles prefetch the next A, a third B, a third the place for C.
                     number = tile_number.read()
                     which = number // third
                     matrix = fn.select(
@@ -211,7 +211,7 @@ def _squares(
     """Transpose a strip whose columns are contiguous, in registers."""
     zeros = fn.constant(0.0, vector(F32, side))
     with fn.range(0, width, lanes) as first:
-        # Columns behind the last one repeat it.
+        # Columns after the last one repeat it.
         starts = [b + col_stride * fn.minimum(first + c, cols - 1) for c in range(side)]
         with fn.range(0, k, side) as p:
             mask = fn.first_lanes(k - p, side)

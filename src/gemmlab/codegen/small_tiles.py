@@ -1,7 +1,7 @@
 """The register tiles of small products, with the loop over the products inside.
 
-Rows of B are read where they are, the last vector of each under a mask, and elements of A are broadcast from wherever
-they lie. `small` chooses the tile and gives it the addresses.
+Rows of B are read in place, the last vector of each under a mask, and elements of A are broadcast from their places.
+`small` chooses the tile and gives it the addresses.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ TILE = (
     ("ahead", FLOATS),
     ("ahead_next", I64),
 )
-"""`last` is the number of columns in the last vector; `ahead` is the address that is prefetched in the first product,
-`ahead_next` the distance to that of the next. Panels of one product, one below the other, count as products, too.
+"""`last` is the number of columns in the last vector; `ahead` is the address that the first product prefetches,
+`ahead_next` the distance to the address of the next product. Panels of one product, one below the other, count as
+products, too.
 """
 _GROUP = 3
 AHEAD = 16

@@ -60,7 +60,7 @@ def emit_python_stack(module: Module, stack: Function, name: str) -> Function:
     """Emit `name(a, b, out, c, alpha, beta, trans_a, trans_b, threads)`: the result, or None when Python must help.
 
     a, b: float32 `numpy.ndarray`s; out: None for a new array, or one that is writeable, apart from a and b, its
-    matrices contiguous along rows or along columns and in sequence; c: out itself, or None with beta == 0.
+    matrices adjacent, each contiguous along rows or along columns; c: out itself, or None with beta == 0.
     """
     with module.function(name, METHOD, pointer(I8)) as fn:
         _self, args, _count = fn.args
@@ -210,7 +210,7 @@ def _stack_axes(
     for array, reach in zip(arrays, reaches, strict=True):
         extend(reach, array.rows, array.row_step)
         extend(reach, array.cols, array.col_step)
-    # Elements from the first to the one after the last, of the axes of `out` so far.
+    # Elements that the axes of `out` so far span, from the first to the one after the last.
     size = fn.var(I64, (out.rows - 1) * out.row_step + out.cols)
     with fn.range(out.leading) as done:
         index = out.leading - 1 - done

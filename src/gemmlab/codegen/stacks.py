@@ -25,7 +25,7 @@ STACK = (*PRODUCT, ("axes", pointer(I64)), ("axis_count", I64))
 """Arguments of the first product of the stack, and the axes, outermost first. No extent is 0."""
 
 _OVERHEAD = 512
-"""Fixed cost of a product beside its multiply-adds, in multiply-adds."""
+"""Fixed cost of a product besides its multiply-adds, in the time of one multiply-add."""
 _LARGE = 1 << 24
 """Multiply-adds from which a product is divided among all threads, whatever the number of products."""
 _JOBS_A_THREAD = 4
@@ -169,7 +169,7 @@ _RUN = (
     ("context", pointer(I64)), ("count", I64), ("a_next", I64), ("b_next", I64), ("c_next", I64), ("a", pointer(F32)),
     ("b", pointer(F32)), ("c", pointer(F32)), ("workspace", pointer(F32)),
 )  # fmt: skip
-"""Arguments of products at even distances, which are computed on one thread."""
+"""Arguments of evenly spaced products, which are computed on one thread."""
 _EXTENTS = (_M, _N, _K, _A_ROW, _A_COL, _B_ROW, _B_COL, _LDC)
 
 
@@ -195,7 +195,7 @@ def _each_product(fn: Function, product: Function) -> None:
 
 
 def _emit_run(module: Module, blocks: Blocks, product: Function) -> Function:
-    """Emit `stack_run`: products at even distances, on one thread."""
+    """Emit `stack_run`: evenly spaced products, on one thread."""
     small, dots = module["small"], emit_dots(module)
     with module.function("stack_run", _RUN) as fn:
         context, count, a_next, b_next, c_next, a, b, c, workspace = fn.args

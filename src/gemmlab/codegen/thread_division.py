@@ -1,4 +1,4 @@
-"""The division of C among threads in figures: what the compiled product (`codegen/product.py`) decides."""
+"""The division of C among threads, computed in Python as the compiled product (`codegen/product.py`) computes it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VECTOR_SHARE = 16
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Extents of a product, and the distances of neighbours in A and B, in elements: its division follows from them."""
+    """Extents and strides, in elements, of a product. They determine its division."""
 
     m: int
     n: int
@@ -48,12 +48,12 @@ class ThreadDivision:
     """The most threads that take part."""
     rows: int
     cols: int
-    """Extents of a job's rectangle, before it is cut at the edges of C."""
+    """Extents (rows, cols) of a job's rectangle, before it is cut at the edges of C."""
     rectangles: tuple[Rectangle, ...]
     """The jobs in the order in which they are taken."""
     shared_block: tuple[int, int] | None = None
-    """Rows and columns of the block of B that all threads pack together while they multiply by the one before it;
-    `None` where each thread packs for itself. The rectangles are computed once for each such block of rows.
+    """Rows and columns of the block of B that all threads pack together while they multiply by the block before it;
+    `None` if each thread packs for itself. The rectangles are computed once for each such block of rows.
     """
 
     @property
@@ -87,7 +87,7 @@ def cheapest(
 ) -> tuple[int, int, bool]:
     """Return rows and columns of a rectangle of the cheapest grid, and whether packing is shared.
 
-    The figures of `thread_grid.division`, which says what the arguments are.
+    The result equals that of `thread_grid.division`, which documents the arguments.
     """
     (m, n, k), (tile_rows, tile_cols) = extents, tile
     tiles_m, tiles_n = -(-m // tile_rows), -(-n // tile_cols)
@@ -102,12 +102,14 @@ def cheapest(
 
 
 def useful(threads: int, work: int) -> int:
-    """Return how many of the threads shorten a product of `work` multiply-adds: the figure of `worthwhile`."""
+    """Return how many threads shorten a product of `work` multiply-adds, as `worthwhile` does."""
     return next(count for count in range(threads, 0, -1) if not too_many(count, work))
 
 
 def _of_vector(problem: Problem, threads: int) -> tuple[int, int] | None:
-    """Return rows and columns of a share of a product with a vector; `None` if it is computed as others are."""
+    """Return rows and columns of a share of a product with a vector; `None` for a product without a vector, or one that
+    is computed like other products.
+    """
     m, n, k = problem.m, problem.n, problem.k
     if n == 1 and ((problem.a_col == 1 and problem.b_row == 1) or problem.a_row == 1):
         return _share(m, k, threads), 1

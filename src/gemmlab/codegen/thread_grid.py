@@ -1,9 +1,9 @@
-"""The division of C among threads: a grid of rectangles, one for each thread, by what a rectangle costs.
+"""The division of C among threads: the cheapest grid of rectangles, one for each thread.
 
 Costs are in multiply-adds of one core. For each step of k, a rectangle of r x c costs r * c of them, and each of its
-rows and columns costs what it takes to bring an element of A or B into the core's own caches. With two threads that
-decides between halves of equal size; with many it keeps rectangles from becoming thin, as a thread that has one strip
-of B reads its rows of A for 32 columns only. docs/many-cores.md has the model that the figures come from.
+rows and columns costs the time to bring an element of A or B into the core's own caches. With two threads this decides
+between halves of equal size. With many threads it prevents thin rectangles: a thread with one strip of B would read its
+rows of A for only 32 columns. docs/many-cores.md has the model that the figures come from.
 """
 
 from __future__ import annotations
@@ -16,16 +16,20 @@ from gemmlab.ir.types import I64
 from gemmlab.ir.values import Operand, Value, Var
 
 ROW = COLUMN = 10
-"""Multiply-adds that an element of A and one of B cost. B's are packed, behind multiply-adds."""
+"""Cost of an element of A and of one of B, in multiply-adds. Packing B overlaps with multiply-adds."""
 TRANSPOSED, SCATTERED = 10, 80
-"""Multiply-adds that packing an element of B costs besides `COLUMN`: of B in columns, and in neither rows nor columns.
-Nothing hides this cost."""
+"""Cost of packing an element of B in addition to `COLUMN`, in multiply-adds: if B's columns are contiguous, and if
+neither rows nor columns are. Nothing hides this cost.
+"""
 TURN = 50_000
-"""Multiply-adds that a turn of the pool costs for each of its threads: half a microsecond, as they come one by one."""
+"""Cost of a turn of the pool for each of its threads, in multiply-adds: half a microsecond, because threads join one by
+one.
+"""
 
 
 def alone_cost(rows: Any, cols: Any, k: Any, element: Any) -> Any:
-    """Return the cost of a rectangle whose thread packs for itself; an element of B costs `element` beside `COLUMN`.
+    """Return the cost of a rectangle whose thread packs for itself; an element of B costs `element` in addition to
+    `COLUMN`.
 
     Arguments are numbers, or values of code under construction; so is the result.
     """
@@ -33,7 +37,9 @@ def alone_cost(rows: Any, cols: Any, k: Any, element: Any) -> Any:
 
 
 def shared_cost(rows: Any, cols: Any, k: Any, element: Any, n: Any, threads: Any, kc: int) -> Any:
-    """Return the cost where all threads together pack a B of `n` columns, a k-block of `kc` steps a turn."""
+    """Return the cost of a rectangle if all threads together pack a B of `n` columns, a k-block of `kc` steps a
+    turn.
+    """
     return alone_cost(rows, cols, k, 0) + k * element * (n // threads) + (k // kc + 1) * threads * TURN
 
 
@@ -97,7 +103,7 @@ def division(
 
 
 def worthwhile(fn: Function, threads: Value, work: Value) -> Value:
-    """Return how many of the threads shorten a product of `work` multiply-adds."""
+    """Return how many threads shorten a product of `work` multiply-adds."""
     count = fn.var(I64, threads)
     with fn.loop() as enough:
         fn.leave_if(enough, too_many(count.read(), work).equals(0))
@@ -106,5 +112,7 @@ def worthwhile(fn: Function, threads: Value, work: Value) -> Value:
 
 
 def packing_cost(fn: Function, b_row: Value, b_col: Value) -> Value:
-    """Return what packing an element of B costs, by its strides; with contiguous rows multiply-adds hide it."""
+    """Return the cost of packing an element of B, by its strides; 0 for contiguous rows, whose packing multiply-adds
+    hide.
+    """
     return fn.select(b_col.equals(1), 0, fn.select(b_row.equals(1), TRANSPOSED, SCATTERED))

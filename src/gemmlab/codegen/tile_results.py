@@ -13,8 +13,8 @@ def emit_epilogue(
 ) -> None:
     """C = alpha * acc + beta * C: C read or not, all columns or a mask on the last vector.
 
-    With whole columns and alpha 1, beta 0 or 1 need no multiplication, which would take turns with multiply-adds.
-    The result is the same to the bit.
+    For whole columns, alpha 1, and beta 0 or 1 there is no multiplication, which would compete with multiply-adds. The
+    result is the same to the bit.
     """
     vectors, lanes = len(acc[0]), acc[0][0].type.lanes
 

@@ -55,8 +55,8 @@ class Tiles:
         }
 
     def height(self, fn: Function, left: Value) -> Value:
-        """Return the rows of the next panel when `left` remain: MR, but a thin last panel is split evenly with the one
-        before.
+        """Return the rows of the next panel when `left` remain: MR, but the last two panels share their rows evenly if
+        the last would be thin.
         """
         mr = self.tile.rows
         thin = mr * 2 // 3

@@ -40,8 +40,9 @@ def dtype_error(
 ) -> ArgumentTypeError:
     """Return the error for the operand `name` of a dtype that is not float32.
 
-    `conversion` is the expression that converts an operand `x`, `making` one that makes a float32 array of its shape;
-    empty where the operand's package is unknown. `out` is not converted: the copy would receive the result.
+    `conversion` is an expression that converts an operand `x`, `making` one that makes a float32 array of its shape;
+    both are empty if the operand's package is unknown. For `out` no conversion is suggested: the copy would receive the
+    result.
     """
     if name == "out":
         how = f"{making} makes one" if making else "pass a float32 array: a converted copy would get the result"
@@ -60,7 +61,7 @@ def float32_scalar(value: SupportsFloat) -> float:
 
 
 def thread_count(call: str, threads: object) -> int | None:
-    """Return a valid number of threads, `None` for `None`. Raises `ArgumentTypeError` or `UsageError`."""
+    """Return `threads` if it is a valid number of threads or `None`. Raises `ArgumentTypeError` or `UsageError`."""
     if threads is None:
         return None
     try:

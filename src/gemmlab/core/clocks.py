@@ -53,7 +53,7 @@ def _throttled(read: Reader, cpus: list[int]) -> dict[str, int]:
         for name in ("core", "package")
     }
     valid = {name: [count for count in found if count is not None] for name, found in counts.items()}
-    # Every CPU repeats the count of its package, so those are not added up.
+    # Every CPU repeats the count of its package, so the counts of a package's CPUs are not added up.
     return {name: sum(found) if name == "core" else max(found) for name, found in valid.items() if found}
 
 

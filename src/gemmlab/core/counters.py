@@ -63,7 +63,7 @@ class SiteCounters:
     sectors: int = 0
     """Sectors of 32 bytes requested in global or local memory."""
     sectors_distinct: int = 0
-    """Sectors that no earlier access of the same wave of blocks had touched, added up over the waves."""
+    """Sectors that no earlier access of the same wave of blocks requested, added up over the waves."""
     wavefronts: int = 0
     wavefronts_ideal: int = 0
     """Wavefronts of shared memory if there were no bank conflicts."""
@@ -72,11 +72,13 @@ class SiteCounters:
     page_wavefronts: int = 0
     page_wavefronts_ideal: int = 0
     page_sectors: int = 0
-    """For an asynchronous copy: Nsight Compute's source page shows these three in place of `wavefronts`,
-    `wavefronts_ideal` and `sectors`, counted by a rule of its own (see `emulator.copy_counts`)."""
+    """For an asynchronous copy, three counts that Nsight Compute's source page shows in place of `wavefronts`,
+    `wavefronts_ideal` and `sectors`. They follow a rule of their own (see `emulator.copy_counts`).
+    """
     pattern: tuple[int | None, ...] = field(default=(), compare=False, repr=False)
-    """Byte address of each lane, less that of the first one that took part, in the last access to shared memory; `None`
-    for a lane that took no part. Empty where it is not known."""
+    """Byte address of each lane minus that of the first active lane, in the last access to shared memory; `None` for an
+    inactive lane. Empty if unknown.
+    """
 
     @property
     def wavefronts_excessive(self) -> int:
@@ -115,7 +117,7 @@ class Counters(Display):
     sites: tuple[SiteCounters, ...]
     """Counts by instruction, in address order."""
     extra: Mapping[str, Metric] = field(default_factory=dict)
-    """Totals that are no sums over sites, by Nsight Compute's names."""
+    """Totals that are not sums over sites, by Nsight Compute's names."""
 
     @staticmethod
     def names() -> tuple[str, ...]:
@@ -222,8 +224,8 @@ class Observation:
 def merge(observations: Sequence[Observation]) -> Observation:
     """Merge the launches of one execution: sites of the same kernel and address are added up.
 
-    If the launches ran different functions, their names are joined and their sites concatenated. `extra` has the
-    sums of the metrics that all launches have. Raises `ValueError` when there is no launch.
+    If the launches ran different functions, their names are joined and their sites concatenated. `extra` sums the
+    metrics that every launch has. Raises `ValueError` when there is no launch.
     """
     if not observations:
         raise ValueError("nothing was observed")
@@ -281,4 +283,10 @@ def _on_page(sites: Iterable[SiteCounters], name: str) -> int:
 
 
 def _add(one: SiteCounters, two: SiteCounters) -> SiteCounters:
+    # A launch in which an instruction never ran does not know its kind of memory, so the kind of the other launch
+    # stays.
+    if not two.executed:
+        return one
+    if not one.executed:
+        return two
     return replace(one, **{name: getattr(one, name) + getattr(two, name) for name in _ADDED})

@@ -103,8 +103,8 @@ def fma_units(
 ) -> tuple[int, str]:
     """Return how many FMAs of `lanes` float32 a core starts per cycle, and the rule that this follows from.
 
-    With AVX-512 a unit is 512 bits wide: two 256-bit halves used together count as one. `tiles`: it has AMX, so it is
-    an Intel server whatever model a hypervisor reports.
+    With AVX-512 a unit is 512 bits wide: two 256-bit halves used together count as one. `tiles` is true for a processor
+    with AMX: it is an Intel server, even if a hypervisor reports another model.
     """
     if arch == "aarch64":
         if vendor == "Apple":
@@ -134,7 +134,7 @@ def fma_units(
 
 
 def group_quota(paths: Iterable[tuple[str | None, str | None]]) -> float | None:
-    """Return the CPUs that the tightest control group allows; `paths` holds (quota, period) texts of each level.
+    """Return the CPUs that the tightest control group allows; `paths` has the (quota, period) texts of each level.
 
     Version 2 has quota and period in one text (`max 100000`, `150000 100000`); version 1 has two, with -1 for no limit.
     """

@@ -1,4 +1,4 @@
-"""The user's folder for what gemmlab measured on this machine, as opposed to caches, which can be made again."""
+"""The user's folder for measurements of this machine. Unlike a cache, they cannot simply be made again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gemmlab.core.errors import UsageError
 
 
 def data_dir() -> Path | None:
-    """`GEMMLAB_DATA_DIR`, or the user's data folder; `None` for a user without a home."""
+    """Return `GEMMLAB_DATA_DIR`, or the user's data folder; `None` for a user without a home."""
     named = os.environ.get("GEMMLAB_DATA_DIR")
     try:
         if named:
@@ -19,7 +19,7 @@ def data_dir() -> Path | None:
         found = user_data_path("gemmlab", appauthor=False)
     except RuntimeError:
         return None
-    # Where the home is not known, `~` may stand as it is.
+    # If the home is unknown, `expanduser` may leave `~` as it is.
     return found if found.is_absolute() else None
 
 

@@ -1,6 +1,6 @@
 """Types of the numbers in arrays: their bits in NumPy, their values in float64, and the constants of error bounds.
 
-NumPy has neither bfloat16 nor floats of 8 bits: such numbers are kept as their bits, in uint16 and uint8.
+NumPy has neither bfloat16 nor floats of 8 bits: such numbers are stored as their bits, in uint16 and uint8.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Element:
     overflow: float
     """Magnitudes from here on round to infinity; infinite for whole numbers, which wrap around."""
     fraction: int = 0
-    """Bits behind the point of a float of 8 bits; 0 for all others."""
+    """Bits behind the point of an 8-bit float; 0 for all other types."""
     infinite: bool = True
-    """False for a float of 8 bits without infinities, whose NaN is the last pattern."""
+    """False for an 8-bit float without infinities, whose NaN is the last pattern."""
 
     @property
     def nbytes(self) -> int:
@@ -54,12 +54,12 @@ class Element:
 
     @property
     def saturates(self) -> bool:
-        """True if conversions of CUDA's headers make the largest number where others make infinity."""
+        """True if conversions by CUDA's headers give the largest number instead of infinity."""
         return self.fraction > 0
 
     @cached_property
     def patterns(self) -> Values:
-        """The 256 values of a float of 8 bits by their patterns."""
+        """The 256 values of an 8-bit float by their patterns."""
         bits, last = np.arange(128), 127 >> self.fraction
         exponent, low = bits >> self.fraction, last // 2 + self.fraction
         size = np.ldexp((bits & (1 << self.fraction) - 1) + (np.minimum(exponent, 1) << self.fraction).astype(float),
@@ -80,7 +80,9 @@ class Element:
         return stored.astype(np.float64)
 
     def stored(self, values: Values) -> npt.NDArray[Any]:
-        """Return numbers as they are stored, rounded to nearest. Whole numbers wrap around; values have to be whole."""
+        """Return numbers as they are stored, rounded to nearest. For a type of whole numbers, values must be whole, and
+        wrap around.
+        """
         if self.fraction:
             return self._of_8_bits(values)
         if self.name == BFLOAT16.name:
@@ -95,7 +97,7 @@ class Element:
 
     def _of_8_bits(self, values: Values) -> npt.NDArray[np.uint8]:
         size = np.abs(values)
-        # Numbers below the least normal one have its exponent.
+        # Subnormal numbers have the exponent of the smallest normal one.
         exponent = np.frexp(np.maximum(size, self.smallest * 2.0**self.fraction))[1]
         least = np.ldexp(1.0, exponent - 1 - self.fraction)
         with np.errstate(invalid="ignore"):
@@ -107,7 +109,7 @@ class Element:
         return patterns
 
     def filler(self, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        """Return memory that must not be read: NaN, or whole numbers that no sum is likely to be."""
+        """Return an array that marks memory as unwritten: NaN, or whole numbers that are unlikely sums."""
         if self.whole:
             limits = np.iinfo(np.dtype(self.storage).name)
             return np.full(shape, limits.max - limits.max // 7, self.storage)
@@ -121,7 +123,9 @@ BFLOAT16 = Element("bfloat16", np.uint16, 8, 2.0**-133, (2.0 - 2.0**-8) * 2.0**1
 E4M3 = Element("float8_e4m3fn", np.uint8, 4, 2.0**-9, 464.0, 3, infinite=False)
 E5M2 = Element("float8_e5m2", np.uint8, 3, 2.0**-16, 61440.0, 2)
 E8M13 = Element("e8m13", np.float32, 14, 2.0**-139, FLOAT32.overflow)
-"""Sums of products of 8-bit floats in tensor cores: float32 cut off behind 13 bits. No array has this type."""
+"""Sums of products of 8-bit floats in tensor cores: float32 truncated to 13 bits behind the point. No array has this
+type.
+"""
 _WHOLE = tuple(
     Element(np.dtype(kind).name, kind, 0, 0.0, np.inf)
     for kind in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64)

@@ -17,7 +17,9 @@ THREAD_VARIABLES = ("OPENBLAS_", "NVPL_", "OMP_", "MKL_", "KMP_", "GOMP_", "BLIS
 def describe_environment(
     arguments: Sequence[str] | None = None, variables: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return time, versions, machine, load and command line. Paths lose their folders, for records are shared."""
+    """Return time, versions, machine, load and command line. Folders are removed from paths, because records are
+    shared.
+    """
     import numpy as np
 
     from gemmlab.core.hardware import cpu_info, usable_cpus

@@ -29,8 +29,8 @@ class WrongResultError(GemmlabError):
 
 
 class TimeLimitError(GemmlabError):
-    """A limit in seconds was reached. The message says how far the work had come; `progress` has the same as numbers:
-    `blocks_finished` of `blocks` and `instructions` (by warps) of a launch, if the device reports them.
+    """A limit in seconds was reached. The message states the progress. `progress` has it as numbers if the device
+    reports them: `blocks_finished` of `blocks`, and `instructions` executed by warps, of a launch.
     """
 
     exit_code = 1

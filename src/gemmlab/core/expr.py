@@ -109,7 +109,7 @@ def _tree(text: str) -> ast.expr:
 
 
 class _Reader:
-    """A compiler from the syntax tree to a function, which collects every name in it."""
+    """A compiler from a syntax tree to a function; it collects the names in the tree."""
 
     def __init__(self, text: str, names: set[str]) -> None:
         self._text = text
@@ -197,7 +197,9 @@ def _calculate(apply: Callable[[float, float], float], left: _Run, right: _Run, 
 
 
 def _until(runs: list[_Run], stop: bool) -> _Run:
-    """Evaluate `or` (`stop` is True) or `and`: the first value whose truth is `stop`, else the last one."""
+    """Evaluate `or` (`stop` is True) or `and` (False): return the first value whose truth is `stop`, else the last
+    value.
+    """
 
     def run(names: Names) -> float:
         value: float = not stop

@@ -29,7 +29,7 @@ def write_output(target: Path, data: bytes) -> None:
         raise UsageError(f"cannot write {target}: it is a folder")
     try:
         if target.exists() and not target.is_file():
-            target.write_bytes(data)  # a device, as /dev/null, must not be replaced
+            target.write_bytes(data)  # A device such as /dev/null must not be replaced.
         else:
             replace_file(target, data)
     except OSError as error:
@@ -37,7 +37,7 @@ def write_output(target: Path, data: bytes) -> None:
 
 
 def _umask() -> int:
-    """Return the process's umask, which can only be read by setting it: for a moment to a usual value."""
+    """Return the process's umask. It can only be read by setting it, so for a moment it has a usual value."""
     mask = os.umask(0o022)
     os.umask(mask)
     return mask

@@ -3,9 +3,9 @@
 Sources. Limits: the technical specifications by compute capability in the CUDA programming guide, and its table of
 arithmetic throughput (`fma_lanes`). Allocation units and the arithmetic of `occupancy`: the occupancy calculator that
 comes with the toolkit, and from compute capability 8.0 the tuning guides, which say that the system keeps 1 KiB of
-shared memory a block. `param_base`: seen in compiled code, except for compute capability 7.0. `texture_1d_linear`: from
-an H200's driver; for other architectures, not queried, half of it, the older limit. Models: NVIDIA's data sheets and
-architecture white papers; the clock is the highest boost clock.
+shared memory a block. `param_base`: read from compiled code, except for compute capability 7.0. `texture_1d_linear`:
+the figure of an H200's driver; the other architectures were not queried and have half of it, the older limit. Models:
+NVIDIA's data sheets and architecture white papers; the clock is the highest boost clock.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class GpuLimits:
     fma_lanes: int
     """Float32 FMAs that an SM starts per clock."""
     load_lanes: int
-    """Threads whose accesses an SM starts per clock: its load/store units in the figures of NVIDIA's white papers."""
+    """Threads whose accesses an SM starts per clock: the load/store units in NVIDIA's white papers."""
     param_base: int
     """Offset of the first kernel argument in constant bank 0."""
     registers_per_sm: int = 65536
@@ -59,7 +59,7 @@ class GpuLimits:
     param_bytes: int = 32764
     barriers_per_block: int = 16
     barriers_per_sm: int | None = None
-    """Named barriers of all resident blocks; `None` where nobody measured whether they limit occupancy."""
+    """Most named barriers of all resident blocks; `None` if it was not measured whether they limit occupancy."""
     texture_1d_linear: int = 1 << 27
     """Most texels of a one-dimensional texture over linear memory."""
 
@@ -112,10 +112,10 @@ class Occupancy:
     registers_per_warp: int
     """Registers of a warp, rounded up to the allocation unit."""
     smem_per_block: int
-    """Shared memory of a block with the system's part, rounded up to the allocation unit."""
+    """Shared memory of a block, with the bytes that the system reserves, rounded up to the allocation unit."""
     allowed: Mapping[str, int]
-    """Blocks that the limits `warps`, `blocks`, `registers`, `smem`, `barriers` each allow; no `smem` if the kernel
-    uses none, no `barriers` if as many blocks as an SM holds have enough of them.
+    """Blocks that each of the limits `warps`, `blocks`, `registers`, `smem`, `barriers` allows. `smem` is absent if the
+    kernel uses none, `barriers` if there are enough for as many blocks as an SM can hold.
     """
     warps_per_sm: int
     """Most warps that the architecture allows on an SM."""
@@ -182,7 +182,7 @@ def occupancy(limits: GpuLimits, registers: int, smem_bytes: int, threads: int, 
     warps = -(-threads // WARP)
     registers_per_warp = _round_up(registers * WARP, limits.register_unit)
     # A warp's registers lie in one partition, but a block's warps may lie in any. The check whether one block fits
-    # assumes that each partition has as many of its warps as the fullest.
+    # assumes that every partition has as many of its warps as the fullest partition.
     resident = limits.registers_per_sm // limits.partitions // registers_per_warp * limits.partitions
     block_fits = _round_up(warps, limits.partitions) * registers_per_warp <= limits.registers_per_block
     allowed = {
@@ -238,7 +238,7 @@ _LIMITLESS = ("sm_72", "sm_88", "sm_101", "sm_110")
 ARCHITECTURES = tuple(sorted((*_LIMITS, *_LIMITLESS), key=lambda arch: int(arch[3:])))
 _MIB = 1 << 20
 _GB = 10**9
-# Words in names by drivers that do not distinguish products.
+# Words in drivers' names of GPUs that do not distinguish products.
 _BY_THE_WAY = frozenset({
     "nvidia", "tesla", "geforce", "gpu", "tensor", "core", "sxm", "sxm2", "sxm4", "sxm5", "hbm2", "hbm2e", "hbm3",
     "hbm3e",

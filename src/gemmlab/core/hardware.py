@@ -1,7 +1,7 @@
 """Read the facts of this processor: features, clocks, caches, cores. Standard library only, no subprocess.
 
-Used at run time for block sizes, so it is quick (a few small files) and never raises: a value that cannot be
-read is replaced by a default, and the fields `*_source` and `fma_rule` name the source of a figure.
+Block sizes depend on it at run time, so it is quick (a few small files) and never raises. A value that cannot be read
+is replaced by a default; the fields `*_source` and `fma_rule` name the source of a figure.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def cpu_info() -> CpuInfo:
 
 
 def physical_cores() -> int:
-    """Return the cores that this process may use now: a core's hardware threads count once, a CPU quota limits."""
+    """Return the number of cores that this process may use now: a core's hardware threads count once, and a CPU quota
+    is a limit.
+    """
     if sys.platform in _QUERIED_ONCE:
         return cpu_info().physical_cores
     return _cores_now(usable_cpus())
@@ -177,7 +179,8 @@ def _machine() -> str:
 
 
 def _read(path: str) -> str | None:
-    # 16 KiB contain the first processor of /proc/cpuinfo; all of it takes milliseconds on machines of many cores.
+    # 16 KiB contain the first processor of /proc/cpuinfo; reading all of it takes milliseconds on machines with many
+    # cores.
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:

@@ -54,9 +54,14 @@ class Hazard:
     other_text: str = ""
     """Source text of `other_line`, likewise."""
     called_from: str = ""
-    """The line of the kernel's own text, `mine.cu:12`, from which a line of a header was inlined, if that is known."""
+    """The line of the kernel's own file, `mine.cu:12`, that calls the function of `line`, if that is known; in a
+    function that was inlined itself, `mine.cu:12, from mine.cu:40`."""
+    other_called_from: str = ""
+    """The same of `other_line`."""
     instruction: int = field(default=-1, compare=False, repr=False)
-    """Byte address of the instruction, as its image has it; -1 if the hazard has none."""
+    """Byte address of the instruction in the loaded code; -1 if the hazard has none."""
+    other_instruction: int = field(default=-1, compare=False, repr=False)
+    """The same of the other access."""
 
     def explain(self) -> str:
         """Return the hazard as one sentence."""
@@ -66,6 +71,7 @@ class Hazard:
         there = f"{self.other_file}:" if self.other_file else "line "
         other = f" and {there}{self.other_line}" if self.other_line else ""
         other += f" `{self.other_text}`" if self.other_text else ""
+        other += f" called from {self.other_called_from}" if self.other_line and self.other_called_from else ""
         at = "" if self.address is None else f", address 0x{self.address:x}"
         often = "" if self.count == 1 else f", {self.count} times"
         detail = f": {self.message}" if self.message else ""

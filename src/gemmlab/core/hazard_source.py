@@ -20,8 +20,8 @@ _ATTRIBUTES = re.compile(r"\([^()]*\)")
 def with_source(hazards: Iterable[Hazard], texts: Mapping[str, str] | None = None) -> tuple[Hazard, ...]:
     """Return hazards with the text of their lines and the name of the array, where these are known.
 
-    `texts` has sources by the names that hazards have; any other file is read. The array is known if the lines name
-    only one: in shared memory a `__shared__` variable of the file, else a name with a subscript.
+    `texts` has sources by the file names in the hazards; any other file is read. The array is known if the lines name
+    only one: for shared memory a `__shared__` variable of the file, else a name with a subscript.
     """
     sources: dict[str, str] = dict(texts or {})
     return tuple(_described(hazard, sources) for hazard in hazards)

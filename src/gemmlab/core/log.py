@@ -1,7 +1,7 @@
 """The logger `gemmlab`: silent until a program gives it a handler, `logging.getLogger("gemmlab")`.
 
-Debug lines say what came from the cache, what was compiled and in what time, which kernel a library call runs, and what
-the bound of the cache removed. Nothing is logged on the way of a repeated call.
+Debug lines report code that came from the cache, compilations with their times, the kernel of a library call, and
+entries removed because the cache was full. A repeated call logs nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Room in memory, looked for before what would abort the process, or remain half done, without it."""
+"""Checks that there is enough memory, before work that would abort the process or stay half done without it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def require_room_to_import(module: str) -> None:
 
 
 def private_memory(nbytes: int) -> mmap.mmap:
-    """Return zeroed memory that parent and child each have as their own after a fork. Raises `OSError`,
+    """Return zeroed memory of which parent and child have separate copies after a fork. Raises `OSError`,
     `OverflowError`.
     """
     # Windows knows neither the flags nor a fork.

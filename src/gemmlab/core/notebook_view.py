@@ -1,6 +1,6 @@
 """Results as a notebook shows them: one short line as `repr`, and a small piece of HTML.
 
-Everything is escaped. Nothing is a script, and nothing is loaded. Colours are readable on light and on dark ground.
+All text is escaped. The HTML has no scripts and loads nothing. Colours are readable on light and on dark backgrounds.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class View:
 
     title: str
     badge: str = ""
-    """The verdict in a word; empty if there is none."""
+    """The verdict in one word; empty if there is none."""
     good: bool | None = None
     """Colour of the badge: green, red, or grey for `None`."""
     lines: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Numbers as people read them: few digits, thousands apart, no exponents."""
+"""Numbers as people read them: few digits, thousands separated, no exponents."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def plain(value: float | None, digits: int = 4) -> str:
 
 
 def duration(time_us: float) -> str:
-    """Return a time, given in microseconds, with three digits in the unit that suits it: `13.5 ms`."""
+    """Return a time in microseconds as text with three digits and a suitable unit: `13.5 ms`."""
     scale, unit = next(((scale, unit) for scale, unit in _UNITS if time_us >= scale), _UNITS[-1])
     return f"{plain(time_us / scale, 3)} {unit}"

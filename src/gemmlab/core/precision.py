@@ -24,14 +24,14 @@ BF16X9 = "bf16x9"
 TF32X3 = "tf32x3"
 """Inputs as two TF32 parts of 11 bits each; three of four products of parts are added."""
 BY_TILE = "by_tile"
-"""The cheapest of float16 parts, bfloat16 parts and float32 itself that holds the operands, found out tile by tile."""
+"""Float16 parts, bfloat16 parts or float32 itself: for each tile the cheapest that can represent the operands."""
 BF16X3 = "bf16x3"
 """Inputs as two bfloat16 parts, together 16 bits; three of four products of parts are added."""
 PRECISIONS = (FLOAT32, BF16X9, BF16X6, TF32X3, BY_TILE, F16X3, BF16X3, TF32)
 """All precisions, the highest first."""
 PRODUCTS = {BF16X9: 9, BF16X6: 6, TF32X3: 3, BY_TILE: 3, F16X3: 3}
-"""By precision, the products of parts that take the place of one product, at least. Errors are no larger than
-those of float32's own chain of multiply-adds.
+"""The least number of products of parts that replace one product, by precision. Errors are no larger than those of
+float32's own chain of multiply-adds.
 """
 PARTS = tuple(PRODUCTS)
 """The precisions that compute with parts, the highest first."""

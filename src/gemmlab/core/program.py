@@ -103,9 +103,10 @@ class Launch:
     cluster: tuple[int, int, int] | None = None
     """Blocks of a cluster; `None`: as the kernel was compiled."""
     early: bool = False
-    """True if its blocks may begin before the launch ahead of it on the stream has ended: they wait themselves for what
-    they read (`griddepcontrol.wait`)."""
+    """True if its blocks may begin before the previous launch on the stream has ended: they wait themselves for the
+    data that they read (`griddepcontrol.wait`).
+    """
     wide_clusters: bool = False
     """True if clusters of more than 8 blocks are allowed, which not every GPU can run."""
     cooperative: bool = False
-    """True if all blocks must be resident together, as `cooperative_groups::this_grid().sync()` needs it."""
+    """True if all blocks must be resident together, as `cooperative_groups::this_grid().sync()` requires."""

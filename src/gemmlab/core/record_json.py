@@ -1,7 +1,7 @@
 """Encode records as JSON values and decode them: dataclasses by their fields, samples by columns.
 
-A result's samples are lists by field (`{"process": [0, 0], "round": [0, 1], "time_us": [15.4, 15.5]}`), a field that is
-empty in all of them left out. Schema 1 had one object per sample; it is read as well.
+A result's samples are lists by field (`{"process": [0, 0], "round": [0, 1], "time_us": [15.4, 15.5]}`), without the
+fields that are empty in all of them. Schema 1 had one object per sample; it can be read, too.
 """
 
 from __future__ import annotations

@@ -66,8 +66,9 @@ class Result(Display):
     flops: int
     threads: int
     facts: Facts = field(default_factory=dict)
-    """Library, version, core type, thread runtime, threads used, file name; for our own code target, compiler, digest;
-    from a counting device `counters` by name and `hazards`."""
+    """Library, version, core type, thread runtime, threads used, file name; for gemmlab's kernels target, compiler,
+    digest; from a counting device `counters` by name, and `hazards`.
+    """
     samples: tuple[Sample, ...] = ()
     verified: bool | None = None
     """True if the result is right, False if wrong; `None`: not compared with the reference."""
@@ -75,7 +76,7 @@ class Result(Display):
     """Largest error divided by its tolerance; above 1 is wrong, infinite where NaN or infinity is wrong or missing."""
     notes: tuple[str, ...] = ()
     reference_us: float | None = None
-    """Time of the float64 reference and its error bound on the CPU; `None`: not computed."""
+    """Time of computing the float64 reference and its error bound on the CPU, microseconds; `None`: not computed."""
     bytes: int = 0
     """Least bytes that an execution reads and writes; 0 if unknown."""
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 Float64Array = npt.NDArray[np.float64]
 Timings = Mapping[tuple[int, int], float]
-"""(process, round) -> time. Timings of two contestants with the same key were taken one shortly after the other."""
+"""(process, round) -> time. Timings of two contestants with the same key were taken shortly after each other."""
 
 RESAMPLES = 2000
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from gemmlab.core.errors import UsageError
+from gemmlab.core.words import counted
 
 BYTES = 128
 _STATED, _STATED_AT = struct.Struct("<Q"), 64
@@ -29,6 +30,8 @@ MOST_DIMENSIONS = 5
 MOST_BOX, MOST_ELEMENT_STRIDE, STRIDE_LIMIT = 256, 8, 1 << 40
 MOST_BOX_BYTES = 227 * 1024
 """The largest box: the largest shared memory of a block."""
+INNERMOST_FIRST = " (innermost first)"
+"""Words behind extents that are in the driver's order."""
 PATTERNS = {0: 16, 32: 256, 64: 512, 128: 1024}
 """By swizzle: the bytes after which its pattern repeats."""
 
@@ -145,23 +148,27 @@ class TiledMap:
         if (len(self.strides), len(self.box), len(self.element_strides)) != (rank - 1, rank, rank):
             return [f"a box or strides of other than {rank} dimensions"]
         found = []
+        first = " (0 is the innermost)" if rank > 1 else ""
         unit = 32 if self.interleave == 32 else 16
         if self.address % unit:
             found.append(f"address 0x{self.address:x} is no multiple of {unit}")
         for number, extent in enumerate(self.shape):
             if not 1 <= extent <= 1 << 32:
-                found.append(f"extent {extent} of dimension {number} is not 1 to 2^32")
+                found.append(f"extent {extent} of dimension {number}{first} is not 1 to 2^32")
         for number, stride in enumerate(self.strides, 1):
             if stride % unit or not 0 <= stride < STRIDE_LIMIT:
                 found.append(
-                    f"the stride of dimension {number} is {stride} bytes; it must be a multiple of {unit} below 2^40"
+                    f"the stride of dimension {number}{first} is {stride} bytes; it must be a multiple of {unit} below"
+                    " 2^40"
                 )
         for number, extent in enumerate(self.box):
             if not 1 <= extent <= MOST_BOX:
-                found.append(f"the box has {extent} elements in dimension {number}; 1 to {MOST_BOX} are possible")
+                found.append(
+                    f"the box has {extent} elements in dimension {number}{first}; 1 to {MOST_BOX} are possible"
+                )
         for number, step in enumerate(self.element_strides):
             if not 1 <= step <= MOST_ELEMENT_STRIDE:
-                found.append(f"element stride {step} of dimension {number} is not 1 to {MOST_ELEMENT_STRIDE}")
+                found.append(f"element stride {step} of dimension {number}{first} is not 1 to {MOST_ELEMENT_STRIDE}")
         if not found and self.stated_bytes > MOST_BOX_BYTES:
             found.append(f"the box has {self.stated_bytes} bytes; at most {MOST_BOX_BYTES} are possible")
         return found + self._layout_problems()
@@ -204,7 +211,7 @@ class TiledMap:
         return (body + tail).ljust(BYTES, b"\0")
 
     def describe(self) -> str:
-        """Return the map in words: `"FLOAT16 4096 x 512 at 0x1000, box 64 x 128, swizzle 128"`."""
+        """Return the map in words: `"FLOAT16 4096 x 512 (innermost first) at 0x1000, box 64 x 128, swizzle 128"`."""
         notes = [f"{name} {value}" for name, value in (
             ("interleave", self.interleave), ("swizzle", self.swizzle), ("promotion", self.promotion),
         ) if value]  # fmt: skip
@@ -212,7 +219,13 @@ class TiledMap:
         if set(self.element_strides) != {1}:
             notes.append(f"element strides {' x '.join(map(str, self.element_strides))}")
         shape, box = (" x ".join(map(str, extents)) for extents in (self.shape, self.box))
-        return ", ".join([f"{self.type.name} {shape} at 0x{self.address:x}", f"box {box}", *notes])
+        order = INNERMOST_FIRST if len(self.shape) > 1 else ""
+        return ", ".join([f"{self.type.name} {shape}{order} at 0x{self.address:x}", f"box {box}", *notes])
+
+    def describe_box(self) -> str:
+        """Return what one copy moves in words: `"a box of 64 x 128 (innermost first) of FLOAT16: 16,384 bytes"`."""
+        order = INNERMOST_FIRST if len(self.box) > 1 else ""
+        return f"a box of {' x '.join(map(str, self.box))}{order} of {self.type.name}: {counted(self.nbytes, 'byte')}"
 
 
 def _padded(values: tuple[int, ...], filler: int, length: int = MOST_DIMENSIONS) -> list[int]:

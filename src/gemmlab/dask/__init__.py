@@ -1,7 +1,7 @@
 """The product of Dask arrays: `gemmlab.dask.gemm`, and `enabled`, under which `@` of float32 arrays is that product.
 
-Dask keeps its part: the scheduler, workers, spilling and progress bars are its own. gemmlab adds tasks to the graph,
-each of which multiplies two blocks.
+The scheduler, workers, spilling and progress bars are Dask's own. gemmlab adds tasks to the graph, each of which
+multiplies two blocks.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 from gemmlab.dask.task_graph import gemm
 
 _PRECISION: ContextVar[str | None] = ContextVar("_PRECISION", default=None)
-"""The precision of `@` in this context; `None` where it is Dask's own."""
+"""The precision of `@` in this context; `None` if `@` is Dask's own product."""
 _LOCK = threading.Lock()
 _users = 0
 _own: Callable[[da.Array, Any], Any] = da.Array.__matmul__
@@ -25,8 +25,8 @@ _own: Callable[[da.Array, Any], Any] = da.Array.__matmul__
 def enabled(precision: str = "highest") -> Iterator[None]:
     """Make `a @ b` of two-dimensional float32 Dask arrays `gemmlab.dask.gemm(a, b, precision=precision)`.
 
-    It holds for expressions written inside of the block by this thread or task, and ends with it. Other dtypes, other
-    numbers of dimensions and operands that are no Dask arrays keep Dask's own product.
+    It applies to expressions that this thread or task evaluates inside the block. For other dtypes, other numbers of
+    dimensions, and operands that are no Dask arrays, `@` is Dask's own product.
     """
     global _users
     with _LOCK:

@@ -35,10 +35,10 @@ def gemm(
     of NumPy or CuPy. Chunks along k become the same in `a` and `b`. The result has the chunks of `a` along m and of `b`
     along n. `c` is needed when `beta` is not 0, and is not read when it is. `precision` is that of `gemmlab.gemm`.
 
-    A task multiplies two blocks and adds the sum of those before it along k, so a worker holds four blocks for it. If C
-    has few blocks, k is split between several such chains, whose sums are added in pairs. That order depends on the
-    chunks alone: the result has the same bits on any number of workers, threads and hosts. `threads` bounds the threads
-    of one task; by default the tasks of a host share its cores.
+    A task multiplies two blocks and adds the sum of the products before it along k, so a worker needs memory for four
+    blocks. If C has few blocks, k is split between several such chains, whose sums are added in pairs. That order
+    depends on the chunks alone: the result has the same bits on any number of workers, threads and hosts. `threads`
+    bounds the threads of one task; by default the tasks of a host share its cores.
 
     Raises `ArgumentTypeError` (a TypeError) for other arrays and dtypes, `UsageError` (a ValueError) for shapes that do
     not fit, chunks of unknown size and an unknown `precision`.

@@ -1,4 +1,4 @@
-"""The functions that run on workers: a product of two blocks, added to what came before, and a sum of two blocks."""
+"""The functions that run on workers: a product of two blocks added to an earlier sum, and a sum of two blocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Settings:
     beta: float
     precision: str
     threads: int | None
-    """Threads of a task, as the caller named them."""
+    """Threads of a task, as the caller requested."""
     sharing: int
     """Tasks that run at the same time on one host; 0 if that is not known."""
     version: str = __version__
@@ -50,7 +50,7 @@ def total(x: Any, y: Any) -> Any:
 
 
 def threads_of(settings: Settings) -> int | None:
-    """Return the threads of one task, so that all tasks of a host together have its cores; `None` for all cores."""
+    """Return the threads of one task, such that all tasks of a host together use its cores; `None` for all cores."""
     if settings.threads is not None:
         return settings.threads
     if settings.sharing:

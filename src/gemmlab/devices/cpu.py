@@ -81,7 +81,7 @@ class CpuDevice(DeviceIdentity):
         return _load(_Code(artifact))
 
     def allocate(self, nbytes: int) -> CpuBuffer:
-        """Return uninitialised memory aligned to a cache line; `MemoryError` when there is none."""
+        """Return uninitialised memory aligned to a cache line; `MemoryError` if the system has too little."""
         raw = np.empty(nbytes + 64, np.uint8)
         start = -raw.ctypes.data % 64
         return CpuBuffer(raw[start : start + nbytes])
@@ -89,7 +89,7 @@ class CpuDevice(DeviceIdentity):
     def upload(self, array: npt.NDArray[Any]) -> CpuBuffer:
         """Return the array's own memory: kernels work on it in place."""
         if not array.flags.c_contiguous:
-            raise UsageError("only contiguous arrays can be lent to a device")
+            raise UsageError("a device works in place on contiguous arrays only")
         return CpuBuffer(array)
 
     def free(self, buffer: CpuBuffer) -> None:
@@ -136,7 +136,7 @@ class CpuDevice(DeviceIdentity):
         return _together(lambda _index: peak_burst(), threads, seconds)
 
     def measure_read(self, threads: int = 1, seconds: float = 0.2) -> float:
-        """Measure GB/s of all threads together that read memory far larger than the caches, each its own part."""
+        """Measure the GB/s at which all threads together read memory far larger than the caches, each its own part."""
         return _together(read_burst, threads, seconds)
 
     def measure_tile(self, seconds: float = 0.2) -> tuple[float, float]:
@@ -157,7 +157,7 @@ class CpuDevice(DeviceIdentity):
 
 
 def _together(bursts: Callable[[int], Callable[[], float]], threads: int, seconds: float) -> float:
-    """Return the sum over threads of the median rate of `seconds` worth of bursts, which run on all of them at once."""
+    """Run bursts on all threads at once for `seconds`; return the sum of the threads' median rates."""
     barrier = threading.Barrier(threads)
     rates: list[float] = [0.0] * threads
 
@@ -211,7 +211,7 @@ def _native(kernel: str, target: str) -> Target:
 
 
 def start_workers(loaded: CpuLoaded, threads: int) -> None:
-    """Prepare the process's pool from code that exports it, with workers for calls on `threads` threads."""
+    """Prepare the process's pool, which `loaded` exports, with workers for calls on `threads` threads."""
     runtime = shared.runtime()
     if WORKER_SYMBOLS[0] not in loaded.addresses:
         raise UsageError(f"{loaded.artifact.kernel} runs on one thread, not {threads}")

@@ -17,9 +17,9 @@ _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 
 @cache
 def tiles_refusal() -> str:
-    """Return why products by AMX tiles are not possible here; empty if they are.
+    """Return the reason why products by AMX tiles are impossible here; empty if they are possible.
 
-    Asks the kernel once for the permission, which holds for all threads of the process and its children.
+    Requests the permission from the Linux kernel once; it holds for all threads of the process and its children.
     """
     info = cpu_info()
     lacking = [name for name in FEATURES if name not in info.features]
@@ -28,7 +28,7 @@ def tiles_refusal() -> str:
     if host_target().lanes < 16:
         return f"needs AVX-512 beside AMX tiles, and this processor ({info.name}) has vectors of {host_target().lanes}"
     if not sys.platform.startswith("linux"):
-        return f"needs AMX tiles, which are asked for on Linux only, not on {sys.platform}"
+        return f"needs AMX tiles, which gemmlab uses on Linux only, not on {sys.platform}"
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA):
         return f"needs AMX tiles, and the system refuses them: {os.strerror(ctypes.get_errno())}"

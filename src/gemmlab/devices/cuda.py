@@ -22,10 +22,10 @@ from gemmlab.toolchain.build_cuda import for_gpu
 
 
 class CudaDevice(CudaLaunches):
-    """A device that loads onto and runs on one GPU, in the context that torch, CuPy and the CUDA runtime use too.
+    """A device that runs kernels on one GPU, in the context that torch, CuPy and the CUDA runtime use too.
 
-    `mode` is the state of the caches for `time` (`cuda_timing`). Work goes to a stream of its own, `stream`.
-    Raises `DeviceError` where there is no such GPU, no driver or no binding, and says what is missing.
+    `mode` is the state of the caches for `time` (`cuda_timing`). Work goes to a stream of its own, `stream`. Raises
+    `DeviceError`, which says what is missing, without such a GPU, a driver or the Python binding.
     """
 
     def __init__(self, ordinal: int = 0, mode: Mode = "cold") -> None:
@@ -34,7 +34,7 @@ class CudaDevice(CudaLaunches):
         self._built: dict[tuple[str, str, str], Artifact] = {}
 
     def describe(self) -> DeviceInfo:
-        """Return name, limits, versions and clocks; `measure_peaks` gives the rates it reaches."""
+        """Return name, limits, versions and clocks; `measure_peaks` measures its peak rates."""
         clocks = self.clocks()
         moment = {"clocks": clocks and {"sm_mhz": clocks.sm_mhz, "memory_mhz": clocks.memory_mhz}}
         return DeviceInfo(
@@ -42,11 +42,11 @@ class CudaDevice(CudaLaunches):
         )
 
     def target(self, config: Mapping[str, int]) -> str:  # noqa: ARG002 - one target a GPU
-        """Return `"sm_90"`; a kernel that needs features of this architecture alone asks for `"sm_90a"` itself."""
+        """Return `"sm_90"`. A kernel that needs features of only this architecture sets `"sm_90a"` itself."""
         return f"sm_{self.facts['compute_capability'].replace('.', '')}"
 
     def build(self, program: Program) -> Artifact:
-        """Return the code of the package or the cache, or compile. Raises `CompileError`, `DeviceError` for code of
+        """Return code from the package or the cache, or compile it. Raises `CompileError`, `DeviceError` for code of
         another GPU.
         """
         if program.language != "cuda":
@@ -72,7 +72,7 @@ class CudaDevice(CudaLaunches):
         return found
 
     def clocks(self) -> Clocks | None:
-        """Return the present clocks and the reasons that limit them; `None` without nvidia-ml-py."""
+        """Return the current clocks and the reasons that limit them; `None` without nvidia-ml-py."""
         return self._nvml.clocks() if self._nvml else None
 
     def measure_peak(self, threads: int = 1, seconds: float = 0.2) -> float:  # noqa: ARG002 - of the host, which waits

@@ -20,16 +20,20 @@ from gemmlab.devices.cuda_driver import Driver, KernelFaultError, preserved_cont
 
 _WORD = 8
 _STATIC_LIMIT = 48 * 1024
-"""Bytes of shared memory that a launch may use without asking for more."""
+"""Bytes of shared memory that a launch may use without a request for more."""
 _LARGE, _ALL = 96 * 1024, 100
-"""From so many bytes on a kernel gets all memory that a multiprocessor can share, in percent. Other launches of the
-kernel then find it divided as they need it: to divide it anew takes microseconds between launches."""
+"""A kernel with at least `_LARGE` bytes of shared memory gets a carveout of `_ALL` percent: all memory that a
+multiprocessor can share. Changing the carveout between launches takes microseconds, so its other launches have the
+same.
+"""
 _TARGET = re.compile(r"sm_(\d+)(\d)([af]?)")
 
 
 @dataclass(frozen=True, eq=False)
 class CudaLoaded:
-    """A kernel in GPU memory. `param_bytes` are the sizes of its parameters; `None` if the driver does not tell."""
+    """A kernel in GPU memory. `param_bytes` are the sizes of its parameters; `None` if the driver does not report
+    them.
+    """
 
     artifact: Artifact
     function: Any
@@ -41,7 +45,7 @@ class CudaLoaded:
 
 
 def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:
-    """Load a cubin into the current context; it is unloaded with its last user. Raises `DeviceError`."""
+    """Load a cubin into the current context; it is unloaded when nothing refers to it. Raises `DeviceError`."""
     kernel = artifact.kernel
     what = f"{kernel}, compiled by {artifact.compiler} for {artifact.target}, driver for CUDA {driver.version[0]}"
     module = driver("cuModuleLoadData", artifact.code, what=what)
@@ -64,7 +68,7 @@ def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:
 def runs_on(target: str, compute_capability: str) -> bool:
     """Return whether code for `"sm_86"` runs on a GPU of capability `"8.9"`.
 
-    Code with features of one architecture (`"sm_90a"`) runs on that one alone, other code also on later minor versions.
+    Code with features of one architecture (`"sm_90a"`) runs only on that one, other code also on later minor versions.
     """
     match = _TARGET.fullmatch(target)
     if match is None:
@@ -101,7 +105,7 @@ def check_launch(loaded: CudaLoaded, launch: Launch, sizes: tuple[int, ...], gpu
     if needed > most_smem:
         raise DeviceError(f"{kernel} needs {needed} bytes of shared memory a block; {gpu} has {most_smem}")
     if loaded.param_bytes is not None and sizes != loaded.param_bytes:
-        raise UsageError(f"{kernel} takes arguments of {loaded.param_bytes} bytes and was given {sizes}")
+        raise UsageError(f"{kernel} takes arguments of {loaded.param_bytes} bytes and got {sizes}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,18 +115,18 @@ class ArgumentBlock:
     words: memoryview[int]
     """The block as 64-bit words."""
     floats: memoryview[float]
-    """The block as floats, two to each word; the first is the argument, the second is not read."""
+    """The block as floats, two in each word; the first is the argument, the second is not read."""
     pointers: int
     """Address of the addresses of all arguments, as a launch takes them."""
     memory: tuple[Any, ...] = field(repr=False)
 
 
 class WordsLaunch:
-    """A checked launch of a kernel, cheap to repeat. Its arguments take eight bytes at most, except for structures,
-    which come last: so the number of an argument is that of its word.
+    """A checked launch of a kernel, cheap to repeat. Its arguments have at most eight bytes, except for structures,
+    which come last; so argument i is word i.
 
-    A call takes a block of arguments, changes some, queues launches on streams and returns the block. A block belongs
-    to the call that took it: calls of several threads do not share one. A launch has read the block when it returns.
+    A call takes a block of arguments, changes some, queues launches on streams and gives the block back. Until then no
+    other thread uses the block. A launch has read the block when it returns.
     """
 
     def __init__(self, driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
@@ -144,7 +148,7 @@ class WordsLaunch:
         self._spare: list[ArgumentBlock] = []
 
     def take(self) -> ArgumentBlock:
-        """Return a block that holds the launch's own arguments, except for those that the last user changed."""
+        """Return a block with the launch's own arguments, except for those that the last user changed."""
         try:
             return self._spare.pop()
         except IndexError:
@@ -155,8 +159,8 @@ class WordsLaunch:
         self._spare.append(block)
 
     def enqueue(self, stream: int, block: ArgumentBlock) -> None:
-        """Queue it on a stream of the current context and return; the caller must keep the memory alive that addresses
-        point to.
+        """Queue the launch on a stream of the current context and return. The caller must keep the memory behind the
+        addresses alive.
         """
         (status,) = self._call(stream, block.pointers, 0)
         if status:
@@ -171,7 +175,7 @@ class WordsLaunch:
 
 
 def allow_smem(driver: Driver, loaded: CudaLoaded, smem_bytes: int) -> None:
-    """Request dynamic shared memory beyond what every launch may have, unless that was done before."""
+    """Request more dynamic shared memory than every launch may have, unless that was done before."""
     if loaded.static_smem_bytes + smem_bytes > _STATIC_LIMIT and loaded.allowed.get("smem", 0) < smem_bytes:
         attribute = driver.module.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         driver("cuFuncSetAttribute", loaded.function, attribute, smem_bytes, what=loaded.artifact.kernel)
@@ -182,7 +186,7 @@ def allow_smem(driver: Driver, loaded: CudaLoaded, smem_bytes: int) -> None:
 
 
 def allow_clusters(driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
-    """Allow clusters of more than 8 blocks if the launch says so, unless that was done before."""
+    """Allow clusters of more than 8 blocks if the launch has `wide_clusters`, unless that was done before."""
     if launch.wide_clusters and not loaded.allowed.get("clusters", 0):
         attribute = driver.module.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
         driver("cuFuncSetAttribute", loaded.function, attribute, 1, what=loaded.artifact.kernel)
@@ -190,7 +194,7 @@ def allow_clusters(driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
 
 
 def launch_config(driver: Driver, launch: Launch, stream: Any) -> Any:
-    """Return the driver's description of a launch in clusters, of a cooperative one, of one that may begin early."""
+    """Return the driver's description of a launch with clusters, a cooperative launch, or one that may begin early."""
     module = driver.module
     config, attributes = module.CUlaunchConfig(), list[Any]()
     config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
@@ -217,7 +221,9 @@ def launch_config(driver: Driver, launch: Launch, stream: Any) -> Any:
 
 
 def _early_call(driver: Driver, loaded: CudaLoaded, launch: Launch) -> Callable[..., tuple[Any, ...]]:
-    """Return a function (stream, pointers, extra) that queues a launch which may begin early. One thread at a time."""
+    """Return a function (stream, pointers, extra) that queues a launch which may begin early. Only one thread at a time
+    may call it.
+    """
     config = launch_config(driver, launch, 0)
 
     def call(stream: int, pointers: int, extra: int) -> tuple[Any, ...]:
@@ -229,7 +235,7 @@ def _early_call(driver: Driver, loaded: CudaLoaded, launch: Launch) -> Callable[
 
 
 def _parameters(driver: Driver, function: Any) -> tuple[int, ...] | None:
-    """Return the sizes of a kernel's parameters in bytes; drivers before CUDA 12.4 do not tell."""
+    """Return the sizes of a kernel's parameters in bytes; `None` with drivers before CUDA 12.4."""
     query = getattr(driver.module, "cuFuncGetParamInfo", None)
     if query is None or driver.version < (12, 4):
         return None

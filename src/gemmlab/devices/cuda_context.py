@@ -1,4 +1,4 @@
-"""The context of one GPU: its driver, its stream, and whether a kernel has broken it."""
+"""The context of one GPU: its driver, its stream, and whether a kernel's fault has destroyed it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 class CudaContext(DeviceIdentity):
     """The context on one GPU that torch, CuPy and the CUDA runtime use too, with a stream of its own, `stream`.
 
-    Raises `DeviceError` where there is no such GPU, no driver or no binding, and says what is missing.
+    Raises `DeviceError`, which says what is missing, without such a GPU, a driver or the Python binding.
     """
 
     def __init__(self, ordinal: int = 0, mode: Mode = "cold") -> None:
@@ -55,7 +55,7 @@ class CudaContext(DeviceIdentity):
 
     @property
     def is_current(self) -> bool:
-        """True if its context is current in this thread, and no kernel has broken it."""
+        """True if its context is current in this thread and no fault has destroyed it."""
         # An error instead of a current context means that this context is not current.
         return bool(self._current()[1] == self._context) and not self._lost
 
@@ -66,7 +66,7 @@ class CudaContext(DeviceIdentity):
 
     @contextmanager
     def _blaming(self, what: str) -> Iterator[None]:
-        """Attribute a fault within the block to `what`, and refuse every later use of the device."""
+        """Name `what` as the cause of a fault within the block, and refuse every later use of the device."""
         try:
             yield
         except KernelFaultError as error:

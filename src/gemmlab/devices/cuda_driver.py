@@ -1,4 +1,4 @@
-"""The CUDA driver through cuda.bindings: found or refused with a reason, its statuses turned into errors."""
+"""The CUDA driver through cuda.bindings: opened, or an error with the reason; its statuses become exceptions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FAULTS = {
     "CUDA_ERROR_LAUNCH_TIMEOUT": "it ran into the driver's time limit",
     "CUDA_ERROR_LAUNCH_FAILED": "it failed while it ran",
 }
-"""Statuses of faults that a kernel causes while it runs. The process's context is lost after each of them."""
+"""Statuses of faults of a running kernel. The process's context is lost after each of them."""
 
 
 class KernelFaultError(WrongResultError):
@@ -36,16 +36,16 @@ class KernelFaultError(WrongResultError):
 
 
 class Driver:
-    """The binding's functions by name: `driver("cuMemAlloc", 100)` checks the status and returns what follows it."""
+    """The binding's functions by name: `driver("cuMemAlloc", 100)` checks the status and returns the other results."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
         self.occupied: list[Any] = []
-        """Contexts whose GPU a kernel does not leave: giving memory or code back there would wait for it."""
+        """Contexts with a kernel that does not end: freeing memory or code there would wait for it."""
         self._process = os.getpid()
 
     def __call__(self, function: str, *arguments: Any, what: str = "") -> Any:
-        """Call a function. `what` names the caller for the message.
+        """Call a function. `what` names the caller in messages.
 
         Raises `KernelFaultError`, `MemoryError`, and `DeviceError` for any other status.
         """
@@ -55,12 +55,12 @@ class Driver:
         return values[0] if len(values) == 1 else values or None
 
     def error(self, status: Any, function: str, what: str = "") -> Exception:
-        """The exception for a status that is not success."""
+        """Return the exception for a status other than success."""
         name = self.name_of(status)
         who = f"{what}: " if what else ""
         if os.getpid() != self._process:
             return DeviceError(
-                f"{who}{function} failed: {name}; a forked process cannot use a GPU that the one before the fork has "
+                f"{who}{function} failed: {name}; a forked process cannot use a GPU that its parent has "
                 "used: start processes by spawn or forkserver"
             )
         if name in _FAULTS:
@@ -78,7 +78,7 @@ class Driver:
         return f"status {int(status)}" if int(found) else _text(name)
 
     def text_of(self, status: Any) -> str:
-        """The driver's sentence for a status."""
+        """Return the driver's sentence for a status."""
         found, text = self.module.cuGetErrorString(status)
         return "unknown to the driver" if int(found) else _text(text)
 
@@ -119,7 +119,7 @@ def open_driver() -> Driver:
 
 @contextmanager
 def preserved_context(driver: Driver | None = None) -> Iterator[None]:
-    """Restore the caller's context afterwards, whatever was done in between. Raises as `open_driver` does."""
+    """Restore the caller's current context after the block. Raises as `open_driver` does."""
     driver = driver or open_driver()
     before = driver("cuCtxGetCurrent")
     try:
@@ -129,7 +129,7 @@ def preserved_context(driver: Driver | None = None) -> Iterator[None]:
 
 
 def recorded(driver: Driver, stream: Any) -> Any:
-    """Return an event that comes when the work now on a stream is done. The caller destroys it."""
+    """Return an event that completes when the work now on a stream is done. The caller destroys it."""
     event = driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
     driver("cuEventRecord", event, stream)
     return event
@@ -158,7 +158,7 @@ def order(driver: Driver, later: Any, earlier: Any) -> None:
 
 
 def compiler_version() -> str:
-    """The installed CUDA compiler, `"NVRTC 13.5.37"`; empty where there is none."""
+    """Return the installed CUDA compiler, `"NVRTC 13.5.37"`; empty without one."""
     from gemmlab.toolchain.nvrtc import compiler
 
     try:
@@ -172,7 +172,7 @@ def _check_compiler(driver: Driver) -> None:
     major, minor = driver.version
     if compiler and (wanted := int(compiler.split()[-1].split(".")[0])) > major:
         raise DeviceError(
-            f"the NVIDIA driver serves CUDA {major}.{minor} and does not load the code of {compiler}: install a driver "
+            f"the NVIDIA driver supports CUDA {major}.{minor} and does not load code by {compiler}: install a driver "
             f"for CUDA {wanted} (580 or newer for 13), or pip install 'gemmlab[cuda{major}]'"
         )
 

@@ -1,4 +1,4 @@
-"""Facts about a GPU: its limits from the driver, its present clocks from NVML where that is installed."""
+"""Facts about a GPU: its limits from the driver, its current clocks from NVML if that is installed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Nvml:
         self._handle = handle
 
     def clocks(self) -> Clocks | None:
-        """Return the present clocks; `None` if the GPU does not tell."""
+        """Return the current clocks; `None` if the GPU does not report them."""
         nvml, handle = self._module, self._handle
         reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
         reasons = reasons or nvml.nvmlDeviceGetCurrentClocksThrottleReasons

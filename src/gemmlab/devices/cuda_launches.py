@@ -32,8 +32,8 @@ class CudaLaunches(CudaStorage):
     def launch(self, loaded: CudaLoaded, launch: Launch) -> None:
         """Run once and wait for the end. `KernelFaultError` when the kernel faulted, `UsageError` for a wrong launch.
 
-        `TimeLimitError` when the time limit (`core.time_limit`) passes. Only the end of the process ends a kernel that
-        runs on a GPU: every later use of the device is refused.
+        `TimeLimitError` when the time limit (`core.time_limit`) passes. The kernel then still runs: only the end of the
+        process ends it, and every later use of the device is refused.
         """
         enqueue = self.prepare(loaded, launch)
         limit = current_limit()
@@ -42,11 +42,11 @@ class CudaLaunches(CudaStorage):
             if limit is None:
                 self._driver("cuStreamSynchronize", self.stream)
             elif not finished_in(self._driver, self.stream, limit):
-                self._lost = f"{loaded.artifact.kernel} still runs past its time limit on {self.id}"
+                self._lost = f"{loaded.artifact.kernel} still runs on {self.id} after its time limit"
                 self._driver.occupied.append(self._context)
                 blocks = math.prod(launch.grid)
                 raise limit.error(
-                    loaded.artifact.kernel, f"{self.id} does not tell how many of {blocks:,} blocks have finished",
+                    loaded.artifact.kernel, f"{self.id} does not report how many of {blocks:,} blocks have finished",
                     blocks=blocks,
                 )  # fmt: skip
 
@@ -57,7 +57,7 @@ class CudaLaunches(CudaStorage):
     def time_launches(
         self, loaded: CudaLoaded, launches: Sequence[Launch], repeats: int, inner: int = 1
     ) -> list[float]:
-        """Do as `time` for several launches, queued on the stream one after the other."""
+        """Time several launches, queued on the stream one after the other, as `time` does."""
         prepared = [self.prepare(loaded, launch) for launch in launches]
 
         def enqueue() -> None:
@@ -70,7 +70,7 @@ class CudaLaunches(CudaStorage):
     def time_enqueued(
         self, enqueue: Callable[[], object], repeats: int, inner: int = 1, what: str = "a call"
     ) -> list[float]:
-        """Do as `time` for any function that queues work on `stream`, such as another library's call."""
+        """Time any function that queues work on `stream`, such as another library's call, as `time` does."""
         self._enter()
         with self._blaming(what):
             return self._timer.time(enqueue, repeats, inner)
@@ -109,7 +109,7 @@ class CudaLaunches(CudaStorage):
         return enqueue
 
     def words_launch(self, loaded: CudaLoaded, launch: Launch) -> WordsLaunch:
-        """Return a launch for which another stream and other arguments of the same sizes can be given each time."""
+        """Return a launch that takes another stream and other arguments of the same sizes at each call."""
         self._enter()
         sizes = tuple(argument_bytes(loaded.artifact.kernel, argument).nbytes for argument in launch.args)
         check_launch(loaded, launch, sizes, self.name, int(self.facts["smem_per_block"]))

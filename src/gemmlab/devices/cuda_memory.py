@@ -1,4 +1,6 @@
-"""Memory of a GPU: allocated here and freed with its last user, or borrowed from torch, CuPy or another package."""
+"""Memory of a GPU: allocated here and freed when nothing refers to it, or borrowed from torch, CuPy or another
+package.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ class CudaBuffer:
         self.address = address
         self.nbytes = nbytes
         self.owner = owner
-        """The object that keeps the memory alive, if it is not this one."""
+        """The object that keeps the memory alive; `None` if this one does."""
         self.release: Callable[[], object] = lambda: None
-        """Frees it; harmless when repeated."""
+        """Free the memory; harmless when repeated."""
         self.textures: dict[Texels, CudaTexture] = {}
         """Texture objects over it."""
 
@@ -60,7 +62,7 @@ class CudaMemory:
         return buffer
 
     def allocate_sparse(self, nbytes: int) -> CudaBuffer:
-        """Return memory full of NaN; `MemoryError` if it is more than nine tenths of what is free."""
+        """Return memory full of NaN; `MemoryError` if it is more than nine tenths of the free memory."""
         free, _ = self.room()
         if nbytes > free // 10 * 9:
             raise MemoryError(f"{nbytes / 1e9:.1f} GB; {free / 1e9:.1f} GB of the GPU's memory are free")
@@ -70,7 +72,7 @@ class CudaMemory:
         return buffer
 
     def write(self, window: Window, array: npt.NDArray[Any]) -> None:
-        """Copy a C-contiguous array into a part of a buffer of this size."""
+        """Copy a C-contiguous array into a part of a buffer of the same size."""
         if not array.flags.c_contiguous or array.nbytes != window.nbytes:
             raise UsageError(f"a C-contiguous array of {array.nbytes} bytes does not fit {window.nbytes} of the GPU")
         if array.nbytes:
@@ -105,7 +107,7 @@ class CudaMemory:
         return buffer
 
     def borrow(self, array: DeviceArray) -> CudaBuffer:
-        """Return the array's own memory as a buffer, ready once the owner's queued work on its stream is done.
+        """Return the array's own memory as a buffer. Our stream waits for the owner's queued work on its stream.
 
         A buffer spans the elements of a contiguous array; for a strided array only the address is meaningful.
         """
@@ -113,7 +115,7 @@ class CudaMemory:
         return CudaBuffer(array.pointer, array.nbytes, array.owner)
 
     def wait_for(self, array: DeviceArray) -> None:
-        """Make this memory's stream wait for the stream on which the array is being made."""
+        """Make this memory's stream wait for the stream that computes the array."""
         if array.stream is None:
             return
         if array.stream == UNKNOWN:
@@ -122,13 +124,13 @@ class CudaMemory:
         order(self._driver, self._stream, array.stream)
 
     def room(self) -> tuple[int, int]:
-        """Return the bytes free and in all."""
+        """Return the free bytes and all bytes."""
         free, total = self._driver("cuMemGetInfo")
         return int(free), int(total)
 
 
 def ordinal_of(driver: Driver, array: DeviceArray) -> int | None:
-    """Return the number of the GPU that an array lies on; `None` for one without memory that does not say."""
+    """Return the number of the GPU that an array lies on; `None` for an array without memory that does not name one."""
     if array.device is not None or not array.pointer:
         return array.device
     about = driver.module.CUpointer_attribute

@@ -28,7 +28,7 @@ _BURST_US = 1000.0
 _READ_BYTES = 1 << 30
 _READ_THREADS = 512
 _READ_WAVES = (2, 4, 8, 16)
-"""Numbers of blocks for each SM: two fit at a time, more balance the SMs."""
+"""Numbers of blocks per SM that are tried: two run at a time, and more blocks balance the SMs."""
 
 
 def program(entry: str, target: str) -> Program:
@@ -65,14 +65,14 @@ class Peaks:
         self._readable: Any = None
 
     def fma_gflops(self, seconds: float) -> float:
-        """Return the median rate of bursts of about a millisecond with every SM full of warps, 2 FLOP an FMA."""
+        """Return the median rate, at 2 FLOP per FMA, of bursts of about a millisecond with every SM full of warps."""
         work = 2.0 * FMAS_A_ROUND * self._blocks * _THREADS
         first = min(self._ffma(3))
         self._rounds = max(1, round(self._rounds * _BURST_US / max(first, 1.0)))
         return work * self._rounds / (statistics.median(self._repeat(seconds)) * 1e3)
 
     def mma_tf32_gflops(self) -> float | None:
-        """Return the median rate of `mma.sync` with TF32 inputs, from registers; `None` if there is no such
+        """Return the median rate of `mma.sync` with TF32 inputs, from registers; `None` if the GPU has no such
         instruction.
         """
         if float(self._facts["compute_capability"]) < _MMA_SINCE:

@@ -27,17 +27,17 @@ class CudaStorage(CudaContext):
         return self.memory.allocate(nbytes)
 
     def allocate_sparse(self, nbytes: int) -> CudaBuffer:
-        """Return memory full of NaN; `MemoryError` where the GPU has not so much free."""
+        """Return memory full of NaN; `MemoryError` if the GPU has too little free memory."""
         self._enter()
         return self.memory.allocate_sparse(nbytes)
 
     def write(self, window: Window, array: npt.NDArray[Any]) -> None:
-        """Copy a C-contiguous array into a part of a buffer of this size."""
+        """Copy a C-contiguous array into a part of a buffer of the same size."""
         self._enter()
         self.memory.write(window, array)
 
     def read(self, window: Window, out: npt.NDArray[Any]) -> None:
-        """Copy a part of a buffer into a C-contiguous array of this size."""
+        """Copy a part of a buffer into a C-contiguous array of the same size."""
         self.download(window, out)
 
     def upload(self, array: Any) -> CudaBuffer:
@@ -53,7 +53,7 @@ class CudaStorage(CudaContext):
         return self.memory.borrow(self._mine(array))
 
     def free(self, buffer: CudaBuffer) -> None:
-        """Free memory now rather than with its last user; borrowed memory stays its owner's."""
+        """Free memory now instead of when nothing refers to it; borrowed memory is not freed."""
         buffer.drop_textures()
         buffer.release()
 

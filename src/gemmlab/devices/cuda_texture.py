@@ -13,7 +13,7 @@ _FORMATS = {"f32": "FLOAT", "f16": "HALF", "u16": "UNSIGNED_INT16", "s16": "SIGN
 
 
 class CudaTexture:
-    """A texture object, destroyed with its last user or by `release`; as an integer it is its handle."""
+    """A texture object, destroyed when nothing refers to it or by `release`; `int()` of it is its handle."""
 
     def __init__(self, driver: Driver, context: Any, handle: int) -> None:
         self._handle = handle

@@ -1,8 +1,8 @@
-"""Time work on a GPU by events on its stream, with cold caches or with those that the last run left.
+"""Time work on a GPU by events on its stream, with cold caches or with the contents that the last run left.
 
 `cold`: before every run a buffer twice the size of the level-2 cache is written, so that operands come from memory.
-While it is written the host queues the run; for a call that takes the host longer, it is written several times.
-`warm`: runs follow each other; many short ones are replayed as one graph, or the host could not keep up.
+Meanwhile the host queues the run; if that takes the host longer, the buffer is written several times. `warm`: runs
+follow each other. Many short runs are replayed as one graph, because the host cannot queue them fast enough.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ AT_ONCE = 64
 FLUSHED_CACHES = 2
 """Size of the buffer that is written between cold runs, in multiples of the level-2 cache."""
 LEAST_FLUSHED = 64 << 20
-"""The fewest bytes to write: writing them takes long enough for the host to queue a short run meanwhile."""
+"""The fewest bytes to write: meanwhile the host has time to queue a short run."""
 MOST_FLUSHES = 32
 """The most times that the buffer is written before a run."""
 FEWEST_IN_A_ROW = 4
-"""The fewest runs in a row that are judged: the first run of a call is slow on the host for other reasons."""
+"""The fewest runs in a row of which late ones are counted: the first run of a call is slow on the host for other
+reasons.
+"""
 
 
 class EventTimer:
@@ -62,8 +64,8 @@ class EventTimer:
         return times
 
     def _queue(self, enqueue: Callable[[], object], runs: int, *, flush: bool) -> tuple[list[float], int]:
-        """Return the times of `runs` runs, and the number of those whose time may hold a wait for the host: the GPU had
-        finished the flush before the run was queued.
+        """Return the times of `runs` runs, and the number of late ones: the GPU finished the flush before the run was
+        queued, so that their times may include a wait for the host.
         """
         driver, stream = self._driver, self._stream
         while len(self._events) < 2 * runs:

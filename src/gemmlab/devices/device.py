@@ -19,7 +19,7 @@ Float32Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """Facts about a device, JSON-able so that records can store them."""
+    """Facts about a device, as JSON values so that records can store them."""
 
     id: str
     """`"cpu"`, `"cuda:0"`, `"emulated:sm_90"`."""
@@ -52,7 +52,7 @@ class Window:
 
 
 class Loaded(Protocol):
-    """An artifact made callable on one device."""
+    """An artifact that is loaded on one device and can be launched there."""
 
     @property
     def artifact(self) -> Artifact: ...
@@ -61,7 +61,7 @@ class Loaded(Protocol):
 class Device(Protocol):
     """The interface of a device: compile, hold memory, run and time. It knows no kernels, operations or problems.
 
-    A device takes back only its own buffers and loaded code, which is why those parameters are `Any` here.
+    A device accepts only its own buffers and loaded code, so those parameters have the type `Any` here.
     """
 
     @property
@@ -83,22 +83,22 @@ class Device(Protocol):
         """Return name, limits and peaks."""
 
     def target(self, config: Mapping[str, int]) -> str:
-        """The compilation target for a configuration (a `LANES` parameter picks the CPU vector width)."""
+        """Return the compilation target for a configuration (a `LANES` parameter sets the CPU vector width)."""
 
     def build(self, program: Program) -> Artifact:
         """Compile, or fetch from the cache. Raises `CompileError`."""
 
     def load(self, artifact: Artifact) -> Any:
-        """Make an artifact callable: a `Loaded`."""
+        """Load an artifact, so that it can be launched."""
 
     def allocate(self, nbytes: int) -> Buffer:
         """Uninitialised memory; `MemoryError` when there is none."""
 
     def upload(self, array: npt.NDArray[Any]) -> Buffer:
-        """A buffer holding a copy of (on a CPU: a view of) a C-contiguous array."""
+        """Return a buffer with a copy of a C-contiguous array; on a CPU, with the array's own memory."""
 
     def free(self, buffer: Any) -> None:
-        """Free a buffer that nothing will use again. Without it, each device has its own rule for freeing memory."""
+        """Free a buffer that nothing will use again. Otherwise each device has its own rule for freeing memory."""
 
     def download(self, buffer: Any, out: npt.NDArray[Any]) -> None:
         """Copy a buffer into a C-contiguous array of the same size."""
@@ -115,7 +115,7 @@ class PeakDevice(Protocol):
     """A device whose FMA peak can be measured."""
 
     def measure_peak(self, threads: int = 1, seconds: float = 0.2) -> float:
-        """Measure float32 GFLOP/s of pure fused multiply-adds; `threads` counts only for devices that compute on this
+        """Measure float32 GFLOP/s of pure fused multiply-adds; `threads` matters only for devices that compute on this
         machine's threads.
         """
 
@@ -143,7 +143,7 @@ class Clocks:
     sm_mhz: float
     memory_mhz: float
     throttle: tuple[str, ...]
-    """Reasons why the clock is lower than it could be; empty when there are none."""
+    """Reasons why the clock is below its maximum; empty if there are none."""
 
 
 @runtime_checkable
@@ -151,7 +151,7 @@ class ClockedDevice(Protocol):
     """A device that reports its clocks."""
 
     def clocks(self) -> Clocks | None:
-        """Return the present clocks; `None` if they cannot be read."""
+        """Return the current clocks; `None` if they cannot be read."""
 
 
 @runtime_checkable
@@ -161,26 +161,26 @@ class CountingDevice(Protocol):
     def observe(self, loaded: Any, launch: Launch, *, races: bool = False, filling: int | None = None) -> Observation:
         """Run once, as `launch` does, and return counters and errors.
 
-        `races`: look for races in global memory, too, where that is not done anyway. `filling`: the byte that memory
-        holds wherever nothing has written yet.
+        With `races`, races in global memory are also detected on devices that do not always do so. `filling` is the
+        byte that unwritten memory holds.
         """
 
 
 @runtime_checkable
 class SparseDevice(Protocol):
-    """A device with memory that is read and written in parts, and may be much larger than what lies in it."""
+    """A device whose memory is read and written in parts; its allocations may be much larger than the data in them."""
 
     def allocate_sparse(self, nbytes: int) -> Buffer:
-        """Return memory in which every float that is read before it is written is a NaN, or noticed.
+        """Return memory in which reading an unwritten float gives NaN or is reported as a hazard.
 
         Raises `MemoryError`.
         """
 
     def write(self, window: Window, array: npt.NDArray[Any]) -> None:
-        """Copy a C-contiguous array into a part of a buffer of this size."""
+        """Copy a C-contiguous array into a part of a buffer of the same size."""
 
     def read(self, window: Window, out: npt.NDArray[Any]) -> None:
-        """Copy a part of a buffer into a C-contiguous array of this size."""
+        """Copy a part of a buffer into a C-contiguous array of the same size."""
 
     def free(self, buffer: Any) -> None:
         """Free a buffer."""
@@ -188,14 +188,14 @@ class SparseDevice(Protocol):
 
 @runtime_checkable
 class SessionDevice(Protocol):
-    """A device that can be opened any number of times, each time with a memory of its own."""
+    """A device that can be opened any number of times, each time with separate memory."""
 
     def session(self) -> Device:
-        """Return the same device with an empty memory of its own."""
+        """Return the same device with separate, empty memory."""
 
 
 def own(device: Device) -> Device:
-    """Return `device` with memory of its own, apart from other threads'; itself if it cannot be opened again."""
+    """Return `device` with memory separate from that of other threads; `device` itself if it cannot be opened again."""
     return device.session() if isinstance(device, SessionDevice) else device
 
 

@@ -23,7 +23,7 @@ class DeviceName:
     family: str
     """`"cpu"`, `"cuda"` or `"emulated"`."""
     which: str = ""
-    """GPU number or architecture; empty for the only or the first one."""
+    """GPU number or architecture; empty for the first or only device of the family."""
 
     @property
     def kernels(self) -> str:

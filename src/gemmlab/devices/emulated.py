@@ -25,11 +25,11 @@ from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.devices.emulated_code import EmulatedLoaded, decoded, hazards_of_ptx
 from gemmlab.devices.texture import texels_of
 from gemmlab.emulator.endless_loops import TIMED_OUT
+from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.launching import geometry_of, put_grid_workspace
 from gemmlab.emulator.machine import Outcome, run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
 from gemmlab.emulator.report import observe
-from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.trace_buffers import recording
 from gemmlab.toolchain import build_cuda
 from gemmlab.toolchain.cubin import read_cubin
@@ -38,24 +38,25 @@ MODELS = {
     "sm_75": "T4", "sm_80": "A100", "sm_86": "RTX A6000", "sm_87": "AGX Orin", "sm_89": "L40S", "sm_90": "H200",
     "sm_90a": "H200",
 }  # fmt: skip
-"""The GPU whose number of multiprocessors gives the blocks resident together, by architecture."""
+"""By architecture, the GPU whose number of multiprocessors determines how many blocks are resident together."""
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
-"""The architectures that every rung is compiled for; those with a letter have instructions that no other has."""
+"""The architectures that every rung is compiled for."""
 
 _UNCOOPERATIVE = "this_grid().sync() needs a cooperative launch (cooperative=True)"
 GRID_WORKSPACE_BYTES = 64
-"""More than `cooperative_groups` uses of a grid's workspace: its size and a barrier."""
+"""At least the bytes of a grid's workspace that `cooperative_groups` uses: its size and a barrier."""
 
 
 class EmulatedDevice(DeviceIdentity):
     """A device that runs machine code of `arch`, instruction by instruction, on this machine's processor.
 
-    Threads may use one device at once, as they may a GPU: they share its memory; counters and hazards are those of each
-    launch alone.
+    As on a GPU, several threads may use one device at once. They share its memory; each launch has its own counters and
+    hazards.
     """
 
     def __init__(self, arch: str = "sm_90", *, check_races: bool = True, wave_blocks: int | None = None) -> None:
-        """Create the device. `wave_blocks`: number of consecutive blocks within which a sector counts as distinct once.
+        """Create the device. `wave_blocks` is the number of consecutive blocks within which a sector counts as distinct
+        once.
 
         Default: as many as `MODELS` has resident together.
         """
@@ -68,7 +69,7 @@ class EmulatedDevice(DeviceIdentity):
         self._memory = MemoryMap()
 
     def session(self) -> Self:
-        """Return the same device with an empty memory of its own."""
+        """Return the same device with separate, empty memory."""
         apart = copy.copy(self)
         apart._memory = MemoryMap()  # noqa: SLF001 - of its own class
         return apart
@@ -95,8 +96,8 @@ class EmulatedDevice(DeviceIdentity):
     def load(self, artifact: Artifact) -> EmulatedLoaded:
         """Decode the machine code.
 
-        Raises `UsageError` naming an instruction that the emulator does not know, `NoCompilerError` where the code came
-        without its text and there is no disassembler.
+        Raises `UsageError` naming an instruction that the emulator does not know, `NoCompilerError` if the code has no
+        disassembled text and there is no disassembler.
         """
         if artifact.kind != "cubin":
             raise UsageError(f"{artifact.kernel}: {self.id} loads a cubin, not a {artifact.kind}")
@@ -106,11 +107,13 @@ class EmulatedDevice(DeviceIdentity):
         return decoded(artifact, cubin, self._memory)
 
     def allocate(self, nbytes: int) -> Allocation:
-        """Return memory that counts as never written; `MemoryError` when there is none."""
+        """Return memory that counts as never written; `MemoryError` if there is too little."""
         return self._memory.allocate(nbytes)
 
     def allocate_sparse(self, nbytes: int) -> Allocation:
-        """Return memory that takes room only where it is written; `MemoryError` if the system does not provide it."""
+        """Return memory of which only written parts use this machine's memory; `MemoryError` if the system does not
+        provide it.
+        """
         return self._memory.allocate(nbytes, sparse=True)
 
     def write(self, window: Window, array: npt.NDArray[Any]) -> None:
@@ -119,7 +122,7 @@ class EmulatedDevice(DeviceIdentity):
         self._memory.write(allocation, array, offset)
 
     def read(self, window: Window, out: npt.NDArray[Any]) -> None:
-        """Copy a part of an allocation into a C-contiguous array of this size."""
+        """Copy a part of an allocation into a C-contiguous array of the same size."""
         allocation, offset = _part(window)
         out.reshape(-1).view(np.uint8)[:] = allocation.data[offset : offset + out.nbytes]
 
@@ -152,7 +155,7 @@ class EmulatedDevice(DeviceIdentity):
         return tensor.encode()
 
     def launch(self, loaded: EmulatedLoaded, launch: Launch) -> None:
-        """Run once. Raises `WrongResultError` for a hazard: the results cannot be trusted then."""
+        """Run once. Raises `WrongResultError` for a hazard, because the results cannot be trusted."""
         observation = self.observe(loaded, launch)
         if observation.hazards:
             raise WrongResultError("; ".join(hazard.explain() for hazard in observation.hazards[:4]))
@@ -160,11 +163,11 @@ class EmulatedDevice(DeviceIdentity):
     def observe(
         self, loaded: EmulatedLoaded, launch: Launch, *, races: bool = False, filling: int | None = None
     ) -> Observation:
-        """Run once, and return counters and hazards. Only a deadlock among the hazards ends the run.
+        """Run once, and return counters and hazards. Of the hazards, only a deadlock ends the run.
 
-        `filling`: the byte that memory holds wherever nothing has written yet.
-        `races`: look for races in global memory, too, which takes several times as long and 64 bytes for each word.
-        `TimeLimitError` when the time limit (`core.time_limit`) passes.
+        `filling` is the byte that unwritten memory holds. `races` also detects races in global memory, which takes
+        several times as long, and 64 bytes for each word. Raises `TimeLimitError` when the time limit
+        (`core.time_limit`) passes.
         """
         geometry, outcome = self._run(loaded, launch, races=races, filling=filling)
         observation = observe(loaded.image, geometry, outcome, self.id)
@@ -216,7 +219,7 @@ class EmulatedDevice(DeviceIdentity):
     def _grid_workspace(
         self, loaded: EmulatedLoaded, launch: Launch, geometry: Geometry, resident: int
     ) -> Allocation:  # fmt: skip
-        """Allocate the words by which a grid waits for all of its blocks. `UsageError` if they are too many."""
+        """Allocate the words by which a grid waits for all of its blocks. `UsageError` if there are too many blocks."""
         if (blocks := math.prod(launch.grid)) > resident:
             raise UsageError(
                 f"{loaded.artifact.kernel}: a cooperative launch of {blocks} blocks; {resident} are resident together "
@@ -237,8 +240,8 @@ class EmulatedDevice(DeviceIdentity):
         return max(1, fit * gpu.model(MODELS[self.arch]).sms)
 
     def time(self, loaded: EmulatedLoaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
-        """Return microseconds of a run on this machine, each the mean over `inner` in a row; they say nothing about a
-        GPU.
+        """Return microseconds of a run on this machine, each the mean over `inner` runs in a row; they say nothing
+        about a GPU.
         """
         samples = []
         for _ in range(repeats):
@@ -250,7 +253,9 @@ class EmulatedDevice(DeviceIdentity):
 
 
 def _part(window: Window) -> tuple[Allocation, int]:
-    """Return the allocation of a window, which may be one of another window, and the window's offset in it."""
+    """Return the allocation that a window is part of, and the window's offset in it. A window may be part of another
+    window.
+    """
     offset, whole = window.offset, window.whole
     while isinstance(whole, Window):
         offset, whole = offset + whole.offset, whole.whole

@@ -1,4 +1,4 @@
-"""Machine code as the emulator runs it: decoding, and what its PTX tells beside it."""
+"""Machine code as the emulator runs it: decoding, and the hazards that only its PTX shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from gemmlab.core.program import Artifact
 from gemmlab.emulator.image import Image, load_image, names_variables, plain_name
 from gemmlab.emulator.memory_map import MemoryMap
 from gemmlab.emulator.ptx_mbarriers import unfenced_mbarriers
-from gemmlab.emulator.ptx_warpgroups import hazards_of, relined
+from gemmlab.emulator.ptx_repairs import hazards_of
+from gemmlab.emulator.ptx_volatile import mark_volatile
+from gemmlab.sass.gmma_lines import relined
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain import nvdisasm
 from gemmlab.toolchain.cubin import Cubin, read_cubin
@@ -25,35 +27,44 @@ class EmulatedLoaded:
 
 
 def decoded(artifact: Artifact, cubin: Cubin, memory: MemoryMap) -> EmulatedLoaded:
-    """Decode machine code whose variables, if it names any, lie in `memory`.
+    """Decode machine code. Its variables, if it has any, are allocated in `memory`.
 
-    Raises `UsageError` naming an instruction that the emulator does not know, `NoCompilerError` where the code came
-    without its text and there is no disassembler.
+    Raises `UsageError` naming an instruction that the emulator does not know, `NoCompilerError` if the code has no
+    disassembled text and there is no disassembler.
     """
     # No text: there was no disassembler when the code was built or fetched. The error names its package.
     sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
     ptx = artifact.texts.get("ptx", "")
     functions = relined(parse(sass), ptx)
     if names_variables(cubin, functions):
-        return EmulatedLoaded(artifact, load_image(cubin, functions, artifact.entry, memory))
+        return EmulatedLoaded(artifact, mark_volatile(load_image(cubin, functions, artifact.entry, memory), ptx))
     return EmulatedLoaded(artifact, _placeless_image(artifact.code, artifact.kernel, sass, ptx, artifact.entry))
 
 
 def hazards_of_ptx(loaded: EmulatedLoaded) -> tuple[Hazard, ...]:
-    """Return what is wrong in the PTX of a kernel, and not to be seen in its machine code."""
-    texts, name = loaded.artifact.texts, loaded.image.function.name
-    ptx = texts.get("ptx", "")
+    """Return the hazards that the PTX of a kernel shows and its machine code does not."""
+    texts, image = loaded.artifact.texts, loaded.image
+    return _hazards_of_ptx(
+        texts.get("ptx", ""), texts.get("log", ""), image.function.name, image.warpgroups, image.asynchronous
+    )
+
+
+@lru_cache(maxsize=64)
+def _hazards_of_ptx(ptx: str, log: str, name: str, warpgroups: bool, asynchronous: bool) -> tuple[Hazard, ...]:
+    """Return the hazards of a kernel's PTX. The result is cached, because reading PTX takes longer than many
+    launches.
+    """
     found: list[Hazard] = []
-    if ptx and loaded.image.warpgroups:
-        found += hazards_of(texts.get("log", ""), ptx, name, plain_name(name))
-    if ptx and loaded.image.asynchronous:
+    if ptx and warpgroups:
+        found += hazards_of(log, ptx, name, plain_name(name))
+    if ptx and asynchronous:
         found += unfenced_mbarriers(ptx, name, plain_name(name))
     return tuple(found)
 
 
 @lru_cache(maxsize=16)
 def _placeless_image(code: bytes, kernel: str, sass: str, ptx: str, entry: str) -> Image:
-    """Return the image of code that names no variables, which is the same wherever it is loaded. Decoding takes longer
-    than many a launch, hence the cache.
+    """Return the image of code without variables, which is the same in every memory. It is cached, because decoding
+    takes longer than many launches.
     """
-    return load_image(read_cubin(code, kernel), relined(parse(sass), ptx), entry, MemoryMap())
+    return mark_volatile(load_image(read_cubin(code, kernel), relined(parse(sass), ptx), entry, MemoryMap()), ptx)

@@ -12,10 +12,10 @@ from gemmlab.emulator.poison import PoisonRead, PoisonWatch
 
 
 class PoisonedDevice(EmulatedDevice):
-    """An emulated GPU that keeps to the control codes. It is some hundred times as slow as the other one.
+    """An emulated GPU that obeys the control codes. It is some hundred times as slow as `EmulatedDevice`.
 
-    `warps`: the number of warps of each block that are watched, by default all.
-    `found` has every read or overwrite that came too early, of all launches so far.
+    `warps` is the number of warps of each block that are checked, by default all. `found` has every read or overwrite
+    that came too early, in all launches so far.
     """
 
     def __init__(self, arch: str = "sm_90", warps: int | None = None) -> None:
@@ -26,7 +26,7 @@ class PoisonedDevice(EmulatedDevice):
     def observe(
         self, loaded: EmulatedLoaded, launch: Launch, *, races: bool = False, filling: int | None = None
     ) -> Observation:
-        """Run once, and return counters and hazards; what came too early is added to `found`.
+        """Run once, and return counters and hazards; accesses that came too early are added to `found`.
 
         Raises `UnknownAccessError` for code with asynchronous instructions, `UsageError` if there are no latencies
         for the architecture.

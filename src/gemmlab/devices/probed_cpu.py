@@ -24,7 +24,7 @@ _BOUNDARY = 2 << 20
 class ProbedCpu(CpuDevice):
     """A device that runs kernels with `probe` in them, on one thread; the caller clears and reads its memory `state`.
 
-    Memory it allocates starts on a 2 MiB boundary, so that what depends on addresses is the same in every run.
+    Its allocations start on a 2 MiB boundary, so that results that depend on addresses are the same in every run.
     """
 
     def __init__(self, probe: Probe) -> None:
@@ -52,7 +52,7 @@ class ProbedCpu(CpuDevice):
         return CpuLoaded(artifact, linked.addresses)
 
     def allocate(self, nbytes: int) -> CpuBuffer:
-        """Return zeroed memory from a 2 MiB boundary on; `MemoryError` when there is none."""
+        """Return zeroed memory that starts on a 2 MiB boundary; `MemoryError` if there is too little."""
         raw = np.zeros(nbytes + _BOUNDARY, np.uint8)
         start = -raw.ctypes.data % _BOUNDARY
         return CpuBuffer(raw[start : start + nbytes])

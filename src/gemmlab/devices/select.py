@@ -19,7 +19,7 @@ def open_device(text: str, mode: str | None = None) -> Device:
     name = parse_device(text)
     if mode is not None and mode not in name.modes:
         known = ", ".join(filter(None, name.modes)) or "none"
-        raise UsageError(f"the device {name} does not time with {mode} caches; modes: {known}")
+        raise UsageError(f"the device {name} cannot time with {mode} caches; modes: {known}")
     if name.family == "cpu":
         from gemmlab.devices.cpu import CpuDevice
 
@@ -33,7 +33,7 @@ def open_device(text: str, mode: str | None = None) -> Device:
 
 def _emulated(arch: str) -> Device:
     if find_spec("llvmlite") is None:
-        raise DeviceError("the emulated device compiles what instructions do with llvmlite: pip install llvmlite")
+        raise DeviceError("the emulated device needs llvmlite to compile its instructions: pip install llvmlite")
     from gemmlab.devices.emulated import EmulatedDevice
 
     return EmulatedDevice(arch)

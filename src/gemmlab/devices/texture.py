@@ -1,4 +1,4 @@
-"""One-dimensional textures over linear memory: the bytes of each texel, and the condition for a matrix to have one."""
+"""One-dimensional textures over linear memory: the bytes of a texel, and the conditions on a matrix."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def texels_of(buffer: Buffer, channels: int, element: str, most: int) -> Texels:
 
 
 def owner_of(buffer: Any) -> Any:
-    """Return the memory that a buffer is, or is part of."""
+    """Return the allocation that a buffer is, or is part of."""
     while isinstance(buffer, Window):
         buffer = buffer.whole
     return buffer
 
 
 def matrix_texture(device: Device, buffer: Buffer, ld: int) -> int:
-    """Return a texture of four floats a texel over a row-major matrix with rows `ld` floats apart, or 0.
+    """Return the handle of a texture, four floats a texel, over a row-major matrix with rows `ld` floats apart, or 0.
 
     It is 0 if a row would begin within a texel, if the matrix has less than one texel or more than a texture can have,
     and on a device without textures.

@@ -1,7 +1,7 @@
-"""Plans for sums along axes on a GPU: the launches for an array with these shape and strides.
+"""Plans for sums along axes on a GPU: the launches for an array with a given shape and strides.
 
-Axes whose elements follow each other evenly are joined, so that most arrays are rows, columns or a nest. An array with
-more axes than a kernel takes is summed by several launches, or along its innermost axis first.
+Evenly spaced axes are joined, so that most arrays are rows, columns or a nest. An array with more axes than a kernel
+takes is summed by several launches, or along its innermost axis first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gemmlab.ops.reduce_problem import ReduceProblem
 from gemmlab.ops.sums_problem import MOST_FREE, MOST_TERMS, Free, SumsProblem, Term
 
 _WIDEST_NEST = 1 << 20
-"""Elements of the rows of a nest above which each is summed by itself: their parts would be too many."""
+"""A nest with rows of more elements than this is summed row by row: it would have too many parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +42,18 @@ class AxisPlan:
     shape: tuple[int, ...]
     """The shape of the result."""
     first: int
-    """Bytes from the address of the array to where the first stage begins."""
+    """Offset in bytes, from the address of the array, at which the first stage begins."""
     stages: tuple[Stage, ...]
     between: int = 0
-    """Elements that the first of two stages leaves to the second, without gaps."""
+    """Number of contiguous elements that the first of two stages writes for the second."""
 
 
 def axis_plan(
     shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], *, keepdims: bool,
     out_strides: Sequence[int] | None = None,
 ) -> AxisPlan:  # fmt: skip
-    """The plan for an array with this shape and these strides (bytes, multiples of 4), summed along `axes`, each from 0
-    on. The result has `out_strides`, by default those of C order.
+    """Return the plan for sums along `axes` (none negative) of an array with this shape and these strides, in bytes,
+    multiples of 4. The result has `out_strides`, by default those of C order.
     """
     result = result_shape(shape, axes, keepdims=keepdims)
     if 0 in result:
@@ -77,12 +77,12 @@ def axis_plan(
 
 
 def result_shape(shape: Sequence[int], axes: Sequence[int], *, keepdims: bool) -> tuple[int, ...]:
-    """Return the shape of the sums along `axes`, each from 0 on."""
+    """Return the shape of the sums along `axes`, none of them negative."""
     return tuple(1 if n in axes else extent for n, extent in enumerate(shape) if keepdims or n not in axes)
 
 
 def _narrowest_first(axes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return joined axes, those that repeat elements last."""
+    """Return joined axes; those that repeat elements come last."""
     return sorted(joined(axes), key=lambda axis: (axis[1] == 0, abs(axis[1])))
 
 
@@ -92,7 +92,7 @@ def _stages(free: list[tuple[int, ...]], terms: list[tuple[int, ...]]) -> tuple[
     nested = len(terms) > 1 and (not free or terms[0][1] < abs(free[0][1])) and terms[0][0] > _WIDEST_NEST
     if len(terms) <= MOST_TERMS and not nested:
         return (_stage(free, terms),), 0
-    # The innermost terms first, into rows of what they leave; then these rows.
+    # First the innermost terms, whose sums form rows; then these rows.
     rest = terms[1:]
     length = math.prod(extent for extent, _ in rest)
     apart, left = 1, list[tuple[int, ...]]()
@@ -110,12 +110,12 @@ def _stages(free: list[tuple[int, ...]], terms: list[tuple[int, ...]]) -> tuple[
 
 def _stage(free: list[tuple[int, ...]], terms: list[tuple[int, ...]]) -> Stage:
     """Return the launches for at most `MOST_TERMS` axes of terms."""
-    # A launch for each place on the axes that are too many: the shortest, but for the narrowest.
+    # One launch for each index of the surplus axes. Those are the shortest ones, except for the narrowest.
     looped = sorted(free[1:], key=lambda axis: axis[0])[: max(0, len(free) - MOST_FREE)]
     within: list[Free] = [(extent, step, out) for extent, step, out in free if (extent, step, out) not in looped]
     along: list[Term] = [(extent, step) for extent, step in terms]
     problem = SumsProblem(tuple(within), tuple(along))
-    # The longest axis is the one along which a strip goes from row to row.
+    # A strip goes from row to row along the longest axis.
     columns, rows = (along[:1], along[1:]) if problem.across else ([], along)
     problem = replace(problem, terms=(*columns, *sorted(rows, key=lambda axis: -axis[0])))
     places = itertools.product(*(range(extent) for extent, *_ in looped))

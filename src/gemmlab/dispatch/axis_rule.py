@@ -1,6 +1,7 @@
 """The kernel and configuration for sums along axes on a GPU: a pure function of the problem.
 
-The order of a sum follows from it, so it names no device. Sizes are those of a large GPU: 132 multiprocessors.
+It determines the order of a sum, so it does not depend on the device. Sizes are those of a large GPU: 132
+multiprocessors.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from gemmlab.ops.sums_problem import SumsProblem
 BLOCK = 256
 """Threads of a block of all these kernels."""
 LOADS = 8
-"""Vectors of 16 bytes that a thread has under way."""
+"""Vectors of 16 bytes that a thread loads at the same time."""
 _VECTOR = 4
 _WARP = 32
 _BUSY_THREADS = 1 << 17
-"""With fewer threads, multiprocessors have too few loads under way."""
+"""With fewer threads, multiprocessors have too few loads in flight."""
 _ROW_WAVE, _COLUMN_WAVE = 528, 396
-"""Blocks that run at once: four a multiprocessor, three of `sum_columns`. A few long sums are divided among as many."""
+"""Blocks that run at once: four per multiprocessor, or three of `sum_columns`. A few long sums are divided among this
+many.
+"""
 _FEWEST_TURNS = 4
-"""Turns of all loads of a block below which dividing a sum costs more than it saves."""
+"""Turns (of all loads of a block) below which dividing a sum costs more than it saves."""
 _LINE_LANES = 8
 """Lanes that read a line of 128 bytes."""
 
@@ -41,7 +44,7 @@ def choice_for_axes(problem: SumsProblem) -> KernelChoice:
 
 
 def _rows(problem: SumsProblem) -> KernelChoice:
-    """Choose for one run of terms a result, whose elements are closer to each other than results are."""
+    """Choose for sums of one run of terms each, whose elements are closer to each other than results are."""
     ((length, step),) = problem.terms
     loads = -(-length // _VECTOR) if step == 1 else length
     team = power_above(-(-length // _VECTOR))
@@ -56,7 +59,7 @@ def _rows(problem: SumsProblem) -> KernelChoice:
 
 
 def _columns(problem: SumsProblem) -> KernelChoice:
-    """Choose for adjacent columns, which are results or, across, terms of one result."""
+    """Choose for adjacent columns, which are results or, if summed across, terms of one result."""
     terms = [extent for extent, _ in problem.terms] or [1]
     cols = terms[0] if problem.across else next((extent for extent, *_ in problem.free), 1)
     rows = math.prod(terms[1:]) if problem.across else math.prod(terms)
@@ -68,7 +71,7 @@ def _columns(problem: SumsProblem) -> KernelChoice:
     while lanes * strips < BLOCK and _VECTOR * lanes < cols:
         lanes *= 2
     tiles = -(-cols // (_VECTOR * lanes))
-    # An array that one turn of all multiprocessors reads: narrower tiles make more blocks, with fewer rows each.
+    # One turn of all multiprocessors reads this array: narrower tiles make more blocks, with fewer rows each.
     small = problem.results * problem.length < _COLUMN_WAVE * BLOCK * LOADS * _VECTOR
     while small and lanes > _LINE_LANES and rows > strips * LOADS and lanes * strips == BLOCK:
         lanes, strips = lanes // 2, strips * 2

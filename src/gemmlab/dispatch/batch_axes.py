@@ -20,7 +20,7 @@ Axis = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Launches alike that do some of the products, or all."""
+    """Launches of one shape that compute some or all of the products."""
 
     axes: tuple[Axis, ...]
     """The leading axes of a launch, the outermost first."""
@@ -39,7 +39,7 @@ class Part:
 
 
 def axes_of(batch: Batch) -> tuple[Axis, ...]:
-    """Return the leading axes, as few as there can be: neighbours are one axis where all operands go on evenly."""
+    """Return as few leading axes as possible: adjacent axes are joined if all operands are evenly spaced along them."""
     found = list[Axis]()
     strides = (x.strides[:-2] for x in (batch.lefts, batch.rights, batch.fulls))
     for extent, a, b, c in zip(batch.fulls.shape[:-2], *strides, strict=True):
@@ -53,7 +53,7 @@ def axes_of(batch: Batch) -> tuple[Axis, ...]:
 def parts(axes: Sequence[Axis], tiles: int) -> tuple[Part, ...]:
     """Return the launches for a batch with these axes whose every product has `tiles` tiles, at most `MOST_BLOCKS`.
 
-    All axes are one launch where there are at most `AXES` and a grid holds the tiles. Else outer axes become launches;
+    There is one launch if there are at most `AXES` axes and a grid can have all tiles. Else outer axes become launches;
     an axis that is too long by itself is cut in pieces, the last of which may be shorter.
     """
     inner = len(axes) - min(len(axes), AXES)
@@ -75,7 +75,7 @@ def parts(axes: Sequence[Axis], tiles: int) -> tuple[Part, ...]:
 
 
 def offsets(axes: Sequence[Axis]) -> tuple[Step, ...]:
-    """Return the bytes from the first place on the axes to each, in C order."""
+    """Return the byte offset of each index of the axes, in C order."""
     total = np.zeros((1, 3), np.int64)
     for extent, *steps in axes:
         along = np.arange(extent, dtype=np.int64)[:, np.newaxis] * np.array(steps, np.int64)

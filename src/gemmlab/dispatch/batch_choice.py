@@ -1,8 +1,8 @@
 """Choose how a GPU computes a batch, with the reason: all products in one launch, or one after the other.
 
-A pure function of the problem, as `dispatch/choice.py` is for one product. One launch wins wherever a product leaves
-multiprocessors idle. Products go one after the other where each fills the GPU and a kernel of one product is faster, or
-where the caller names a kernel.
+A pure function of the problem, as `dispatch/choice.py` is for one product. One launch wins if a single product would
+leave multiprocessors idle. Products run one after the other if each fills the GPU and a kernel of one product is
+faster, or if the caller names a kernel.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from gemmlab.ops.sizes import LARGEST_EXTENT
 FILE = Path(__file__).parent / "batched.json"
 """Figures of kernels of several products, for the rule of waves."""
 _TILES = "batched"
-"""The kernel whose tiles products of a group have, too."""
+"""The kernel whose tiles are also used for the products of a group."""
 
 
 def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | None:
-    """Return the kernel for `count` products in one launch, of which `what` is the first; `None` if they are better
-    computed one after the other, by `choice_for`.
+    """Return the kernel for `count` products in one launch, of which `what` is the first; `None` if it is faster to
+    compute them one after the other, as `choice_for` says.
 
     Raises as `choice_for` does.
     """
@@ -51,7 +51,7 @@ def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | N
     else:
         if count * each < best.us:
             return None
-        ways = f"one launch is {found} at {best.us:.1f} us, one for each product at {count} x {each:.1f} us"
+        ways = f"one launch is {found} at {best.us:.1f} us, a launch for each product at {count} x {each:.1f} us"
         reason = f"by {basis}: {ways}"
     return Choice(
         kernel=best.kernel, config=best.config, basis=basis, where=where.name,
@@ -68,9 +68,10 @@ def choice_of_call(call: Call, count: int, what: Stored, where: Gpu) -> Choice:
 
 
 def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[str, int] | None:
-    """Return the tile for products of several shapes (m, n, k) in one launch; `None` for a GPU that has no such kernel.
+    """Return the tile for products of several shapes (m, n, k) in one launch; `None` if the GPU runs no such kernel.
 
-    The fullest multiprocessor has its share of all steps of all tiles, or the deepest tile alone.
+    The time is estimated from the multiprocessor with the most work: an even share of all tiles' steps, or the deepest
+    tile.
     """
     table, deepest = shipped_table(FILE), max((k for _, _, k in sizes), default=0)
 
@@ -84,7 +85,8 @@ def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[s
 
 
 def _considered(count: int, p: GemmProblem, where: Gpu, reproducible: bool) -> tuple[Candidate, ...]:
-    """Return the kernels and configurations of one launch, the fastest first; those timed for this batch, if any were.
+    """Return the kernels and configurations of one launch, the fastest first: only those timed for this batch, if there
+    are any.
 
     Broadcast operands are looked up as if each product had its own.
     """

@@ -25,7 +25,7 @@ _MOST_ROWS = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Operands with the same leading axes, broadcast axes (stride 0) included; op is applied."""
+    """Operands after op, with equal leading axes; broadcast axes have stride 0."""
 
     lefts: Float32Array
     rights: Float32Array
@@ -35,7 +35,7 @@ class Batch:
 
     @property
     def first(self) -> tuple[Float32Array, Float32Array, Float32Array]:
-        """Left and right matrix and result of one product. There must be one."""
+        """Left and right matrix and result of the first product. The batch must not be empty."""
         at = (0,) * (self.fulls.ndim - 2)
         return self.lefts[at], self.rights[at], self.fulls[at]
 
@@ -49,7 +49,7 @@ class Batch:
 
     @property
     def distances(self) -> tuple[int, ...]:
-        """Bytes between adjacent matrices along every leading axis, of all operands. Alignment follows from them."""
+        """Bytes between adjacent matrices along every leading axis, of all operands. They determine the alignment."""
         shape = self.fulls.shape[:-2]
         steps = [zip(shape, x.strides[:-2], strict=True) for x in self._operands]
         return tuple(step for one in steps for extent, step in one if extent > 1)
@@ -60,7 +60,7 @@ class Batch:
 
 
 def batch_of(request: Request, target: Float32Array) -> Batch:
-    """Return the products that make a result, as few as there can be."""
+    """Return the batch that makes a result, with as few products as possible."""
     full = target[..., np.newaxis] if request.column else target
     full = full[..., np.newaxis, :] if request.row else full
     left, right = request.left, request.right
@@ -74,7 +74,9 @@ def batch_of(request: Request, target: Float32Array) -> Batch:
 
 
 def _folded(batch: Batch) -> Iterator[Batch]:
-    """Yield the batch with the innermost leading axis, then the next, folded into the rows of left and result."""
+    """Yield the batch with the innermost leading axis folded into the rows of left and result, then also with the next
+    axis.
+    """
     while batch.fulls.ndim > 2 and batch.fulls.size:
         one_right = batch.fulls.shape[-3] == 1 or batch.rights.strides[-3] == 0
         left, full = _taller(batch.lefts), _taller(batch.fulls)

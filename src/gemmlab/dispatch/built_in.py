@@ -1,4 +1,6 @@
-"""Compiled entries as built-in functions of Python: the objects they compare with, and whether they may be used."""
+"""Compiled entries as built-in functions of Python: the objects that they compare with, and checks that they may be
+used.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,7 @@ def _note_objects() -> None:
 
 
 def _new_array() -> int:
-    """The address of NumPy's `PyArray_New`, from the table that every extension module reads; 0 where there is none."""
+    """Return the address of NumPy's `PyArray_New`, from the table that every extension module reads; 0 without one."""
     core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get("numpy.core._multiarray_umath")
     capsule = getattr(core, "_ARRAY_API", None)
     if capsule is None:

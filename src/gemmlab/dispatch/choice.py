@@ -1,12 +1,12 @@
 """Choose the kernel and configuration of a product on a GPU, with the reason: a pure function of the problem.
 
-If times of this very problem were measured on this GPU model, the least of them wins. Otherwise the times of all
+If times of exactly this problem were measured on this GPU model, the least of them wins. Otherwise the times of all
 kernels are estimated (`dispatch/waves.py`), and the least estimate wins. A precision lower than requested is never
 considered.
 
 The choice depends on the problem, its layout and leading dimensions, whether all operands begin on 16 bytes, the GPU
-model and the table, and on nothing else: not on other addresses, nor on what else the GPU does. So does the order of
-each sum, of which `Choice.order` is a digest.
+model and the table. It does not depend on other addresses, nor on other work of the GPU. The same holds for the order
+of each sum; `Choice.order` is its digest.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
 CHAIN = "k"
-"""The order of one chain of multiply-adds in the order of k."""
+"""`Choice.order` of sums that are one chain of multiply-adds in the order of k."""
 VECTOR_BYTES = 16
-"""The widest alignment that a kernel of the table may need: what arrays begin on unless they are parts of others."""
+"""The widest alignment, in bytes, that a kernel of the table may need. Arrays have it unless they are parts of others.
+"""
 MOST_BLOCKS = 1100
-"""The most blocks that share k: more of them would take turns, and were not measured."""
+"""The most blocks that share k: more would not run at once, and were not measured."""
 
 
 def choice_for(call: Call, what: Stored, where: Gpu) -> Choice:
-    """Return the kernel for a call whose product lies in memory as `what` says. Raises as `choose` and `forced` do."""
+    """Return the kernel for a call whose product is stored as `what` describes. Raises as `choose` and `forced` do."""
     problem, table, aligned = what.problem, shipped_table(), what.begins_on(VECTOR_BYTES)
     if call.forced:
         found = forced(call.kernel, call.config, problem, where, table, call.precision, call.reproducible, aligned)
@@ -101,7 +102,7 @@ def choose(
             able.append(entry)
     if precision in METHODS and any(entry.precision == precision for entry in able):
         able = [entry for entry in able if entry.precision == precision]
-    # Outside of what was measured an estimate says little, so such kernels come last.
+    # Outside the measured problems an estimate says little, so such kernels come last.
     first = [entry for entry in able if _says_something(entry, problem, where, table)]
     found = _candidates(first, problem, where, table, refused, reproducible)
     if not found:
@@ -111,7 +112,7 @@ def choose(
         raise UsageError(f"gemm: no kernel can compute {problem.label} on {where.name}: {what}")
     for entry in able:
         outside = f"is for products with {entry.domain}"
-        older = f"is considered from {entry.below} on only where it was measured"
+        older = f"is considered on {entry.below} and newer only for products that were measured"
         refused.setdefault(entry.kernel, outside if not in_domain(entry, problem) else older)
     # An estimate does not compete with times measured for this product at the same precision.
     measured = {one.precision for one in found if one.measured}
@@ -131,11 +132,11 @@ def forced(
     kernel: object, config: object, problem: GemmProblem, where: Gpu, table: Table, precision: str,
     reproducible: bool = False, aligned: bool = True,
 ) -> Choice:  # fmt: skip
-    """Return the choice that follows the caller's `kernel` and `config`.
+    """Return the choice by the caller's `kernel` and `config`.
 
     `config` replaces parameters of the kernel's reference configuration or, if no kernel is named, parameters of the
-    best one. Raises `ArgumentTypeError` and `UsageError` for unknown names, for a kernel that cannot compute this and,
-    with `reproducible`, for one that does not add in the order of k.
+    best one. Raises `ArgumentTypeError` and `UsageError` for unknown names, for a kernel that cannot compute this
+    product and, with `reproducible`, for one that does not add in the order of k.
     """
     precision_for(precision, PRECISIONS)
     overrides = checked_config(config)
@@ -155,7 +156,7 @@ def forced(
     chain = found.in_order(chosen)
     if reproducible and not chain:
         raise UsageError(
-            f"gemm: {found.id} {assignments(chosen)} does not add in the order of k, which reproducible asks for"
+            f"gemm: {found.id} {assignments(chosen)} does not add in the order of k, which reproducible requires"
         )
     return Choice(
         kernel=found.id if kernel is None else str(kernel), config=chosen, basis=FORCED, where=where.name,
@@ -174,7 +175,7 @@ def _candidates(
     entries: Iterable[Measurement], problem: GemmProblem, where: Gpu, table: Table, refused: dict[str, str],
     reproducible: bool,
 ) -> list[Candidate]:  # fmt: skip
-    """Return the entries with their times. To `refused` come the kernels of which no block fits on the GPU."""
+    """Return the entries with their times. Kernels of which no block fits on the GPU are added to `refused`."""
     found = list[Candidate]()
     for entry in entries:
         whole = sliced(entry.kernel, entry.config, problem)
@@ -200,7 +201,9 @@ def _candidates(
 
 
 def _says_something(entry: Measurement, problem: GemmProblem, where: Gpu, table: Table) -> bool:
-    """Return whether a kernel was measured for this product, or is newer and was measured for such products."""
+    """Return whether the entry applies: it was measured for this product, or for such products and no newer kernel
+    replaces it.
+    """
     numbers = entry.parts or (1,)
     if where.known == table.gpu and any(time_key(problem, parts) in entry.times_us for parts in numbers):
         return True
@@ -209,7 +212,7 @@ def _says_something(entry: Measurement, problem: GemmProblem, where: Gpu, table:
 
 
 def _parts(entry: Measurement, problem: GemmProblem, reproducible: bool) -> Iterator[int]:
-    """Yield the numbers of parts to consider: more than k has steps would leave blocks without work."""
+    """Yield the numbers of parts to consider, at most as many as k has steps: further blocks would have no work."""
     if not entry.parts or reproducible:
         yield 1
         return
@@ -223,13 +226,13 @@ def _objection(
     entry: Measurement, problem: GemmProblem, where: Gpu, allowed: Collection[str], reproducible: bool, aligned: bool
 ) -> str:  # fmt: skip
     if entry.precision not in allowed:
-        return f"computes in {entry.precision}, less than asked for"
+        return f"computes in {entry.precision}, which is lower than requested"
     if problem.layout not in entry.layouts:
         return f"reads {', '.join(entry.layouts)} in place, not {problem.layout}"
     if not runs(entry.arch, where.limits.arch):
         return f"needs {entry.arch}"
     if reproducible and not entry.in_order:
-        return "does not add in the order of k, which reproducible asks for"
+        return "does not add in the order of k, which reproducible requires"
     if entry.align > FLOAT_BYTES and not aligned:
         return f"needs operands that begin on {entry.align} bytes"
     if why := unmet(entry, problem):

@@ -1,8 +1,8 @@
-"""Choices that were measured on this machine: what `gemmlab tune --library` stored, read once in a process.
+"""Choices measured on this machine: stored by `gemmlab tune --library`, read once per process.
 
-The file is JSON in the user's data folder. An entry says which kernel, in which configuration, was the fastest for one
-product on one machine, or how the product of a processor is built. It counts only for the very source of the kernel
-that was measured. Whatever is wrong with the file or an entry, the shipped choice is taken, after one warning.
+The file is JSON in the user's data folder. An entry names the fastest kernel and configuration for one product on one
+machine, or the configuration of a processor's kernel. It is valid only for the same source of the kernel. If the file
+or an entry is invalid, the shipped choice is used, after one warning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FILE_NAME = "choices.json"
 SWITCH = "GEMMLAB_TUNED"
 """The environment variable that turns stored choices off with the value 0."""
 EVERY = ""
-"""The product of an entry that is about all products: the configuration of a processor's kernel."""
+"""`product` of an entry for all products: the configuration of a processor's kernel."""
 MOST_BYTES = 1 << 26
 
 
@@ -41,11 +41,11 @@ class Entry:
     product: str
     """`measurements.time_key` of the product; `EVERY` for all."""
     precision: str
-    """The precision that the caller asks for."""
+    """The precision that the caller requests."""
     kernel: str
     config: Mapping[str, int]
     us: float
-    """Microseconds; for `EVERY` product the geometric mean over those that were measured."""
+    """Microseconds; for `EVERY` the geometric mean over the measured products."""
     shipped_us: float
     """Microseconds of the shipped choice, as in `us`."""
     digest: str
@@ -65,7 +65,7 @@ def machine_of_gpu(name: str, driver: str) -> str:
 
 
 def machine_of_cpu() -> str:
-    """Return the name of this processor as a machine: what the shipped blocks follow from, and the cores."""
+    """Return the name of this processor as a machine: the facts that determine the shipped blocks, and the cores."""
     from gemmlab.core.hardware import cpu_info
 
     info = cpu_info()
@@ -74,7 +74,7 @@ def machine_of_cpu() -> str:
 
 
 def store_path() -> Path | None:
-    """Return the file of this user, existing or not; `None` for a user without a home."""
+    """Return the path of this user's file, which need not exist; `None` for a user without a home."""
     folder = data_dir()
     return None if folder is None else folder / FILE_NAME
 
@@ -87,7 +87,7 @@ def to_json(entries: Mapping[tuple[str, ...], Entry]) -> dict[str, Any]:
 def from_json(data: object, where: object) -> dict[tuple[str, ...], Entry]:
     """Inverse of `to_json`. Raises `RecordError`, which names the file, for anything else.
 
-    Fields that a later version added are left out.
+    Fields added by later versions are ignored.
     """
     try:
         if not isinstance(data, dict) or not str(data["schema"]).startswith(SCHEMA.partition("/")[0] + "/"):
@@ -101,7 +101,7 @@ def from_json(data: object, where: object) -> dict[tuple[str, ...], Entry]:
 
 
 def read_store(path: Path) -> dict[tuple[str, ...], Entry]:
-    """Return the entries of a store that nobody else can have written; none if there is no file.
+    """Return the entries of a store that only this user can write; none if there is no file.
 
     Raises `RecordError`, also for a file that others can write to.
     """
@@ -124,10 +124,10 @@ def read_store(path: Path) -> dict[tuple[str, ...], Entry]:
 def objection(entry: Entry, known: Kernel | None = None) -> str:
     """Return the reason that an entry cannot be used: an unknown kernel, an illegal configuration, another source.
 
-    `known` is a kernel that need not be looked up.
+    `known` is a kernel that is not looked up again.
     """
     if entry.kernel.endswith(SOURCE_SUFFIXES):
-        return f"{entry.kernel} is a file; only kernels of gemmlab are chosen"
+        return f"{entry.kernel} is a file; only kernels of gemmlab can be stored choices"
     try:
         kernel = known if known is not None and known.id == entry.kernel else find_kernel(entry.kernel)
         kernel.configure(entry.config)
@@ -139,7 +139,7 @@ def objection(entry: Entry, known: Kernel | None = None) -> str:
 
 
 def stored_choice(machine: str, product: str, precision: str, known: Kernel | None = None) -> Entry | None:
-    """Return the entry for a product on a machine; `None` where the shipped choice is taken.
+    """Return the entry for a product on a machine; `None` if the shipped choice is used.
 
     `known` as in `objection`.
     """
@@ -158,14 +158,14 @@ _objections: dict[tuple[str, ...], str] = {}
 
 @cache
 def _entries() -> Mapping[tuple[str, ...], Entry]:
-    """Return all entries, read once: a process never switches in the middle."""
+    """Return all entries, read once: choices do not change while a process runs."""
     path = None if os.environ.get(SWITCH) == "0" else store_path()
     if path is None:
         return {}
     try:
         return read_store(path)
     except RecordError as error:
-        _warn(f"{error}; the shipped choices are taken")
+        _warn(f"{error}; the shipped choices are used")
         return {}
 
 
@@ -178,7 +178,7 @@ def _of_machine(machine: str) -> Mapping[tuple[str, str], Entry]:
 def _warn_stale(why: str) -> None:
     """Warn once in a process, however many entries are stale."""
     if sum(map(bool, _objections.values())) == 1:
-        _warn(f"{why}: the shipped choice is taken; `gemmlab tune --library` measures again")
+        _warn(f"{why}: the shipped choice is used; `gemmlab tune --library` measures again")
 
 
 @cache

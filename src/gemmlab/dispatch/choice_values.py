@@ -23,14 +23,14 @@ class Candidate(Display):
     precision: str
     config: Mapping[str, int]
     us: float
-    """Microseconds by which the choice is made."""
+    """Measured or estimated time in microseconds, by which the choice is made."""
     measured: bool
     """True if `us` was measured, at this problem on this GPU model; else the rule estimates it."""
     blocks: int
     resident: int
     """Number of blocks resident on a multiprocessor at a time."""
     rounds: int
-    """Number of turns that the fullest multiprocessor needs for its blocks."""
+    """Number of turns in which the multiprocessor with the most blocks runs them."""
     in_order: bool
     """True if each result is one chain of multiply-adds in the order of k."""
 
@@ -60,15 +60,16 @@ class Choice(Display):
     problem: str
     reason: str
     order: str = ""
-    """The order in which the terms of a result are added: `"k"`, one chain of multiply-adds in the order of k, or a
-    digest of everything that the order follows from. Results of equal order have equal bits.
+    """The order in which the terms of a result are added: `"k"` for one chain of multiply-adds in the order of k, else
+    a digest of everything that determines the order. Results of equal order have equal bits.
     """
     workspace_bytes: int = 0
     """Bytes of GPU memory that the call takes beside operands and result, from the caller's allocator."""
     machine_code: str = ""
-    """Digest and compiler of the package's machine code that the GPU runs; empty where it runs what is compiled."""
+    """Digest and compiler of the package's machine code that the GPU runs; empty if the code is compiled here."""
     considered: tuple[Candidate, ...] = ()
-    """Everything that could run: what was measured for this product first, then the estimates, each the fastest first.
+    """All kernels that could run: first those measured for this product, then the estimated ones, each with the fastest
+    first.
     """
     refused: Mapping[str, str] = field(default_factory=dict)
     """Kernels of the table that could not run, with the reason."""
@@ -124,7 +125,7 @@ class Choice(Display):
             return "\n".join([*lines, "  the result is empty: nothing is launched"])
         if self.considered:
             both = len({one.measured for one in self.considered}) > 1
-            lines.append(f"  considered{', what was measured before estimates' if both else ''}:")
+            lines.append(f"  considered{', measured ones before estimates' if both else ''}:")
         for one in self.considered[:_MOST_SHOWN]:
             lines.append(
                 f"    {one.us:10.1f} us {one.basis}, {one.blocks} blocks in {one.rounds} rounds of {one.resident} "

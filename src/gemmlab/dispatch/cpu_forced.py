@@ -21,7 +21,7 @@ Float32Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class _Address:
-    """Memory that another object owns."""
+    """An address in memory that another object owns."""
 
     address: int
 

@@ -29,7 +29,9 @@ _C_TYPES: dict[str, Any] = {"i64": ctypes.c_int64, "float": ctypes.c_float, "ptr
 
 @dataclass(frozen=True, slots=True)
 class CpuProduct:
-    """`C = alpha * A B + beta * C` on views, and the entry that reads NumPy arrays itself (where it can)."""
+    """`C = alpha * A B + beta * C` on views, and the entry that reads NumPy arrays itself, if this interpreter allows
+    it.
+    """
 
     python_entry: Callable[..., Float32Array | None] | None
     stack_entry: Callable[..., int]
@@ -91,8 +93,8 @@ class CpuProduct:
 
 @cache
 def load_product(precision: str) -> CpuProduct:
-    """Compile (or fetch) and link the product, once: a process never changes to another in its middle, whatever is
-    tuned meanwhile. Raises `CompileError`, `DeviceError`, `MemoryError`.
+    """Compile (or fetch) and link the product, once: tuning does not change it while a process runs. Raises
+    `CompileError`, `DeviceError`, `MemoryError`.
     """
     way = cpu_way(precision)
     loaded: CpuLoaded = load(way.kernel, CpuDevice(), way.config)

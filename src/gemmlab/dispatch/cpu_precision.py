@@ -1,4 +1,4 @@
-"""The kernel that serves a call on a CPU, by the precision that the caller asks for."""
+"""The kernel that serves a call on a CPU, by the precision that the caller requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CpuWay:
 def cpu_way(precision: str, extents: tuple[int, int, int] | None = None) -> CpuWay:
     """Return the kernel for a request; with `extents` (m, n, k), the one that computes a product of these.
 
-    Raises `DeviceError` for parts of bfloat16 where there are no tiles.
+    Raises `DeviceError` for bfloat16 parts on a processor without tiles.
     """
     from gemmlab.kernels.gemm_cpu.threaded import KERNEL as MULTIPLY_ADDS
 
@@ -37,7 +37,7 @@ def cpu_way(precision: str, extents: tuple[int, int, int] | None = None) -> CpuW
     if precision in _FORCED and refusal:
         raise DeviceError(f"gemm: precision {precision!r} by amx_bf16x6 {refusal}")
     if precision not in _FORCED and (precision not in _FASTEST or refusal):
-        usual = "serves every shape, single rows and columns by loops of their own"
+        usual = "computes every shape, single rows and columns by separate loops"
         lack = f"; amx_bf16x6 {refusal}" if precision in _FASTEST else ""
         return CpuWay(MULTIPLY_ADDS, _usual(MULTIPLY_ADDS), f"the one kernel of the CPU: it {usual}{lack}")
     from gemmlab.codegen.amx.amx_product import slower
@@ -47,7 +47,9 @@ def cpu_way(precision: str, extents: tuple[int, int, int] | None = None) -> CpuW
         return CpuWay(TILES, TILES.configure(_FORCED[precision]), "the precision names it")
     if extents is not None and slower(*extents):
         return CpuWay(MULTIPLY_ADDS, _usual(MULTIPLY_ADDS), "too small for tiles to be faster than multiply-adds")
-    why = "tiles are faster than multiply-adds; blocks whose parts would be subnormal, infinite or NaN go to these"
+    why = (
+        "tiles are faster than multiply-adds, which compute only blocks whose parts would be subnormal, infinite or NaN"
+    )
     return CpuWay(TILES, TILES.configure(_FASTEST[precision]), why)
 
 
@@ -58,7 +60,7 @@ def _usual(kernel: Kernel) -> dict[str, int]:
 
 
 def checked_precision(kernel: Kernel, config: Mapping[str, int], precision: str) -> None:
-    """Raise `UsageError` if a kernel that the caller names computes in less than the precision asked for."""
+    """Raise `UsageError` if a kernel that the caller names computes in a lower precision than requested."""
     own = kernel.precision_in(kernel.configure(config))
     if own not in forced_precisions(precision):
         raise UsageError(f"gemm: {kernel.id} computes in {own}, and precision is {precision!r}")

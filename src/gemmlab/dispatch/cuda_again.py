@@ -1,9 +1,9 @@
 """Serve repeated calls: the result of checking and choosing is stored for each combination of array layouts.
 
 Checking views, finding the GPU and choosing a kernel take far longer than launching it. They depend on layouts alone,
-so a second call needs only addresses, memory for its result and the stream. At each call it is checked that `out` does
-not overlap the operands. Any call that differs from those before (another number type, a flag that is no bool, a `c`
-with another `out`) is left to `cuda_calls`, errors included.
+so a second call needs only addresses, memory for its result and the stream. Each call checks that `out` does not
+overlap the operands. Unusual calls (another number type, a flag that is no bool, a `c` with another `out`) are left to
+`cuda_calls`, errors included.
 """
 
 from __future__ import annotations
@@ -28,22 +28,24 @@ from gemmlab.dispatch.scratch import Fresh, Scratch, ScratchMemory
 
 _NUMBERS = frozenset((float, int, np.float32, np.float64))
 _MOST_ENTRIES, _MOST_STEPS = 1024, 256
-"""Calls that are kept, and launches of one of them; of a larger batch the preparation is a small part."""
+"""Most calls that are stored, and most launches of one call: preparing takes a small part of the time of a larger
+batch.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """The facts about one call that follow from layouts, flags and names."""
+    """The facts about one call that layouts, flags and names determine."""
 
     device: CudaDevice
     plan: AnyPlan
     fresh: Callable[[], Any]
-    """Make a new array for the result."""
+    """Return a new array for the result."""
     stream: Callable[[], int]
     steps: tuple[Step, ...]
     memory: ScratchMemory
     scratch: Fresh | None
-    """Make an array with room for the scratch memory; `None` if the launch needs none."""
+    """Return an array that holds the scratch memory; `None` if the launch needs none."""
     swapped: bool
     near_a: tuple[int, int]
     """Bounds in bytes of the distance from `a` to `out` within which the two may overlap."""
@@ -52,7 +54,7 @@ class _Entry:
 
 _entries: dict[tuple[Hashable, ...], _Entry] = {}
 _packages: dict[type, Package] = {}
-"""Packages of the array types that came so far."""
+"""Packages of the array types that calls have had so far."""
 
 
 def again(
@@ -61,8 +63,8 @@ def again(
 ) -> Any:  # fmt: skip
     """Return the product of arrays like those of an earlier call, or `None` for a call that has to be checked first.
 
-    The call has no configuration. Arguments come one by one, and `Call` is made of them once this returned `None`: to
-    make that value and to take it apart again would lengthen every call.
+    The call has no configuration. Arguments are passed one by one to save time; the caller makes a `Call` of them only
+    if this returns `None`.
     """
     kind = type(a)
     package = _packages.get(kind)
@@ -147,7 +149,7 @@ def remember(
 
 
 def float32_scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
-    """Return alpha and beta rounded to float32; `None` if one is of another type than numbers usually are or too large.
+    """Return alpha and beta rounded to float32; `None` if one has an unusual type or is too large.
 
     Beta after rounding decides whether c is read.
     """

@@ -1,4 +1,4 @@
-"""Batches on one GPU: all products in one launch where that is faster, else a launch for each."""
+"""Batches on one GPU: all products in one launch if that is faster, else a launch for each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_PLANS = 1024
 
 @dataclass(frozen=True, slots=True)
 class SeveralPlans:
-    """Launches of different sizes that make one batch, for a batch that no grid holds."""
+    """Launches of different sizes that make one batch, for a batch that is too large for one grid."""
 
     plans: tuple[tuple[Plan, tuple[Step, ...]], ...]
     """Plans with the starts of their launches."""
@@ -49,10 +49,10 @@ AnyPlan = Plan | SeveralPlans
 
 
 class CudaBatches:
-    """Launches of several products on one GPU. The plan for each shape, with its axes, is stored."""
+    """Launches of several products on one GPU, with the stored plan for each shape and its axes."""
 
     def __init__(self, gemm: CudaGemm) -> None:
-        # Without a reference to the object that is the key by which this one is found.
+        # Holds no reference to the `CudaGemm`, the key under which this object is found.
         self._device, self._gpu = gemm.device, gemm.gpu
         self._code = LoadedCode(gemm.device)
         self._plans: dict[tuple[Any, ...], tuple[AnyPlan, tuple[Step, ...]] | None] = {}
@@ -60,7 +60,7 @@ class CudaBatches:
     def plan(self, batch: Batch, what: Stored, call: Call) -> tuple[AnyPlan, tuple[Step, ...]] | None:
         """Return a plan for a whole batch, of which `what` is the first product, with the starts of its launches.
 
-        `None` if the products are better computed one after the other. Raises `UsageError` and `CompileError`.
+        `None` if it is faster to compute the products one after the other. Raises `UsageError` and `CompileError`.
         """
         if call.forced or batch.fulls.ndim == 2:
             return None

@@ -1,7 +1,7 @@
 """`gemmlab.gemm` of arrays of other packages that lie on a GPU.
 
-A product of two matrices is one launch on the caller's stream, and so are most batches. Nothing is copied to the host
-and nothing waited for.
+A product of two matrices is one launch on the caller's stream, and so are most batches. It copies nothing to the host
+and does not wait.
 """
 
 from __future__ import annotations

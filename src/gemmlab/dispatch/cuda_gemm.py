@@ -31,7 +31,7 @@ from gemmlab.ops.gemm_problem import GemmProblem
 
 Float32Array = npt.NDArray[np.float32]
 _CHANGING = ("alpha", "a", "b", "beta", "c")
-"""Arguments that differ from call to call; all others follow from shapes and strides."""
+"""Arguments that differ from call to call; shapes and strides determine all others."""
 _MOST_PLANS = 1024
 _IN_TURN = threading.Lock()
 
@@ -48,29 +48,30 @@ class Plan:
     scalars_at: tuple[int, int]
     """Positions of alpha and beta among the arguments."""
     needs: Needs | None = None
-    """Scratch memory of the launch; `None` for a kernel without."""
+    """Scratch memory of the launch; `None` for a kernel that needs none."""
     scratch_at: tuple[int, ...] = ()
-    """Positions of the addresses of workspace and tickets; empty for a kernel without."""
+    """Positions of the addresses of workspace and tickets; empty for a kernel that needs none."""
     following: tuple[WordsLaunch, ...] = ()
-    """Launches that follow on what `launch` left in the workspace, with the same arguments but for constants."""
+    """Further launches that read what `launch` left in the workspace. Their arguments differ only in constants."""
 
     mask: int = 0
-    """The bits that addresses of operands must not have, beside those of a float's alignment."""
+    """The bits that must be 0 in operands' addresses, besides those of a float's alignment."""
     any_alignment: bool = True
-    """False if operands that begin on 16 bytes get another plan, whose kernel needs them to."""
+    """False if operands that begin on 16 bytes get another plan, whose kernel needs this alignment."""
 
     @property
     def free(self) -> bool:
-        """True if it is the plan for any scalars, and for any addresses without the bits of `mask`."""
+        """True if the plan serves any scalars, and any addresses in which the bits of `mask` are 0."""
         return self.any_alignment and not any({"alpha", "beta"} & one.that.names for one in self.kernel.restrictions)
 
     def enqueue(
         self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...],
         scratch: Scratch | None = None,
     ) -> None:  # fmt: skip
-        """Queue the launch on a stream of the current context, once for each step from the addresses given.
+        """Queue the launch on a stream of the current context, once for each of `steps`, offsets from the given
+        addresses.
 
-        A plan with `needs` gets scratch memory, which all steps use and which is given back.
+        A plan with `needs` gets scratch memory, which all steps share and which is given back.
         """
         if self.following:
             self._enqueue_in_turn(stream, alpha, beta, a, b, c, steps, scratch)
@@ -151,12 +152,12 @@ class CudaGemm:
         scalars = op.scalars(problem)
         if why := kernel.refusal(choice.config, scalars):
             raise UsageError(f"gemm: {kernel.id} does not take {problem.label}: {why}")
-        # A texture needs a caller that keeps it alive; the instance has none, and the kernel uses plain loads.
+        # A caller would have to keep a texture alive, so the instance has none and the kernel uses plain loads.
         instance = instance_for(kernel, choice.config, scalars)
         at, scratch_at = instance.words(*_CHANGING), instance.words(*NO_MEMORY)
         if not instance.launches or len(at) != len(_CHANGING) or len(scratch_at) not in (0, len(NO_MEMORY)):
             raise UsageError(
-                f"gemm: {kernel.id} must take all of {', '.join(_CHANGING)}; a workspace it may have only together "
+                f"gemm: {kernel.id} must take all of {', '.join(_CHANGING)}; it may have a workspace only together "
                 "with tickets"
             )
         parameters = instance.parameters
@@ -185,7 +186,7 @@ _lock = threading.Lock()
 
 
 def gemm_on(ordinal: int) -> CudaGemm:
-    """The products of one GPU. Raises `DeviceError` where there is none."""
+    """Return the products of one GPU. Raises `DeviceError` without such a GPU."""
     with _lock:
         if ordinal not in _gemms:
             _gemms[ordinal] = CudaGemm(ordinal)
@@ -194,7 +195,7 @@ def gemm_on(ordinal: int) -> CudaGemm:
 
 def choice_on(ordinal: int, call: Call, count: int, what: Stored) -> tuple[Choice, Gpu]:
     """Return the choice for `count` products on a GPU of this machine, of which `what` is the first, and the GPU.
-    Raises `DeviceError` where there is none.
+    Raises `DeviceError` without such a GPU.
     """
     with preserved_context():
         gpu = gemm_on(ordinal).gpu

@@ -1,7 +1,7 @@
 """Launches of groups, ready for any addresses; repeated groups are found by the layouts of their arrays.
 
-As `cuda_again` does for single calls: of a group like one before only addresses, memory for the results and the stream
-are asked for. Groups with `c`, with `out`, with stacks or with arrays of several packages are checked each time.
+Like `cuda_again` for single calls: a group with the layouts of an earlier one needs only addresses, memory for the
+results and the stream. Groups with `c`, `out`, stacks or arrays of several packages are checked each time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Addresses = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupLaunch:
-    """One launch: its products as numbers within the group, in the order of its table."""
+    """One launch, with the numbers of its products in the group, in the order of its table."""
 
     launch: WordsLaunch
     numbers: npt.NDArray[np.intp]
@@ -66,7 +66,7 @@ class _Entry:
     device: CudaDevice
     plan: GroupPlan
     fresh: tuple[Callable[[], Any], ...]
-    """Make a new array for each result."""
+    """Functions that return a new array for each result."""
     stream: Callable[[], int]
 
 
@@ -108,13 +108,13 @@ def again_group(
 
 
 def remember_group(calls: Sequence[Call], many: Sequence[Checked], gemm: CudaGemm, plan: GroupPlan) -> None:
-    """Store the plan for a group of as many products as calls, if it holds for later groups with the same layouts."""
+    """Store the plan for a group if it has one product per call and is valid for later groups with the same layouts."""
     one, package, pairs = calls[0], package_of(calls[0].a), list(zip(calls, many, strict=True))
     if package is None or {type(x) for call in calls for x in (call.a, call.b)} != {type(one.a)}:
         return
     if any(call.out is not None or call.c is not None for call in calls):
         return
-    # Of operands that had to be copied, layouts tell nothing about what was launched.
+    # If operands had to be copied, their layouts do not determine the launch.
     if any(call.a is not after.call.a or call.b is not after.call.b for call, after in pairs):
         return
     layouts = (tuple(package.layout(call.a) for call in calls), tuple(package.layout(call.b) for call in calls))

@@ -57,7 +57,7 @@ def device_group(calls: Sequence[Call]) -> list[object]:
     require_apart([(one.operands, one.target) for one in many])
     for index, one in enumerate(many):
         with product_of_group(index):
-            # Finds what cannot be written to before anything is.
+            # Raises for an `out` that cannot be written to, before any is written.
             list(_members(one, one.target) if one.target is not None else ())
     with preserved_context():
         driver = open_driver()
@@ -107,7 +107,9 @@ def _plan(gemm: CudaGemm, members: Sequence[Member]) -> GroupPlan | None:
 
 
 def _parts(members: Sequence[Member]) -> Iterator[list[int]]:
-    """Yield the numbers of the products of each launch, the deepest first: no long sum begins when the others end."""
+    """Yield the numbers of the products of each launch, the largest k first, so that no long sum begins when the others
+    end.
+    """
     for layout in dict.fromkeys(member.problem.layout for member in members):
         alike = [number for number, member in enumerate(members) if member.problem.layout == layout]
         alike.sort(key=lambda number: -members[number].problem.k)
@@ -117,7 +119,7 @@ def _parts(members: Sequence[Member]) -> Iterator[list[int]]:
 def _launch(
     gemm: CudaGemm, members: Sequence[Member], numbers: Sequence[int], config: Mapping[str, int]
 ) -> GroupLaunch:  # fmt: skip
-    """Return a launch for products of one layout, without addresses."""
+    """Return a launch for products of one layout, with addresses still to be filled in."""
     tiles, products = 0, list[GroupProduct]()
     for number in numbers:
         p = members[number].problem

@@ -1,4 +1,4 @@
-"""The arrays of one call on a GPU: checked in place, then a result for them, in the order of its package's stream."""
+"""The arrays of one call on a GPU: check them in place, then make the result in the order of its package's stream."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Checked:
     call: Call
     operands: Request
     target: Float32Array | None
-    """A view that describes `out`; `None` where the result is a new array."""
+    """A view that describes `out`; `None` if the result is a new array."""
     found: Mapping[str, DeviceArray]
     """All arrays of the call on the GPU, by name."""
     name: str
-    """The array whose package and stream the result has."""
+    """The name of the array whose package and stream the result has."""
 
     @property
     def beside(self) -> Any:
-        """The array of that name."""
+        """The array whose package and stream the result has."""
         return self.call.arrays[self.name]
 
 
@@ -79,7 +79,7 @@ def checked_call(call: Call) -> Checked:
 
 
 def placed(driver: Driver, device: CudaDevice, one: Checked) -> Placed:
-    """Return `out` or a new array, which holds c where it is added. Its stream waits for those of the operands."""
+    """Return `out` or a new array, filled with c if c is added. Its stream waits for those of the operands."""
     values, found, operands, target = one.call.arrays, one.found, one.operands, one.target
     if target is None:
         place = place_for(one.beside, found[one.name], operands.shape, device)
@@ -95,7 +95,7 @@ def placed(driver: Driver, device: CudaDevice, one: Checked) -> Placed:
 
 
 def stored_first(batch: Batch, operands: Request) -> Stored:
-    """Return the first product of a batch as kernels take it. `UsageError` for a result that none can write."""
+    """Return the first product of a batch as kernels take it. `UsageError` if no kernel can write such a result."""
     what = stored(*batch.first, operands.alpha, operands.beta, batch.distances)
     if what is None:
         raise UsageError(

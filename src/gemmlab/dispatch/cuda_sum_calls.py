@@ -24,15 +24,15 @@ from gemmlab.dispatch.lending import hold, wait_for
 from gemmlab.dispatch.results import as_its_package_s, place_for
 
 NO_KEY = object()
-"""An axis by which no later call is to be found: `[1]` cannot be looked up, and 1.0 would find what 1 left."""
+"""The value of `axis` for a call that is not stored for later calls: `[1]` cannot be looked up, and 1.0 equals 1."""
 
 
 def device_sum(
     x: Any, found: DeviceArray, axes: Sequence[int], *, keepdims: bool, out: Any = None, axis: Any = NO_KEY
 ) -> Any:  # fmt: skip
-    """The sums of `x` along `axes`, each from 0 on, as an array of its package, or `out` with these.
+    """Return the sums of `x` along `axes`, none negative, as an array of its package, or `out` filled with them.
 
-    `axis` is the same as the caller wrote it, by which later calls are found.
+    `axis` is the caller's form of `axes`, under which later calls are found.
 
     Raises `ArgumentTypeError`, `UsageError`, `DeviceError` and `CompileError`, and says what would be right.
     """
@@ -89,12 +89,12 @@ def _target(x: Any, out: Any, shape: tuple[int, ...]) -> DeviceArray:
 def _assign(out: Any, result: Any) -> None:
     package = package_of(out)
     if package is None:
-        raise UsageError("sum: out must have memory of its own, and no two of its elements the same place")
+        raise UsageError("sum: out must not share memory with x, and its elements must not overlap")
     package.put(out, result)
 
 
 def _apart(target: DeviceArray) -> bool:
-    """Return whether results lie forward in memory, each in a place of its own."""
+    """Return whether strides are positive and no two results overlap."""
     axes = sorted((step, extent) for extent, step in zip(target.shape, target.strides, strict=True) if extent > 1)
     end = FLOAT_BYTES
     for step, extent in axes:

@@ -1,7 +1,7 @@
 """Sums of arrays of other packages: `gemmlab.sum` on a GPU.
 
-A sum is one launch on the caller's stream, or a few for an array of many axes. Nothing is copied to the host and
-nothing waited for.
+A sum is one launch on the caller's stream, or a few for an array of many axes. It copies nothing to the host and does
+not wait.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Launches:
 
     launch: WordsLaunch
     at: tuple[int, ...]
-    """Positions of `_POINTERS` among the arguments; only the first two for a kernel without scratch memory."""
+    """Positions of `_POINTERS` among the arguments; only the first two if the kernel has no scratch memory."""
     steps: tuple[tuple[int, int], ...]
 
 
@@ -49,9 +49,10 @@ class PreparedSum:
     plan: AxisPlan
     launches: tuple[_Launches, ...]
     needs: Needs | None
-    """Scratch memory, with room for what one stage leaves to the next at its start; `None` if no launch needs any."""
+    """Scratch memory, which begins with the room for what one stage passes to the next; `None` if no launch needs any.
+    """
     between: int
-    """Bytes for what one stage leaves to the next."""
+    """Bytes that one stage passes to the next."""
 
     def enqueue(self, x: int, out: int, stream: int, workspace: int, tickets: int) -> None:
         """Queue the launches on a stream of the current context."""
@@ -70,7 +71,7 @@ class PreparedSum:
 
 
 class CudaSums:
-    """Sums of float32 on one GPU. What was prepared for a layout is stored."""
+    """Sums of float32 on one GPU, with the stored preparation for each layout."""
 
     def __init__(self, ordinal: int) -> None:
         self.device = CudaDevice(ordinal)
@@ -94,8 +95,8 @@ class CudaSums:
     def run(
         self, prepared: PreparedSum, x: int, out: int, stream: int, package: Package | None, fresh: Fresh | None
     ) -> None:  # fmt: skip
-        """Queue a sum on a stream of the current context. Scratch memory is an array that `fresh` makes, or the
-        driver's.
+        """Queue a sum on a stream of the current context. `fresh` makes an array for scratch memory; without it the
+        driver allocates.
         """
         needs = prepared.needs
         if needs is None:
@@ -137,7 +138,7 @@ _lock = threading.Lock()
 
 
 def sums_on(ordinal: int) -> CudaSums:
-    """The sums of one GPU. Raises `DeviceError` where there is none."""
+    """Return the sums of one GPU. Raises `DeviceError` without such a GPU."""
     with _lock:
         if ordinal not in _sums:
             _sums[ordinal] = CudaSums(ordinal)

@@ -1,4 +1,4 @@
-"""Sums of arrays on a GPU that are like those of an earlier call: nothing is checked or planned again.
+"""Sums of arrays on a GPU like those of an earlier call, which are not checked or planned again.
 
 A call asks only for addresses, memory and the stream, and launches.
 """
@@ -19,20 +19,20 @@ _MOST_ENTRIES = 1024
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """The facts about one call that follow from layout and axes."""
+    """The facts about one call that layout and axes determine."""
 
     sums: CudaSums
     prepared: PreparedSum
     fresh: Callable[[], Any]
-    """Make a new array for the result."""
+    """Return a new array for the result."""
     stream: Callable[[], int]
     scratch: Fresh | None
-    """Make an array with room for the scratch memory; `None` if no launch needs any."""
+    """Return an array that holds the scratch memory; `None` if no launch needs any."""
 
 
 _entries: dict[tuple[Hashable, ...], _Entry] = {}
 _packages: dict[type, Package] = {}
-"""Packages of the array types that came so far."""
+"""Packages of the array types that calls have had so far."""
 
 
 def again(x: Any, axis: Hashable, keepdims: bool) -> Any:

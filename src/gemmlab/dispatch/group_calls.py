@@ -1,4 +1,4 @@
-"""The products of a group, wherever they are computed: errors that name the product, and results that lie apart."""
+"""The products of a group on any device: errors that name the product, and results that must not overlap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CALL = "gemm_group"
 
 @contextmanager
 def product_of_group(index: int) -> Iterator[None]:
-    """Let errors of `gemmlab.gemm` name the product."""
+    """Add the number of the product to errors of `gemmlab.gemm` within the block."""
     try:
         yield
     except (UsageError, ArgumentTypeError, DeviceError) as error:
@@ -28,7 +28,7 @@ def product_of_group(index: int) -> Iterator[None]:
 def group_calls(a: Any, b: Any, c: Any, out: Any, one: Call) -> list[Call]:
     """Return a call for each product, with the flags of `one`.
 
-    Raises `ArgumentTypeError` for what is no list, `UsageError` for lists of different lengths.
+    Raises `ArgumentTypeError` for arguments that are not lists, `UsageError` for lists of different lengths.
     """
     lists = {name: _listed(name, value) for name, value in (("a", a), ("b", b), ("c", c), ("out", out))}
     count = len(lists["a"] or ())
@@ -55,7 +55,7 @@ class _Place:
 
     low: int
     high: int
-    """Addresses of its first byte and of the one after its last."""
+    """`low` and `high` are the addresses of its first byte and of the byte after its last."""
     index: int
     name: str
     view: Float32Array
@@ -68,7 +68,7 @@ class _Place:
 def require_apart(products: Sequence[tuple[Request, Float32Array | None]]) -> None:
     """Raise `UsageError` if a product's `out` shares memory with an array of another product.
 
-    Each product comes with a view of its `out`, or `None` where the result is a new array.
+    Each product comes with a view of its `out`, or `None` if the result is a new array.
     """
     places = sorted(_places(products), key=lambda place: place.low)
     written, read = list[_Place](), list[_Place]()

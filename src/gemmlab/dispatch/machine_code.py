@@ -14,7 +14,9 @@ _DIGITS = 12
 
 
 def with_machine_code(choice: Choice, layout: str, where: Gpu) -> Choice:
-    """Return the choice with digest and compiler of the package's code for it; unchanged where the GPU compiles."""
+    """Return the choice with digest and compiler of the package's code for it; unchanged if the code is compiled
+    here.
+    """
     try:
         kernel = find_kernel(choice.kernel)
         flags = {name: int(of == "t") for name, of in zip(("TRANS_A", "TRANS_B"), layout, strict=True)}

@@ -1,7 +1,7 @@
 """Measured times of GPU kernels, by which a library call chooses: a small table in the package.
 
 `makers/choices.py` makes `measured.json` from the records in `benchmarks/results`. A tuner may later replace it by a
-table of the user's own GPU: `Table` lists the fields it needs.
+table of the user's own GPU: `Table` lists the fields that are needed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Figures(NamedTuple):
     start_us: float
     """The time of a launch besides its blocks."""
     alone_us: float
-    """The time of a step along k of a block alone on a multiprocessor."""
+    """The time of a step along k of a block that is alone on its multiprocessor."""
     share_us: float
     """The time that each block adds to a step on a full multiprocessor."""
     meet_us: float = 0.0
-    """The time of each level of the tree in which parts of sums are added."""
+    """The time of each level of the tree that adds the parts of sums."""
     ends: float = 0.0
-    """The time of a block besides its steps, in steps: its beginning, and the store of its results."""
+    """The time of a block's beginning and of storing its results, in steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,44 +55,48 @@ class Measurement:
     smem: int
     """Bytes of shared memory of a block, static and dynamic."""
     grid: tuple[str, ...]
-    """The launch's blocks that take `steps` steps, as the kernel's file states them."""
+    """The number of blocks that take `steps` steps, along each axis of the grid, as expressions of the kernel's file.
+    """
     figures: Figures
     """The figures fitted to the times of all products."""
     steps: str = "K"
-    """The number of steps along k that a block takes, as the kernel's file states it."""
+    """The number of steps along k that a block takes, as an expression of the kernel's file."""
     below: str = ""
-    """The architecture from which on newer kernels are considered instead; empty for a kernel that is not older."""
+    """The lowest architecture on which newer kernels replace this one; empty if none do."""
     domain: str = ""
-    """The products that it was measured for, an expression over `M`, `N`, `K` and the configuration; empty for any."""
+    """A condition on the products that it was measured for, over `M`, `N`, `K` and the configuration; empty for any."""
     parts: tuple[int, ...] = ()
     """Numbers of parts that k may be split into; empty for a kernel whose blocks do not share k."""
     in_order: bool = True
-    """True if each result is one chain of multiply-adds in the order of k (with a single part, where k may be split).
+    """True if each result is one chain of multiply-adds in the order of k. If k can be split, this holds for a single
+    part.
     """
     align: int = FLOAT_BYTES
-    """Bytes that its operands must begin on."""
+    """The alignment of its operands in bytes."""
     require: tuple[str, ...] = ()
-    """The products that it takes, expressions over extents, layout and leading dimensions; empty for any."""
+    """Conditions on the products that it takes, over extents, layout and leading dimensions; empty for any."""
     times_us: Mapping[str, float] = field(default_factory=dict)
-    """Medians by `time_key`, caches cold."""
+    """Median times with cold caches, by `time_key`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Everything measured on one GPU model."""
+    """All measurements of one GPU model."""
 
     gpu: str
     """A name that `core.gpu.model` knows."""
     taken: str
     """The date of the measurement."""
     memory_gbs: float
-    """The rate at which cold matrices pass through memory, 10^9 bytes a second."""
+    """The rate at which kernels read and write cold matrices, 10^9 bytes a second."""
     parts_gbs: float
-    """The rate at which blocks exchange parts of sums through the level-2 cache."""
+    """The rate at which blocks exchange parts of sums through the level-2 cache, 10^9 bytes a second."""
     entries: tuple[Measurement, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values, `schema` first. An entry without needs of its own does not state them."""
+        """Return JSON values, `schema` first. An entry's `align` and `require` are left out if they are the
+        defaults.
+        """
         needless = {"align": FLOAT_BYTES, "require": ()}
         entries = [
             {name: value for name, value in asdict(entry).items() if name not in needless or value != needless[name]}
@@ -129,5 +133,5 @@ def _measured(entry: Mapping[str, Any]) -> Measurement:
 
 @cache
 def shipped_table(file: Path = FILE) -> Table:
-    """A table of the package: by default that of single products."""
+    """Return a table of the package: by default that of single products."""
     return table_from_json(json.loads(file.read_text(encoding="utf-8")))

@@ -19,13 +19,13 @@ USUAL = "threaded"
 def named_kernel(name: object, device: str) -> Kernel:
     """Return the `gemm` kernel with that id, or of a `.cu` file, for a family of devices.
 
-    Raises `ArgumentTypeError` for what is no name, `UsageError` for an unknown one and for one that runs elsewhere.
+    Raises `ArgumentTypeError` if it is no name, `UsageError` if it is unknown or runs on another family.
     """
     if not isinstance(name, (str, os.PathLike)):
         raise ArgumentTypeError(f"gemm: kernel is {shown(name)}; it must be a kernel's id or the path of a .cu file")
     kernel = find_kernel(os.fspath(name))
     if kernel.op != "gemm":
-        why = ", which a batch takes by itself where it is faster" if kernel.op == "batch" else ""
+        why = ", which a batch uses by itself if it is faster" if kernel.op == "batch" else ""
         raise UsageError(f"gemm: {kernel.id} is a kernel for {kernel.op}{why}")
     if kernel.device != device:
         where = {"cpu": "on a CPU", "cuda": "on a GPU"}

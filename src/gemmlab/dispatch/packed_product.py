@@ -2,8 +2,8 @@
 
     C[:, 32 s : 32 s + 32] = alpha * A strip[s] + beta * C[:, 32 s : 32 s + 32]
 
-A strip is a matrix whose rows follow each other, so the compiled product reads it in place, from one end to the other.
-A result does not depend on how C is divided, so it has the bits of the whole product.
+A strip is a matrix with adjacent rows, so the compiled product reads it in place, from one end to the other. Results do
+not depend on how C is divided, so they have the bits of the whole product.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Strips(Protocol):
 
 
 def require_usable(call: Call, packed: type) -> None:
-    """Raise `UsageError` or `ArgumentTypeError` for a call that a packed operand does not serve."""
+    """Raise `UsageError` or `ArgumentTypeError` for a call that cannot use a packed operand."""
     for name in ("a", "c", "out"):
         if isinstance(getattr(call, name), packed):
             raise ArgumentTypeError(f"gemm: {name} is a packed operand; only b can be one")
     if call.trans_b:
-        raise UsageError("gemm: b is packed as it is; pack(b, trans_b=True) packs its transpose")
+        raise UsageError("gemm: trans_b does not apply to a packed b; pack(b, trans_b=True) packs its transpose")
     if call.forced:
-        raise UsageError("gemm: b is packed for the usual kernel; kernel and config take an array")
+        raise UsageError("gemm: b is packed for the default kernel; kernel and config need an array")
     if call.precision in METHODS:
         raise UsageError(f"gemm: b is packed in float32, and precision is {call.precision!r}")
 
@@ -52,11 +52,11 @@ def stand_in(packed: Strips) -> Float32Array:
 
 
 def by_strips(packed: Strips, left: Float32Array, full: Float32Array, beta: float, run: Run) -> None:
-    """Compute `full` from left matrices (..., m, k) and a packed operand by products of stacks."""
+    """Compute `full` from left matrices (..., m, k) and a packed operand, as stacks of products."""
     strips = packed.strips
     n, width = packed.shape[1], strips.shape[-1]
     if n == 1:
-        # A product with a column has loops of its own.
+        # A product with a single column has separate loops.
         run(left, np.broadcast_to(np.ascontiguousarray(strips[0, :, :1]), (*left.shape[:-2], packed.shape[0], 1)), full)
         return
     whole, rest = divmod(n, width)

@@ -1,4 +1,4 @@
-"""The pieces of a product whose operands do not fit into a device's memory, with what they take and how long."""
+"""The pieces of a product whose operands do not fit into a device's memory, their bytes and predicted times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROW = 4
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Memory for a panel of A or B, or for a piece of C, in rows and columns as they are stored."""
+    """Memory for a panel of A or B, or for a piece of C. `rows` and `cols` are those of the stored matrix."""
 
     rows: int
     cols: int
@@ -33,7 +33,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PiecePlan(Display):
-    """C (m x n, k terms) in pieces of `rows` x `cols`, those at the right and the lower edge of other extents.
+    """C (m x n, k terms) in pieces of `rows` x `cols`; those at the right and lower edge have other extents.
 
     A piece needs a panel of A, `rows` x k, and a panel of B, k x `cols`.
     """
@@ -44,32 +44,34 @@ class PiecePlan(Display):
     rows: int
     cols: int
     by_rows: bool
-    """True: a panel of A stays while those of B pass. False: a panel of B stays."""
+    """True if a panel of A stays on the device while panels of B are exchanged; False if a panel of B stays."""
     turned: tuple[bool, bool]
-    """True for an operand that is stored with k along its columns (A) or its rows (B) exchanged: layout t."""
+    """True for A or B if it is stored transposed (layout t)."""
     least: tuple[int, int] = (1, 1)
-    """The fewest rows and columns that are computed: those beyond the piece are zeros, and are not copied back."""
+    """The fewest rows and columns that a launch computes: those beyond the piece are zeros, and are not copied back."""
     tail: tuple[int, int] = (1, 1)
-    """The fewest rows and columns of the last pieces. A shorter rest is part of the piece before."""
+    """The fewest rows and columns of the last pieces. A shorter remainder is part of the piece before it."""
     unit: int = 1
-    """Rows and columns that are computed are a multiple of this."""
+    """A launch computes a multiple of this number of rows and columns."""
     reads: bool = True
     """False if alpha or k is 0: A and B are not read."""
     reads_c: bool = False
     workspace_bytes: int = 0
-    """Bytes that the kernel takes beside operands and result."""
+    """Bytes of memory that the kernel needs besides operands and result."""
     memory_bytes: int = 0
     """The bytes that the caller allows."""
     least_bytes: int = 0
     """The fewest bytes with which the product is possible."""
     staging_bytes: int = 0
-    """Pinned memory of the host through which arrays pass that are not pinned."""
+    """Bytes of the host's pinned memory through which arrays are copied that are not pinned."""
     link_gbs: float | None = None
-    """10^9 bytes a second each way between host and device; `None` where they share memory."""
+    """Rate of the link between host and device in each direction, 10^9 bytes a second; `None` if they share memory."""
     kernel_seconds: float | None = None
-    """Estimated time of all products; `None` where nothing is known about it."""
+    """Estimated time of all products in seconds; `None` if unknown."""
     seconds: float | None = None
-    """Predicted: copies while products run, with the first copies before them and the last one after them."""
+    """Predicted time of the call in seconds: copies overlap with products, except for the first copies and the last
+    one.
+    """
     note: str = ""
 
     @property
@@ -107,7 +109,7 @@ class PiecePlan(Display):
     def rooms(self) -> dict[str, Room]:
         """The memory for panels of A and B and pieces of C.
 
-        A row begins as far off 16 bytes as in the whole matrix: kernels read other rows in another way.
+        A row has the same address modulo 16 bytes as in the whole matrix, because kernels read rows by their alignment.
         """
         down, across = self.grid
         rows, cols = self.widest
@@ -121,7 +123,7 @@ class PiecePlan(Display):
 
     @property
     def device_bytes(self) -> int:
-        """Bytes of the device that the product takes; not counted are the code and what a driver takes for itself."""
+        """Bytes of the device that the product uses, without those of the code and of the driver itself."""
         if not self.count:
             return 0
         return sum(room.nbytes * room.slots for room in self.rooms.values()) + self.workspace_bytes
@@ -137,7 +139,7 @@ class PiecePlan(Display):
             return added
         stays, passes = (self.m, self.n) if self.by_rows else (self.n, self.m)
         turns, panels, step = (down, across, self.cols) if self.by_rows else (across, down, self.rows)
-        # On its way back a strip finds the last two panels of the one before it.
+        # A strip in the opposite direction finds the last two panels of the one before it.
         resident = (passes - max(0, panels - 2) * step, passes if panels <= 2 else 2 * step)
         again = (passes - resident[0]) * (turns // 2) + (passes - resident[1]) * ((turns - 1) // 2)
         return FLOAT_BYTES * self.k * (stays + passes + again) + added
@@ -149,11 +151,11 @@ class PiecePlan(Display):
 
     @property
     def link_seconds(self) -> float | None:
-        """Time of the longer of the two ways; `None` where host and device share memory."""
+        """Time of the slower direction of the link in seconds; `None` if host and device share memory."""
         return None if self.link_gbs is None else max(self.bytes_in, self.bytes_out) / (self.link_gbs * 1e9)
 
     def order(self) -> Iterator[tuple[int, int]]:
-        """Yield all pieces (row, column) in the order in which they are computed: strips there and back."""
+        """Yield all pieces (row, column) in the order in which they are computed: strips in alternating directions."""
         down, across = self.grid
         outer, inner = (down, across) if self.by_rows else (across, down)
         for strip in range(outer):
@@ -178,8 +180,9 @@ class PiecePlan(Display):
         """Return the plan in words."""
         down, across = self.grid
         stays, passes = ("A", "B") if self.by_rows else ("B", "A")
+        panels = f"a panel of {stays} stays, those of {passes} change"
         lines = [
-            f"pieces: {down} x {across} of {self.rows} x {self.cols}; a panel of {stays} stays, those of {passes} pass",
+            f"pieces: {down} x {across} of {self.rows} x {self.cols}; {panels}",
             f"memory: {self.device_bytes:,} bytes of {self.memory_bytes:,}; the least is {self.least_bytes:,}",
             f"copies: {self.bytes_in:,} bytes in, {self.bytes_out:,} bytes out",
         ]
@@ -189,11 +192,11 @@ class PiecePlan(Display):
             ways += [] if self.seconds is None else [f"together {self.seconds:.3g} s"]
             lines.append(f"predicted: {', '.join(ways)}")
         if self.staging_bytes:
-            lines.append(f"arrays that are not pinned pass through {self.staging_bytes:,} bytes of pinned memory")
+            lines.append(f"arrays that are not pinned are copied through {self.staging_bytes:,} bytes of pinned memory")
         return [*lines, self.note] if self.note else lines
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values, with the figures that follow from the plan."""
+        """Return JSON values, with the figures that the plan determines."""
         names = ("device_bytes", "bytes_in", "bytes_out", "link_seconds", "count")
         return {**asdict(self), **{name: getattr(self, name) for name in names}}
 

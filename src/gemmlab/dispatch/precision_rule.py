@@ -18,21 +18,23 @@ REQUESTS: Mapping[str, tuple[str, ...]] = {
     BF16X3: (FLOAT32, BF16X3),
     TF32: (FLOAT32, BY_TILE, TF32),
 }
-"""The precisions that satisfy each request, the highest first. `highest` and `tf32` are JAX's names, `float32` asks for
-errors no larger than those of float32's own chain of multiply-adds."""
+"""The precisions that satisfy each request, the highest first. `highest` and `tf32` are JAX's names; `float32` allows
+errors no larger than those of float32's own chain of multiply-adds.
+"""
 METHODS = (BF16X9, BF16X6, TF32X3, F16X3, BF16X3)
-"""Requests for one way to compute: it is taken wherever it runs, the faster one or not."""
+"""Requests for one way to compute. It is used wherever it runs, even if it is slower."""
 
 
 def request_for(precision: str) -> str:
-    """Return the request that a kernel precision is the lowest for: `"float32"` for `by_tile`."""
+    """Return the request whose lowest precision is a kernel's: `"float32"` for `by_tile`."""
     return next(request for request, those in REQUESTS.items() if those[-1] == precision)
 
 
 def precision_for(name: object, offered: Collection[str]) -> str:
-    """Return the lowest of the precisions `offered` that is no lower than requested: the fastest that will do.
+    """Return the lowest of the precisions `offered` that satisfies the request: the fastest one.
 
-    Raises `ArgumentTypeError` unless the request is text, `UsageError` if it is unknown or nothing offered will do.
+    Raises `ArgumentTypeError` unless the request is text, `UsageError` if it is unknown or nothing offered satisfies
+    it.
     """
     if not isinstance(name, str):
         raise ArgumentTypeError(f"gemm: precision is {name!r}; it must be one of {_names()}")
@@ -45,7 +47,7 @@ def precision_for(name: object, offered: Collection[str]) -> str:
 
 
 def no_lower(precision: str) -> tuple[str, ...]:
-    """Return the precisions that will do, the highest first. `precision` is one of `REQUESTS`."""
+    """Return the precisions that satisfy a request, the highest first. `precision` is one of `REQUESTS`."""
     return REQUESTS[precision]
 
 

@@ -1,4 +1,4 @@
-"""The reasons of `gemmlab.gemm` for its choice, for arrays or shapes, also on a GPU that is not here."""
+"""The choice of `gemmlab.gemm` and its reasons, for arrays or shapes, also on a GPU that is not here."""
 
 from __future__ import annotations
 
@@ -53,14 +53,16 @@ def explain(call: Call, device: object) -> Choice:
 
 
 def _one(operands: Request) -> Stored:
-    """Return one of the products of two matrices that make the result."""
+    """Return one of the products of two matrices that the result consists of."""
     pair = operands.left, operands.right
     left, right = (x[(0,) * (x.ndim - 2)] if x.size and in_place(x) else packed(x.shape[-2:]) for x in pair)
     return _readable(left, right, packed((left.shape[0], right.shape[1])))
 
 
 def _launch(operands: Request) -> tuple[Stored, int]:
-    """Return the first of the products that make the result on a GPU, as its kernel gets it, and their number."""
+    """Return the first of the products that the result on a GPU consists of, as its kernel takes it, and their
+    number.
+    """
     target = packed(operands.shape)
     if not target.size:
         return _one(operands), 0

@@ -1,6 +1,6 @@
-"""A request for a matrix product: operands as views of the right shape, and every error in them.
+"""A request for a matrix product: operands as views of the right shape, and all checks of them.
 
-Nothing here reads or writes an element. Only NumPy's shapes, strides and addresses are used, so a view may as well
+Nothing here reads or writes an element. Only NumPy's shapes, strides and addresses are used, so a view may also
 describe memory of a GPU (`dispatch/shadows.py`).
 """
 
@@ -29,7 +29,7 @@ class Operand(NamedTuple):
 
     view: Float32Array
     on_gpu: DeviceArray | None = None
-    """The place of the array on a GPU, which the view then only describes; `None` for memory of this machine."""
+    """The array on a GPU, if the view only describes it; `None` for memory of this machine."""
 
 
 View = Callable[[str, str, object], Operand]
@@ -38,7 +38,7 @@ View = Callable[[str, str, object], Operand]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One checked call, without its result. op is applied, and one-dimensional operands are matrices."""
+    """One checked call, without its result. Its operands are matrices, after op."""
 
     left: Float32Array
     right: Float32Array
@@ -47,14 +47,14 @@ class Request:
     """The shape of the result as the caller sees it."""
     row: bool
     column: bool
-    """`row`: the left operand was one-dimensional; `column`: the right one was."""
+    """`row` is true if the left operand was one-dimensional, `column` if the right one was."""
     alpha: float
     beta: float
-    """alpha and beta are rounded to float32."""
+    """`alpha` and `beta` are rounded to float32."""
     addend: Float32Array | None
-    """c, broadcast to the result; `None` where it is not read."""
+    """c, broadcast to the result; `None` if it is not read."""
     operands: tuple[Operand, Operand, Operand | None]
-    """a, b and c as they were given."""
+    """a, b and c as the caller passed them."""
 
     def stacks(self, target: Float32Array) -> tuple[Float32Array, Float32Array, Float32Array]:
         """Return left matrices, right ones and views of the results in `target`, all with the same leading axes."""
@@ -65,14 +65,14 @@ class Request:
         return lefts, rights, full
 
     def products(self, target: Float32Array) -> Iterator[tuple[Float32Array, Float32Array, Float32Array]]:
-        """Every product of two matrices that makes the result, with its place in `target`."""
+        """Yield every product of two matrices that the result consists of, with its view of `target`."""
         lefts, rights, full = self.stacks(target)
         for index in np.ndindex(*self.batch):
             yield lefts[index], rights[index], full[index]
 
 
 def host_operand(call: str, name: str, value: object) -> Operand:
-    """An array in memory of this machine. Raises `ArgumentTypeError`."""
+    """Return an array in this machine's memory as an operand. Raises `ArgumentTypeError`."""
     return Operand(float32_array(call, name, value))
 
 
@@ -107,7 +107,7 @@ def request(call: Call, view: View) -> Request:
 
 
 def checked_target(target: Float32Array, request: Request) -> Float32Array:
-    """The view of `out`, if the result can be written to it. Raises `UsageError`."""
+    """Return the view of `out`, if the result can be written to it. Raises `UsageError`."""
     if target.shape != request.shape:
         raise UsageError(f"gemm: out has shape {target.shape}; the result has {request.shape}")
     if not target.flags.writeable:
@@ -122,7 +122,7 @@ def checked_target(target: Float32Array, request: Request) -> Float32Array:
 
 
 def _require_other_parts(target: Float32Array, request: Request) -> None:
-    """Raise `UsageError` if the result would be written over an operand through another mapping of its file."""
+    """Raise `UsageError` if the result would overwrite an operand through another mapping of its file."""
     part = file_part(target)
     if part is None:
         return
@@ -130,7 +130,7 @@ def _require_other_parts(target: Float32Array, request: Request) -> None:
         theirs = None if operand is None else file_part(operand)
         if operand is None or theirs is None or not part.overlaps(theirs):
             continue
-        # The same elements as c are read before they are written.
+        # If these are the same elements as c, they are read before they are written.
         if name != "c" or operand.strides != target.strides or part[1:3] != theirs[1:3]:
             raise UsageError(
                 f"gemm: out and {name} are mapped from the same part of {part.path}; give out a part of its own"
@@ -169,7 +169,7 @@ def _scalar(name: str, value: SupportsFloat) -> float:
 
 
 def _addend(c: Float32Array | None, beta: float, shape: tuple[int, ...]) -> Float32Array | None:
-    """c broadcast to the result; None when beta == 0 leaves it unread."""
+    """Return c broadcast to the result; None if it is not read because beta is 0."""
     if c is None:
         if beta != 0.0:
             raise UsageError(f"gemm: beta is {beta} but there is no c to scale by it")
@@ -182,7 +182,9 @@ def _addend(c: Float32Array | None, beta: float, shape: tuple[int, ...]) -> Floa
 
 
 def _folds(array: Float32Array) -> bool:
-    """Return whether strides may place two elements of an array on the same bytes; usual views never do."""
+    """Return whether the strides may place two elements of an array on the same bytes; those of usual views never
+    do.
+    """
     reach = array.itemsize
     for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
         if stride < reach:
@@ -192,7 +194,7 @@ def _folds(array: Float32Array) -> bool:
 
 
 def overlap(left: Float32Array, right: Float32Array) -> bool:
-    """Return whether two arrays share an element, or may, where that takes too long to find out."""
+    """Return whether two arrays share an element, or may share one if an exact answer would take too long."""
     if not np.may_share_memory(left, right):
         return False
     effort: Any = 100_000

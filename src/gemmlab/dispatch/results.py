@@ -1,7 +1,7 @@
-"""The destination of a result on a GPU: an array of the caller's package, or memory of ours.
+"""The destination of a result on a GPU: an array of the caller's package, or memory of gemmlab.
 
-An array of a package that is not known is answered with one of ours, which other packages see through
-`__cuda_array_interface__` and DLPack.
+For an array of an unknown package it is an array of gemmlab, which other packages can use by `__cuda_array_interface__`
+and DLPack.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gemmlab.devices.cuda import CudaDevice
 
 _NO_STREAM = -1
-"""DLPack's value for a stream on which nothing has to wait."""
+"""DLPack's value of `stream` for which no stream has to wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Place:
 
 
 class DeviceResult:
-    """A float32 array in memory of ours, made on `stream`. A package that takes it by DLPack names a stream, which then
-    waits.
+    """A float32 array in memory of gemmlab, computed on `stream`. A package that imports it by DLPack names a stream,
+    which then waits.
     """
 
     def __init__(self, buffer: Buffer, shape: tuple[int, ...], stream: int, device: CudaDevice) -> None:
@@ -86,9 +86,9 @@ def place_for(value: Any, found: DeviceArray, shape: tuple[int, ...], device: Cu
 
 
 def as_its_package_s(value: Any, result: Any) -> Any:
-    """Return a result of ours as an array of the package of `value`: Numba, or one with the array API standard.
+    """Return a `DeviceResult` as an array of the package of `value`: Numba, or one with the array API standard.
 
-    Call it once all work that makes the result is queued. For other packages the result stays ours.
+    Call it once all work that computes the result is queued. For other packages the result stays a `DeviceResult`.
     """
     if type(result) is not DeviceResult:
         return result

@@ -1,11 +1,11 @@
 """Scratch memory of a launch on a GPU: a workspace, and tickets (words that are zero before and after each launch).
 
-A workspace comes from the caller's own allocator, in the order of the stream: the array is dropped as soon as the
-launch is queued, and its memory is given out again only to work that follows on the stream. For arrays of an unknown
-package the driver allocates and frees it on the stream.
+A workspace comes from the allocator of the caller's package, in the order of the stream: the array is dropped as soon
+as the launch is queued, and its memory is reused only by later work on the stream. For arrays of an unknown package the
+driver allocates and frees it on the stream.
 
-Launches on one stream follow each other, so they share the tickets of that stream, and a small workspace beside them.
-A stream that is captured is different: the replays of its graph may overlap with launches on the stream. Then both are
+Launches on one stream run one after the other, so they share the tickets of that stream and a small workspace. The
+replays of a captured graph may overlap with launches on the stream, so tickets and workspace of a captured launch are
 memory of the graph, which sets the tickets to zero itself.
 """
 
@@ -26,14 +26,15 @@ from gemmlab.devices.cuda_memory import CudaBuffer
 
 _ALIGNED = 256
 _SHARED_TICKETS = 1 << 15
-"""Words in the buffer of a stream. A launch that needs more sets its own to zero."""
+"""Tickets in the buffer of a stream. A launch that needs more allocates them and sets them to zero."""
 _SHARED_BYTES = 1 << 16
-"""Bytes of workspace in the same buffer. A launch that needs no more costs no allocation."""
+"""Bytes of workspace in the same buffer. A launch that needs no more needs no allocation."""
 _MOST_STREAMS = 256
 _NOT_CAPTURING = 0
 
 Fresh = Callable[[], Any]
-"""Make an uninitialised array that is large enough, on the caller's current stream."""
+"""A function that returns an uninitialised array, large enough for the scratch memory, on the caller's current stream.
+"""
 
 
 class Needs(NamedTuple):
@@ -43,7 +44,9 @@ class Needs(NamedTuple):
     tickets: int
     """Number of 32-bit words."""
     passed_on: bool = False
-    """True if a launch reads what an earlier one of the call left there: then no other call's may come between."""
+    """True if a launch reads what an earlier launch of the call left there. Launches of other calls must not come
+    between.
+    """
 
     @property
     def nbytes(self) -> int:
@@ -51,7 +54,7 @@ class Needs(NamedTuple):
         return -(-4 * self.tickets // _ALIGNED) * _ALIGNED + self.workspace_bytes
 
     def fresh(self, package: Package, beside: Any) -> Fresh:
-        """Return a maker of arrays of a package that have room for both."""
+        """Return a function that makes arrays of a package with room for both."""
         return package.fresh(beside, (-(-self.nbytes // FLOAT_BYTES),))
 
 
@@ -105,13 +108,13 @@ def _allocated(
 ) -> tuple[int, Callable[[], object]]:  # fmt: skip
     if package is not None and fresh is not None:
         array = fresh()
-        return package.address(array), partial(id, array)  # The call holds the array until its memory is free again.
+        return package.address(array), partial(id, array)  # The call holds the array until its memory may be reused.
     start = int(driver("cuMemAllocAsync", max(1, needs.nbytes), stream, what=f"{needs.nbytes} bytes of scratch memory"))
     return start, lambda: driver("cuMemFreeAsync", start, stream)
 
 
 def _nothing() -> None:
-    """Give back what stays with the stream."""
+    """Do nothing: the stream keeps this memory."""
 
 
 def _is_captured(driver: Driver, stream: int) -> bool:

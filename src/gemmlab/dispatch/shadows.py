@@ -18,7 +18,7 @@ from gemmlab.dispatch.storage import readable
 
 Float32Array = npt.NDArray[np.float32]
 _ANYWHERE = 1 << 12
-"""A well aligned address for arrays that are only described."""
+"""An aligned address for arrays that exist only as a description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class _Interface:
 
 
 def shadow(found: DeviceArray) -> Float32Array:
-    """A float32 view with the shape, strides and address of an array on a GPU."""
+    """Return a float32 view with the shape, strides and address of an array on a GPU."""
     if math.prod(found.shape) == 0:
         return np.empty(found.shape, np.float32)
     described = {
@@ -44,15 +44,15 @@ def packed(shape: tuple[int, ...], pointer: int = _ANYWHERE) -> Float32Array:
 
 
 def device_operand(call: str, name: str, value: Any) -> Operand:
-    """Return an operand on a GPU with its place there. Raises what `device_array_of` raises."""
+    """Return an operand on a GPU, with the array there. Raises as `device_array_of` does."""
     found = device_array_of(call, name, value)
     return Operand(shadow(found), found)
 
 
 def device_array_of(call: str, name: str, value: Any) -> DeviceArray:
-    """The place of an operand on a GPU.
+    """Return an operand's array on a GPU.
 
-    Raises `ArgumentTypeError` for an array that lies elsewhere or has another dtype, and for an out that is read-only.
+    Raises `ArgumentTypeError` for an array that lies elsewhere or has another dtype, and for a read-only `out`.
     """
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if not is_device_array(value):
@@ -62,7 +62,7 @@ def device_array_of(call: str, name: str, value: Any) -> DeviceArray:
         package = package_of(value)
         raise dtype_error(call, name, found.dtype, package.to_float32 if package else "")
     if name == "out" and found.read_only:
-        # JAX's arrays always are read-only.
+        # JAX's arrays are always read-only.
         raise ArgumentTypeError(f"{call}: out, a {kind} on a GPU, is read-only")
     return found
 

@@ -1,4 +1,4 @@
-"""Slices of k for kernels that keep a form of their operands in a workspace: the longest that a limit allows."""
+"""Slices of k for kernels that store converted operands in a workspace: the longest slices within a limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SLICE = "SLICE"
 MOST_BYTES = 512 << 20
 """The largest workspace of a library call."""
 _LEAST = 512
-"""Shorter slices cost more in passes over C than they are worth."""
+"""The shortest slice: shorter ones would cost too many passes over C."""
 
 
 def sliced(kernel: str, config: Mapping[str, int], problem: GemmProblem) -> dict[str, int] | None:
@@ -35,7 +35,7 @@ def sliced(kernel: str, config: Mapping[str, int], problem: GemmProblem) -> dict
 
 
 def passed_bytes(kernel: str, config: Mapping[str, int], problem: GemmProblem) -> int:
-    """Return the bytes that launches of one product leave for later ones, all slices together; 0 without slices."""
+    """Return the bytes that launches of one product write for later ones, over all slices; 0 without slices."""
     if SLICE not in config:
         return 0
     return workspace_bytes(kernel, config, problem) * math.ceil(problem.k / config[SLICE])

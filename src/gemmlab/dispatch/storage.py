@@ -1,4 +1,6 @@
-"""The storage of three matrices as kernels take it: row-major with leading dimensions and transposition flags."""
+"""The storage of three matrices in the form that kernels take: row-major with leading dimensions and transposition
+flags.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class Stored:
     b: int
     c: int
     distances: tuple[int, ...] = ()
-    """Bytes from matrix to matrix of a batch, for each of its axes and operands."""
+    """Bytes between adjacent matrices of a batch, for each of its axes and operands."""
 
     def begins_on(self, nbytes: int) -> bool:
         """Return whether all operands, of all products of a batch, begin on a multiple of `nbytes` bytes."""
@@ -40,9 +42,10 @@ def readable(matrix: Float32Array) -> bool:
 def row_major(
     left: Float32Array, right: Float32Array, full: Float32Array
 ) -> tuple[Float32Array, Float32Array, Float32Array]:
-    """Return a product with contiguous rows of the result, if it has any: its operands as they are, or transposed.
+    """Return the product in a form whose result has contiguous rows, if possible: its operands as they are, or
+    transposed.
 
-    `full = left @ right` is also `full^T = right^T @ left^T`. Stacks of matrices are treated alike, by the first one.
+    `full = left @ right` is also `full^T = right^T @ left^T`. For stacks of matrices the first one decides.
     """
     if rows_contiguous(full[(0,) * (full.ndim - 2)]):
         return left, right, full

@@ -1,8 +1,7 @@
-"""Plans for sums on a CPU: the elements that each result adds up, for an array with these shape and strides.
+"""Plans for sums on a CPU: the elements of each sum, for an array with a given shape and strides.
 
-Axes whose elements follow each other evenly are joined, and backward axes are reversed. Axes that repeat one element
-(stride 0) are not added up: the sum is multiplied, or the result repeated. So a broadcast array costs only as much as
-the elements in memory.
+Evenly spaced axes are joined, and backward axes are reversed. Axes that repeat one element (stride 0) are not summed:
+the sum is multiplied, or the result repeated. So a broadcast array costs only as much as its elements in memory.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from gemmlab.codegen.reductions import PLAN
 _SIZE = 4
 _LINE = 64
 _CACHED = 1 << 15
-"""Bytes that stay in the L1 cache, about."""
+"""Approximate bytes that stay in the L1 cache."""
 _Axes = list[tuple[int, ...]]
 
 
@@ -30,13 +29,13 @@ class SumPlan:
     shape: tuple[int, ...]
     """The shape of the result."""
     made: tuple[int, ...]
-    """The shape of the computed array, which is repeated along axes of extent 1 to make the result."""
+    """The shape of the computed array. It is repeated along axes of extent 1 to give the result."""
     elements: int
     """Number of elements read."""
 
 
 def sum_plan(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], *, keepdims: bool) -> SumPlan:
-    """The plan for an array with this shape and these strides (bytes), summed along `axes`, each from 0 on."""
+    """Return the plan for sums along `axes` (none negative) of an array with this shape and these strides in bytes."""
     whole = [1 if index in axes else extent for index, extent in enumerate(shape) if keepdims or index not in axes]
     small = [1 if index in axes or strides[index] == 0 else shape[index] for index in range(len(shape))]
     out_steps = [_SIZE * math.prod(small[index + 1 :]) for index in range(len(small))]
@@ -85,8 +84,8 @@ def sum_plan(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], 
 
 
 def joined(axes: _Axes) -> _Axes:
-    """Return axes (extent, step in each array) with the widest step first; adjacent axes are joined if their elements
-    follow each other in every array.
+    """Return axes (extent, step in each array) with the widest step first; adjacent axes are joined if they are evenly
+    spaced in every array.
     """
     found: _Axes = []
     for extent, *steps in sorted(axes, key=lambda axis: -abs(axis[1])):

@@ -12,16 +12,16 @@ issue slots, shared memory. So `rounds` rounds of `r` blocks and a last round of
     steps * (rounds * max(alone, r * share) + max(alone, rest * share))
 
 for blocks of `steps` steps along k: all of k, or a part of it if the grid has several blocks for each tile of C (k is
-split over blocks). What a block does besides takes as long as some more steps (`ends`). A product cannot take less than
-its matrices take to pass through memory. Blocks that computed parts of the same sums meet in a tree: each level takes a
-constant time, and the parts pass through the level-2 cache. What launches leave for later ones of the same product is
-written to memory and read again. So
+split over blocks). A block's other work takes as long as some more steps (`ends`). A product takes at least the time of
+reading and writing its matrices. Blocks that computed parts of the same sums add them in a tree: each level takes a
+constant time, and the parts pass through the level-2 cache. Data that launches pass to later ones of the same product
+are written to memory and read again. So
 
     start + max((steps + ends) * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache + 2 * left / memory
 
 Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge costs as much as a full
-one. Layouts and rows that do not begin on 16 bytes have none either: figures of their own, fitted to fewer products,
-chose worse.
+one. Nor do layouts, or rows that do not begin on 16 bytes: separate figures for them, fitted to fewer products, led to
+worse choices.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from gemmlab.ops.gemm_problem import GemmProblem
 PARTS = "SPLITS"
 """The parameter of kernels whose blocks share k: the number of parts."""
 FAN = 8
-"""Number of blocks that meet at a node of the tree (`cuda_common/parts.cuh`)."""
+"""Number of blocks whose parts a node of the tree adds (`cuda_common/parts.cuh`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +60,22 @@ class Gpu:
     known: str = ""
     """The model's name in `core.gpu.model`; empty for a model that is not known there."""
     machine: str = ""
-    """The name by which measurements of this machine's own GPU are stored; empty for a model that is only described."""
+    """The name under which measurements of this machine's GPU are stored; empty for a model that is not this machine's.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The estimated time of one kernel on one problem, and the figures that it follows from."""
+    """The estimated time of one kernel on one problem, and the figures that determine it."""
 
     us: float
     blocks: int
     resident: int
     """Number of blocks resident on a multiprocessor at a time; 0 if not even one fits, and the time is infinite."""
     rounds: int
-    """Number of turns that the fullest multiprocessor needs for its blocks."""
+    """Number of turns in which the multiprocessor with the most blocks runs them."""
     passed_us: float = 0.0
-    """The part of the time in which parts of sums and split operands pass from blocks to others."""
+    """The part of the time in which parts of sums and split operands are passed between blocks."""
 
 
 def gpu_model(name: str) -> Gpu:
@@ -87,13 +88,13 @@ def gpu_model(name: str) -> Gpu:
 
 def gpu_of_facts(name: str, facts: Mapping[str, Any]) -> Gpu:
     """Return a GPU as its driver describes it (`devices/cuda_facts.py`); an unknown architecture gets the limits of the
-    one before.
+    nearest older one.
     """
     capability, sms, mhz = facts["compute_capability"], int(facts["sms"]), max(1.0, facts["clock_khz"] / 1e3)
     wanted = int(capability.replace(".", ""))
     limits = next(filter(None, map(_limits, (a for a in reversed(gpu.ARCHITECTURES) if _number(a) <= wanted))), None)
     if limits is None:
-        raise UsageError(f"gemm: nothing is known of {name}, compute capability {capability}")
+        raise UsageError(f"gemm: nothing is known about {name}, compute capability {capability}")
     # Two words a clock: memory for GPUs transfers on both edges.
     memory_gbs = 2 * facts["memory_clock_khz"] * facts["memory_bus_bits"] / 8 / 1e6
     try:
@@ -143,7 +144,9 @@ def scaled_figures(entry: Measurement, where: Gpu, table: Table) -> Figures:
 
 
 def odd_rows(problem: GemmProblem) -> bool:
-    """Return whether an operand that kernels read four floats at a time, along its rows, has rows off 16 bytes."""
+    """Return whether some operand that kernels read by four floats along its rows has rows that are not aligned to 16
+    bytes.
+    """
     p = problem
     return bool(p.trans_a and p.lda % 4) or bool(not p.trans_b and p.ldb % 4) or bool(p.ldc % 4)
 
@@ -154,7 +157,9 @@ def _blocks(entry: Measurement, problem: GemmProblem, parts: int, products: int)
 
 
 def in_domain(entry: Measurement, problem: GemmProblem) -> bool:
-    """Return whether a kernel and configuration was measured for such products: elsewhere its figures say nothing."""
+    """Return whether a kernel and configuration was measured for such products. For others its figures are
+    meaningless.
+    """
     return not entry.domain or bool(_parsed((entry.domain,))[0](_names(entry, problem, 1)))
 
 
@@ -166,13 +171,13 @@ def unmet(entry: Measurement, problem: GemmProblem) -> str:
 
 
 def block_steps(entry: Measurement, problem: GemmProblem, parts: int, blocks: int) -> int:
-    """Return the number of steps along k that a block takes, one of `blocks`."""
+    """Return the number of steps along k of one of `blocks` blocks."""
     (steps,) = _parsed((entry.steps,))
     return steps.whole({**_names(entry, problem, parts), "blocks": blocks})
 
 
 def _names(entry: Measurement, problem: GemmProblem, parts: int) -> dict[str, int]:
-    # Of several launches the last one counts: for any number n of them, -1 % n is n - 1.
+    # If there are several launches, the last one counts: for any number n of them, -1 % n is n - 1.
     sizes = {"M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts, "phase": -1}
     return {**entry.config, **sizes, "TRANS_A": problem.trans_a, "TRANS_B": problem.trans_b}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gemmlab.emulator.instruction_layout import Kind
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, Block, Status, Wait, Warp
+from gemmlab.emulator.layout import BARRIERS, LANES, ROW, Block, Status, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_WAIT, RELEASED, group_at
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
@@ -21,8 +21,6 @@ ARRIVE = (
     ("truth", I32),
     ("arrive_only", I32),
 )
-BARRIERS = 16
-"""Number of barriers of a block."""
 NO_SUCH_BARRIER = 2
 """`extra` of the event of a barrier number of 16 or more; its `address` is the number."""
 RELEASE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("number", I64))
@@ -70,6 +68,7 @@ def emit_arrive(fn: Function, module: Module) -> None:
         row = barrier.at(Block.BARRIER_CLOCKS, I32)
         joined = Lanes(fn.load(row, LANES)).smax(Lanes(fn.load(_know(fn, block, index), LANES)))
         fn.store(row, joined.value)
+        _pass_on(fn, block, index, number + LANES)
         clock = own_clock(fn, block, index)
         fn.store(clock, (Lanes(fn.load(clock)) + 1).value)
     barrier.add(Block.BARRIER_ARRIVED, fn.zero_extend(lanes.call("ctpop").value))
@@ -130,6 +129,15 @@ def _wake(fn: Function, block: Raw, barrier: Raw, number: Value) -> None:
                 with fn.when(racing):
                     row = _know(fn, block, index)
                     fn.store(row, Lanes(fn.load(row, LANES)).smax(clocks).value)
+                    _pass_on(fn, block, number + LANES, index)
+
+
+def _pass_on(fn: Function, block: Raw, source: Value, to: Value) -> None:
+    """In a cluster: let one row of `Block.FOREIGN` know what another one knows."""
+    foreign, blocks = block.load(Block.FOREIGN, I64), block.load(Block.CLUSTER, I64)
+    with fn.when(foreign.differs(0)), fn.range(blocks) as rank:
+        read, write = (fn.cast(foreign + (row * blocks + rank) * ROW, I32) for row in (source, to))
+        fn.store(write, Lanes(fn.load(write, LANES)).smax(Lanes(fn.load(read, LANES))).value)
 
 
 def emit_release_all(fn: Function, module: Module) -> None:

@@ -21,10 +21,10 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.hazard import UNFINISHED
 from gemmlab.core.time_limit import TimeLimit
 from gemmlab.emulator.decode import Code
+from gemmlab.emulator.geometry import Bytes
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.layout import Status, Warp
 from gemmlab.emulator.memory_map import Reach
-from gemmlab.emulator.resident import Bytes
 from gemmlab.emulator.units import Unit
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding
 

@@ -15,14 +15,16 @@ _NUMBER = re.compile(r"\b(0x)?[0-9a-f]*\d[0-9a-f]*\b")
 class Rank(IntEnum):
     """The order of causes: a hazard may be the cause of those with higher ranks."""
 
-    MISUSE = 0
+    OVERRUN = 0
+    """A stage is filled again before it was read."""
+    MISUSE = 1
     """Misuse of an mbarrier, a cluster's barrier or a tensor map: all waits after it may be wrong."""
-    EARLY = 1
+    EARLY = 2
     """A copy is read before it has landed, with the wait that was wrong."""
-    RACE = 2
+    RACE = 3
     """For want of a barrier, a wait or a proxy fence."""
-    OTHER = 3
-    END = 4
+    OTHER = 4
+    END = 5
     """A block's end, a deadlock."""
 
 

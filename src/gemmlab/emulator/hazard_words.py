@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gemmlab.core import hazard
 from gemmlab.core.words import counted
 from gemmlab.emulator import warpgroup_words
-from gemmlab.emulator.barriers import BARRIERS, NO_SUCH_BARRIER
+from gemmlab.emulator.barriers import NO_SUCH_BARRIER
 from gemmlab.emulator.endless_loops import PATIENCE
+from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.image import OUTSIDE, Image
 from gemmlab.emulator.instruction_layout import Kind, Space
-from gemmlab.emulator.layout import LANES
+from gemmlab.emulator.launch_layout import RANK_BITS
+from gemmlab.emulator.layout import BARRIERS, LANES
 from gemmlab.emulator.memory_map import Reach
-from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.warp_syncs import NOT_NAMED
 from gemmlab.sass.instruction import Instruction
 
 SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local", Space.CONSTANT: "constant"}
 
 _STORES = ("STG", "ST")
+_COPIES = frozenset({"UBLKCP", "UBLKRED", "UTMALDG", "STAS", "REDAS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,8 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
         return f"{lanes} of the warp, which the mask names, ended without reaching it"
     width, space = extra & 0xFF, space_of(event)
     verb = "write" if extra & 0x100 else "read"
-    what = f"{width}-byte {verb} of {space} memory"
-    if kind in {Kind.RACE_BLOCK, Kind.RACE_WARP, Kind.RACE_GRID}:
+    what = f"{width}-byte {verb} of {space} memory{warpgroup_words.operand(extra)}"
+    if kind in {Kind.RACE_BLOCK, Kind.RACE_WARP, Kind.RACE_GRID, Kind.RACE_CLUSTER}:
         return f"{what} ({instruction.name}) and {_fellow(image, geometry, event)}"
     if kind == Kind.OUT_OF_BOUNDS:
         return what + _bounds(geometry, memory, space, address)
@@ -79,17 +82,27 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
 
 def _fellow(image: Image, geometry: Geometry, event: Event) -> str:
     """Return the other access of a race, and what orders the two."""
+    instruction = instruction_at(image, event.site)
     there = instruction_at(image, event.other) if event.other >= 0 else None
     name = there.name if there else "?"
     who = f"by thread {position(event.extra >> 32, geometry.threads)}"
-    if event.kind == Kind.RACE_GRID:
+    if event.kind in {Kind.RACE_GRID, Kind.RACE_CLUSTER}:
         who += f" of block {position(event.other_block, geometry.grid)}"
-    stores = instruction_at(image, event.site).opcode in _STORES and there is not None and there.opcode in _STORES
+    stores = instruction.opcode in _STORES and there is not None and there.opcode in _STORES
     if stores and space_of(event) == "global":
         return f"a write {who} ({name}): {hazard.TWO_WRITES}, and the later one wins; let one thread own each element"
     if event.kind == Kind.RACE_GRID:
         missing = (
             "with nothing between that orders blocks: an atomic or a flag with __threadfence, or the end of a launch"
+        )
+    elif event.kind == Kind.RACE_CLUSTER:
+        missing = (
+            "of the cluster with nothing between that orders the blocks: cluster.sync() (barrier.cluster) is missing,"
+            " or an mbarrier"
+        )
+    elif event.kind == Kind.RACE_BLOCK and _COPIES & {instruction.opcode, there.opcode if there else ""}:
+        missing = (
+            "with nothing between that orders them: no wait for the phase of its mbarrier that the copy belongs to"
         )
     elif event.kind == Kind.RACE_BLOCK:
         missing = "with no barrier between: __syncthreads() is missing"
@@ -120,7 +133,9 @@ def _stopped(called: str) -> str:
 
 def _bounds(geometry: Geometry, memory: Reach, space: str, address: int) -> str:
     if space == "shared":
-        return f" at byte {address - geometry.shared_low} of {geometry.shared_bytes}"
+        rank, offset = address >> RANK_BITS, address & (1 << RANK_BITS) - 1
+        where = f" at byte {offset - geometry.shared_low} of {geometry.shared_bytes}"
+        return f" of {geometry.place_in_cluster(rank)}" if rank >= math.prod(geometry.cluster) else where
     if space == "local":
         return f" at byte {address} of {geometry.local_bytes}"
     if space == "constant":

@@ -10,6 +10,7 @@ import numpy as np
 
 from gemmlab.core.hazard import Hazard
 from gemmlab.emulator import warpgroup_words
+from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.hazard_order import Rank, Ranked, in_order
 from gemmlab.emulator.hazard_words import (
     Event,
@@ -27,8 +28,8 @@ from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.out_of_line import call_site
-from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.wgmma_in_flight import touches
+from gemmlab.emulator.wgmma_layout import WARPGROUP
 
 NAMES = {
     Kind.OUT_OF_BOUNDS: "out of bounds",
@@ -37,6 +38,7 @@ NAMES = {
     Kind.RACE_BLOCK: "race",
     Kind.RACE_WARP: "race",
     Kind.RACE_GRID: "race",
+    Kind.RACE_CLUSTER: "race",
     Kind.BARRIER: "barrier",
     Kind.ASYNC: "async copy",
     Kind.TRAP: "trap",
@@ -62,6 +64,7 @@ def hazards(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
         _events(image, geometry, outcome),
         _touches(image, outcome),
         _unmet(image, geometry, outcome),
+        _lone_warps(image, geometry, outcome),
         _stalls(image, geometry, outcome),
     )
     return in_order(found)
@@ -102,6 +105,7 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Rank
             message=message(image, geometry, outcome.reach, first),
             space=space_of(first) if first.kind in _ACCESSES else "",
             instruction=instruction_at(image, first.site).address,
+            other_instruction=_address(image, first.other),
         )
         yield Ranked(hazard, Rank.RACE if _without_barrier(group) else Rank.OTHER, first.site, first.other)
 
@@ -113,7 +117,13 @@ def _places(image: Image, event: Event) -> tuple[object, object]:
 
 
 def _without_barrier(group: list[Event]) -> bool:
-    return any(event.kind == Kind.RACE_BLOCK for event in group)
+    return any(event.kind in {Kind.RACE_BLOCK, Kind.RACE_CLUSTER} for event in group)
+
+
+def _address(image: Image, index: int) -> int:
+    """The byte address of an instruction; -1 for an index out of range."""
+    code = image.code.instructions
+    return code[index].address if 0 <= index < len(code) else -1
 
 
 def _noted(outcome: Outcome, site: int) -> int:
@@ -136,6 +146,8 @@ def _findings(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ra
             other_line=line_of(image, finding.other),
             count=finding.count,
             message=f"{finding.message} ({instruction_at(image, finding.site).name})",
+            instruction=_address(image, finding.site),
+            other_instruction=_address(image, finding.other),
         )
         yield Ranked(hazard, finding.rank, finding.site, finding.other, finding.subject)
 
@@ -160,6 +172,8 @@ def _touches(image: Image, outcome: Outcome) -> Iterator[Ranked]:
             message=warpgroup_words.in_flight_message(
                 code[touch.site].name, code[touch.multiplication].name, fence=touch.fence
             ),
+            instruction=code[touch.site].address,
+            other_instruction=code[touch.multiplication].address,
         )
         yield Ranked(hazard, Rank.RACE, touch.site, touch.multiplication, touch.fence)
 
@@ -178,8 +192,32 @@ def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranke
             line=line_of(image, call_site(image.code.instructions, site)),
             count=sum(each[2] == site for each in outcome.unmet),
             message=f"{lanes_in_words(lanes)} of the warp, which the mask names, never reaches it",
+            instruction=_address(image, site),
         )
         yield Ranked(hazard, Rank.END, site, subject="unmet")
+
+
+def _lone_warps(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
+    """Warps that wait for a multiplication in a deadlock, which others of their warpgroup never issue."""
+    if not image.warpgroups:
+        return
+    waits = [place for place in outcome.blocked if instruction_at(image, place[2]).opcode == "WARPGROUP"]
+    for group, (block, warp, site) in {(place[0], place[1] // WARPGROUP): place for place in reversed(waits)}.items():
+        others = [
+            (index, at)
+            for where, index, at in outcome.blocked
+            if (where, index // WARPGROUP) == group and instruction_at(image, at).opcode != "WARPGROUP"
+        ]
+        if not others:
+            continue
+        never = ", ".join(f"warp {index}, which is at line {line_of(image, at)}" for index, at in others)
+        hazard = Hazard(
+            kind="warpgroup", kernel=plain_name(image.function.name), block=position(block, geometry.grid),
+            thread=position(warp * LANES, geometry.threads), address=None, file=file_of(image, site),
+            line=line_of(image, site), message=f"it waits for a multiplication that its warpgroup lacks of {never}",
+            instruction=_address(image, site),
+        )  # fmt: skip
+        yield Ranked(hazard, Rank.END, site, subject="alone")
 
 
 def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
@@ -199,5 +237,6 @@ def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Rank
             line=line,
             count=len(places),
             message=stalled(kind, places, geometry),
+            instruction=_address(image, index),
         )
         yield Ranked(hazard, Rank.END, index)

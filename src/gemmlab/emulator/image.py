@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.counters import SiteCounters
 from gemmlab.core.errors import CompileError
 from gemmlab.emulator.decode import Code, decode
 from gemmlab.emulator.launch_layout import DRIVER_CODE, LOCAL_WINDOW, PARAMETERS, SHARED_WINDOW, VPRINTF, Launch
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
 from gemmlab.emulator.operand_limits import highest_register, most_registers
+from gemmlab.emulator.site_counters import unexecuted
 from gemmlab.sass.instruction import UNRESOLVED, Instruction, SassFunction
 from gemmlab.toolchain.cubin import Cubin, CubinFunction, Relocation
 
@@ -66,6 +68,8 @@ class Image:
     """True if the kernel multiplies matrices by warpgroups."""
     asynchronous: bool
     """True if it uses mbarriers, bulk copies or cluster barriers, or prints."""
+    unexecuted: tuple[SiteCounters, ...] = field(repr=False)
+    """The counters of each instruction in a launch that does not run it."""
     parameter_addresses: bool
     """True if it takes addresses of its parameters (`__grid_constant__`)."""
 
@@ -122,6 +126,7 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         warpgroups=any(instruction.opcode.endswith("GMMA") for instruction in instructions),
         asynchronous=any(_asynchronous(instruction) for instruction in instructions)
         or any(relocation.symbol == OUTSIDE[VPRINTF] for relocation in cubin.relocations),
+        unexecuted=unexecuted(instructions),
         parameter_addresses=cubin.arch.startswith("sm_9") and any(map(_takes_parameter, instructions)),
     )
 

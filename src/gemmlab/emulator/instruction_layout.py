@@ -53,7 +53,8 @@ class Insn:
     ENTRY = PAGE_WAVEFRONTS + 24
     """i64: 1 at the first instruction of a function that may be called by address."""
     STRONG = PAGE_WAVEFRONTS + 32
-    """i32: 1 for a load or store that is volatile or bypasses L1 for the level-2 cache."""
+    """i32: 1 for a load or store that is volatile or bypasses L1 for the level-2 cache, and for a relaxed arrival at
+    the barrier of a cluster."""
     RETRIED = PAGE_WAVEFRONTS + 40
     """i64: executions that only repeated a wait for an mbarrier; they are not among `EXECUTED`."""
     SIZE = PAGE_WAVEFRONTS + 64
@@ -74,6 +75,8 @@ class Kind:
     """A write to an operand of a multiplication that may still read it; `extra` has the writer in bits 32 and up."""
     ENDED = 13
     """An access to the shared memory of a block of the cluster that has ended."""
+    RACE_CLUSTER = 14
+    """A race between blocks of a cluster in the shared memory of one of them."""
     CALL = 16
     """Control left the kernel's functions or instructions; `extra` is `CALLED`, `RETURNED`, `JUMPED` or `RAN_ON`."""
     CALLED, RETURNED, JUMPED, RAN_ON = range(4)

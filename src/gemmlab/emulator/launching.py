@@ -11,9 +11,9 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import GpuLimits
 from gemmlab.core.program import Launch
 from gemmlab.emulator.asynchronous.engine import landing_seed
+from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.image import Image, plain_name
 from gemmlab.emulator.launch_layout import VARIABLES
-from gemmlab.emulator.resident import Geometry
 
 BLOCK_DIM, GRID_DIM = 0x0, 0xC
 """Offsets of blockDim and gridDim in constant bank 0."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 LANES = 32
 ROW = 4 * LANES
+BARRIERS = 16
+"""Number of barriers of a block."""
 FULL = 0xFFFFFFFF
 
 
@@ -169,7 +171,17 @@ class Block:
     """i64: blocks of the cluster. Their structures lie one behind another, by rank."""
     CLOCKS = 128
     """Host address of 32 rows of 32 i32: row w holds the clocks of all warps that warp w knows."""
-    BARRIER = 192
+    FOREIGN = 184
+    """Host address of the clocks of the cluster's warps, rank by rank in rows of 32 i32: those that each of 32 warps
+    knows, those of each barrier's arrivals, and those that were published (`emulator.cluster_races`). The block's own
+    clocks are in `CLOCKS`. 0 without a cluster, and when races are not checked."""
+    FAR = 192
+    """Host address of the race shadow for accesses of other blocks of the cluster."""
+    VISITS = 200
+    """Host address of the last access of each warp of the cluster, by rank, to the block's memory."""
+    VISITED = 208
+    """i64: 1 once another block of the cluster has accessed the block's memory."""
+    BARRIER = 256
     """16 barriers, each with i64 fields: threads arrived, threads required (0: all), true predicates, result (count),
     reduction, and its result; then a row of 32 i32 with the clocks of the warps that arrived."""
     BARRIER_ARRIVED, BARRIER_WAITING, BARRIER_TRUE, BARRIER_RESULT, BARRIER_MODE, BARRIER_TRUTH = range(0, 48, 8)

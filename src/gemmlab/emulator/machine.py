@@ -24,12 +24,12 @@ from gemmlab.emulator.asynchronous.engine import Engine
 from gemmlab.emulator.asynchronous.finding import Finding
 from gemmlab.emulator.decode import Code
 from gemmlab.emulator.endless_loops import StoppedError, Watch, patience, settled
+from gemmlab.emulator.geometry import Bytes, Geometry
 from gemmlab.emulator.global_races import Shadows, shadows
 from gemmlab.emulator.instruction_layout import Event, Insn
 from gemmlab.emulator.launch_layout import PARAMETERS, Launch
 from gemmlab.emulator.layout import Status
 from gemmlab.emulator.memory_map import MemoryMap, Reach
-from gemmlab.emulator.resident import Bytes, Geometry
 from gemmlab.emulator.services import service_addresses
 from gemmlab.emulator.trace_buffers import Recorder, recorder
 from gemmlab.emulator.units import Unit, members, unit
@@ -84,10 +84,10 @@ def run(
     launch = launch_structure(code, everything, events, geometry, reach)
     # The launch structure holds the shadows' addresses; this variable makes them live as long as it runs.
     looked_for = _look_for_races(launch, geometry, reach) if geometry.global_races else None  # noqa: F841
-    engine = Engine(reach, launch, events) if geometry.asynchronous else None
+    together = math.prod(geometry.cluster)
+    engine = Engine(reach, launch, events) if geometry.asynchronous or together > 1 else None
     launch[Launch.ASYNC : Launch.ASYNC + 8].view(np.int64)[0] = engine.address if engine is not None else 0
     blocks = math.prod(geometry.grid)
-    together = math.prod(geometry.cluster)
     units = blocks // together
     recorded = _record(trace, blocks, records, launch) if trace is not None else None
     awaited: dict[tuple[int, int, int], None] = {}

@@ -51,3 +51,5 @@ def _check_races(fn: Function, module: Module, warp: Raw) -> None:
     with fn.when(block.load(Block.RACES, I64).differs(0)):
         warp_ptr, insn, execute, addresses, words, key = fn.args
         fn.call(module["race"], warp_ptr, insn, execute, addresses, words, key)
+        with fn.when(block.load(Block.FOREIGN, I64).differs(0)):
+            fn.call(module["cluster_race"], *fn.args, Raw(fn, insn).load(Insn.STRONG))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from gemmlab.core.hazard import Hazard
-from gemmlab.emulator.ptx_warpgroups import body_of
-from gemmlab.toolchain.ptxas_log import place_in_source
+from gemmlab.emulator.ptx_hazard import hazard_at
+from gemmlab.sass.gmma_lines import body_of
 
 _INIT = "mbarrier.init"
 _USE = ".mbarrier::complete_tx::bytes"
@@ -30,12 +30,5 @@ def unfenced_mbarriers(ptx: str, function: str, kernel: str) -> tuple[Hazard, ..
     calls = any(_CALL.search(text) for _, text in lines)
     if not inits or not uses or calls or any(number > inits[0] for number in fences):
         return ()
-    file, line = place_in_source(ptx, uses[0]) or ("PTX", uses[0])
-    other_line = (place_in_source(ptx, inits[0]) or ("PTX", inits[0]))[1]
     message = "a copy uses an mbarrier with neither fence.mbarrier_init nor fence.proxy.async behind its initialisation"
-    return (
-        Hazard(
-            kind="mbarrier", kernel=kernel, block=(0, 0, 0), thread=(0, 0, 0), address=None, file=file, line=line,
-            other_line=other_line, count=1, message=message,
-        ),
-    )  # fmt: skip
+    return (hazard_at("mbarrier", kernel, ptx, uses[0], inits[0], message),)

@@ -5,67 +5,19 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cache, reduce
 from operator import or_
 
 import numpy as np
-import numpy.typing as npt
 
+from gemmlab.emulator.cluster_races import FAR, ROWS, VISIT
+from gemmlab.emulator.geometry import Bytes, Geometry
 from gemmlab.emulator.launch_layout import RANK_BITS, Pending
 from gemmlab.emulator.layout import FULL, LANES, ROW, Block, Status, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_LANES, GROUP_PC, GROUP_WAIT, ROUNDS, TURN
 from gemmlab.emulator.races import ELEMENT
 from gemmlab.emulator.services import service_addresses
 from gemmlab.emulator.wgmma_layout import Flight
-
-Bytes = npt.NDArray[np.uint8]
-
-
-@dataclass(frozen=True, slots=True)
-class Geometry:
-    """A launch's grid, blocks and constants, and the kernel's resource needs."""
-
-    grid: tuple[int, int, int]
-    threads: tuple[int, int, int]
-    shared_low: int
-    """First valid shared address; the bytes below it belong to the system."""
-    shared_bytes: int
-    registers: int
-    local_bytes: int
-    constants: dict[int, Bytes] = field(repr=False)
-    """Constant banks by number; bank 0 holds the arguments."""
-    check_races: bool = False
-    byte_races: bool = False
-    """True if the kernel accesses shared memory by less than 4 bytes."""
-    global_races: bool = False
-    """True if races in global memory are looked for as well."""
-    global_shift: int = 2
-    """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
-    wave_blocks: int = 1
-    """Number of blocks resident together on a GPU (a wave); sectors are counted as distinct within a wave."""
-    async_copies: bool = False
-    """True if warps need room for asynchronous copies in flight."""
-    maximum_registers: int = 0
-    """Registers that each thread has at the start, as setmaxnreg counts them."""
-    old_tensor_core: bool = False
-    """True before sm_90."""
-    landing_seed: int | None = None
-    """Multiplications in flight land at random moments by this seed; `None`: at the latest possible ones."""
-    warpgroups: bool = False
-    """True if warps need room for warpgroup multiplications in flight."""
-    parameters: int = 0
-    """Bytes of constant bank 0 that must have an address in global memory, up to the last parameter; 0 if none does."""
-    param_base: int = 0
-    """Offset of the first parameter in the bank."""
-    asynchronous: bool = False
-    """True if the kernel uses mbarriers, bulk copies or cluster barriers."""
-    constant_bytes: int = 0
-    """Bytes that `__constant__` variables take."""
-    cluster: tuple[int, int, int] = (1, 1, 1)
-    """Blocks of a cluster; the grid must consist of whole clusters."""
-    filling: int | None = None
-    """The byte that memory holds wherever nothing has written yet; `None`: whatever is there."""
 
 
 @cache
@@ -97,6 +49,12 @@ class Resident:
         self.flights = np.zeros((self.count if geometry.warpgroups else 0, Flight.SIZE), np.uint8)
         self.clocks = np.zeros((LANES, LANES), np.int32)
         self.shadow = self._shadow() if geometry.check_races else np.zeros(0, np.uint8)
+        blocks = math.prod(geometry.cluster)
+        self.foreign = np.zeros((ROWS, blocks, LANES), np.int32)
+        self.visits = np.zeros((blocks, LANES, VISIT // 4), np.int32)
+        # In a cluster, the accesses of each of its blocks to each element.
+        apart = blocks > 1 and geometry.check_races
+        self.far = np.zeros((self.shadow.size // ELEMENT if apart else 0, blocks, FAR // 4), np.int32)
         self._template = self._warp_template(launch_address)
         first = rank << RANK_BITS
         # Set once here, not in `begin`: this object becomes thousands of blocks in turn, and each start must be quick.
@@ -115,14 +73,18 @@ class Resident:
             (Block.RACES, self.shadow.ctypes.data if self.shadow.size else 0),
             (Block.RACE_SHIFT, 0 if geometry.byte_races else 2),
             (Block.CLOCKS, self.clocks.ctypes.data),
+            (Block.FOREIGN, self.foreign.ctypes.data if apart else 0),
+            (Block.FAR, self.far.ctypes.data),
+            (Block.VISITS, self.visits.ctypes.data),
         ):
-            self._put(offset, value)
+            self.put(offset, value)
 
     def _shadow(self) -> Bytes:
         elements = self.geometry.shared_bytes if self.geometry.byte_races else -(-self.geometry.shared_bytes // 4)
         return np.zeros((elements + 4) * ELEMENT, np.uint8)
 
-    def _put(self, offset: int, value: int) -> None:
+    def put(self, offset: int, value: int) -> None:
+        """Write an i64 field of the `Block`."""
         self.block[offset : offset + 8].view(np.int64)[0] = value
 
     def _warp_template(self, launch_address: int) -> Bytes:
@@ -179,12 +141,21 @@ class Resident:
         gx, gy, _gz = self.geometry.grid
         position = np.array([linear % gx, linear // gx % gy, linear // (gx * gy)], np.int32)
         self.block[Block.CTAID : Block.CTAID + 12].view(np.int32)[:] = position
-        self._put(Block.LINEAR, linear)
-        self._put(Block.WAVE, linear // self.geometry.wave_blocks % 255 + 1)
-        self._put(Block.LIVE, self.threads)
-        self._put(Block.FENCED, 0)
-        self._put(Block.POOL, 0)
-        self._put(Block.SEEN, 0)
+        self.put(Block.LINEAR, linear)
+        self.put(Block.WAVE, linear // self.geometry.wave_blocks % 255 + 1)
+        self.put(Block.LIVE, self.threads)
+        self.put(Block.FENCED, 0)
+        self.put(Block.POOL, 0)
+        self.put(Block.SEEN, 0)
+
+    @property
+    def start(self) -> int:
+        """The clock that all that happened before the block began has not passed, as long as no warp has run."""
+        return int(self.clocks.min())
+
+    def meet(self, starts: list[int]) -> None:
+        """Let the warps know what came before each block of their cluster; `starts`: by rank."""
+        self.foreign[:] = np.array(starts, np.int32)[:, None]
 
     @property
     def linear(self) -> int:

@@ -8,6 +8,7 @@ from functools import cache
 from gemmlab.emulator import address_space as memory
 from gemmlab.emulator.async_copies import COPY, LAND, emit_copy, emit_land
 from gemmlab.emulator.barriers import emit_barriers
+from gemmlab.emulator.cluster_races import CLUSTER_RACE, emit_cluster_race
 from gemmlab.emulator.compiled import compiled
 from gemmlab.emulator.copy_counts import COUNT_COPY, emit_count_past_l1, emit_count_through_l1
 from gemmlab.emulator.events import NOTE, emit_lost, emit_note
@@ -33,6 +34,7 @@ SERVICES = (
     "release_all",
     "ended",
     "global_race",
+    "cluster_race",
     "copy",
     "land",
     "trace_step",
@@ -67,6 +69,8 @@ def emit_services(target: Target) -> str:
         fn.finish()
     with module.function("race", memory.ACCESS, VOID) as fn:
         emit_race(fn, module)
+    with module.function("cluster_race", CLUSTER_RACE, VOID, exported=True) as fn:
+        emit_cluster_race(fn, module)
     with module.function("global_race", GLOBAL_RACE, VOID, exported=True) as fn:
         emit_global_race(fn, module)
     with module.function("trace_access", TRACE_ACCESS, VOID) as fn:

@@ -9,9 +9,10 @@ from typing import Protocol
 import numpy as np
 
 from gemmlab.emulator.asynchronous.engine import Engine
+from gemmlab.emulator.geometry import Bytes, Geometry
 from gemmlab.emulator.layout import Block, Status, Warp
 from gemmlab.emulator.loop import ROUNDS, TURN
-from gemmlab.emulator.resident import Bytes, Geometry, Resident
+from gemmlab.emulator.resident import Resident
 
 
 class Unit(Protocol):
@@ -86,6 +87,9 @@ class Cluster(Resident):
             x, y, z = (c * size + i for c, size, i in zip(corner, self.geometry.cluster, inner, strict=True))
             member.begin(x + self.geometry.grid[0] * (y + self.geometry.grid[1] * z))
             self._done[rank] = False
+        starts = [member.start for member in self.members]
+        for member in self.members:
+            member.meet(starts)
         if self.engine is not None:
             self.engine.begin(self.members)
 
@@ -100,6 +104,8 @@ class Cluster(Resident):
                 return Status.FAULT
             if all(self._done):
                 return Status.DONE
+            if self.epoch == before and self.engine is not None and self.engine.land_rest(self.members):
+                continue
             if self.epoch == before:
                 return Status.SPENT if {Status.SPENT, Status.PAUSED} & set(found) else Status.BLOCKED
         return Status.PAUSED

@@ -1,4 +1,4 @@
-"""Warp-level synchronisations that name lanes which never arrive; recorded when the lanes end while others wait.
+"""The end of lanes: warp-level synchronisations that name lanes which never arrive, multiplications in flight.
 
 Lanes that ended before others began to wait are no error: CUDA requires only lanes that have not ended to arrive.
 """
@@ -11,6 +11,8 @@ from gemmlab.emulator.launch_layout import Launch
 from gemmlab.emulator.layout import Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_LANES, GROUP_PC, GROUP_WAIT, group_at
 from gemmlab.emulator.raw import Raw
+from gemmlab.emulator.wgmma_flight import UNFINISHED
+from gemmlab.emulator.wgmma_layout import Flight
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64, pointer
@@ -22,7 +24,9 @@ mask."""
 
 
 def emit_ended(fn: Function, module: Module) -> None:
-    """Body of `ended(warp, insn, lanes)`: `lanes` have ended at `insn`; report each group that still waits for them."""
+    """Body of `ended(warp, insn, lanes)`: `lanes` have ended at `insn`; report each group that still waits for them,
+    and multiplications that are in flight when the last lane ends.
+    """
     warp_ptr, insn_ptr, lanes = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
     launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
@@ -37,4 +41,8 @@ def emit_ended(fn: Function, module: Module) -> None:
             first = fn.zero_extend(Lanes(group.load(GROUP_LANES)).call_flag("cttz", flag=False).value)
             who, end = fn.zero_extend(named.value), insn.load(Insn.INDEX, I64)
             fn.call(module["note"], warp_ptr, site, Kind.WARP_SYNC, first, who, NAMED_BUT_ENDED, end)
+    with fn.when(((Lanes(warp.load(Warp.EXITED)).eq(-1)) & Lanes(warp.load(Warp.FLIGHT, I64)).ne(0)).value):
+        flying = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8)).load(Flight.COUNT, I64)
+        with fn.when(flying.differs(0)):
+            fn.call(module["note"], warp_ptr, insn_ptr, Kind.WARPGROUP, 0, flying, UNFINISHED, -1)
     fn.finish()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from gemmlab.core.words import counted
 from gemmlab.emulator.instruction_layout import Kind
 from gemmlab.emulator.isa.register_pool import GROWS, NEVER, SHRINKS
-from gemmlab.emulator.wgmma_flight import HAS_ENDED
+from gemmlab.emulator.wgmma_flight import HAS_ENDED, TOO_FEW, UNFINISHED
+from gemmlab.emulator.wgmma_layout import OPERANDS
 
 NAMES = {Kind.WARPGROUP: "warpgroup", Kind.REGISTERS: "setmaxnreg", Kind.OVERWRITTEN: "wgmma", Kind.PROXY: "proxy"}
 """Kinds of events of warpgroups, with the names of their hazards."""
@@ -21,19 +23,29 @@ def message(kind: int, address: int, extra: int, fellow: object, there: str) -> 
     """The message of an event; `fellow` and `there` are thread and instruction of the other access."""
     if kind == Kind.WARPGROUP and extra == HAS_ENDED:
         return f"the warp of thread {address} has ended without the multiplication, which needs all four warps"
+    if kind == Kind.WARPGROUP and extra == TOO_FEW:
+        return f"the block has {counted(address, 'warp')} of this warpgroup; a multiplication needs all four"
+    if kind == Kind.WARPGROUP and extra == UNFINISHED:
+        return f"the warp ends while {counted(address, 'multiplication')} may be in flight: no wgmma.wait_group before"
     if kind == Kind.WARPGROUP:
         return f"{address.bit_count()} lanes of the warp do not execute it; a warpgroup instruction needs all of them"
     if kind == Kind.REGISTERS:
         return _REGISTERS[extra].format(address)
+    by = operand(extra)
     if kind == Kind.PROXY:
         return (
-            f"the asynchronous proxy reads shared memory that thread {fellow} of the block wrote ({there}), without a"
-            " proxy fence (fence.proxy.async) by that thread between its write and what orders the two"
+            f"the asynchronous proxy reads shared memory{by}, which thread {fellow} of the block wrote ({there}),"
+            " without a proxy fence (fence.proxy.async) by that thread between its write and what orders the two"
         )
     return (
-        f"an operand that thread {fellow} writes ({there}) while it may be read: the write is ordered neither before"
-        " the multiplication's issue nor after the wait for it (wgmma.wait_group, then a barrier)"
+        f"a multiplication reads shared memory{by}, which thread {fellow} writes ({there}) while it may be read: the"
+        " write is ordered neither before its issue nor after the wait for it (wgmma.wait_group, then a barrier)"
     )
+
+
+def operand(extra: int) -> str:
+    """The operand of a multiplication that an event's `extra` tells, in words to follow `"memory"`; else empty."""
+    return next((f" by the descriptor of {name}" for bits, name in OPERANDS.items() if extra & bits), "")
 
 
 def in_flight_message(name: str, multiplication: str, *, fence: bool) -> str:

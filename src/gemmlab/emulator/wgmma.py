@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gemmlab.emulator.cluster_operands import emit_operand_far
 from gemmlab.emulator.wgmma_arithmetic import SUM, emit_sum_floats, emit_sum_integers
 from gemmlab.emulator.wgmma_flight import (
     ISSUE,
@@ -26,6 +27,8 @@ def emit_wgmma(module: Module) -> None:
         emit_operand_race(fn, module)
     with module.function("operand_proxy", OPERAND_RACE, VOID) as fn:
         emit_operand_proxy(fn, module)
+    with module.function("operand_far", OPERAND_RACE, VOID) as fn:
+        emit_operand_far(fn, module)
     with module.function("fetch", FETCH, VOID) as fn:
         emit_fetch(fn, module)
     with module.function("decode", DECODE, VOID, exported=True) as fn:

@@ -26,8 +26,9 @@ ISSUE = (
 )  # fmt: skip
 """The entries of `Flight`, and `closes`, which is 1 if the multiplication is the last of its group. Without a target,
 closing the group is all that is done."""
-HAS_ENDED = 1
-"""`extra` of an event: the warp whose first thread is `address` has ended without the instruction."""
+HAS_ENDED, TOO_FEW, UNFINISHED = 1, 2, 3
+"""`extra` of an event: the warp whose first thread is `address` has ended without the instruction; the block has only
+`address` warps of the warpgroup; the warp ends while `address` multiplications are in flight."""
 WAIT = (("warp", pointer(I8)), ("insn", pointer(I8)), ("left", I64))
 
 

@@ -46,6 +46,10 @@ class Shape:
     """`TRANSPOSE_`: the operand is contiguous along m or n, not along k. `REGISTERS`: A is in registers."""
 
 
+OPERANDS = {1 << 9: "A", 2 << 9: "B"}
+"""The operand that an event of a multiplication is about, by its bits in the event's `extra`."""
+
+
 class Flight:
     """The multiplications of one warp in flight: a header, one entry for each, then space for operands as numbers."""
 

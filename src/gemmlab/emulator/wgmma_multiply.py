@@ -6,13 +6,14 @@ from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, ROW, Block, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.emulator.wgmma_arithmetic import NARROW, SATURATE
-from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, ROWS, SUMS, WARPGROUP, Flight, Shape
+from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, OPERANDS, ROWS, SUMS, WARPGROUP, Flight, Shape
 from gemmlab.emulator.wgmma_work import Work, load_sums, store_sums
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64, pointer
 from gemmlab.ir.values import Value
 
+LEFT_OPERAND, RIGHT_OPERAND = OPERANDS
 MULTIPLY = (("warp", pointer(I8)), ("flight", pointer(I8)))
 SIGN = -0x80000000
 
@@ -76,6 +77,7 @@ def _fetch_left(work: Work, issue: int) -> None:
     fn.call(
         work.module["fetch"], work.warp.base, _insn(work), work.entry.base, work.entry.load(Flight.ENTRY_A, I64),
         transposed, by_row, ROWS, by_chunk, 2, work.flight.at(Flight.BYTES_A, I8), issue,
+        LEFT_OPERAND,
     )  # fmt: skip
 
 
@@ -87,6 +89,7 @@ def _fetch_right(work: Work, issue: int) -> None:
     fn.call(
         work.module["fetch"], work.warp.base, _insn(work), work.entry.base, work.entry.load(Flight.ENTRY_B, I64),
         transposed, 0, rows, 0, chunks, work.flight.at(Flight.BYTES_B, I8), issue,
+        RIGHT_OPERAND,
     )  # fmt: skip
 
 

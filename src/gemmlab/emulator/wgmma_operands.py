@@ -26,11 +26,12 @@ CHUNK = 16
 FETCH = (
     ("warp", pointer(I8)), ("insn", pointer(I8)), ("flight", pointer(I8)), ("descriptor", I64), ("transposed", I64),
     ("first_row", I64), ("rows", I64), ("first_chunk", I64), ("chunks", I64), ("to", pointer(I8)), ("issue", I64),
+    ("operand", I64),
 )  # fmt: skip
 """Arguments of the copy of an operand's rows, of `chunks` times 16 bytes each, to contiguous memory at `to`.
 
 Rows are counted along m or n and chunks along k; for a transposed operand the other way round. With `issue` = 1 nothing
-is copied: the proxy fences of the threads that wrote the operand are checked.
+is copied: the proxy fences of the threads that wrote the operand are checked. `operand` is one of `OPERANDS`.
 """
 DECODE = (
     ("bits", pointer(I8)),
@@ -52,7 +53,7 @@ def _field(descriptor: Lanes, start: int) -> Lanes:
 
 def emit_fetch(fn: Function, module: Module) -> None:
     """Body of `fetch(...)`: see `FETCH`. Chunks out of bounds are zeros."""
-    warp_ptr, insn, entry, word, transposed, first_row, rows, first_chunk, chunks, to, issue = fn.args
+    warp_ptr, insn, entry, word, transposed, first_row, rows, first_chunk, chunks, to, issue, operand = fn.args
     warp, descriptor = Raw(fn, warp_ptr), Lanes(word)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     rank = Lanes(block.load(Block.RANK, I64)) << RANK_BITS
@@ -84,14 +85,16 @@ def emit_fetch(fn: Function, module: Module) -> None:
                     with moment.yes():
                         fn.store(target, fn.load(fn.cast(source, I8), CHUNK))
                         with fn.when((~whole).value):
-                            _unready(fn, module, warp_ptr, insn, state, address)
+                            _unready(fn, module, warp_ptr, insn, state, address, operand)
                         with fn.when(racing):
-                            fn.call(module["operand_race"], warp_ptr, insn, entry, address.value)
+                            fn.call(module["operand_race"], warp_ptr, insn, entry, address.value, operand)
                     with moment.no(), fn.when(whole.value):
-                        fn.call(module["operand_proxy"], warp_ptr, insn, entry, address.value)
+                        fn.call(module["operand_proxy"], warp_ptr, insn, entry, address.value, operand)
+                        fn.call(module["operand_far"], warp_ptr, insn, entry, address.value, operand)
             with choice.no(), fn.when(lands):
                 fn.store(target, fn.constant(0, Type(f"<{CHUNK} x i8>", I8, CHUNK)))
-                fn.call(module["note"], warp_ptr, insn, Kind.OUT_OF_BOUNDS, 0, address.value, CHUNK + SHARED, -1)
+                extra = operand + (CHUNK + SHARED)
+                fn.call(module["note"], warp_ptr, insn, Kind.OUT_OF_BOUNDS, 0, address.value, extra, -1)
     fn.finish()
 
 
@@ -99,13 +102,15 @@ SHARED = 65536
 """The space's part of an event's `extra`."""
 
 
-def _unready(fn: Function, module: Module, warp: Value, insn: Value, state: Value, address: Lanes) -> None:
+def _unready(
+    fn: Function, module: Module, warp: Value, insn: Value, state: Value, address: Lanes, operand: Value
+) -> None:
     pending = fn.var(I64, 0)
     bytes_ = fn.cast(state, I8)
     with fn.range(CHUNK) as byte:
         pending.set(fn.select(fn.load(bytes_ + byte).equals(PENDING), 1, pending.read()))
     kind = fn.select(pending.read().differs(0), Kind.ASYNC, Kind.UNWRITTEN)
-    fn.call(module["note"], warp, insn, kind, 0, address.value, CHUNK + SHARED, -1)
+    fn.call(module["note"], warp, insn, kind, 0, address.value, operand + (CHUNK + SHARED), -1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,9 @@ from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64, pointer
 from gemmlab.ir.values import Value
 
-OPERAND_RACE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("flight", pointer(I8)), ("address", I64))
+OPERAND_RACE = (
+    ("warp", pointer(I8)), ("insn", pointer(I8)), ("flight", pointer(I8)), ("address", I64), ("operand", I64),
+)  # fmt: skip
 CHUNK = 16
 SHARED = Space.SHARED * 65536
 """The space's part of an event's `extra`."""
@@ -54,7 +56,7 @@ def emit_know(fn: Function) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Elements:
+class Elements:
     """The elements of the shadow for 16 bytes that a multiplication reads."""
 
     fn: Function
@@ -74,8 +76,8 @@ class _Elements:
 
 
 def emit_operand_race(fn: Function, module: Module) -> None:
-    """Body of `operand_race(warp, insn, entry, address)`: check 16 bytes that a multiplication reads when it lands."""
-    warp_ptr, insn_ptr, entry_ptr, address = fn.args
+    """Body of `operand_race(...)` (`OPERAND_RACE`): check 16 bytes that a multiplication reads when it lands."""
+    warp_ptr, insn_ptr, entry_ptr, address, operand = fn.args
     warp, insn, entry = Raw(fn, warp_ptr), Raw(fn, insn_ptr), Raw(fn, entry_ptr)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     index = warp.load(Warp.INDEX, I64)
@@ -83,12 +85,13 @@ def emit_operand_race(fn: Function, module: Module) -> None:
     known = entry.at(Flight.ENTRY_KNOWN, I32)
     clock = known[index]
     number = (Lanes(insn.load(Insn.INDEX, I64)).trunc("i32") << 11).value
-    with _Elements(fn, block, address).each() as (element, at):
+    with Elements(fn, block, address).each() as (element, at):
         writer = Lanes(element.load(WRITER)).zext("i64")
         late = Lanes(element.load(WRITER_CLOCK)).gt(Lanes(known[(writer >> 5).value]))
         with fn.when(late.value):
             other = fn.convert(element.load(WRITER_INSTRUCTION), I64)
-            fn.call(module["note"], warp_ptr, insn_ptr, Kind.OVERWRITTEN, 0, at, ((writer << 32) + SHARED).value, other)
+            extra = (writer << 32).value + operand + SHARED
+            fn.call(module["note"], warp_ptr, insn_ptr, Kind.OVERWRITTEN, 0, at, extra, other)
         element.store(index * 4 + READ_CLOCK, clock)
         element.store(index * 4 + READ_SYNC, sync)
         element.store(index * 4 + READ_BY, number)
@@ -96,18 +99,18 @@ def emit_operand_race(fn: Function, module: Module) -> None:
 
 
 def emit_operand_proxy(fn: Function, module: Module) -> None:
-    """Body of `operand_proxy(warp, insn, entry, address)`: report writers without a proxy fence between their write and
-    what orders it before the multiplication, if the multiplying warp has no fence behind that either.
+    """Body of `operand_proxy(...)` (`OPERAND_RACE`): report writers without a proxy fence between their write and what
+    orders it before the multiplication, if the multiplying warp has no fence behind that either.
 
     It is called when the multiplication is issued. PTX wants a proxy fence somewhere on the path that orders the two
     ("proxy-preserved base causality order"), so one by all lanes of the warp behind the barrier is enough.
     """
-    warp_ptr, insn_ptr, entry_ptr, address = fn.args
+    warp_ptr, insn_ptr, entry_ptr, address, operand = fn.args
     own = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.FLIGHT, I64), I8)).at(Flight.FENCED, I32)
     known = Raw(fn, entry_ptr).at(Flight.ENTRY_KNOWN, I32)
     block = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.BLOCK, I64), I8))
     warps, size = fn.cast(block.load(Block.WARPS, I64), I8), block.load(Block.WARP_SIZE, I64)
-    with _Elements(fn, block, address).each() as (element, at):
+    with Elements(fn, block, address).each() as (element, at):
         writer, fences = Lanes(element.load(WRITER)).zext("i64"), element.load(WRITER_FENCES)
         there = Raw(fn, warps + (writer >> 5).value * size)
         before, so_far = Lanes(fences), Lanes(there.load((writer & 31).value * 4 + Warp.PROXY_FENCES))
@@ -122,5 +125,6 @@ def emit_operand_proxy(fn: Function, module: Module) -> None:
         ordered = written.le(clock) & before.ne(BY_PROXY) & written.gt(Lanes(own[(writer >> 5).value]))
         with fn.when((ordered & (so_far.le(before) | late)).value):
             other = fn.convert(element.load(WRITER_INSTRUCTION), I64)
-            fn.call(module["note"], warp_ptr, insn_ptr, Kind.PROXY, 0, at, ((writer << 32) + SHARED).value, other)
+            extra = (writer << 32).value + operand + SHARED
+            fn.call(module["note"], warp_ptr, insn_ptr, Kind.PROXY, 0, at, extra, other)
     fn.finish()

@@ -1,4 +1,4 @@
-"""The request of a `gemmlab.bench` call, and the plan or count made from it."""
+"""The request of a `gemmlab.bench` call, and the plan or the count that it leads to."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """The arguments of a call with kernels loaded and the device open; other values are unparsed text."""
+    """The arguments of a call, with loaded kernels and an open device; other values are unparsed text."""
 
     device: Device
     kernels: Sequence[NamedKernel]
-    """Empty for the library call; where none can be timed, for the ladder."""
+    """Empty for the library call, or for the ladder if there is no library call to time."""
     op: str
     mode: str | None
     """State of the caches, `"warm"` or `"cold"`; `None` for the device's default."""
@@ -49,11 +49,11 @@ class BenchRequest:
     """Family of the suite; `None` for all."""
 
     precision: str = HIGHEST
-    """The precision that the library call is asked for."""
+    """The precision of the library call."""
     factors: Mapping[str, float] = field(default_factory=dict)
-    """alpha and beta of every problem; one that is missing is 1 or 0."""
+    """alpha and beta of every problem; the defaults are 1 and 0."""
     budget_s: float = inf
-    """Seconds after which no pair of contestant and size is timed again."""
+    """Seconds after which no contestant is timed a second time at a size."""
 
     def plan(self) -> Plan:
         """Return the plan of a timed bench. Raises `UsageError`, and `PeerError` for a peer that is not installed."""
@@ -67,7 +67,7 @@ class BenchRequest:
 
         op, where = find_op(self.op), self.device.device_name
         if op.file is None:
-            raise UsageError(f"{op.name}: contestants are processes of their own; state the operation in a Python file")
+            raise UsageError(f"{op.name}: contestants are separate processes; state the operation in a Python file")
         family, mode = family_of(where.family, self.op), self.mode or where.modes[0]
         if (self.kernels or not (family.library_call or family.array_call)) and self.precision != HIGHEST:
             raise UsageError("--precision is for the library call; a kernel has its own")
@@ -102,14 +102,16 @@ class BenchRequest:
         return Count(op, self.device, kernels, problems, self.seed, verify=self.verify)
 
     def _with_factors(self, op: Op, problems: Sequence[Any]) -> list[Any]:
-        """Return the problems with `factors`. Raises `UsageError` for an operation without them."""
+        """Return the problems with alpha and beta set to `factors`. Raises `UsageError` for an operation without
+        them.
+        """
         for name in self.factors:
             if name not in op.factors.values():
                 raise UsageError(f"--{name}: the operation {op.name} has no {name}")
         return [replace(problem, **self.factors) for problem in problems]
 
     def _sizes(self) -> str | None:
-        """Return the sizes as text, those of the suite if it is asked for. Raises `UsageError`."""
+        """Return the sizes as text, or those of the suite if it is requested. Raises `UsageError`."""
         from gemmlab.timing.suite.shapes import shipped_suite
 
         if not self.suite:
@@ -117,7 +119,7 @@ class BenchRequest:
                 raise UsageError("--family is for --suite")
             return self.sizes
         if self.sizes is not None:
-            raise UsageError("--suite, --sizes: name one of them; the suite has sizes of its own")
+            raise UsageError("--suite, --sizes: name one of them; the suite has its own sizes")
         shapes = shipped_suite().of_family(self.shapes_of)
         if not any(shape.op == self.op for shape in shapes):
             others = ", ".join(sorted({shape.op for shape in shapes}))
@@ -125,7 +127,7 @@ class BenchRequest:
         return ",".join(shape.text for shape in shapes if shape.op == self.op)
 
     def _kernels(self) -> Sequence[NamedKernel]:
-        """Return the kernels of the command line, or without any the ladder."""
+        """Return the kernels of the request, or the ladder if it names none."""
         from gemmlab.kernels.by_name import NamedKernel
 
         return self.kernels or [NamedKernel(kernel) for kernel in rungs_here(self.op, self.device)]

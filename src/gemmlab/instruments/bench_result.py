@@ -1,4 +1,4 @@
-"""The result of a bench: its record, and the rows, ratios and verdict that follow from it."""
+"""The result of a bench: its record, and the rows, ratios and verdict computed from it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class BenchResult(Display, Tabular):
     """The result of `gemmlab.bench`: times, or on an emulated device counts."""
 
     record: Record
-    """Every sample, or every counter, with the circumstances."""
+    """Every sample or counter, with the environment of the measurement."""
     summary: Summary | None = None
-    """Medians and ratios; `None` where nothing is timed."""
+    """Medians and ratios; `None` if nothing is timed."""
     counts: tuple[CountRow, ...] = ()
-    """Counters of each kernel and problem, where they are counted."""
+    """Counters of each kernel and problem on an emulated device."""
     verdict: Verdict | None = None
     """The verdict on `target` and `floor`; `None` without either."""
     configurations: tuple[ConfigTable, ...] = ()
-    """Times of each configuration, where several were asked for."""
+    """Times of each configuration, if several were requested."""
 
     @property
     def wrong(self) -> list[str]:
@@ -50,7 +50,7 @@ class BenchResult(Display, Tabular):
     def rows(self) -> list[Row]:
         """Return a row for each contestant, problem and thread count: microseconds, GFLOP/s, GB/s and ratios of speeds.
 
-        On an emulated device, counters of each kernel and problem.
+        On an emulated device each row has the counters of a kernel and problem.
         """
         if self.summary is None:
             return [flat(asdict(row)) for row in self.counts]

@@ -33,7 +33,7 @@ from gemmlab.timing.families import family_of, operation_of
 from gemmlab.timing.prebuild import of_library, of_plan, prebuild
 
 Progress = Callable[[str, int, int], None]
-"""Function called with (what was just done, turns done, turns in all), 0 where the number is not known yet."""
+"""A function that is called with (step just done as text, turns done, all turns); a number is 0 if unknown."""
 
 
 def bench(
@@ -61,13 +61,13 @@ def bench(
     floor: float | None = None,
     progress: Progress | None = None,
 ) -> BenchResult:
-    """Time the library call or kernels against other libraries, in turns, every sample kept.
+    """Time the library call or kernels against other libraries, in turns, and record every sample.
 
-    `kernels` are ids, paths of `.cu` files or CUDA C++ as text; without any, `gemmlab.gemm` or `gemmlab.sum`, or
-    where that is not timed the ladder of `op`, which may be a Python file or an `Operation`, too. `sizes` are 512,
-    (M, N, K), a list of such, or the text of `--sizes`; `facts` about a `.cu` file are as for `check`. `suite`
-    takes the frozen suite of shapes, or its family of that name (`"squares"`), in place of sizes. `configs` are
-    configurations of the one kernel, `"all"` of its tuning space, or a number of them.
+    `kernels` are ids, paths of `.cu` files or CUDA C++ as text; without any, `gemmlab.gemm` or `gemmlab.sum` is timed,
+    or the ladder of `op` if it has no library call. `op` may also be a Python file or an `Operation`. `sizes` are 512,
+    (M, N, K), a list of such, or the text of `--sizes`; `facts` about a `.cu` file are as for `check`. `suite` replaces
+    sizes: `True` for the frozen suite of shapes, or the name of a family of it (`"squares"`). `configs` are
+    configurations of a single kernel, `"all"` those of its tuning space, or the number of them to time.
 
     `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, on which kernels are counted and nothing is timed; by
     default the CPU, and for GPU kernels a GPU, else the emulator.
@@ -75,15 +75,14 @@ def bench(
     or `"none"`; `threads` one number or several. `alpha` and `beta` are the factors of the product, `precision` that
     of the library call on a GPU.
 
-    Contestants are processes, started `processes` times, that take `rounds` turns each; one that hangs for `timeout_s`
-    seconds is left out. After `budget_s` seconds no contestant is timed twice at a size. `seed` is that of the data and
-    of the order of turns. With `verify` every result is compared with the float64 reference first; with `naive` the
-    naive kernel is timed, too. `target` and `floor` ask for a
-    verdict on the geometric mean and on the least ratio to the fastest peer. `progress(text, done, total)` is called
-    between turns.
+    Contestants are processes, started `processes` times, that take `rounds` turns each. One that does not answer for
+    `timeout_s` seconds is left out. After `budget_s` seconds no contestant is timed a second time at a size. `seed`
+    determines the data and the order of turns. With `verify` every result is compared with the float64 reference first;
+    with `naive` the naive kernel is timed, too. `target` and `floor` request a verdict: on the geometric mean, and on
+    the least, of the ratios to the fastest peer. `progress(text, done, total)` is called between turns.
 
     Raises `ArgumentTypeError`, `UsageError` (an unknown kernel, size or option), `DeviceError`, `PeerError` for a peer
-    that is not installed, and `MemoryError`. A wrong result is no error: `wrong` of the result says it.
+    that is not installed, and `MemoryError`. A wrong result raises nothing: it is in `wrong` of the result.
     """
     names = kernel_names(kernels)
     named, some = ((), str(configs)) if isinstance(configs, int | str) else (configs, None)
@@ -103,9 +102,9 @@ def run_request(
     names: Sequence[str], *, op: OpName | None, device: str | None, alpha: float | None, beta: float | None,
     facts: Mapping[str, Any], target: float | None, floor: float | None, progress: Progress | None, **request: Any,
 ) -> BenchResult:  # fmt: skip
-    """Time or count what is asked for; arguments are as on the command line. Raises as `bench`.
+    """Time or count kernels; arguments are as on the command line. Raises as `bench` does.
 
-    The others, `request`, are fields of `BenchRequest`.
+    Further arguments, `request`, are fields of `BenchRequest`.
     """
     report = progress or (lambda _text, _done, _total: None)
     of, facts = operation_argument(op, names, facts)

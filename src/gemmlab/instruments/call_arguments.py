@@ -20,14 +20,14 @@ KernelName = str | os.PathLike[str]
 Facts = Mapping[str, Any] | str | os.PathLike[str]
 """Facts about a user's kernel: the keys of its `/* gemmlab` comment, or the path of a `.toml` file with them."""
 OpName = str | Operation
-"""An operation: its name, the path of a Python file that states one, or what such a file states."""
+"""An operation: its name, the path of a Python file that states one, or an `Operation`."""
 Size = str | SupportsIndex | tuple[SupportsIndex, ...]
 Sizes = Size | list[Size]
 """Sizes: the text of `--sizes`, one extent, the extents of one problem as a tuple, or a list of such."""
 
 
 def kernel_names(kernels: Iterable[KernelName]) -> list[str]:
-    """Return names as the layers below find kernels: a text with source is written to a file first.
+    """Return names by which the layers below find kernels; source text is written to a file first.
 
     Raises `ArgumentTypeError`.
     """
@@ -47,12 +47,13 @@ def stated_facts(facts: Facts | None, names: Iterable[str]) -> dict[str, Any]:
     # Another process may have another working directory.
     stated = dict(facts) if isinstance(facts, Mapping) else {"facts": str(Path(facts).absolute())}
     if stated and not any(map(is_own, names)):
-        raise UsageError(f"facts {', '.join(stated)}: name the .cu file that they are about")
+        raise UsageError(f"facts {', '.join(stated)}: name the .cu file that they describe")
     return stated
 
 
 def operation_argument(op: OpName | None, names: Iterable[str], facts: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of the operation that is asked for, empty if none is, and the facts about `.cu` files with it.
+    """Return the name of the requested operation, empty if there is none, and the facts about `.cu` files with it
+    added.
 
     A Python file that states an operation is run here. Raises `UsageError`.
     """

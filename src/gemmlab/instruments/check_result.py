@@ -19,7 +19,9 @@ class CheckResult(Display, Tabular):
 
     reports: tuple[CheckReport, ...] = ()
     errors: Mapping[str, GemmlabError] = field(default_factory=dict)
-    """Kernel -> the error that ended its check: it does not compile, does not fit the device, or the time was over."""
+    """Kernel -> the error that ended its check: it does not compile, does not fit the device, or reached the time
+    limit.
+    """
     not_checked: tuple[str, ...] = ()
     """Names of the checks that were not started because the process had to end."""
 
@@ -35,7 +37,9 @@ class CheckResult(Display, Tabular):
         return errors or bool(self.not_checked) or any(report.timed_out for report in self.reports)
 
     def rows(self) -> list[Row]:
-        """Return a row for each kernel; errors are relative to their bound, right up to 1, and times in seconds."""
+        """Return a row for each kernel. Errors are relative to their bound, right if at most 1; times are in
+        seconds.
+        """
         return [
             *(
                 {

@@ -1,4 +1,4 @@
-"""The checks that a call of `gemmlab.check` asks for."""
+"""The checks that a call of `gemmlab.check` requests."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LIBRARY = "gemmlab.gemm"
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """The arguments of a call, with kernels loaded and the device open."""
+    """The arguments of a call, with loaded kernels and an open device."""
 
     names: Sequence[str]
     """Names of kernels and library functions, in order; empty for the ladder and the library's function."""
     kernels: Mapping[str, NamedKernel]
     op: Op
     problems: Sequence[Problem] | None
-    """Problems to check; `None` for all cases that a kernel must compute."""
+    """Problems to check; `None` for all cases of the operation's contract."""
     device: Device
     threads: int | None
     """Thread count; `None` for all cores, at least 2."""
@@ -45,7 +45,7 @@ class CheckRequest:
         from gemmlab.timing.families import family_of
 
         if self.config and not self.names:
-            raise UsageError("--config: name the kernel it is for")
+            raise UsageError("--config: name the kernel that it configures")
         op, where = self.op, self.device.device_name
         if self.threads is not None:
             require_cpus(self.threads)

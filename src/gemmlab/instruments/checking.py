@@ -54,18 +54,18 @@ def check(
     """Compare results element by element with a float64 reference, between guard bands.
 
     `kernels` are ids (`"naive"`), paths of `.cu` files, CUDA C++ as text, or `"gemmlab.gemm"` and `"gemmlab.sum"`;
-    without any, the ladder of `op` (`"gemm"`) and the library call. `op` may be a Python file or an `Operation`,
-    too. `sizes` are 256, (M, N, K) or a list of such, or the text of `--sizes`; by default the operation's whole
-    contract, with `full` also its slow cases. `config` sets parameters of the kernels. `facts` about a `.cu` file
-    are the keys of its `/* gemmlab` comment as a dictionary (`{"grid": "ceil_div(N, 32), ceil_div(M, 32)",
-    "threads": "32, 32"}`), or a `.toml` file's path.
+    without any, the ladder of `op` (`"gemm"`) and the library call. `op` may also be a Python file or an `Operation`.
+    `sizes` are 256, (M, N, K) or a list of such, or the text of `--sizes`; by default the operation's whole contract,
+    with `full` also its slow cases. `config` sets parameters of the kernels. `facts` about a `.cu` file are the keys of
+    its `/* gemmlab` comment as a dictionary (`{"grid": "ceil_div(N, 32), ceil_div(M, 32)", "threads": "32, 32"}`), or a
+    `.toml` file's path.
 
     `device` is `"cpu"`, `"cuda[:N]"` or `"emulated[:sm_XX]"`; by default the CPU, and for GPU kernels a GPU, else the
-    emulator. `threads` are those of kernels that use several, by default all cores. Equal values of `seed` give equal
-    data. `timeout_s` limits the check of each kernel, in seconds. `progress(name, done, total)` is called after each
-    case.
+    emulator. `threads` is the number for kernels that use several, by default all cores. Equal values of `seed` give
+    equal data. `timeout_s` limits the check of each kernel, in seconds. `progress(name, done, total)` is called after
+    each case.
 
-    A kernel that does not compile, or runs out of time, is in `errors` of the result, and the others are checked.
+    A kernel that does not compile or reaches the time limit is in `errors` of the result; the others are checked.
     Raises `ArgumentTypeError`, `UsageError` (an unknown kernel, size or parameter) and `DeviceError`.
     """
     require_seconds("check: timeout_s", timeout_s)
@@ -81,7 +81,7 @@ def check_runs(
     names: Sequence[str], *, op: OpName | None, sizes: str | None, device: str | None, threads: int | None,
     config: Mapping[str, int], full: bool, facts: Mapping[str, Any], seed: int,
 ) -> Runs:  # fmt: skip
-    """Return the checks that are asked for; `names` and `sizes` are as on the command line. Raises as `check`."""
+    """Return the requested checks; `names` and `sizes` are as on the command line. Raises as `check` does."""
     if solutions := [name for name in names if name.endswith(SUFFIX)]:
         return _solutions(names, solutions, options=[op, sizes, device, config], seed=seed)
     requested, facts = operation_argument(op, names, facts)
@@ -95,16 +95,16 @@ def check_runs(
 
 
 def _solutions(names: Sequence[str], solutions: Sequence[str], *, options: Sequence[object], seed: int) -> Runs:
-    """Return the checks of exercises that choose values, which state everything themselves."""
+    """Return the checks of exercises that choose values, which state their own sizes and device."""
     if len(solutions) < len(names) or any(options):
-        raise UsageError(f"{solutions[0]}: an exercise is checked by itself, at sizes and on a device of its own")
+        raise UsageError(f"{solutions[0]}: an exercise is checked alone, at its own sizes and on its own device")
     return {name: partial(check_choice, Path(name), seed) for name in solutions}
 
 
 def run_checks(
     runs: Runs, state: CheckState, limit: Callable[[], AbstractContextManager[object]], progress: Progress | None = None
 ) -> CheckResult:
-    """Run the checks one after another, each within a `limit` of its own; `state` follows them."""
+    """Run the checks one after another, each within `limit` seconds; `state` has their results."""
     names = [*runs]
     for index, (name, run) in enumerate(runs.items()):
         state.running, state.so_far, state.waiting = name, "", names[index + 1 :]

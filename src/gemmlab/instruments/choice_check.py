@@ -41,10 +41,12 @@ def check_choice(path: Path, seed: int, progress: Progress) -> CheckReport:
     claims = tuple(f"{OF_EXERCISE}{exercise.rung}: {one}" for one in broken)
     size = exercise.size_for(chosen)
     failure = Failure(str(path), report.config, exercise.threads, size or "the chosen values", {}, claims=claims)
-    right = "the results are right; " if exercise.computes else ""
+    requires = (
+        "the results are right, but the exercise requires more" if exercise.computes else "the exercise requires more"
+    )
     return replace(
         report, cases=report.cases + 1, planned=report.planned + 1, failures=(failure,),
-        verdict=Verdict(UNEXPECTED, f"{right}the exercise asks for something else: {claims[0]}"),
+        verdict=Verdict(UNEXPECTED, f"{requires}: {claims[0]}"),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The request of a climb on one device, and the plan made from it: to time its ladder, or to count it."""
+"""The request of a climb on one device, and the plan that it leads to: to time the ladder, or to count it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ClimbRequest:
     """Sizes as text; `None` for the device's default sizes."""
     quick: bool = False
     budget_s: float = float("inf")
-    """Seconds that counting may take."""
+    """Time limit of counting, in seconds."""
 
     def plan(self, device: Device) -> Climb | Count:
         """Return the plan for one device. Raises `UsageError` and `PeerError`."""

@@ -32,7 +32,7 @@ class ClimbPart(Display):
     """A sentence for each wrong result."""
     files: tuple[Path, ...] = ()
     elsewhere: Record | None = None
-    """A recorded climb of the same ladder on a GPU, shown when none is here."""
+    """A recorded climb of the same ladder on a GPU, shown if this machine has no GPU."""
     predicted: tuple[PredictedRow, ...] = ()
     """For a counted ladder: predicted times on a GPU."""
     unpredicted: tuple[str, ...] = ()

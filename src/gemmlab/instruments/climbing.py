@@ -26,7 +26,7 @@ from gemmlab.timing.climb import Climb, Step, default_peers, missing_peers, run_
 COUNT_BUDGET_S = 20.0
 """Seconds for counting the GPU's rungs after a CPU's climb."""
 Progress = Callable[[Step], None]
-"""Function called with each step: the rung, what is done to it, how far that is."""
+"""A function that is called with each step: the rung, the work on it, and its progress."""
 
 
 def climb(
@@ -43,13 +43,14 @@ def climb(
     """Verify and time every rung of an operation's ladder, beside the library call and the peers.
 
     `op` is `"gemm"`, `"reduce"` or `"batch"`. `device` is `"cpu"`, `"cuda[:N]"` or `"emulated[:sm_XX]"`; `"cuda"`
-    without a GPU gives counts and recorded times, and `None` the CPU, then the GPU's ladder on the GPU, or counted on
-    an emulated one. `threads` are those of the threaded rung, by default all physical cores. `peers` are names of
-    libraries, `"installed"` or `""`. Each rung takes the largest of `sizes` that it finishes quickly. `quick` takes
-    smaller sizes and fewer rounds: a look, not a measurement. The record and charts are written into the folder `out`,
-    which is made; without it nothing is written. `progress(step)` is called with a `timing.climb.Step` for each step.
+    without a GPU gives counts and recorded times. By default the CPU's ladder is climbed, then the GPU's ladder, on a
+    GPU or counted on an emulated one. `threads` is the number for the threaded rung, by default all physical cores.
+    `peers` are names of libraries, `"installed"` or `""`. Each rung takes the largest of `sizes` that it finishes
+    quickly. `quick` uses smaller sizes and fewer rounds: a quick look, not a measurement. The record and charts are
+    written into the folder `out`, which is created; without it nothing is written. `progress(step)` is called with a
+    `timing.climb.Step` for each step.
 
-    A wrong result is no error: `wrong` of the result says it. Raises `UsageError` (an unknown operation, size or
+    A wrong result raises nothing: it is in `wrong` of the result. Raises `UsageError` (an unknown operation, size or
     folder), `DeviceError`, `PeerError`, `MemoryError` and, if every rung is wrong, `WrongResultError`.
     """
     text = size_text(sizes)
@@ -57,7 +58,7 @@ def climb(
     instead = _no_gpu(device) if text is None else ""
     first, *others = _devices("emulated" if instead else device, op)
     plans = [ClimbRequest(op, threads, INSTALLED if instead else named, text, quick).plan(first)]
-    # Threads, peers and sizes are for the first device alone.
+    # Threads, peers and sizes apply to the first device only.
     plans += [ClimbRequest(op, quick=quick, budget_s=COUNT_BUDGET_S).plan(other) for other in others]
     folder = None if out is None else _make_folder(Path(out))
     show = progress or (lambda _step: None)
@@ -69,7 +70,7 @@ def climb(
 
 
 def _no_gpu(named: str | None) -> str:
-    """Return why the device `"cuda"` cannot be opened; empty if it can, or for any other name."""
+    """Return the reason why the device `"cuda"` cannot be opened; empty if it can, or for any other name."""
     if named != "cuda":
         return ""
     try:
@@ -80,7 +81,9 @@ def _no_gpu(named: str | None) -> str:
 
 
 def _devices(named: str | None, op: str) -> list[Device]:
-    """Return the named device; without a name the CPU, and a GPU or else an emulated one for the GPU's ladder."""
+    """Return the named device. Without a name return the CPU, and for the GPU's ladder a GPU or else an emulated
+    one.
+    """
     if named is not None:
         return [open_device(named)]
     devices = [open_device("cpu")]

@@ -21,14 +21,14 @@ def compare(
 ) -> Comparison:
     """Compare two records case by case, from their samples.
 
-    `old` and `new` are records (`bench(...).record`) or the paths of their files. Differences that are surely smaller
-    than `threshold` percent do not count. With `relative_to`, the name of a contestant timed in turns with the others
-    (`"cublas"`, `"openblas"`, `"probe"`), ratios to it are compared. `other_device` allows records of different
+    `old` and `new` are records (`bench(...).record`) or the paths of their files. Differences that are certainly
+    smaller than `threshold` percent are ignored. With `relative_to`, the name of a contestant timed in turns with the
+    others (`"cublas"`, `"openblas"`, `"probe"`), ratios to it are compared. `other_device` allows records of different
     devices. With `ignore_same_code`, a slower case that ran the same machine code is no regression.
 
-    A regression is no error: `regressions` of the result lists them. Raises `RecordError` for files that cannot be read
-    and for records without comparable cases, and `UsageError` for a threshold outside [0, 100), a reference that is not
-    in both records, or different devices.
+    A regression raises nothing: `regressions` of the result lists them. Raises `RecordError` for files that cannot be
+    read and for records without comparable cases, and `UsageError` for a threshold outside [0, 100), a reference that
+    is not in both records, or different devices.
     """
     before, after = (one if isinstance(one, Record) else read_record(one) for one in (old, new))
     return compare_records(

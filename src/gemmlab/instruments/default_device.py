@@ -12,7 +12,8 @@ from gemmlab.kernels.by_name import NamedKernel
 
 
 def open_for(name: str | None, kernels: Iterable[NamedKernel], mode: str | None = None) -> Device:
-    """Open the device of that name; without a name the CPU, or for GPU kernels alone a GPU or else an emulated one.
+    """Open the device of that name. Without a name open the CPU or, if all kernels are for GPUs, a GPU or else an
+    emulated one.
 
     A notice says that there is no GPU. `mode` is that of `open_device`. Raises `DeviceError`,
     `UsageError`.

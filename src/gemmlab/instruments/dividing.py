@@ -28,12 +28,12 @@ class Divided(Tabular):
     size: str
     config: Mapping[str, int]
     most_threads: int
-    """Threads that were asked for."""
+    """The requested number of threads."""
     division: ThreadDivision
 
     @property
     def lines(self) -> list[str]:
-        """The division in sentences."""
+        """Return the division in sentences."""
         found = self.division
         jobs = len(found.rectangles)
         if not jobs:
@@ -47,7 +47,7 @@ class Divided(Tabular):
             "is free takes the next job."
         )
         if found.shared_block is None:
-            return [jobs_line, "Each thread packs what it reads of B for itself."]
+            return [jobs_line, "Each thread packs the part of B that it reads."]
         rows, cols = found.shared_block
         packed = (
             f"All threads pack B together, {rows} x {cols} at a time, while they multiply by the block before; each "
@@ -56,7 +56,7 @@ class Divided(Tabular):
         return [jobs_line, packed]
 
     def rows(self) -> list[Row]:
-        """Return a row for each job: its number, its first row and column of C, and how many it has."""
+        """Return a row for each job: its number, its first row and column of C, and its numbers of rows and columns."""
         return [{"job": job, **asdict(one)} for job, one in enumerate(self.division.rectangles)]
 
     def to_json(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Divided(Tabular):
 def explain_division(kernel: Kernel, config: Mapping[str, int], sizes: str, threads: int | None) -> Divided:
     """Return how `threads` threads, by default one a core, divide the result of the one size in `sizes`.
 
-    Raises `UsageError` for a kernel that cannot tell, for several sizes, and for a number of threads out of range.
+    Raises `UsageError` for a kernel whose division is unknown, several sizes, and a number of threads out of range.
     """
     if kernel.divide is None:
         able = ", ".join(one.id for one in all_kernels() if one.divide is not None)

@@ -61,7 +61,7 @@ class ExplainResult(Display, Tabular):
     def to_html(self, path: str | os.PathLike[str], samples: str | os.PathLike[str] | None = None) -> Path:
         """Write the kernel page, one file without links to others, and return its path.
 
-        Source, PTX and machine code light each other up, with counts; two kernels stand side by side. `samples` is a
+        Source, PTX and machine code highlight each other, with counts; two kernels stand side by side. `samples` is a
         file of Nsight Compute's samples by instruction (`ncu --page source --csv`) of the first kernel. Raises
         `UsageError` for a file that cannot be written or read.
         """

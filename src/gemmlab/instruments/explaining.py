@@ -41,14 +41,14 @@ def explain(
     """Say what limits a kernel, from its machine code and its counters on the emulator; no GPU is needed.
 
     `kernel` is the id of a GPU kernel, the path of a `.cu` file, or CUDA C++ as text; with `other`, the result has
-    both. `op` is what a `.cu` file computes, if not a product: a name, a Python file or an `Operation`. `gpu` is
-    the GPU to explain for (`"H200"`, `"A100"`, `"L4"`), `arch` the architecture of the code (`"sm_90"`); either
-    follows from the other, by default H200. `sizes` is the one size to count at, as 256, (M, N, K) or text, by
-    default 256, or 2^22 elements of a sum; times are predicted for it and for a large one. `config` sets
-    parameters. `facts` about a `.cu` file are the keys of its `/* gemmlab` comment as a dictionary, or a `.toml`
-    file's path. `timeout_s` limits the whole in seconds.
+    both. `op` is what a `.cu` file computes, if not a product: a name, a Python file or an `Operation`. `gpu` is the
+    GPU to explain for (`"H200"`, `"A100"`, `"L4"`), `arch` the architecture of the code (`"sm_90"`); each determines
+    the other, and the default is H200. `sizes` is the one size to count at, as 256, (M, N, K) or text, by default 256,
+    or 2^22 elements of a sum; times are predicted for it and for a large one. `config` sets parameters. `facts` about a
+    `.cu` file are the keys of its `/* gemmlab` comment as a dictionary, or a `.toml` file's path. `timeout_s` limits
+    the whole call, in seconds.
 
-    A wrong result or a hazard is no error: `sound` of the result is then false. To explain a cubin, PTX, or a kernel
+    A wrong result or a hazard raises nothing: `sound` of the result is then false. To explain a cubin, PTX, or a kernel
     that is no product and no sum, `launch` it and call `explain` of the result.
 
     Raises `ArgumentTypeError`, `UsageError` (an unknown kernel, GPU, architecture, size or parameter; a kernel for a
@@ -82,8 +82,8 @@ def explain_kernels(
 
 
 def _quoted(explained: Explanation, model: GpuModel, sizes: str) -> tuple[Explanation, Quotes]:
-    """Return the explanation with the predicted gains of its advice, and the predicted time, or why there is none, at
-    the usual large size, then at the size asked for.
+    """Return the explanation with the predicted gains of its advice, and the predicted times, or the reasons why there
+    are none: at the usual large size, then at the requested size.
     """
     subject = explained.subject
     if subject.kernel is None:

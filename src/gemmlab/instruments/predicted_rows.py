@@ -48,7 +48,7 @@ def predicted_rows(record: Record, budget_s: float = BUDGET_S) -> tuple[list[Pre
         kernel = find_kernel(facts["name"])
         row = _recorded(kernel.id, gpu.name, facts["code_sha256"])
         if row is None and time.monotonic() - started > budget_s:
-            notes.append(f"{kernel.id}: not predicted, no time was left (`gemmlab explain {kernel.id}` does it)")
+            notes.append(f"{kernel.id}: not predicted, no time was left (`gemmlab explain {kernel.id}` predicts it)")
             continue
         try:
             rows.append(row or _now(kernel.id, arch, facts["config"]))

@@ -1,4 +1,4 @@
-"""The result of a profile: the figures of each kernel, with stall reasons and what to try."""
+"""The result of a profile: the figures of each kernel, with stall reasons and advice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ProfileResult(Display, Tabular):
         return [f"{r.contestant} at {r.label}: {'; '.join(r.notes)}" for r in results if r.verified is False]
 
     def findings(self, one: Profile) -> tuple[Finding, ...]:
-        """Return what to try next by a kernel's stall reasons, the costliest first."""
+        """Return findings with advice from a kernel's stall reasons, the costliest first."""
         kernel = next((kernel for kernel in all_kernels() if kernel.id == one.name), None)
         return stall_findings(one, kernel, ladder(self.profiles.op, "cuda"))
 

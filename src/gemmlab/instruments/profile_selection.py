@@ -24,7 +24,9 @@ def loaded(name: str) -> Profiles:
 
 
 def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, baseline: bool) -> Profiles:
-    """Select kernels and sizes, and with `baseline` the libraries of equal size and precision. Raises `UsageError`."""
+    """Select profiles by kernels and sizes, and with `baseline` also the libraries of equal size and precision. Raises
+    `UsageError`.
+    """
     wanted = [Path(name).stem if name.endswith(SOURCE_SUFFIXES) else current_id(name) for name in names]
     known = dict.fromkeys(one.name for one in profiles.profiles)
     if missing := [name for name in wanted if name not in known]:

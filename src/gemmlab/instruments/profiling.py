@@ -61,25 +61,25 @@ def profile(
     timeout_s: float | None = None,
     progress: Progress | None = None,
 ) -> ProfileResult:
-    """Profile kernels beside the library's own: stall reasons with what to try, pipes, caches, opcodes.
+    """Profile kernels beside the library's own: stall reasons with advice, pipes, caches, opcodes.
 
     `kernels` are ids of GPU kernels, paths of `.cu` files or CUDA C++ as text; without any, the ladder of `op`. `sizes`
     are 2048, (M, N, K), a list of such, or the text of `--sizes`; `config` sets parameters, `facts` are as for `check`.
     `device` is `"cuda[:N]"`, under Nsight Compute (`ncu` is its command), or `"emulated[:sm_XX]"`; by default the GPU,
-    and without one or without Nsight Compute the emulator, which counts what it can. With `baseline` cuBLAS's kernel is
-    profiled, too; for sums CUB's or torch's. `load` shows a record instead: a file's path, or `"h200"`, which comes
-    with gemmlab. `timeout_s` limits the whole in seconds. `progress(text, done, total)` is called while the emulator
-    counts.
+    and without a GPU or Nsight Compute the emulator, which counts. With `baseline` cuBLAS's kernel is profiled, too;
+    for sums CUB's or torch's. `load` shows a record instead: a file's path, or `"h200"`, which comes with gemmlab.
+    `timeout_s` limits the whole call, in seconds. `progress(text, done, total)` is called while the emulator counts.
 
-    A wrong result is no error: `wrong` of the result says it. Raises `ArgumentTypeError`, `UsageError` (an unknown
-    kernel, size or parameter; nothing could be run), `DeviceError`, `RecordError`, `MemoryError` and `TimeLimitError`.
+    A wrong result raises nothing: it is in `wrong` of the result. Raises `ArgumentTypeError`, `UsageError` (an unknown
+    kernel, size or parameter; nothing that could be run), `DeviceError`, `RecordError`, `MemoryError` and
+    `TimeLimitError`.
     """
     require_seconds("profile: timeout_s", timeout_s)
     names = kernel_names(kernels)
     stated, text = stated_facts(facts, names), size_text(sizes)
     if load is not None:
         if config or stated:
-            raise UsageError("profile: load shows a record; of the other arguments it takes only kernels and sizes")
+            raise UsageError("profile: load shows a record; it can be combined only with kernels and sizes")
         return recorded(load, names, text, baseline=baseline)
     with time_limit(timeout_s):
         return profile_names(
@@ -99,7 +99,7 @@ def profile_names(
 ) -> ProfileResult:  # fmt: skip
     """Profile or count kernels; arguments are as on the command line. Raises as `profile`."""
     if config and not names:
-        raise UsageError("--config: name the kernel it is for")
+        raise UsageError("--config: name the kernel that it configures")
     requested, facts = operation_argument(op, names, facts)
     found = named_kernels(names, facts)
     operation = find_op(operation_of(names, found, requested))

@@ -1,4 +1,4 @@
-"""A launch written as text, with random arrays: of a cubin, PTX, or any kernel whose arguments are written out."""
+"""A launch written as text, with random arrays: for a cubin, PTX, or any kernel whose arguments are written out."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from gemmlab.launching import Launched
 
 CODE = (".cubin", ".ptx")
-"""Ends of the names of files that are launched, for they state no arguments."""
+"""Suffixes of files that can only be launched, because they state no operation."""
 _ARRAY = re.compile(r"(float(?:16|32|64)|u?int(?:8|16|32|64))\[([0-9x ]+)\]")
 _MOST_ELEMENTS = 1 << 28
 _EXAMPLE = '--args "1024, 2.0, float32[1024], int32[64x64]"'
 
 
 def is_launch(kernels: Sequence[str], args: str | None) -> bool:
-    """Return whether a command line means a launch: of compiled code, or with arrays among the arguments."""
+    """Return whether a command line describes a launch: its file is compiled code, or it has arrays among the
+    arguments.
+    """
     return any(name.endswith(CODE) for name in kernels) or "[" in (args or "")
 
 
@@ -37,8 +39,8 @@ def launched(
     lacking = [f"--{name}" for name, value in (("kernel", kernel), ("grid", grid), ("threads", threads),
                                                ("args", args)) if value is None]  # fmt: skip
     if lacking:
-        raise UsageError(f"{file}: a launch is explained; say {', '.join(lacking)}, with arrays as in {_EXAMPLE}")
-    # A cubin has an architecture of its own.
+        raise UsageError(f"{file}: to explain a launch, state {', '.join(lacking)}, with arrays as in {_EXAMPLE}")
+    # A cubin states its own architecture.
     target = "" if file.endswith(".cubin") else machine(arch, gpu)[0]
     return launch(
         file, kernel or "", _extents("grid", grid or ""), _extents("threads", threads or ""),
@@ -49,7 +51,7 @@ def launched(
 
 
 def _only_kernel(file: str) -> str | None:
-    """Return the kernel of machine code that has one alone."""
+    """Return the kernel of machine code if it has exactly one."""
     from gemmlab.launching.source import ReadyCubin, read_source
 
     source = read_source(file) if file.endswith(CODE[0]) else None

@@ -1,4 +1,4 @@
-"""CUDA C++ that a caller gives as text, in a file: other processes and the compiler's messages name kernels by file."""
+"""Source text of a caller, written to a file: other processes and the compiler's messages name kernels by file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_source(text: str) -> bool:
 
 
 def source_file(text: str, name: str = "") -> Path:
-    """Write the text to `name.cu` in a folder of this process, and return the path; equal texts have the same.
+    """Write the text to `name.cu` in a folder of this process, and return the path, which is the same for equal texts.
 
     By default the file has the name of its only kernel, which is the name in reports. The folder is deleted when
     Python ends.

@@ -36,7 +36,7 @@ class TuneRequest:
     counters: bool
 
     def run(self, progress: Callable[[str, int, int], object]) -> list[tuple[Tuning, Subject]]:
-        """Tune each size by itself, with an equal part of the budget; return outcomes and what they are of.
+        """Tune each size by itself, with an equal part of the budget; return the outcomes and their subject.
 
         `progress` is called with a text, the configurations tried and the legal ones. Raises `GemmlabError`.
         """
@@ -107,7 +107,7 @@ def _usual_size(where: Device, op: Op) -> str:
 
 
 def _require_taker(name: str, space: Space, subject: Any, problem: Any) -> None:
-    """Raise `UsageError` if the kernel takes the problem in no configuration."""
+    """Raise `UsageError` if no configuration of the kernel takes the problem."""
     kernel, scalars = subject.named.kernel, subject.op.scalars(problem)
     if all(kernel.refusal(space.config(place), scalars) for place in range(len(space))):
         raise UsageError(f"{name} does not take {problem.label}: {kernel.refusal(space.config(0), scalars)}")

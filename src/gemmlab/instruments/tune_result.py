@@ -17,7 +17,7 @@ class TuneResult(Display, Tabular):
     """The result of `gemmlab.tune`."""
 
     tunings: tuple[Tuning, ...]
-    """An outcome for each size."""
+    """The outcome of each size."""
 
     @property
     def best(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Compile a program to an artifact through LLVM, with the cache in between."""
+"""Compile a program to an artifact with LLVM, unless the cache has it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def build(program: Program, target: Target) -> Artifact:
 
 
 def load_functions(name: str, symbols: Sequence[str], emit: Callable[[Module], object]) -> LoadedObject:
-    """Build and link exported functions for this machine, apart from any kernel.
+    """Build and link exported functions for this machine that are not part of a kernel.
 
     `emit` adds them to a module. `symbols` are their names. Raises `CompileError`, `MemoryError`.
     """

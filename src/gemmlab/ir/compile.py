@@ -15,7 +15,9 @@ from gemmlab.ir import llvm
 from gemmlab.ir.target import Target, host_target
 
 _COMPILING_BYTES, _COMPILING = 32 << 20, 12
-"""Memory that compiling may take: so much, and so many times the text's length. Half of that was seen at most."""
+"""Memory that compiling may take: a constant, plus a multiple of the text's length. At most half of it was ever
+measured.
+"""
 _LINKING_BYTES, _LINKING = 8 << 20, 4
 
 
@@ -24,7 +26,7 @@ def _initialize() -> None:
     binding = llvm.binding()
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    # The code contains assembly: Arm has no other way to name some instructions.
+    # The code contains assembly: on Arm some instructions cannot be expressed otherwise.
     binding.initialize_native_asmparser()
 
 
@@ -61,7 +63,7 @@ def _optimised(text: str, target: Target, *, vectorize: bool, level: int) -> tup
 def compile_object(text: str, target: Target, *, vectorize: bool = False, level: int = 2) -> bytes:
     """Return object code of a module. `vectorize` lets LLVM's own loop passes widen and unroll scalar loops.
 
-    Raises `CompileError` when the IR is malformed, `MemoryError` where there is less memory than LLVM may need.
+    Raises `CompileError` when the IR is malformed, `MemoryError` if there is less memory than LLVM may need.
     """
     require_room(_COMPILING_BYTES + _COMPILING * len(text), "compile")
     machine, module = _optimised(text, target, vectorize=vectorize, level=level)

@@ -59,7 +59,7 @@ class Emitter(ABC):
         return f"{hint}{self._count}"
 
     def open_block(self, label: str) -> None:
-        """Begin the block that is reached by branching to `label`."""
+        """Begin the block named `label`."""
         self._body.append(f"{label}:")
 
     def text(self) -> str:
@@ -123,7 +123,7 @@ class Emitter(ABC):
         return self.value(pointer(element), name)
 
     def select(self, condition: Value, yes: Operand, no: Operand, type_: Type = I64) -> Value:
-        """`yes` where the condition holds, else `no`; both are evaluated."""
+        """`yes` if the condition holds, else `no`, lane by lane for vectors; both are evaluated."""
         first, second = self.constant(yes, type_), self.constant(no, type_)
         text = f"select {condition.type} {condition.name}, {type_} {first.name}, {type_} {second.name}"
         return self.emit(type_, text)

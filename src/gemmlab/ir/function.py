@@ -15,10 +15,10 @@ class Watcher(Protocol):
     """An emitter of code around a function's own accesses and calls."""
 
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
-        """Called before each load and store of floating-point memory other than the function's own stack."""
+        """Emit code before each load and store of floating-point memory other than the function's own stack."""
 
     def around(self, fn: Function, callee: Function) -> AbstractContextManager[None]:
-        """Entered around each call of a function of the module."""
+        """Return a context in which each call of a function of the module is emitted."""
 
 
 class Function(Vectors):
@@ -150,12 +150,12 @@ class Choice:
 
     @contextmanager
     def yes(self) -> Iterator[None]:
-        """Emit what happens when the condition holds."""
+        """Emit the code of the block for when the condition holds."""
         yield from self._arm(self.yes_label)
 
     @contextmanager
     def no(self) -> Iterator[None]:
-        """Emit what happens when it does not."""
+        """Emit the code of the block for when it does not."""
         yield from self._arm(self.no_label)
 
     def _arm(self, label: str) -> Iterator[None]:

@@ -8,7 +8,7 @@ from typing import Any
 from gemmlab.core.memory_room import require_room
 
 _LIBRARY_BYTES = 192 << 20
-"""Address space of llvmlite's library and of what it sets up."""
+"""Address space of llvmlite's library and of its initialisation."""
 
 
 @cache

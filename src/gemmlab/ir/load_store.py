@@ -25,14 +25,14 @@ class Memory(Emitter):
 
     @abstractmethod
     def watch(self, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
-        """Called before each load and store of memory other than the function's own stack."""
+        """Hook that is called before each load and store of memory other than the function's own stack."""
 
     def _watched(self, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
         if address.name not in self._private:
             self.watch(address, type_, mask, write=write)
 
     def load(self, address: Value, lanes: int = 1, mask: Value | None = None) -> Value:
-        """Read an element or a vector; a float may lie at any address. Masked-off lanes are 0."""
+        """Read an element or a vector; floats need no alignment. Masked-off lanes are 0."""
         element = address.type.element or I8
         type_ = vector(element, lanes)
         align = _alignment(element)
@@ -46,7 +46,7 @@ class Memory(Emitter):
         return self.emit(type_, f"call {type_} @{name}({operands})")
 
     def store(self, address: Value, item: Operand, mask: Value | None = None) -> None:
-        """Write an element or a vector (`item`'s own type); masked-off lanes are left alone."""
+        """Write an element or a vector (`item`'s own type); masked-off lanes are not written."""
         element = address.type.element or I8
         value = item.read() if isinstance(item, Var) else item
         if not isinstance(value, Value):
@@ -63,7 +63,7 @@ class Memory(Emitter):
         self.line(f"call void @{name}({operands})")
 
     def prefetch(self, address: Value, locality: int = 3, *, write: bool = False) -> None:
-        """Ask for a cache line: locality 3 all levels, 2 from L2 on, 1 from L3 on. Never faults."""
+        """Prefetch a cache line: locality 3 into all levels, 2 into L2 and L3, 1 into L3. It never faults."""
         self.declare("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         self.line(f"call void @llvm.prefetch.p0(ptr {address.name}, i32 {int(write)}, i32 {locality}, i32 1)")
 
@@ -106,5 +106,5 @@ class Memory(Emitter):
 
 
 def _alignment(element: Type) -> int:
-    """Return the alignment in bytes that an element's address is known to have: users' floats may be unaligned."""
+    """Return the alignment in bytes that an element's address has at least: users' floats may be unaligned."""
     return 1 if element.is_float else max(1, element.bits // 8)

@@ -1,4 +1,4 @@
-"""A compilation unit of CPU code: its functions, written out as one text of LLVM IR."""
+"""A compilation unit of CPU code: its functions as one text of LLVM IR."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Probe(Watcher, Protocol):
 
     @property
     def name(self) -> str:
-        """The name in targets and cache keys; no colon."""
+        """The name in targets and cache keys, without a colon."""
 
     @property
     def words(self) -> int: ...
 
     def prepare(self, module: Module) -> None:
-        """Emit what the probe needs, before anything else of the module and without probes in it."""
+        """Emit the functions that the probe needs, before all others of the module; they are not probed themselves."""
 
 
 class Module:
@@ -51,7 +51,7 @@ class Module:
     ) -> Iterator[Function]:
         """Define a function; the block must end every path with `ret` or `finish`.
 
-        `noalias` names pointers through which alone their memory is reached while the function runs.
+        `noalias` names pointers whose memory is accessed through no other pointer while the function runs.
         """
         listing = ", ".join(f"{type_}{' noalias' if label in noalias else ''} %{label}" for label, type_ in params)
         linkage = "" if exported else "internal "

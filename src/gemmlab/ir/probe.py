@@ -1,7 +1,7 @@
-"""The interface for probes of running kernels: code that a module runs beside its work.
+"""The interface for probes of running kernels: code that a module runs in addition to its own.
 
-A probe is named in the target that a program is built for, after the vector width and the processor:
-`x86_64:16:sapphirerapids:packing-clock`. Code for a target that names none is the same as without this file.
+A program's target names a probe after the vector width and the processor: `x86_64:16:sapphirerapids:packing-clock`.
+Code for a target without a probe is the same as without this file.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _PACKING = "pack_"
 
 
 def packs(callee: Function) -> bool:
-    """Return whether a function copies operands into reading order."""
+    """Return whether a function packs operands into the order in which they are read."""
     return callee.name.startswith(_PACKING)
 
 
 def accessed_bytes(fn: Function, type_: Type, mask: Value | None) -> Operand:
-    """Number of bytes that an access moves. Masks are taken to have their first lanes on."""
+    """Return the number of bytes that an access moves. The active lanes of a mask are assumed to be its first ones."""
     each = type_.bits // 8
     if mask is None:
         return type_.lanes * each

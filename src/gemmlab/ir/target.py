@@ -63,7 +63,7 @@ def host_target(lanes: int | None = None) -> Target:
     if chosen > widest:
         raise DeviceError(f"this processor has vectors of at most {widest} float32 lanes, not {chosen}")
     if not arm and chosen < 16:
-        # A narrow variant must be the code an older processor would run: no mask or upper registers.
+        # A narrow variant must be the code for an older processor: no mask registers and no upper registers.
         for name in features:
             if name.startswith(("avx512", "avx10", "evex", "amx")):
                 features[name] = False
@@ -81,7 +81,8 @@ def host_target(lanes: int | None = None) -> Target:
 
 
 def _triple(process: str) -> str:
-    """Return the process's own triple; on Windows with ELF objects, which LLVM links and whose references reach far.
+    """Return the process's own triple; on Windows with ELF objects, which LLVM can link and which allow 64-bit
+    references.
 
     The calling convention stays the system's.
     """

@@ -53,7 +53,7 @@ class Vectors(Memory):
         )
 
     def pin(self, variables: Sequence[Var]) -> None:
-        """Keep these vector variables in registers here, and memory accesses on their side of this point.
+        """Keep these vector variables in registers at this point, and do not move memory accesses across it.
 
         Costs no instruction. LLVM's scheduler otherwise gathers the loads of several steps and spills
         accumulators to make room for them.
@@ -72,7 +72,7 @@ class Vectors(Memory):
             variable.set(part)
 
     def opaque(self, value: Value) -> Value:
-        """The same pointer with its origin hidden, so that it keeps a register of its own."""
+        """Return the same pointer with its origin hidden from LLVM, so that it gets a separate register."""
         return self.emit(value.type, f'call ptr asm "", "=r,0"(ptr {value.name})')
 
     def pause(self) -> None:

@@ -1,4 +1,4 @@
-"""Records of earlier versions with the present ids of kernels that have been renamed since."""
+"""Records of earlier versions, with the current ids of kernels that have been renamed since."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _HEADS = ("kernel:", "baseline:", "")
 
 
 def read_record(path: str | os.PathLike[str], *, notice: bool = True) -> Record:
-    """Return the record in a file, with present ids. Raises `RecordError`; `notice` as in `current_id`."""
+    """Return the record in a file, with current ids. Raises `RecordError`; `notice` as in `current_id`."""
     return with_current_ids(load_record(path), notice=notice)
 
 
 def with_current_ids(record: Record, *, notice: bool) -> Record:
-    """The record with the present ids of all kernels in it."""
+    """Return the record with the current ids of all kernels in it."""
     return replace(record, results=tuple(_with_current_id(result, notice=notice) for result in record.results))
 
 

@@ -1,4 +1,4 @@
-"""Bind a kernel to a device: build and load it, give it operands, and hold what a call needs."""
+"""Bind a kernel to a device: build and load it, pass it operands, and allocate the other memory that a call needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gemmlab.ops.op import Op, Problem
 
 _WORD = 4
 _NAN_BYTE = 0xFF
-"""Four of these are a NaN: a part that is read before it was written shows in the result."""
+"""Four of these bytes are a NaN, so that reading unwritten memory shows in the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class BoundKernel:
     loaded: Loaded
     launches: tuple[Launch, ...]
     buffers: Mapping[str, Buffer]
-    """The operands, by name, as they were given."""
+    """The operands by name, as the caller passed them."""
     workspace: Buffer
     tickets: Buffer | None = None
-    """Words that each execution leaves zero; `None` for a kernel without."""
+    """Words that each execution leaves zero; `None` for a kernel without tickets."""
 
     def run(self) -> None:
         """Execute once."""
@@ -54,8 +54,8 @@ class BoundKernel:
         return totals
 
     def observe(self, *, races: bool = False, filling: int | None = None) -> Observation:
-        """Execute once and return the counters, as `CountingDevice.observe` does; `UsageError` where the device counts
-        nothing.
+        """Execute once and return the counters, as `CountingDevice.observe` does; `UsageError` if the device does not
+        count.
         """
         device = self.device
         if not isinstance(device, CountingDevice):
@@ -65,7 +65,7 @@ class BoundKernel:
         return merge([device.observe(self.loaded, launch, races=races, filling=filling) for launch in self.launches])
 
     def nonzero_tickets(self) -> int:
-        """Return how many tickets are not zero: none, after an execution of a kernel that puts them back."""
+        """Return the number of tickets that are not zero: 0 after an execution of a right kernel, which resets them."""
         if self.tickets is None:
             return 0
         words = np.empty(self.tickets.nbytes // _WORD, np.uint32)
@@ -73,7 +73,7 @@ class BoundKernel:
         return int(np.count_nonzero(words))
 
     def download(self, name: str, out: npt.NDArray[np.float32]) -> None:
-        """Copy operand `name` back into a C-contiguous array (a no-op where memory is shared)."""
+        """Copy operand `name` back into a C-contiguous array (a no-op if memory is shared)."""
         self.device.download(self.buffers[name], out)
 
 
@@ -85,7 +85,7 @@ class PlacedKernel:
     device: Device
     config: Mapping[str, int]
     loaded: dict[tuple[tuple[str, int], ...], Loaded] = field(default_factory=dict)
-    """Loaded code by compile-time parameters, some of which a problem may decide."""
+    """Loaded code by compile-time parameters, some of which may depend on the problem."""
 
     def bind(
         self, op: Op, problem: Problem, buffers: Mapping[str, Buffer], *, threads: int = 1,
@@ -93,7 +93,7 @@ class PlacedKernel:
     ) -> BoundKernel:  # fmt: skip
         """Prepare it for `problem`; `buffers` maps each operand's name to its memory on the device.
 
-        `workspace` is that of an execution before, if it is to be used again.
+        `workspace` is that of an earlier execution, to be used again.
 
         Raises `CompileError`, `UsageError` (a problem that the kernel does not take), `MemoryError`.
         """
@@ -128,7 +128,7 @@ class PlacedKernel:
         require_memory(nbytes, f"{self.kernel.id}'s workspace")
         if self.kernel.zeroed_workspace:
             return self.device.upload(np.zeros(nbytes, np.uint8))
-        # A device that counts finds reads of unwritten memory itself.
+        # A device that counts detects reads of unwritten memory itself.
         if "tickets" in self.kernel.args and not isinstance(self.device, CountingDevice):
             return self.device.upload(np.full(nbytes, _NAN_BYTE, np.uint8))
         return self.device.allocate(nbytes)
@@ -146,7 +146,7 @@ def _no_blocks(kernel: Kernel, problem: Problem) -> str:
     multiple = f"{cut[1]} % {cut[2]} == 0" if cut else "..."
     return (
         f'{kernel.id}: grid = "{grid}" has no blocks for {problem.label}, whose result is not empty: use ceil_div, or '
-        f'say with require = ["{multiple}"] that the kernel takes no other sizes'
+        f'state with require = ["{multiple}"] that the kernel takes no other sizes'
     )
 
 

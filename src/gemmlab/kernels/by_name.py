@@ -1,4 +1,4 @@
-"""Kernels as the command line names them: by id, or a user's own `.cu` file with the facts stated about it."""
+"""Kernels as the command line names them: by id, or by a user's `.cu` file and the facts stated about it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class NamedKernel:
 
     kernel: Kernel
     file: str = ""
-    """A user's own file as it was named; empty for a kernel of the catalog."""
+    """The path of a user's file as the user wrote it; empty for a kernel of the catalog."""
     flags: Mapping[str, Any] = field(default_factory=dict)
     """Facts about that file that its text does not state (`user_kernel`)."""
 
     @property
     def origin(self) -> str:
-        """The name that `kernel_named` finds it by from any folder: the file's absolute path, or the id."""
+        """The name under which `kernel_named` finds it from any folder: the file's absolute path, or the id."""
         return str(Path(self.file).resolve()) if self.file else self.kernel.id
 
 
 def is_own(name: str) -> bool:
-    """True if a name is that of a file."""
+    """Return whether a name is that of a file."""
     return name.endswith(SOURCE_SUFFIXES)
 
 
@@ -47,13 +47,13 @@ def kernel_named(name: str, flags: Mapping[str, Any] | None = None) -> Kernel:
 
 
 def named_kernel(name: str, flags: Mapping[str, Any] | None = None) -> NamedKernel:
-    """Return `kernel_named` together with its name. Raises `UsageError`."""
+    """Return the kernel of `kernel_named` together with its name. Raises `UsageError`."""
     kernel = kernel_named(name, flags)
     return NamedKernel(kernel, name, flags or {}) if is_own(name) else NamedKernel(kernel)
 
 
 def named_kernels(names: Iterable[str], flags: Mapping[str, Any] | None = None) -> dict[str, NamedKernel]:
-    """Return every kernel by the name given, each read once. Raises `UsageError`."""
+    """Return the named kernels, each read once. Raises `UsageError`."""
     return {name: named_kernel(name, flags) for name in dict.fromkeys(names)}
 
 

@@ -1,4 +1,4 @@
-"""The catalog of kernels: every file in a kernel folder is one kernel; nothing is registered."""
+"""The catalog of kernels: every file in a kernel folder is one kernel, without registration."""
 
 from __future__ import annotations
 
@@ -21,22 +21,26 @@ _BRANCH = re.compile(r"^\s*branch\s*=\s*[tT]rue", re.MULTILINE)
 _CPU_SUFFIX = ".py"
 SOURCE_SUFFIX = ".cu"
 SOURCE_SUFFIXES = (SOURCE_SUFFIX, ".cuh")
+"""Suffixes of files that may be a user's kernels."""
 _SOLUTION = ".toml"
-"""Ends of the names of files that may be a user's own kernels."""
 
 
 def all_kernels() -> tuple[Kernel, ...]:
-    """Every kernel shipped, by operation and device, in ladder order (`order.in_order`), without `broken_kernels`."""
+    """Return every shipped kernel, by operation and device, in ladder order (`order.in_order`), without
+    `broken_kernels`.
+    """
     return _catalog().kernels
 
 
 def broken_kernels() -> Mapping[str, str]:
-    """The reason for each file in a kernel folder that cannot be used or has no place on its ladder, by kernel id."""
+    """Return the fault of each file in a kernel folder that cannot be used or has no place on its ladder, by kernel
+    id.
+    """
     return _catalog().broken
 
 
 def noted_broken() -> tuple[str, ...]:
-    """Return the reasons of `broken_kernels` if the folders have been read, and read nothing."""
+    """Return `broken_kernels` if the folders have been read already; do not read them."""
     return tuple(_catalog().broken.values()) if _catalog.cache_info().currsize else ()
 
 
@@ -48,7 +52,7 @@ class _Catalog:
 
 @cache
 def _catalog() -> _Catalog:
-    """Read the folders. One bad file costs no other kernel: what comes after it comes after the rung before it."""
+    """Read the folders. A faulty file does not remove other kernels: rungs after it come after the rung before it."""
     from gemmlab.kernels.cuda_kernel import shipped_kernel
 
     found, broken, gaps = list[Kernel](), dict[str, str](), dict[str, tuple[str, bool]]()
@@ -71,7 +75,7 @@ def _catalog() -> _Catalog:
 
 
 def _stated_place(path: Path) -> tuple[str, bool]:
-    """Return the `after` of a file that cannot be used, as its text states it, and whether it is a branch."""
+    """Return the `after` that the text of an unusable file states, and whether the file is a branch."""
     text = path.read_text(encoding="utf-8", errors="replace")
     after = _AFTER.search(text)
     return after[1] if after else START, bool(_BRANCH.search(text))
@@ -99,18 +103,18 @@ def _kernel_in(path: Path) -> Kernel:
 
 
 def ladder(op: str, device: str) -> tuple[Kernel, ...]:
-    """The rungs for an operation on a family of devices, in order, side branches last."""
+    """Return the rungs for an operation on a family of devices, in order, side branches last."""
     return tuple(k for k in all_kernels() if (k.op, k.device) == (op, device) and k.step is not None)
 
 
 @cache
 def current_ids() -> Mapping[str, str]:
-    """Present ids of kernels by the ids of earlier versions."""
+    """Return the current ids of kernels by the ids of earlier versions."""
     return {alias: kernel.id for kernel in all_kernels() for alias in kernel.aliases}
 
 
 def current_id(name: str, *, notice: bool = True) -> str:
-    """Return the present id of a kernel; any other name as it is. With `notice`, an earlier id gets a
+    """Return the current id of a kernel; any other name unchanged. With `notice`, an earlier id gives a
     `DeprecationWarning`.
     """
     if name not in current_ids():
@@ -121,10 +125,10 @@ def current_id(name: str, *, notice: bool = True) -> str:
 
 
 def find_kernel(kernel_id: str) -> Kernel:
-    """Return the kernel with that id, or in that `.cu` file; `UsageError` says what is wrong with its file, that a
-    file is none of a kernel, or gives the nearest names.
+    """Return the kernel with that id, or in that `.cu` file; `UsageError` names the fault of its file, says that a file
+    is no kernel, or gives the nearest names.
 
-    An id of an earlier version is taken, with one `DeprecationWarning`.
+    An id of an earlier version is accepted, with one `DeprecationWarning`.
     """
     if kernel_id.endswith(SOURCE_SUFFIXES):
         from gemmlab.kernels.user_kernel import user_kernel

@@ -1,4 +1,4 @@
-"""The claims of a kernel that can be checked: the problems it takes, and what its counters show."""
+"""The claims of a kernel that can be checked: the problems that it takes, and statements about its counters."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gemmlab.core.program import Config
 from gemmlab.kernels.names import problem_names
 
 DEFAULT_SHAPE = "128"
-"""The shape for a statement that names none: a multiple of every tile."""
+"""The default shape of a statement: a multiple of every tile."""
 _EXECUTED = "executed_"
 OF_EXERCISE = "exercise "
-"""The beginning of `Expectation.where`, and so of a claim, of the checks of an exercise."""
+"""The beginning of `Expectation.where`, and so of the claim, for a check of an exercise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Restriction:
     why: str = ""
 
     def admits(self, instance: Config, scalars: Mapping[str, Any]) -> bool:
-        """True if a problem, given by `Op.scalars`, fulfils it."""
+        """Return whether a problem, given by `Op.scalars`, meets the condition."""
         return bool(self.that({**problem_names(scalars), **instance}))
 
     def explain(self) -> str:
@@ -37,14 +37,14 @@ class Restriction:
 
 
 def always_read_words(operands: Sequence[str], factors: Mapping[str, str], factor: str) -> str:
-    """Return `reads C when beta is 0`, or the like, of the operands that `factor` multiplies (`Op.factors`)."""
+    """Return text such as `reads C when beta is 0` about the operands that `factor` multiplies (`Op.factors`)."""
     names = [name.upper() for name in operands if factors[name] == factor]
     return f"reads {' and '.join(names)} when {factor} is 0"
 
 
 def demand(claim: str) -> str:
-    """Return who wants what a claim (`Expectation.verdict`) says: the exercise, or else the kernel's file."""
-    return "the exercise asks for" if claim.startswith(OF_EXERCISE) else "its file expects"
+    """Return the origin of a claim (`Expectation.verdict`), in words: the exercise, or the kernel's file."""
+    return "the exercise requires" if claim.startswith(OF_EXERCISE) else "its file expects"
 
 
 def judgement_line(criterion: Criterion, values: Mapping[str, float]) -> str:
@@ -58,18 +58,18 @@ class Expectation:
 
     that: Expression
     shape: str = DEFAULT_SHAPE
-    """The problem that it holds for, in the size grammar of the operation; exactly one."""
+    """The one problem that it applies to, in the size grammar of the operation."""
     config: Config = field(default_factory=dict)
     """Parameters that differ from the defaults."""
     where: str = ""
     """File and line of the statement."""
     hidden: bool = False
-    """True for a check of an exercise, which does not stand in the file and decides alone."""
+    """True for a check of an exercise: it is not in the file, and only such checks decide."""
     says: str = ""
-    """Words for the figure, or for the whole statement (`core.criteria`); its own names are used where it is empty."""
+    """Words for the figure, or for the whole statement (`core.criteria`); its own names are used if it is empty."""
 
     def check_names(self, instance: Config, scalars: Mapping[str, Any]) -> None:
-        """Raise `UsageError`, with file and line, for a name that `verdict` could not know."""
+        """Raise `UsageError`, with file and line, for a name that `verdict` does not know."""
         executed = [name for name in self.that.names if name.startswith(_EXECUTED)]
         try:
             self.that.check_names([*Counters.names(), *problem_names(scalars), *instance, *executed])
@@ -77,7 +77,7 @@ class Expectation:
             raise UsageError(f"{self.where}: {error}") from None
 
     def verdict(self, counters: Counters, instance: Config, scalars: Mapping[str, Any]) -> str:
-        """Return an empty text if it holds, else one line with the counted values.
+        """Return an empty text if the statement holds, else one line with the counted values.
 
         The statement may name: the short names of `Counters.facts`, Nsight Compute's of `Counters.totals`,
         `executed_LDG_128` (executions by warps of LDG with the modifier 128), numbers of problem and configuration.

@@ -1,7 +1,7 @@
 """The common part of CPU kernels: their descriptor, and the signature of those that compute a matrix product.
 
 Every one is a function `status = name(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, ...)` on row-major float32
-matrices; `trans_a`, `trans_b`, `workspace` and `threads` follow where a kernel takes them.
+matrices; `trans_a`, `trans_b`, `workspace` and `threads` follow if a kernel takes them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ Emit = Callable[[Function, Arguments], None]
 
 
 def update(fn: Function, g: Gemm, where: Value, total: Value) -> None:
-    """`*where = alpha * total + beta * *where`; beta == 0 does not read it, alpha == 0 drops the total."""
+    """`*where = alpha * total + beta * *where`; beta == 0 does not read it, alpha == 0 ignores the total."""
     result = fn.var(F32, 0.0)
     with fn.when(g.alpha.differs(0.0) & (g.k > 0)):
         result.set(total * g.alpha)
@@ -119,11 +119,11 @@ def strides(fn: Function, g: Gemm) -> tuple[Value, Value, Value, Value]:
 
 
 ROOM = 2
-"""The workspace of a thread, as a multiple of what the usual blocks need: other configurations must fit in."""
+"""The workspace of a thread, as a multiple of the need of the default blocks: other configurations must fit into it."""
 
 
 def job_arguments(fn: Function, g: Gemm) -> tuple[Value, ...]:
-    """Return the arguments of `macrokernel.JOB` but the workspace."""
+    """Return the arguments of `macrokernel.JOB` except the workspace."""
     a_row, a_col, b_row, b_col = strides(fn, g)
     return g.m, g.n, g.k, g.alpha, g.a, a_row, a_col, g.b, b_row, b_col, g.beta, g.c, g.ldc
 
@@ -143,12 +143,12 @@ def multiply_add_bytes() -> int:
 
 
 def blocks_for(lanes: int, tile: Tile | None = None) -> Blocks:
-    """This machine's cache blocks for a register tile, by default the usual one, at a vector width."""
+    """Return this machine's cache blocks for a register tile (default: `best_tile`) at a vector width."""
     return cache_blocks(tile or best_tile(host_target(lanes)), *_caches())
 
 
 def _caches() -> tuple[int, int, int]:
-    """Return the cache sizes that the blocks follow from: bytes and ways of the L1 data cache, bytes of L2."""
+    """Return the cache sizes that determine the blocks: bytes and ways of the L1 data cache, bytes of L2."""
     info = cpu_info()
     level1 = info.cache(1)
     return info.l1d_bytes, level1.ways if level1 else 1, info.l2_bytes
@@ -189,8 +189,9 @@ def cpu_kernel(
 
     `types` are those of the operation's arguments by name, of which the kernel takes `args`.
 
-    `resources(lanes)` states what the code needs from its device. `params` gets `LANES` (float32 vector width; 0 is
-    the widest the processor has) when it is not named. `meant` returns what a 0 stands for in the other parameters.
+    `resources(lanes)` states the resources that the code needs. `LANES` (float32 vector width; 0 is the processor's
+    widest) is added to `params` if missing. `meant` replaces zeros in the other parameters by the values that they
+    stand for.
     """
     path = Path(file)
     name = path.stem

@@ -21,7 +21,9 @@ PLAIN = ("n", "x", "out")
 def reduce_kernel(
     file: str, *, emit: Emit, roundings: Callable[[Config, int], int], args: tuple[str, ...] = PLAIN, **facts: Any
 ) -> Kernel:
-    """Return the descriptor of the kernel in `file` (see `cpu_kernel`); `roundings(config, n)` is for n terms."""
+    """Return the descriptor of the kernel in `file` (see `cpu_kernel`); `roundings(config, n)` gives the roundings of n
+    terms.
+    """
 
     def of_problem(instance: Config, scalars: Mapping[str, Any]) -> int:
         return roundings(instance, int(scalars["n"]))

@@ -30,14 +30,14 @@ from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op, Operand
 
 MOST_CONFIGURATIONS = 96
-"""The most that `tune` of a shipped kernel may state, because tests run all of them."""
+"""The most configurations that `tune` of a shipped kernel may have, because tests run all of them."""
 MOST_THREADS = 1024
 """The most threads of a block, on every architecture."""
 _REQUIRED = ("summary", "idea", "source", "op", "grid", "threads")
 
 
 def shipped_kernel(path: Path) -> Kernel:
-    """Return the kernel of a file in an `OP_cuda` folder, which states all its facts itself.
+    """Return the kernel of a file in an `OP_cuda` folder, whose header states all facts.
 
     `UsageError` names file, line and key.
     """
@@ -51,7 +51,7 @@ def shipped_kernel(path: Path) -> Kernel:
     if stated.get("step") is not None:
         raise stated.error("step", 'rungs are not numbered; `after = "ID"` names the rung that this one comes after')
     if stated.get("always_reads") is not None:
-        raise stated.error("always_reads", "a rung keeps the contract: an operand is not read if its factor is 0")
+        raise stated.error("always_reads", "a rung must keep the contract: an operand is not read if its factor is 0")
     if stated.get("options") is not None:
         raise stated.error("options", "every rung is compiled with the same options")
     facts = read_facts(stated, "")
@@ -68,9 +68,9 @@ def shipped_kernel(path: Path) -> Kernel:
 
 
 def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, options: tuple[str, ...] = ()) -> Kernel:
-    """The descriptor of the kernel `signature` in the file `path`, whose name is its id.
+    """Return the descriptor of the kernel `signature` in the file `path`; the file's name is the kernel's id.
 
-    `options` are for the compiler. `UsageError` names file, line and key where facts and code do not fit.
+    `options` are for the compiler. `UsageError` names file, line and key if facts and code contradict each other.
     """
     instances = find_instances(path, text, facts, signature, options)
     signature = instances.signature
@@ -156,7 +156,7 @@ def _precision(facts: Facts, op: Op) -> str:
 
 
 def _eight_bits(op: Op) -> str:
-    """Return what to write where `unsigned char` may stand for 8-bit floats; empty where it cannot."""
+    """Return advice if `unsigned char` may have been meant for 8-bit floats; else an empty text."""
     kinds = {one.element.name: one.element.whole for one in _operands(op)}
     if "uint8" not in kinds or any(whole for name, whole in kinds.items() if name != "uint8"):
         return ""
@@ -190,7 +190,9 @@ def _check_layouts(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) -
 def _restrictions(
     facts: Facts, op: Op, signature: Signature, matched: ArgumentMatch, flags: Sequence[str]
 ) -> tuple[Restriction, ...]:
-    """Return the required restrictions, then those that arguments imply for names that no requirement mentions."""
+    """Return the stated restrictions (`require`), then those implied by the arguments for names that `require` does not
+    mention.
+    """
     required = [expression for expression in facts.require if not expression.names <= set(facts.params)]
     spoken_of = {name for expression in required for name in expression.names}
     mapped = [f"ld{one.operand}" for one in facts.maps]
@@ -210,7 +212,7 @@ def _restrictions(
 
 
 def _nonzero_factors(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Yield the condition on each factor that stands before an operand which is always read, with its reason."""
+    """Yield the condition on the factor of each operand that is always read, with its reason."""
     factors = facts.names.factors
     for factor in dict.fromkeys(factors[name] for name in facts.always_reads):
         yield f"{factor} != 0", always_read_words(facts.always_reads, factors, factor)

@@ -1,4 +1,4 @@
-"""Digests of kernels' sources: measurements of one version of a kernel say nothing about another."""
+"""Digests of kernels' sources: measurements of one version of a kernel are not valid for another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 def source_digest(kernel: Kernel) -> str:
     """Return SHA-256, in hexadecimal, over a kernel's file and the headers that it includes in quotes.
 
-    For a kernel of a processor it is over its program's fingerprint, which covers the code generator.
+    For a CPU kernel it is over the program's fingerprint, which covers the code generator.
     """
     if kernel.device == "cpu":
         from gemmlab.ir.target import host_target

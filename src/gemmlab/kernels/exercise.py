@@ -1,4 +1,4 @@
-"""The exercises of rungs: a file to start from, a task, and what the counters of a right solution show.
+"""The exercises of rungs: a file to start from, a task, and statements about the counters of a right solution.
 
 An exercise is one file, `exercises/RUNG.cu`. Its opening comment has the task and the checks, the rest is what
 `gemmlab new --exercise RUNG` writes:
@@ -11,7 +11,7 @@ An exercise is one file, `exercises/RUNG.cu`. Its opening comment has the task a
     exercise = "naive"
     ...
 
-The checks are not in the file that is written: `exercise = "naive"` brings them in.
+The written file does not have the checks: `exercise = "naive"` refers to them.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Exercise:
     start: str
     """The file to start from, whose kernel is called `my_kernel`."""
     expect: tuple[Any, ...]
-    """Statements that the counters of a solution fulfil: texts, or tables with `that`, `shape` and `says`."""
+    """Statements that the counters of a solution must meet: texts, or tables with `that`, `shape` and `says`."""
     untried: tuple[str, ...] = ()
     """Contents of operands that a solution is not tried with (`Kernel.untried`)."""
 
     @property
     def file_name(self) -> str:
-        """The name of the file that is written where none is chosen."""
+        """The default name of the file that is written."""
         return f"my_{self.rung}.cu"
 
     def text(self, kernel: str) -> str:
@@ -93,7 +93,7 @@ def exercise_ids() -> list[str]:
 
 
 def find_exercise(rung: str) -> Exercise:
-    """Return the exercise of a rung; `UsageError` gives the nearest names where there is none."""
+    """Return the exercise of a rung; `UsageError` with the nearest names if there is none."""
     if rung not in exercise_ids():
         if why := NO_EXERCISE.get(rung):
             raise UsageError(f"no exercise for {rung}: {why}")
@@ -111,7 +111,7 @@ def find_exercise(rung: str) -> Exercise:
 
 
 def with_checks(kernel: Kernel, rung: str) -> Kernel:
-    """Return the kernel with the checks of a rung's exercise beside its own statements.
+    """Return the kernel with the checks of a rung's exercise added to its own statements.
 
     Raises `UsageError` for a rung without an exercise.
     """

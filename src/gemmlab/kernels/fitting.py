@@ -1,9 +1,8 @@
 """Problems that a kernel takes, made by the smallest changes to problems that it does not take.
 
-A kernel without beta, for square matrices or for whole tiles refuses most of an operation's cases; what is left would
-test little. So rows are packed, factors set, extents made equal or rounded up until the kernel takes the problem. What
-lies between the end of a row and the next one stays where a kernel allows it: it shows whether leading dimensions are
-used.
+A kernel without beta, for square matrices or for whole tiles refuses most of an operation's cases; the others would
+test little. So rows are made contiguous, factors set, extents made equal or rounded up until the kernel takes the
+problem. Padding between rows stays if the kernel allows it: it shows whether leading dimensions are used.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ _MULTIPLES = (2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def fitted(kernel: Kernel, op: Op, config: Config, problems: Iterable[Any]) -> list[Any]:
-    """Return each problem as the kernel takes it in `config`, in order and once, without those that cannot be made to
-    fit.
+    """Return the problems, changed so that the kernel takes them in `config`, in order and once, without those that
+    cannot be changed so.
     """
     found: dict[Any, None] = {}
     for problem in problems:
@@ -36,9 +35,9 @@ def fitted(kernel: Kernel, op: Op, config: Config, problems: Iterable[Any]) -> l
 
 
 def with_factors(kernel: Kernel, op: Op, problem: Any) -> Any:
-    """Return the problem, with 1 in place of each factor that is 0 if the kernel reads the operands behind it anyway.
+    """Return the problem, with factors of 0 replaced by 1 if the kernel always reads the operands that they multiply.
 
-    These hold nothing that could be read if the factor is 0 (`Op.fill`).
+    With a factor of 0 these operands have no readable values (`Op.fill`).
     """
     factors = {op.factors[name] for name in kernel.always_reads}
     zeros = {name: 1.0 for name in factors if getattr(problem, name) == 0.0}
@@ -46,22 +45,22 @@ def with_factors(kernel: Kernel, op: Op, problem: Any) -> Any:
 
 
 def as_taken(kernel: Kernel, op: Op, problem: Any) -> Any:
-    """Return the problem in a layout that the kernel reads, and with factors that it takes (`with_factors`)."""
+    """Return the problem in a layout that the kernel reads and with factors that it takes (`with_factors`)."""
     if getattr(problem, "layout", kernel.layouts[0]) not in kernel.layouts:
         problem = op.in_layouts(problem, kernel.layouts)[0]
     return with_factors(kernel, op, problem)
 
 
 def factor_notes(kernel: Kernel, op: Op) -> list[str]:
-    """Return what `with_factors` does for a kernel: `reads C when beta is 0, so beta is 1 instead`."""
+    """Return notes on the changes that `with_factors` makes: `reads C when beta is 0, so beta is 1 instead`."""
     factors = dict.fromkeys(op.factors[name] for name in kernel.always_reads)
     return [f"{always_read_words(kernel.always_reads, op.factors, name)}, so {name} is 1 instead" for name in factors]
 
 
 def same_for_all(kernels: Iterable[Kernel], op: Op, problems: Sequence[Any]) -> tuple[list[Any], list[str]]:
-    """Return problems that are the same for contestants which are compared, and notes.
+    """Return problems that are the same for all compared contestants, and notes.
 
-    If one of the kernels always reads an operand, no factor of that is 0.
+    If one of the kernels always reads an operand, the operand's factor is not 0 in any problem.
     """
     found, notes = list(problems), list[str]()
     for kernel in kernels:
@@ -79,7 +78,7 @@ def _fit(kernel: Kernel, op: Op, config: Config, problem: Any) -> Any:
         try:
             candidate = changed(best)
         except UsageError:
-            # Not every change makes sense by itself: matrices beside each other need long rows.
+            # Some changes are impossible alone: matrices that lie side by side need long rows.
             continue
         left = len(kernel.refusals(config, op.scalars(candidate)))
         if left < broken:
@@ -90,8 +89,8 @@ def _fit(kernel: Kernel, op: Op, config: Config, problem: Any) -> Any:
 
 
 def _changes(names: OpNames, problem: Any) -> Iterator[Any]:
-    """Yield functions that make of a problem one that demands less of a kernel in one respect: none if its extents are
-    no fields of it.
+    """Yield functions that change a problem so that it demands less of a kernel in one respect; none if the extents are
+    not fields of the problem.
     """
     if not names.extents or not {*names.extents} <= {each.name for each in fields(problem)}:
         return
@@ -107,7 +106,7 @@ def _changes(names: OpNames, problem: Any) -> Iterator[Any]:
     volume = 1
     for name in names.extents:
         volume *= getattr(problem, name)
-    # A square of the same amount of work: one as long as a long row would take far too long.
+    # A square with the same amount of work: one as long as a long row would take far too long.
     edge = round(volume ** (1 / len(names.extents)))
     yield lambda p: _with_extents(p, rows, dict.fromkeys(names.extents, edge))
     for multiple in _MULTIPLES:
@@ -132,11 +131,11 @@ def _with_extents(problem: Any, rows: Iterable[str], extents: Mapping[str, int])
 
 
 def _padding(problem: Any, rows: Iterable[str]) -> dict[str, int]:
-    """Return the number of elements between the end of a row and the next one, by leading dimension, where any are."""
+    """Return the number of elements between the end of a row and the next one, by leading dimension, without zeros."""
     try:
         packed = replace(problem, **dict.fromkeys(rows, 0))
     except UsageError:
-        # Matrices that lie beside each other need their long rows.
+        # Matrices that lie side by side need their long rows.
         return {}
     padding = {name: getattr(problem, name) - getattr(packed, name) for name in rows}
     return {name: more for name, more in padding.items() if more}

@@ -1,7 +1,7 @@
 """The way from a kernel to loaded code: its instance for a problem, built and loaded on a device.
 
-Launches of an instance for library calls are made without memory: each pointer is 0, and each call fills its own
-addresses in. `bound.py` binds a kernel to memory that it has already.
+Launches of an instance for library calls are made without memory: each pointer is 0, and each call fills in its
+addresses. `bound.py` binds a kernel to existing memory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class LoadedCode:
         self._by_program: dict[str, Any] = {}
 
     def load(self, kernel: Kernel, parameters: Config) -> Any:
-        """Return loaded code as the function `load` does. A program's fingerprint names it; parameters alone do not."""
+        """Return loaded code as the function `load` does. Its key is the program's fingerprint, because parameters do
+        not identify code.
+        """
         program = kernel.program(parameters, self._device.target(parameters))
         if program.fingerprint not in self._by_program:
             self._by_program[program.fingerprint] = self._device.load(self._device.build(program))
@@ -58,8 +60,8 @@ class Instance:
         return tuple(self.kernel.args.index(name) for name in names if name in self.kernel.args)
 
     def words(self, *names: str) -> tuple[int, ...]:
-        """Return the positions of arguments among the 64-bit words of all, as `places` does. That of an operand with a
-        tensor map is the map's first word, which is its address.
+        """Return the positions of arguments among the 64-bit words of all, as `places` does. For an operand with a
+        tensor map it is the position of the map's first word, which is the operand's address.
         """
         args = self.launches[0].args if self.launches else ()
         starts = list(accumulate((-(-argument.nbytes // _WORD_BYTES) for argument in args), initial=0))
@@ -71,7 +73,7 @@ class Instance:
 def instance_for(kernel: Kernel, config: Config, scalars: Bound, **values: Any) -> Instance:
     """Return the instance for a problem, given by `Op.scalars`; `values` replace some of them. Nothing is built.
 
-    Raises `UsageError` for a launch that is not possible.
+    Raises `UsageError` for an impossible launch.
     """
     parameters = kernel.instantiate(config, scalars)
     launches = kernel.launches(parameters, {**dict.fromkeys(kernel.args, _NOWHERE), **scalars, **values})

@@ -1,4 +1,4 @@
-"""The descriptor of one kernel: how it does its operation, whatever device it runs on."""
+"""The descriptor of one kernel: how it computes its operation, independent of the device."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 Bound = Mapping[str, Any]
 """A NumPy scalar or a device buffer by each name of the operation, and `threads`, `workspace` and `tickets`."""
 ALL_STEPS = "K"
-"""The steps along k of a block that does not share k with others."""
+"""`Kernel.steps` of kernels whose blocks do not share k: every block takes all steps along k."""
 NO_MEMORY: Bound = {"workspace": None, "tickets": None}
-"""The memory beside the operands, for launches that are only looked at."""
+"""Workspace and tickets of launches that are inspected but never run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """The facts about one kernel; made by the one file that defines it.
+    """The facts about one kernel, stated by the file that defines it.
 
-    `make_program(instance, target)` and `make_launches(instance, bound)` are pure. An instance is a configuration
-    with what the problem decides at compile time added (`instantiate`).
+    `make_program(instance, target)` and `make_launches(instance, bound)` are pure. An instance is a configuration plus
+    the compile-time parameters that the problem determines (`instantiate`).
     """
 
     id: str
@@ -51,7 +51,7 @@ class Kernel:
     after: str | None = None
     """Id of the rung that this one improves on, empty for the first of a line; `None` for a kernel that is no rung."""
     branch: bool = False
-    """True for a side branch of the rung that it comes after: the ladder goes on without it."""
+    """True for a side branch of the rung that it comes after: the main line continues without it."""
     step: int | None = None
     """Place on the ladder from 1, which the catalog finds from `after`; `None` for a kernel that is no rung."""
     aliases: tuple[str, ...] = ()
@@ -63,41 +63,42 @@ class Kernel:
     unavailable: Callable[[], str] = field(default=lambda: "", repr=False)
     """Return what this machine lacks for the kernel; empty if nothing."""
     layouts: tuple[str, ...] = ("nn",)
-    """Operand layouts the kernel reads in place; the front end copies for the others."""
+    """Operand layouts that the kernel reads in place; for others the front end copies operands."""
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     search: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Values of parameters besides `tune` that only a search within a budget tries."""
     legal: Callable[[Config], bool] = field(default=lambda _config: True, repr=False)
     meant: Callable[[Config], Config] = field(default=lambda config: config, repr=False)
-    """Return a legal configuration with the values that a 0 stands for on this machine: equal ones are the same code.
+    """Return a legal configuration with each 0 replaced by the value that it stands for on this machine. Equal results
+    are the same code.
     """
     objection: Callable[[Config], str] = field(default=lambda _config: "", repr=False)
-    """Return the constraint that an illegal configuration breaks, if the kernel can tell."""
+    """Return the constraint that an illegal configuration breaks, if known."""
     workspace_bytes: Callable[[Any, Config], int] = field(default=lambda _problem, _config: 0, repr=False)
     zeroed_workspace: bool = False
     """True if the workspace must be zeros before its first use. Executions that share a workspace run one after
     another.
     """
     tickets: Callable[[Any, Config], int] = field(default=lambda _problem, _config: 0, repr=False)
-    """Number of 32-bit words for a problem and an instance that are zero before each launch and after it. With tickets,
-    nothing is promised about what the workspace contains.
+    """Number of 32-bit words, for a problem and an instance, that are zero before and after each launch. With tickets,
+    the initial contents of the workspace are undefined.
     """
     threaded: bool = False
-    """True if it uses more than one CPU thread when it is given them."""
+    """True if it can use more than one CPU thread."""
     divide: Callable[[Config, Any, int], ThreadDivision] | None = field(default=None, repr=False)
-    """Return how up to so many threads divide the result of a problem in a configuration, if the kernel can tell."""
+    """Return how up to a number of threads divide the result of a problem in a configuration; `None` if unknown."""
     make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)
-    """The launches of one execution; without it, one call with `threads` workers."""
+    """Return the launches of one execution; by default one call with `threads` workers."""
     phased: bool = False
-    """True if the file states how many launches make one execution: they do different things."""
+    """True if the file states `phases`: the launches of one execution do different work."""
     grid: tuple[str, ...] = ()
-    """Blocks of one launch, as its file states them; empty where it has none."""
+    """The grid of one launch, as expressions of its file; empty for a CPU kernel."""
     steps: str = ALL_STEPS
-    """The number of steps along k that a block takes, as its file states it."""
+    """The number of steps along k that a block takes, as an expression of its file."""
     tiles: tuple[str, ...] = ()
-    """The blocks that take so many steps, as its file states them: by default all of the grid."""
+    """The numbers of blocks that take `steps` steps, as expressions of its file; by default the whole grid."""
     from_problem: tuple[str, ...] = ()
-    """Compile-time parameters that the problem decides, not the configuration: `TRANS_A`, `OPERATOR`."""
+    """Compile-time parameters that the problem determines, not the configuration: `TRANS_A`, `OPERATOR`."""
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = field(default=lambda _i, _s: None, repr=False)
     """The most consecutive additions that a term goes through, from an instance and `Op.scalars`; `None` if not stated.
     """
@@ -106,15 +107,17 @@ class Kernel:
     `fma(beta, c, alpha * sum)`.
     """
     arch: str = ""
-    """The least CUDA architecture it is for, `"sm_80"`; one with a letter, `"sm_90a"`, is the only one."""
+    """The lowest CUDA architecture that runs it, `"sm_80"`; one with a letter, `"sm_90a"`, is the only one that
+    does.
+    """
     align: int = 4
-    """Bytes that operands and their rows must be aligned to; `restrictions` covers the rows."""
+    """Alignment of operands and their rows in bytes; `restrictions` covers the rows."""
     always_reads: tuple[str, ...] = ()
-    """Operands that it reads even if the factor before them is 0; `restrictions` covers the factors."""
+    """Operands that it reads even if their factor is 0; `restrictions` covers the factors."""
     restrictions: tuple[Restriction, ...] = ()
     """Restrictions on the problem; empty for a kernel that takes any."""
     expect: tuple[Expectation, ...] = ()
-    """Statements that its counters must fulfil."""
+    """Statements that its counters must meet."""
     untried: tuple[str, ...] = ()
     """Contents of operands, as `special`, that a check leaves out: those that its exercise is not about."""
 
@@ -136,11 +139,13 @@ class Kernel:
         return self.precisions.get(config.get("PRODUCTS", 0), self.precision)
 
     def configurations(self) -> Iterator[dict[str, int]]:
-        """Every legal configuration of the tuning space, the default first; one of those that are the same code."""
+        """Return every legal configuration of the tuning space, the default first, and only one of those with the same
+        code.
+        """
         yield from self.among(self.tune)
 
     def among(self, ranges: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
-        """Yield the default, then the legal configurations of these values by name that are other code each."""
+        """Yield the default, then the legal configurations of these ranges of values, each with different code."""
         known = set[tuple[tuple[str, int], ...]]()
         for values in ((), *itertools.product(*ranges.values())):
             config = {**self.params, **dict(zip(ranges, values, strict=bool(values)))}
@@ -151,7 +156,7 @@ class Kernel:
                     yield config
 
     def refusals(self, config: Config, scalars: Mapping[str, Any]) -> list[str]:
-        """Return all reasons that the kernel cannot compute a problem, given by `Op.scalars`; empty when it can."""
+        """Return all reasons why the kernel cannot compute a problem, given by `Op.scalars`; empty if it can."""
         instance = self.instantiate(config, scalars)
         return [r.explain() for r in self.restrictions if not r.admits(instance, scalars)]
 
@@ -160,7 +165,7 @@ class Kernel:
         return next(iter(self.refusals(config, scalars)), "")
 
     def instantiate(self, config: Config, scalars: Mapping[str, Any]) -> dict[str, int]:
-        """The configuration with the compile-time parameters that the problem decides."""
+        """Return the configuration with the compile-time parameters that the problem determines."""
         return {**config, **{name: int(scalars[name.lower()]) for name in self.from_problem}}
 
     def instances(self, config: Config) -> list[dict[str, int]]:
@@ -184,7 +189,7 @@ class Kernel:
         return self.make_program(instance, target)
 
     def launches(self, instance: Config, bound: Bound, threads: int = 1) -> list[Launch]:
-        """Return the launches of one execution, given every argument by name; none if there is nothing to compute."""
+        """Return the launches of one execution from all arguments by name; none if there is nothing to compute."""
         if self.make_launches is not None:
             return self.make_launches(instance, bound)
         return [Launch(args=tuple(bound[name] for name in self.args), threads=(threads, 1, 1))]

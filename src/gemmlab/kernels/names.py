@@ -30,13 +30,13 @@ class OpNames:
     real: tuple[str, ...]
     operands: tuple[str, ...]
     flags: Mapping[str, tuple[int, ...]]
-    """The names in `whole` that have few values and may be compile-time parameters, each with all of its values."""
+    """The names in `whole` that have few values and may be compile-time parameters, with all of their values."""
     records: tuple[str, ...] = ()
     """Names of structures that a kernel takes by value (`np.void` among the scalars)."""
     factors: Mapping[str, str] = field(default_factory=dict)
-    """The scalar that each operand is multiplied by (`Op.factors`)."""
+    """The scalar that multiplies each operand (`Op.factors`)."""
     extents: tuple[str, ...] = ()
-    """Names of sizes; not those of leading dimensions, strides and flags."""
+    """Names of sizes, without leading dimensions, strides and flags."""
 
     @property
     def in_expressions(self) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class OpNames:
 
 
 def names_of(op: str) -> OpNames:
-    """The names of an operation's values; `UsageError` for an unknown operation."""
+    """Return the names of an operation's values; `UsageError` for an unknown operation."""
     operation = find_op(op)
     known = _KNOWN.get(op)
     if known is None or known[0] is not operation:
@@ -54,7 +54,7 @@ def names_of(op: str) -> OpNames:
 
 
 _KNOWN: dict[str, tuple[Op, OpNames]] = {}
-"""Names that were found before. A name may come to stand for another operation (`ops.catalog.declare`)."""
+"""Names by operation that were found before. `ops.catalog.declare` may give a name to another operation."""
 
 
 def _names(operation: Op) -> OpNames:
@@ -90,7 +90,7 @@ def map_over(operand: str) -> str:
 
 
 def without_memory(operand: str) -> dict[str, Any]:
-    """Return what an operand, its texture and its tensor map are in launches that are only looked at."""
+    """Return the values of an operand, its texture and its tensor map in launches that are inspected but never run."""
     return {operand: None, texture_over(operand): np.uint64(0), map_over(operand): np.uint64(0)}
 
 

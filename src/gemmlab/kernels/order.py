@@ -1,4 +1,4 @@
-"""The order of a ladder, which follows from the `after` of each rung.
+"""The order of a ladder, determined by the `after` of each rung.
 
 First comes the main line, from the rung with `after = ""` up to the last one. Then come the branches, from the top of
 the line down, by name if several leave one rung. A branch is a line again, followed by its own branches.
@@ -16,7 +16,7 @@ from gemmlab.kernels.kernel import Kernel
 
 
 class PlaceError(UsageError):
-    """A ladder that is out of order; without the kernels `misplaced` the others are in order, or less out of it."""
+    """An error in the order of a ladder. Without the kernels `misplaced` the others have this error no longer."""
 
     def __init__(self, message: str, *misplaced: Kernel) -> None:
         super().__init__(message)
@@ -28,7 +28,8 @@ START = ""
 
 
 def in_order(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Kernels by operation and device, in ladder order with their `step`, those that are no rungs last, by id.
+    """Return kernels by operation and device, in ladder order with their `step`; those that are no rungs come last, by
+    id.
 
     Raises `PlaceError`, which names the files, for an id or alias that two kernels have, for `after` that names no rung
     of the same ladder, for two rungs that continue one, and for a circle.
@@ -72,7 +73,7 @@ def _no_rung(kernel: Kernel) -> Kernel:
 
 
 def _climbed(rungs: Sequence[Kernel], ladder: str) -> list[Kernel]:
-    """The rungs of one ladder in order. `rungs` are sorted by name."""
+    """Return the rungs of one ladder in order. `rungs` are sorted by name."""
     known = {rung.id: rung for rung in rungs}
     following = dict[str, Kernel]()
     branches = dict[str, list[Kernel]]()
@@ -116,7 +117,7 @@ def _both_follow(first: Kernel, second: Kernel, before: str, ladder: str) -> str
 
 
 def _circle(left: Mapping[str, Kernel]) -> str:
-    """Return a circle among rungs of `left`, which no line from a beginning reaches: `a.cu after b, b.cu after a`."""
+    """Return a circle among rungs of `left`, which no line from a first rung reaches: `a.cu after b, b.cu after a`."""
     way, place = list[str](), next(iter(left))
     while place not in way:
         way.append(place)

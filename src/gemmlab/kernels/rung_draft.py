@@ -1,7 +1,7 @@
 """A new rung of a ladder in a checkout: its file, as a copy of the rung it comes after, and its section of the docs.
 
-The copy works from the start, so a check passes before the first change, and the diff to the rung before holds nothing
-but what is changed since.
+The copy works from the start, so a check passes before the first change, and the diff to the rung before shows only
+later changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gemmlab.kernels.order import file_of, in_order
 from gemmlab.kernels.stated_facts import restated
 
 OPEN = "To be written"
-"""The opening of every text that a draft leaves open."""
+"""The opening of every text that is still to be written."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _COUNTED = ("gemm", "cuda")
 """Operation and device whose page has a generated block in each rung's section."""
@@ -33,12 +33,12 @@ class Draft:
     kernel: Path
     page: Path
     texts: Mapping[Path, str]
-    """Whole texts by file: the new rung and its page, and the rung that comes after the new one from now on."""
+    """Whole texts by file: the new rung, its page, and the rung that now comes after the new one."""
     follower: str = ""
-    """Id of that rung; empty where the new one is the last of its line or a branch."""
+    """Id of the rung that now comes after the new one; empty if the new one is the last of its line or a branch."""
 
     def write(self) -> None:
-        """Write every file. `UsageError` where one cannot be written."""
+        """Write every file. `UsageError` if one cannot be written."""
         for path, text in self.texts.items():
             try:
                 replace_file(path, text.encode())
@@ -47,9 +47,9 @@ class Draft:
 
 
 def draft_rung(name: str, after: str, *, branch: bool = False) -> Draft:
-    """The draft of a rung `name` that comes after `after`: inserted in the line there, or a side branch.
+    """Return the draft of a rung `name` that comes after `after`: inserted into that line, or a side branch.
 
-    Raises `UsageError` for a name that is taken or none for a kernel, for an unknown rung, and outside a checkout.
+    Raises `UsageError` for a name that exists or is impossible, for an unknown rung, and outside a checkout.
     """
     before = find_kernel(after)
     if before.step is None:
@@ -58,7 +58,7 @@ def draft_rung(name: str, after: str, *, branch: bool = False) -> Draft:
         raise UsageError(f"--rung {name}: a kernel is named in small letters, digits and _, as double_buffer")
     taken = {kernel.id: kernel for kernel in all_kernels()}
     if name in taken or name in current_ids():
-        raise UsageError(f"--rung {name}: there is one already, {file_of(taken[current_ids().get(name, name)])}")
+        raise UsageError(f"--rung {name}: it exists already, {file_of(taken[current_ids().get(name, name)])}")
     path = before.path.with_name(name + before.path.suffix)
     rung = replace(before, id=name, path=path, after=before.id, branch=branch, aliases=())
     follower = None if branch else _follower(before)
@@ -76,7 +76,9 @@ _SUMS = ("reduce", "sums")
 
 
 def page_of(kernel: Kernel) -> Path:
-    """The page of docs/ that has a section for each rung of the kernel's ladder. `UsageError` outside a checkout."""
+    """Return the page of docs/ that has a section for each rung of the kernel's ladder. `UsageError` outside a
+    checkout.
+    """
     docs = kernel.path.parents[4] / "docs"
     name = "reduce" if kernel.op in _SUMS else _gemm_page(kernel)
     page = docs / f"ladder-{name}.md"
@@ -88,19 +90,19 @@ def page_of(kernel: Kernel) -> Path:
 
 
 def section_of(kernel: Kernel, page: str) -> str | None:
-    """The text of a rung's section on its page, `None` where there is none."""
+    """Return the text of a rung's section on its page, `None` if there is none."""
     found = re.search(rf"^## {kernel.id}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     return None if found is None else found[1]
 
 
 def section_text(kernel: Kernel) -> str:
-    """A section to begin with."""
+    """Return a section to begin with."""
     parts = [
         f"## {kernel.id}",
-        f"{OPEN}: what it changes against [`{kernel.after}`](#{kernel.after}), and what that brings.",
+        f"{OPEN}: its change to [`{kernel.after}`](#{kernel.after}), and the gain.",
     ]
     if (kernel.op, kernel.device) == _COUNTED:
-        parts += [f"```text\n{OPEN}: a picture of who reads what from where.\n```",
+        parts += [f"```text\n{OPEN}: a picture of the data that threads read.\n```",
                   f"<!-- begin rung-{kernel.id} -->\n<!-- end rung-{kernel.id} -->"]  # fmt: skip
     return "\n\n".join(parts) + "\n\n"
 
@@ -117,7 +119,7 @@ def _follower(before: Kernel) -> Kernel | None:
 
 
 def _copied(before: Kernel, rung: Kernel) -> str:
-    """Return the file of the rung before with another name and place, and with every description left open."""
+    """Return the file of the rung before, with the new name and place, and every description still to be written."""
     placeholders = dict.fromkeys(("summary", "idea", "source"), f"{OPEN}.")
     text = restated(before.path, {**placeholders, "after": before.id, "branch": True if rung.branch else None,
                                   "aliases": None, "expect": None})  # fmt: skip
@@ -132,7 +134,7 @@ def _with_section(page: Path, rung: Kernel, order: list[Kernel]) -> str:
     there = [kernel.id for kernel in order if kernel.id == rung.id or section_of(kernel, text) is not None]
     place = there.index(rung.id)
     if place == 0:
-        raise UsageError(f"{page}: no section of a rung before {rung.id}, to put its own behind")
+        raise UsageError(f"{page}: no section of a rung before {rung.id}, after which to insert its own")
     start = text.index(f"\n## {there[place - 1]}\n") + 1
     following = text.find("\n## ", start)
     end = len(text) if following < 0 else following + 1

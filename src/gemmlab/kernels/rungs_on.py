@@ -1,4 +1,4 @@
-"""The rungs of a ladder that run on a device, and why the others do not."""
+"""The rungs of a ladder that run on a device, and the reasons why others do not."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ def launcher(
 ) -> Callable[[Config, Bound], list[Launch]]:
     """Return the function that makes the launches of one execution, in order, of a configuration and its memory.
 
-    The function raises `UsageError` where grid, threads or shared memory cannot be launched.
+    The function raises `UsageError` for a grid, threads or shared memory that cannot be launched.
     """
     maps = {map_over(one.operand): one for one in facts.maps}
 
     def launches(instance: Config, bound: Bound) -> list[Launch]:
         found = [launch_of(phase, instance, bound) for phase in range(_phases(kernel, facts, instance, bound))]
-        # A grid of no blocks is illegal: such a phase is left out. The last one makes the result: where it has no
-        # blocks, there is nothing to compute, and nothing that others would leave for it.
+        # A grid without blocks is illegal, so such a phase is left out. The last phase computes the result: if it has
+        # no blocks, there is nothing to compute, and the others are left out, too.
         return [launch for launch in found if min(launch.grid)] if min(found[-1].grid) else []
 
     def launch_of(phase: int, instance: Config, bound: Bound) -> Launch:

@@ -21,7 +21,7 @@ from gemmlab.kernels.kernel import Kernel
 DEFAULT_OP = "gemm"
 _STARTING_FILE = Path(__file__).parent / "new_kernel.cu"
 _RESERVED = frozenset(("main", "template", "auto", "int", "float", "double", "char", "void", "new", "delete", "this"))
-"""Reserved words of C++ or of the file itself that a user might choose as the name of a file."""
+"""Reserved words of C++, and names in the drafted file, that a user might choose as the name of a file."""
 _EXAMPLES: Mapping[str, str] = {
     "grid": '--grid "ceil_div(N, 32), ceil_div(M, 32)"',
     "threads": '--threads "32, 32"',
@@ -32,10 +32,9 @@ def user_kernel(path: Path, *, facts: str | Path | None = None, **flags: Any) ->
     """Return the kernel in the file `path`; its id is the file's name without `.cu`.
 
     Facts (the keys of `header.KEYS`) come from the `/* gemmlab` comment in the file, then from the file `facts` (by
-    default that of the same name with `.toml`, where there is one), then from `flags`; the later one counts, key by
-    key.
-    `kernel` names the function where the file has several. Without `args`, arguments are matched by their names.
-    `UsageError` says what is missing or wrong, where, and how to state it.
+    default the `.toml` file of the same name, if there is one), then from `flags`; for each key the last one counts.
+    `kernel` names the function if the file has several. Without `args`, arguments are matched by their names.
+    `UsageError` names the missing or wrong fact and its place, and how to state it.
     """
     text = read_text(path)
     return _kernel(path, text, read_header(path.name, text), facts, flags)
@@ -72,7 +71,7 @@ def _kernel(
     missing = [key for key, value in (("grid", facts.grid), ("threads", facts.threads)) if not value]
     if missing:
         raise UsageError(
-            f"{path.name}: nothing says what {' and '.join(missing)} {signature.name} is launched with; pass "
+            f"{path.name}: {' and '.join(missing)} of the launch of {signature.name} are not stated; pass "
             f"{' '.join(_EXAMPLES[key] for key in missing)}, or write "
             f"{' and '.join(f'`{key} = ...`' for key in missing)} into {beside.name} or into a `/* gemmlab` comment"
         )
@@ -85,7 +84,8 @@ def _kernel(
 
 
 def starting_text(path: Path, exercise: str | None = None) -> str:
-    """Return a working, commented kernel for the file `path`, to begin with; with `exercise` that of a rung's exercise.
+    """Return a working, commented kernel to start from, for the file `path`; with `exercise`, that of a rung's
+    exercise.
 
     Raises `UsageError` for an impossible kernel name, and for a rung without an exercise.
     """

@@ -1,4 +1,4 @@
-"""`gemmlab.launch`: any CUDA kernel, run on a GPU or on the emulator, arrays in and arrays out."""
+"""`gemmlab.launch`: run any CUDA kernel on a GPU or on the emulator, arrays in and arrays out."""
 
 from __future__ import annotations
 

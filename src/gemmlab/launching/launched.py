@@ -25,12 +25,13 @@ class Launched(Display):
     """The outcome of a launch."""
 
     outputs: list[Array] | dict[str, Array]
-    """Every array argument as the kernel left it, copies in C order: a list in the order of the arguments, a
-    dictionary where arguments were given by name."""
+    """Copies in C order of all array arguments after the kernel: a list in the order of the arguments, or a dictionary
+    if arguments were passed by name.
+    """
     counters: Counters | None
-    """Counters of the device; `None` if it counts nothing."""
+    """Counters of the launch; `None` if the device does not count."""
     hazards: tuple[Hazard, ...] | None
-    """Forbidden accesses of the kernel; `None` if the device does not notice them."""
+    """Hazards of the kernel; `None` if the device does not detect them."""
     device: str
     """`"cuda:0"`, `"emulated:sm_90"`."""
     artifact: Artifact
@@ -42,7 +43,7 @@ class Launched(Display):
         """Explain what limits the kernel on a GPU (`"A100"`; by default the one that its code is for), from its machine
         code and its counters.
 
-        `print(result.explain())` says it in words. Raises `UsageError` for a launch on a GPU, which counts nothing.
+        `print(result.explain())` says it in words. Raises `UsageError` for a launch on a GPU, which has no counters.
         """
         from gemmlab.analysis.launch_subject import explain_launch
 

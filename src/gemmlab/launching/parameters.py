@@ -1,4 +1,4 @@
-"""A kernel's arguments: Python and NumPy values checked against its parameters' sizes, and types if known."""
+"""A kernel's arguments: Python and NumPy values, checked against its parameters' sizes and, if known, types."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Parameter:
     """The parameter in words, as errors name it."""
     size: int
     type: str
-    """C type without qualifiers; empty where only the size is known."""
+    """C type without qualifiers; empty if only the size is known."""
 
     @property
     def takes_address(self) -> bool | None:
-        """True if it is a pointer; `None` if nothing says so."""
+        """True if it is a pointer; `None` if unknown."""
         if self.type.endswith("*"):
             return True
         return False if self.type in C_TYPES or self.size != POINTER_BYTES else None
@@ -59,7 +59,7 @@ def parameters(kernel: str, sizes: Sequence[Param], signature: Signature | None)
 def in_order(
     kernel: str, args: Sequence[Any] | Mapping[str, Any], sizes: Sequence[Param], signature: Signature | None
 ) -> list[Any]:
-    """Return arguments in the kernel's order; arguments given by name use the names of its source, if these are known.
+    """Return arguments in the kernel's order. Arguments passed by name are sorted by the names in its source, if known.
 
     Raises `UsageError` that lists unknown and missing names.
     """
@@ -78,7 +78,7 @@ def in_order(
 
 
 class Bound:
-    """Arguments on a device. An array that is given twice is one buffer; the caller's arrays are never written to."""
+    """Arguments on a device. An array that is passed twice is one buffer; the caller's arrays are never written to."""
 
     def __init__(self, device: Device, takes: Sequence[Parameter], values: Sequence[Any], kernel: str) -> None:
         if len(values) != len(takes):
@@ -161,7 +161,7 @@ class Bound:
         return self._device.upload(copy), copy
 
     def outputs(self) -> list[npt.NDArray[Any] | None]:
-        """Return every array as the kernel left it; `None` for arguments that are no arrays."""
+        """Return every array with the kernel's results; `None` for arguments that are no arrays."""
         copies: dict[int, npt.NDArray[Any]] = {}
         for key, (buffer, array) in self._buffers.items():
             self._device.download(buffer, array.reshape(-1))
@@ -178,9 +178,9 @@ class Bound:
 def scalar(parameter: Parameter, value: Any) -> np.generic:
     """Return a value as the kernel receives it.
 
-    A NumPy scalar must have the parameter's size, and its kind where the type is known. A Python number takes the
-    parameter's type; where only the size is known, that of an integer or a float of this size. `None` is a null
-    pointer. Raises `ArgumentTypeError`, and `UsageError` for a number that does not fit.
+    A NumPy scalar must have the parameter's size and, if the type is known, its kind. A Python number is converted to
+    the parameter's type; if only the size is known, to an integer or float of this size. `None` is a null pointer.
+    Raises `ArgumentTypeError`, and `UsageError` for a number that does not fit.
     """
     known = C_TYPES.get(parameter.type)
     if value is None:

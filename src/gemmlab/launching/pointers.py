@@ -22,10 +22,10 @@ _PAIRS: Mapping[str, str] = {"__half2": "half", "__nv_bfloat162": "half", "nv_bf
 
 
 def fits(pointer: str, dtype: np.dtype[Any]) -> bool:
-    """Return whether a kernel that takes `pointer` (`"float*"`, `"int4*"`) can be given elements of `dtype`.
+    """Return whether elements of `dtype` can be passed for a kernel's parameter `pointer` (`"float*"`, `"int4*"`).
 
-    Whole numbers fit by their size alone, and so do 16-bit elements that stand for a type NumPy lacks (`uint16` for a
-    half). A vector is several elements of its base type. Structures, `void*` and unknown types take anything.
+    For whole numbers only the size matters, and so for 16-bit elements that represent a type NumPy lacks (`uint16` for
+    a half). A vector is several elements of its base type. Structures, `void*` and unknown types accept any dtype.
     """
     base = pointer.removesuffix("*")
     vector = _VECTOR.fullmatch(base)

@@ -51,31 +51,32 @@ def launch(
     """Run `kernel` once and wait for it.
 
     `source` is CUDA C++ text, a path to a `.cu`, `.cuh`, `.ptx` or `.cubin` file, a cubin's bytes, or the id of a
-    kernel that comes with gemmlab (`"block_tile"`); `kernel` is the function's name, with template arguments where it
-    has any (`"tile<32>"`; the defaults for gemmlab's own). `grid` (in blocks) and `threads` (of a block) are one to
-    three extents, x first; `smem_bytes` is the dynamic shared memory of a block.
+    kernel that comes with gemmlab (`"block_tile"`); `kernel` is the function's name, with template arguments if it has
+    any (`"tile<32>"`; the defaults for gemmlab's own). `grid` (in blocks) and `threads` (of a block) are one to three
+    extents, x first; `smem_bytes` is the dynamic shared memory of a block.
 
     `args` are the kernel's arguments in order, or a dictionary by their names (of a cubin, which has no names, in their
     order). Arrays (NumPy, of any layout and the dtype that the parameter points to; on a GPU also torch, CuPy and
-    others there) are passed as copies in C order, so that your arrays are never written to; the same
-    array given twice is the same memory, and `gemmlab.TensorMap(array, box)` is a tensor map over it. Scalars are NumPy
-    scalars of the exact type, or Python numbers where the parameter decides the type; None is a null pointer.
-    `constants` are the values of `__constant__` variables by name, NumPy arrays or scalars of the variable's size.
+    others there) are passed as copies in C order, so that your arrays are never written to. The same array passed twice
+    is the same memory, and `gemmlab.TensorMap(array, box)` is a tensor map over it. Scalars are NumPy scalars of the
+    exact type, or Python numbers, which get the parameter's type; None is a null pointer. `constants` are the values of
+    `__constant__` variables by name, NumPy arrays or scalars of the variable's size.
 
-    `device` is `"cuda[:N]"`, `"emulated[:sm_XX]"` or an open device; by default a GPU where there is one, else the
-    emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s` limits
-    the kernel's run in seconds, without compiling. After a timeout on a GPU this process cannot use that GPU any
-    more. `cluster` is the extent of a cluster in blocks, if the kernel was not compiled for one (`__cluster_dims__`);
+    `device` is `"cuda[:N]"`, `"emulated[:sm_XX]"` or an open device; by default a GPU if there is one, else the
+    emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s` limits the
+    kernel's run in seconds, without compiling. After a timeout on a GPU this process cannot use that GPU any more.
+    `cluster` is the extent of a cluster in blocks, if the kernel was not compiled for one (`__cluster_dims__`);
     `wide_clusters` allows more than 8 blocks in one. A `cooperative` launch has all blocks resident together, as
-    `cooperative_groups::this_grid().sync()` needs it, or is refused. With `races` the emulator looks for races in
-    global memory, too (`docs/emulator.md`); that takes longer.
+    `cooperative_groups::this_grid().sync()` requires, or is refused. With `races` the emulator also detects races in
+    global memory (`docs/emulator.md`), which takes longer.
 
     Raises `ArgumentTypeError`, `UsageError` (a launch that does not fit the kernel or the architecture),
-    `CompileError`, `DeviceError`, `MemoryError`, `TimeLimitError` that says how far the kernel came in `timeout_s`, and
-    `WrongResultError` for a kernel that broke on a GPU. On the emulator `hazards` lists the kernel's errors.
+    `CompileError`, `DeviceError`, `MemoryError`, `TimeLimitError` that states the kernel's progress within `timeout_s`,
+    and `WrongResultError` for a kernel that faulted on a GPU. On the emulator `hazards` of the result lists the
+    kernel's errors.
 
-    Several threads may launch at once. On the emulator each launch has its own memory, counters and hazards, also if
-    all name one open device, and launches run in parallel: the interpreter lock is released meanwhile.
+    Several threads may launch at once. On the emulator each launch has its own memory, counters and hazards, even if
+    all name one open device. Launches run in parallel: the interpreter lock is released meanwhile.
     """
     require_seconds("launch: timeout_s", timeout_s)
     code = read_source(source)
@@ -143,7 +144,7 @@ def _run(device: Device, loaded: Any, request: Launch, *, races: bool) -> Observ
 
 
 def _described(observation: Observation, texts: Mapping[str, str], artifact: Artifact) -> tuple[Hazard, ...]:
-    """Return the hazards with the text of their lines, and the lines that call those of headers."""
+    """Return the hazards with the text of their lines and, for lines of headers, the lines that call them."""
     return tuple(with_call_sites(with_source(observation.hazards, texts), artifact))
 
 
@@ -151,7 +152,7 @@ def _named(
     args: Sequence[Any] | Mapping[str, Any], ordered: Sequence[Any], outputs: list[Array | None]
 ) -> list[Array] | dict[str, Array]:
     if isinstance(args, Mapping):
-        # An array given twice is one buffer, so either of its positions will do.
+        # An array passed twice is one buffer, so either of its positions can be used.
         found = {id(value): output for value, output in zip(ordered, outputs, strict=True) if output is not None}
         return {name: found[id(value)] for name, value in args.items() if id(value) in found}
     return [output for output in outputs if output is not None]
@@ -173,8 +174,8 @@ def _where(device: str | Device | None, arch: str | None) -> Device:
 
 @cache
 def _open(name: str) -> Device:
-    """Open a device, or return it if it is open: a GPU's context and an emulator's compiled handlers serve later
-    launches.
+    """Open a device, or return it if it is open. Later launches reuse a GPU's context and an emulator's compiled
+    handlers.
     """
     return open_device(name)
 

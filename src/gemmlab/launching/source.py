@@ -1,4 +1,4 @@
-"""The source of a kernel's machine code: CUDA C++ as text or in a file, or a cubin that is ready."""
+"""The source of a kernel's machine code: CUDA C++ as text or in a file, PTX, or a cubin."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class CudaText:
     """The kernel of the catalog that was named instead of a file."""
 
     def named(self, kernel: str, target: str) -> str:
-        """Return `kernel`; for one of the catalog that is named alone the instance with its default parameters."""
+        """Return `kernel`; for a kernel of the catalog without template arguments, the instance with its default
+        parameters.
+        """
         if self.shipped is None or kernel != self.shipped.id:
             return kernel
         default = self.shipped.instances(self.shipped.configure())[0]
@@ -43,7 +45,7 @@ class CudaText:
     def program(self, kernel: str, target: str, options: Sequence[str]) -> Program:
         """Return the program that a device builds to run the instance that the name expression `kernel` names.
 
-        It finds the headers that the ladder's kernels share after those in the folders of `options`.
+        Headers are searched in the folders of `options` first, then among those that the ladder's kernels share.
         """
         parts = (self.text, kernel, self.path, *options)
         whole = (*options, *LIKE_NVCC, f"-I{COMMON}")
@@ -67,11 +69,11 @@ class CudaText:
         return named[0] if len(named) == 1 else None
 
     def texts(self, kernel: str) -> dict[str, str]:
-        """Return the text by the name of its file, which is made from the kernel's if it came without one."""
+        """Return the text under the name of its file, or under one made from the kernel's name if it has no file."""
         return {self.path or f"{kernel}.cu": self.text}
 
     def hint(self, kernel: str) -> str:
-        """Return a guess at what is wrong with the name of a kernel that does not compile; empty if nothing is.
+        """Return a guess at the error in the name of a kernel that does not compile; empty if it has none.
 
         Kernels in included files are not found, so this is no reason to refuse the name beforehand.
         """
@@ -101,9 +103,9 @@ class ReadyCubin:
         return [name for name, function in self.cubin.functions.items() if function.entry]
 
     def artifact(self, kernel: str, *, disassembled: bool) -> Artifact:
-        """Return the code with `kernel` as its entry, which may be named without its mangling if that is unambiguous.
+        """Return the code with `kernel` as its entry. The name may be unmangled if that is unambiguous.
 
-        `disassembled`: with its machine code as text. Raises `UsageError` that lists the kernels of the code.
+        With `disassembled` it has its machine code as text. Raises `UsageError` that lists the kernels of the code.
         """
         named = [name for name in self.kernels if kernel in (name, plain(name))]
         if len(named) != 1:
@@ -117,7 +119,7 @@ class ReadyCubin:
         )  # fmt: skip
 
     def texts(self, _kernel: str) -> dict[str, str]:
-        """Return no text: the files that the code names are read, if they are there."""
+        """Return no text: the files that the code names are read if they exist."""
         return {}
 
 

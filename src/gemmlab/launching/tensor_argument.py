@@ -15,17 +15,17 @@ from gemmlab.core.tensor_map import BY_NAME, ElementType, TiledMap, packed_strid
 class TensorMap:
     """A tensor map (`const __grid_constant__ CUtensorMap`) over an array, for `gemmlab.launch`.
 
-    `array` has 1 to 5 axes and is copied to the device in C order, like any array argument; it may be an argument of
-    its own besides, which is then the same memory. `box` has the elements that one copy spans along each axis, in the
-    order of the array's axes; the last axis is the contiguous one (the driver's first dimension).
+    `array` has 1 to 5 axes and is copied to the device in C order, like any array argument; it may also be an argument
+    of its own, which is then the same memory. `box` has the elements that one copy spans along each axis, in the order
+    of the array's axes; the last axis is the contiguous one (the driver's first dimension).
 
     `swizzle` is 0, 32, 64 or 128, `interleave` 0, 16 or 32, `promotion` (of requests to the level-2 cache) 0, 64, 128
-    or 256, all in bytes; `fill` is `"zeros"` or `"nan"`. `element_strides` copies one of so many elements along each
-    axis. `dtype` names the type as the driver does, in lower case (`"bfloat16"`, `"float32_ftz"`, `"tfloat32"`), unless
-    it is the array's own. `shape` is the tensor's extent along each axis, if the array is padded. With `strides`, in
-    elements, the tensor of this `shape` lies anyhow in the array: columns of 64 of a matrix with rows of k elements are
-    `shape=(k // 64, rows, 64), strides=(64, k, 1)`, and `box` has as many extents. A map that the driver would refuse
-    is refused at the launch with `UsageError`, which says why.
+    or 256, all in bytes; `fill` is `"zeros"` or `"nan"`. `element_strides` n copies every n-th element along an axis.
+    `dtype` names the type as the driver does, in lower case (`"bfloat16"`, `"float32_ftz"`, `"tfloat32"`), unless it is
+    the array's own. `shape` is the tensor's extent along each axis, if the array is padded. With `strides`, in
+    elements, the tensor of this `shape` may have any layout in the array: strips of 64 columns of a matrix with rows of
+    k elements are `shape=(k // 64, rows, 64), strides=(64, k, 1)`, and `box` has as many extents. The launch refuses a
+    map that the driver would refuse with a `UsageError` that says why.
     """
 
     array: Any

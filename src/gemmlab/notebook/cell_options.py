@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     add("-D", dest="define", action="append", metavar="NAME=VALUE", help="Macro; repeatable.")
     add("--option", action="append", help="Compiler option, as --option=-use_fast_math; repeatable.")
     add("--full", action="store_true", help="Check the slow cases, too.")
-    add("--timeout", type=float, metavar="SECONDS", default=120.0, help="Stop checking after so long. Default: 120.")
+    add("--timeout", type=float, metavar="SECONDS", default=120.0, help="Stop checking after this time. Default: 120.")
     add("--no-check", action="store_true", help="Do not check.")
     add("--no-explain", action="store_true", help="Do not explain.")
     return made
@@ -57,6 +57,6 @@ def parse(line: str) -> Any:
 
 
 def completions(symbol: str) -> list[str]:
-    """Return the options that begin like `symbol`."""
+    """Return the options that begin with `symbol`."""
     known = (name for action in parser()._actions for name in action.option_strings)  # noqa: SLF001 - no public list
     return sorted(name for name in known if name.startswith(symbol))

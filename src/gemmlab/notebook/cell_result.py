@@ -13,14 +13,14 @@ from gemmlab.launching import Launched
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CellResult(Display):
-    """The result of a `%%cuda` cell, with what was asked for and what the cell allows."""
+    """The result of a `%%cuda` cell. Parts that were not requested, or are impossible for the cell, are empty."""
 
     artifacts: tuple[Artifact, ...] = ()
-    """Machine code of every kernel, of a cell that states no launch."""
+    """Machine code of every kernel, for a cell that states no launch."""
     check: CheckResult | None = None
     explanation: ExplainResult | None = None
     launched: Launched | None = None
-    """The launch, of a cell whose arguments are written out; `launched.outputs` are its arrays."""
+    """The launch, for a cell whose arguments are written out; `launched.outputs` are its arrays."""
     note: str = ""
 
     @property

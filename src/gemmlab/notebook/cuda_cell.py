@@ -24,8 +24,8 @@ CELL = "cell"
 _FACTS = ("op", "kernel", "grid", "threads", "args", "smem_bytes", "require")
 _Answer = TypeVar("_Answer")
 _HOW_TO_LAUNCH = (
-    "compiled only. To check a kernel of an operation, say --grid and --threads, or write them into a `/* gemmlab` "
-    'comment; to launch any kernel, say --grid 4 --threads 64 --args "float32[256], 256".'
+    "compiled only. To check a kernel of an operation, state --grid and --threads, or write them into a `/* gemmlab` "
+    'comment; to launch any kernel, state --grid 4 --threads 64 --args "float32[256], 256".'
 )
 
 
@@ -34,8 +34,9 @@ def run_cell(line: str, cell: str, values: Mapping[str, Any]) -> CellResult | No
 
     A kernel of an operation (a product, a sum) states its launch in a `/* gemmlab` comment or by --grid and --threads;
     it is checked against the float64 reference and explained. With arrays in --args, written as `float32[64x64]`, any
-    kernel is launched on the emulator and explained; with --launch also with the names in `values`, the notebook's
-    variables. Another cell is compiled. Lines in messages are the cell's. `%%cuda -h` lists the options.
+    kernel is launched on the emulator and explained; with --launch, --args may also name `values`, the notebook's
+    variables. Any other cell is only compiled. Line numbers in messages are those of the cell. `%%cuda -h` lists the
+    options.
 
     Raises as `gemmlab.check`, `explain` and `launch`; `CompileError` for a cell that does not compile.
     """
@@ -98,7 +99,7 @@ def _only_kernel(text: str) -> str:
 
 
 def _in_the_cell(path: Path, run: Callable[[], _Answer]) -> _Answer:
-    """Run, and name the cell in place of its file in the compiler's messages."""
+    """Call `run`; in the compiler's messages, name the cell instead of its file."""
     try:
         return run()
     except CompileError as error:

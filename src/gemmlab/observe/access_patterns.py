@@ -1,4 +1,6 @@
-"""Count sectors and wavefronts of one access by the emulator's own rule, and group the lanes served together."""
+"""Count the sectors and wavefronts of one access by the emulator's rule, and group the lanes that are served
+together.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def pattern_of(access: Access, lanes: Iterable[int] | None = None) -> Pattern:
 
 
 def pattern_at(addresses: Mapping[int, int], width: int, *, store: bool) -> Pattern:
-    """Return the costs of an access of `width` bytes a lane; `addresses` are those of the lanes that take part."""
+    """Return the costs of an access of `width` bytes per lane; `addresses` are those of the active lanes."""
     if not addresses:
         return Pattern(0, 0, 0)
     relative = np.zeros(LANES, np.int32)
@@ -53,8 +55,8 @@ def pattern_at(addresses: Mapping[int, int], width: int, *, store: bool) -> Patt
 
 
 def served_together(access: Access) -> tuple[tuple[int, ...], ...]:
-    """Return the groups of lanes that share wavefronts of shared memory: the warp, or by width its halves or quarters,
-    two adjacent ones joined where the hardware merges them.
+    """Return the groups of lanes that share wavefronts of shared memory: the warp or, for wider accesses, its halves or
+    quarters. Two adjacent groups are one if the hardware merges them.
     """
     size = min(LANES, max(8, SHARED_BYTES // access.width))
     groups = [range(first, first + size) for first in range(0, LANES, size)]

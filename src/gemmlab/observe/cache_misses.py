@@ -1,4 +1,4 @@
-"""Simulate the caches under a CPU kernel's loads and stores, from the addresses that it really uses."""
+"""Simulate caches with a CPU kernel's loads and stores, by the addresses of a real run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gemmlab.probes.cachesim import BANK, COUNTERS, LINE, WORKSPACE, WORKSPACE_E
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Loads and stores of matrices and packed blocks, and the lines (for the TLB pages) fetched for them."""
+    """Loads and stores of matrices and packed blocks, and the lines (for the TLB: pages) that they fetched."""
 
     accesses: int = 0
     bytes: int = 0
@@ -38,7 +38,7 @@ class Counts:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes moved between L2 and the memory behind it."""
+        """Bytes moved between L2 and memory."""
         return LINE * (self.l2_misses + self.l2_written_back)
 
 
@@ -49,7 +49,9 @@ class CacheCounts:
     multiply_adds: int
     total: Counts
     packing: Counts | None
-    """The part of packing functions and of all stores into the workspace; `None` for a kernel without a workspace."""
+    """The counts of packing functions and of all stores into the workspace, a part of the total; `None` for a kernel
+    without a workspace.
+    """
 
     def per_thousand(self, count: int) -> float:
         """Return a count per 1000 multiply-adds; 0 if there are no multiply-adds."""

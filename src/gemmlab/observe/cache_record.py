@@ -17,11 +17,11 @@ from gemmlab.probes.cachesim import COUNTERS, Caches
 NOTES = (
     "simulated: set-associative, least recently used, write-back, nothing prefetched, caches empty at the start",
     "operands start on 2 MiB boundaries; loads and stores as the kernel's source makes them, one thread",
-    "packing_time is measured on this machine, warm, and does not count what tiles pack while they multiply",
+    "packing_time is measured on this machine, warm, and does not include packing by tiles while they multiply",
 )
 
 Progress = Callable[[str, int, int], None]
-"""Called with the next kernel and size as text, the number done, and the total."""
+"""A function that is called with the next kernel and size as text, the number done, and the total."""
 
 
 def run_cache(kernels: Sequence[Kernel], op: Op, problems: Sequence[Any], caches: Caches, progress: Progress) -> Record:
@@ -60,7 +60,7 @@ class CacheRow:
     from_l2: float
     """Traffic between L1 and L2, both ways."""
     from_memory: float
-    """Traffic between L2 and the memory behind it, both ways."""
+    """Traffic between L2 and memory, both ways."""
     packing_bytes: float | None
     """Share of packing in the bytes loaded and stored."""
     packing_l2_misses: float | None

@@ -1,4 +1,4 @@
-"""Find the values exchanged between threads that contribute to what the block writes to global memory.
+"""Find the values exchanged between threads that contribute to the block's writes to global memory.
 
 This is a liveness analysis, backwards through a trace, per register and lane: stored values are live, then the values
 that they were computed from by arithmetic, shuffles and shared memory. Predicates and addresses do not count.
@@ -42,7 +42,7 @@ def contributions(kernel_trace: KernelTrace) -> Mapping[int, int]:
 
 
 class _Backwards:
-    """The live registers and shared words before the steps processed so far; steps are processed backwards."""
+    """The registers and shared words that are live before the steps processed so far; steps are processed backwards."""
 
     def __init__(self) -> None:
         self.used: dict[int, int] = {}
@@ -52,7 +52,9 @@ class _Backwards:
         """Live words of shared memory."""
 
     def shared(self, order: int, instruction: Instruction, access: Access) -> None:
-        """Process a shared access: a load makes words live if its result is, a store its register if the words are."""
+        """Process a shared access: a load makes its words live if its result is live; a store makes its registers live
+        if the words are.
+        """
         for part, register in enumerate(_moved(instruction, access)):
             words = {lane: access.addresses[lane] // WORD + part for lane in access.lanes}
             if access.store:
@@ -87,7 +89,9 @@ class _Backwards:
         self._live[step.warp, source] |= sum(1 << lane for lane in set(lanes) if 0 <= lane < LANES)
 
     def arithmetic(self, step: Step, instruction: Instruction) -> None:
-        """Make the operands live in lanes where the result is. The first operand is the result, unless a predicate."""
+        """Make the operands live in lanes where the result is live. The first operand is the result, unless it is a
+        predicate.
+        """
         operands = instruction.operands
         if not operands or operands[0].kind != "reg" or operands[0].index == RZ:
             return
@@ -97,7 +101,9 @@ class _Backwards:
                 self._live[step.warp, operand.index] |= mine
 
     def _taken(self, warp: int, register: int, on: int) -> int:
-        """Return the lanes in which a written register is live, and make it dead there: it is not live before."""
+        """Return the lanes in which a written register is live, and make it dead there: before the write it is not
+        live.
+        """
         mine = self._live[warp, register] & on
         self._live[warp, register] &= ~on
         return mine

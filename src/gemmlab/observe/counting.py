@@ -25,7 +25,7 @@ from gemmlab.verify.nan_hint import explained
 from gemmlab.verify.stray_words import without_stray
 
 Progress = Callable[[str, int, int], None]
-"""Called with (description of the run, runs done, all runs)."""
+"""A function that is called with (description of the run, runs done, all runs)."""
 MOST_HAZARDS = 8
 """Most hazards of one run that a record stores."""
 
@@ -43,7 +43,7 @@ class Count:
     seed: int = 0
     config: Mapping[str, int] = field(default_factory=dict)
     verify: bool = True
-    """False: results are not compared with the reference; hazards are reported all the same."""
+    """False if results are not compared with the reference; hazards are reported in any case."""
     budget_s: float = float("inf")
 
 
@@ -51,8 +51,8 @@ def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total
     """Run every kernel once on every problem and return a record of what the device counted.
 
     The record has a note in place of counters for a kernel that does not compile or does not take a problem. Raises
-    `UsageError` when the device does not count or nothing is asked for, `MemoryError` for problems that need more than
-    there is.
+    `UsageError` if the device does not count or there is nothing to count, `MemoryError` for problems that need too
+    much memory.
     """
     device = count.device
     if not isinstance(device, CountingDevice):
@@ -75,7 +75,7 @@ def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total
             try:
                 results.append(_result(count, placed, as_taken(kernel, count.op, problem)))
             except TimeLimitError as error:
-                done = f"{len(results)} of {total} counted when the time was over"
+                done = f"{len(results)} of {total} counted at the time limit"
                 raise TimeLimitError(f"{done}, at {problem.label}: {error}", error.progress) from error
     described = asdict(device.describe())
     return Record("count", count.op.name, describe_environment(), described, None, tuple(results), tuple(notes))

@@ -1,4 +1,4 @@
-"""Observe when a running CPU kernel uses each element of its operands, and where packed copies of them lie."""
+"""Record when a running CPU kernel uses each element of its operands, and where their packed copies lie."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Packed:
     """Offset in floats from the workspace's start."""
     time: int
     operand: str
-    """Operand whose element it is a copy of; empty if it is no copy."""
+    """The operand of which it is a copied element; empty if it is no copy."""
     row: int
     col: int
     written: bool
@@ -69,7 +69,7 @@ def find_element_use(
     floats = [*(operand.rows * operand.ld for operand in operands), room]
     head = probe.FIRST + probe.STRETCHES * probe.STRETCH_WORDS
     if len(operands) >= probe.STRETCHES:
-        raise UsageError(f"{op.name} has {len(operands)} operands; at most {probe.STRETCHES - 1} are looked at")
+        raise UsageError(f"{op.name} has {len(operands)} operands; at most {probe.STRETCHES - 1} can be recorded")
     words = head + probe.TABLE_WORDS * sum(floats) + probe.NOTE_WORDS * notes
     device = ProbedCpu(probe.Touches(words))
     numbers = _numbered(operands)
@@ -100,7 +100,7 @@ def find_element_use(
 
 @dataclass(frozen=True, slots=True)
 class CacheContents:
-    """The contents of one core's caches at one moment of a run: 1 in L1, 2 in L2 alone, 0 in neither."""
+    """The contents of one core's caches at one moment of a run: 1 for L1, 2 for L2 but not L1, 0 for neither."""
 
     after: int
     """Number of accesses before that moment."""

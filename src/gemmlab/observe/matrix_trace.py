@@ -56,7 +56,8 @@ class Matrix:
 class Moves:
     """The elements of one operand that a kernel loaded or stored, in order.
 
-    Entry i of each array belongs to one element moved by one lane: its row and column in the matrix, and who moved it.
+    Entry i of each array belongs to one element moved by one lane: its row and column in the matrix, and the access,
+    block, warp and lane.
     """
 
     row: npt.NDArray[np.int64]
@@ -131,7 +132,7 @@ class KernelTrace:
         return tuple(word for word in words if word is not None)
 
     def operand_of(self, access: Access) -> str:
-        """Return the operand that the first lane of a global access touches; empty if it touches none."""
+        """Return the operand that the first lane of a global access reads or writes; empty if there is none."""
         found = self.element(access.addresses[access.lanes[0]])
         return found.operand if found is not None and access.space == "global" else ""
 

@@ -1,6 +1,6 @@
 """Profile one execution of each of several contestants with Nsight Compute, for comparison with the emulator.
 
-ncu runs our program `ncu_target`, which switches profiling on around one execution of each contestant. Its report is
+ncu runs the program `ncu_target`, which switches profiling on around one execution of each contestant. Its report is
 read back: counts that the emulator must match exactly, and metrics that only a GPU has.
 """
 
@@ -30,7 +30,7 @@ SECTIONS = (
 EXACT = (
     "smsp__inst_executed.sum", "smsp__thread_inst_executed.sum", "smsp__thread_inst_executed_pred_on.sum",
 )  # fmt: skip
-"""Metrics of a whole launch, besides those of `METRICS`, in which the emulator must be equal."""
+"""Metrics of a whole launch, besides those of `METRICS`, in which the emulator must equal ncu."""
 BESIDE = (
     "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
@@ -104,7 +104,7 @@ def read(ncu: str, report: Path) -> list[Instructions]:
         launches = from_csv(run([*printed, "source"]))
         totals = totals_from_csv(run([*printed, "raw"]), _METRICS)
         if len(launches) != len(totals):
-            raise UsageError(f"ncu tells of {len(launches)} launches and of {len(totals)}") from None
+            raise UsageError(f"ncu reports {len(launches)} launches by instruction, {len(totals)} in total") from None
         return [Instructions(one.name, one.rows, counted) for one, counted in zip(launches, totals, strict=True)]
 
 

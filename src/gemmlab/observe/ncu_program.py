@@ -46,7 +46,7 @@ def version(ncu: str) -> str:
     """Return `"Version 2025.3.1.0 (build 36398880)"`; raise `ProfilerError` for a program that prints nothing."""
     lines = run([ncu, "--version"]).strip().splitlines()
     if not lines:
-        raise ProfilerError(f"{ncu} tells no version: is it Nsight Compute?")
+        raise ProfilerError(f"{ncu} prints no version: is it Nsight Compute?")
     return lines[-1].strip()
 
 
@@ -56,7 +56,7 @@ def run(command: Sequence[str], precision: str = FLOAT32) -> str:
     Raises `ProfilerError` when it cannot be started or lacks permission, `PeerError` with the end of its output when it
     fails, `TimeLimitError` when the current time limit passes.
     """
-    # The package's machine code has no line tables, by which samples are counted for each line of the source.
+    # The package's machine code has no line tables, which are needed to count samples by source line.
     inherited = {**os.environ, "LC_ALL": "C", "PYTHONPATH": importable_here(), SWITCH: "1"}
     environment = worker_environment(Spec("ncu", "ncu", precision=precision), 1, inherited)
     try:
@@ -88,6 +88,6 @@ def _finished(command: Sequence[str], environment: Mapping[str, str]) -> subproc
                 os.killpg(process.pid, signal.SIGKILL)
             process.kill()
             if limit is not None and isinstance(error, subprocess.TimeoutExpired):
-                raise limit.error(Path(command[0]).name, "it and what it profiled were ended") from None
+                raise limit.error(Path(command[0]).name, "it and the profiled program were ended") from None
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)

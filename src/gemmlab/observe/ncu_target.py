@@ -1,7 +1,7 @@
 """`python -m gemmlab.observe.ncu_target PLAN DONE`: the program that ncu profiles; it executes each contestant once.
 
-The plan has an operation, problems and contestants. A first execution loads and chooses code; profiling is switched on
-around the second. DONE lists, in order, what was executed and how many launches each took.
+The plan has an operation, problems and contestants. The first execution loads and chooses code; profiling is switched
+on around the second. DONE lists, in order, what was executed and how many launches each took.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def execute(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Execute a plan: each contestant at each size, once more inside of the profiled range.
+    """Execute a plan: each contestant at each size, then once more with profiling switched on.
 
     Yield `contestant`, `size`, `facts` and `launches` (`None` for a library, 0 if it did not run); with 0 launches also
     the reason as `why`.

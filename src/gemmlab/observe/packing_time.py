@@ -20,7 +20,7 @@ REPEATS = 15
 class PackingTime:
     """Medians over several calls with warm caches, in microseconds.
 
-    Packing that a tile does while it multiplies belongs to no packing function and is not in `packing_us`.
+    Packing by a tile while it multiplies is not in a packing function, and so not in `packing_us`.
     """
 
     packing_us: float

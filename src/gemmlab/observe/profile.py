@@ -27,7 +27,7 @@ class Profile(Display):
     kernels: tuple[str, ...]
     """Machine functions in order of launch; for a library, those that it chose. Empty if nothing ran."""
     facts: Mapping[str, Any]
-    """Facts from the record: configuration, compiler and digest of our code, version of a library."""
+    """Facts from the record: configuration, compiler and digest of a kernel's code, version of a library."""
     counts: Mapping[str, float]
     """Sums over instructions and launches, by the names in `ncu_report.METRICS`."""
     metrics: Mapping[str, float]
@@ -65,7 +65,9 @@ class Profile(Display):
         return str(self.facts.get("precision", FLOAT32))
 
     def first(self, *names: str) -> float | None:
-        """Return the first of these metrics or counts that exists, `None` if none does: versions of ncu differ."""
+        """Return the value of the first of these metrics or counts that exists, `None` if none does: versions of ncu
+        differ.
+        """
         return next((found[name] for name in names for found in (self.metrics, self.counts) if name in found), None)
 
     @property
@@ -81,8 +83,8 @@ class Profile(Display):
         })  # fmt: skip
 
     def stall_samples(self, *, not_issued: bool = False) -> dict[str, float]:
-        """Return the number of samples that found a warp in each stall state, the most frequent first: of all samples,
-        or with `not_issued` of those in cycles in which the warp's partition issued nothing.
+        """Return the number of samples of warps in each stall state, the most frequent first. With `not_issued` count
+        only samples in cycles in which the warp's partition issued nothing.
         """
         return largest_first({
             _ONE_NAME.get(match[1], match[1]): value
@@ -117,5 +119,5 @@ class Profiles(Display):
 
 
 def largest_first(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the same values, sorted by value, the largest first."""
+    """Return the mapping sorted by value, the largest first."""
     return dict(sorted(values.items(), key=lambda item: -item[1]))

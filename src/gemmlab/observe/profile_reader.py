@@ -1,4 +1,4 @@
-"""Read profiles of kernels, by Nsight Compute or the emulator, from any record that holds some.
+"""Read profiles of kernels, by Nsight Compute or the emulator, from any record that has some.
 
 A record of `gemmlab profile` or of counts (`gemmlab.record/1`), and the older `gemmlab.ncu/1`, become the same values.
 """
@@ -29,7 +29,9 @@ _SAME = {
     "thread_inst_executed": "smsp__thread_inst_executed.sum",
     "thread_inst_executed_true": "smsp__thread_inst_executed_pred_on.sum",
 }
-"""Metric summed over instructions -> equal metric of the whole launch (equal but for branches on two predicates)."""
+"""Metric summed over instructions -> the same metric of the whole launch (equal except for branches on two
+predicates).
+"""
 
 
 def load_profiles(path: str | os.PathLike[str]) -> Profiles:
@@ -104,7 +106,7 @@ def _from_old(data: Mapping[str, Any]) -> Profiles:
 def _old(one: object, where: str) -> Profile:
     launch = _mapping(one, where)
     contestant = current_contestant(_text(launch.get("contestant"), f"{where}.contestant"), notice=False)
-    # Old records lack the precision of our kernels.
+    # Old records lack the precision of gemmlab's kernels.
     known = {f"kernel:{kernel.id}": {"precision": kernel.precision} for kernel in all_kernels()}
     facts = {**known.get(contestant, {}), **_mapping(launch.get("facts"), f"{where}.facts")}
     return Profile(

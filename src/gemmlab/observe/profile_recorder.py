@@ -23,7 +23,7 @@ BASELINES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Operation -> libraries to compare with; the first that is installed is profiled."""
 HOW = (
-    "what instructions did is counted by instrumented code and exact; hardware counters, stalls and hit rates are "
+    "counts by instruction come from instrumented code and are exact; hardware counters, stalls and hit rates are "
     "of this one launch, with caches flushed before it and clocks left alone, so its time is no benchmark's"
 )
 
@@ -58,7 +58,7 @@ def profile_on_gpu(plan: Plan) -> Record:
 
 
 def _baselines(plan: Plan, ours: Sequence[Spec]) -> tuple[list[Spec], list[str]]:
-    """Return a library for each precision of our kernels, and notes for the precisions without one."""
+    """Return a library for each precision of the kernels, and notes for the precisions without one."""
     found, notes = list[Spec](), list[str]()
     for precision in dict.fromkeys(spec.precision for spec in ours):
         why = []

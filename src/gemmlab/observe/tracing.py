@@ -27,7 +27,7 @@ SIZES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Default sizes of traces: a few tiles in each direction, few steps along k; then a smaller one for large blocks."""
 WAVES = 2
-"""Waves of blocks in a trace of the order of blocks."""
+"""Number of waves of blocks in a trace of the order of blocks."""
 SHALLOW = 8
 """K for a trace of the order of blocks, which does not depend on it."""
 
@@ -39,7 +39,8 @@ def trace_kernel(
     problem: Any = None,
     request: TraceRequest | None = None,
 ) -> KernelTrace:
-    """Compile the kernel, run it once on the emulator, and record what `request` says, by default the first block.
+    """Compile the kernel, run it once on the emulator, and record the parts named by `request`, by default the first
+    block.
 
     The default problem is a small one that the kernel accepts. Raises `CompileError`, `UsageError`, `MemoryError`.
     """
@@ -74,7 +75,9 @@ def _trace(placed: PlacedKernel, op: Op, problem: Any, request: TraceRequest, co
 
 
 def small_problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str = "") -> Any:
-    """Return the accepted problem most like `sizes`, by default a small size. `UsageError` if the kernel takes none."""
+    """Return a problem that the kernel accepts, as close as possible to `sizes`, by default a small size. `UsageError`
+    if the kernel takes none.
+    """
     problems = op.parse_sizes(sizes or _sizes(op)[0])
     like = fitted(kernel, op, config, problems)
     if not like:
@@ -91,7 +94,7 @@ def trace_whole(
 ) -> KernelTrace:
     """Trace the first block completely, as `trace_kernel` does. The default is the first of `SIZES` that allows it.
 
-    Raises `UsageError` when the block does more steps or accesses than the buffers hold.
+    Raises `UsageError` if the block executes more steps or accesses than the buffers hold.
     """
     op, chosen = find_op(kernel.op), kernel.configure(config)
     small = (small_problem(kernel, op, chosen, sizes) for sizes in _sizes(op))
@@ -122,6 +125,6 @@ def trace_order(like: KernelTrace, most: int = 32) -> KernelTrace | None:
 
 
 def _written(matrices: Mapping[str, Matrix]) -> tuple[int, int] | None:
-    """Return the address range of the output, `None` unless exactly one operand is written."""
+    """Return the address range of the output; `None` unless exactly one operand is written."""
     results = [matrix for matrix in matrices.values() if matrix.operand.role != "in"]
     return (results[0].address, results[0].end) if len(results) == 1 else None

@@ -1,7 +1,7 @@
 """C[i] = alpha * op(A[i]) * op(B[i]) + beta * C[i] for the matrices of a batch, which lie at even distances in memory.
 
-Each operand is one row of memory, from the first matrix to the last, gaps included. In the gaps of A and B there is
-NaN, so that reading them shows; in those of C numbers that must be the same afterwards.
+Each operand is one row of memory, from the first matrix to the last, gaps included. The gaps of A and B hold NaN, so
+that reading them shows; those of C hold numbers that must not change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gemmlab.ops.op import GFLOPS, LIMITS, Expected, Float32Array, Op, Operand, 
 __all__ = ["BatchOp", "BatchProblem"]
 
 UNTOUCHED = np.float32(-12345.678)
-"""Every word of C that belongs to no matrix."""
+"""The initial value of every word of C that belongs to no matrix."""
 _ONE = GemmOp()
 
 
@@ -41,7 +41,7 @@ class BatchOp:
     factors: Mapping[str, str] = GemmOp.factors
 
     def typed(self, types: Mapping[str, Element]) -> Op:
-        """Return the operation itself, which has float32 alone."""
+        """Return the operation itself, which exists only in float32."""
         return only_float32(self, types)
 
     def parse_sizes(self, text: str) -> list[BatchProblem]:
@@ -59,7 +59,7 @@ class BatchOp:
         return problem.k
 
     def in_layouts(self, problem: BatchProblem, layouts: Sequence[str]) -> list[BatchProblem]:
-        """The same batch once in each layout."""
+        """Return the same batch once in each layout."""
         return [problem.with_layout(layout) for layout in layouts]
 
     def flops(self, problem: BatchProblem) -> int:
@@ -84,8 +84,8 @@ class BatchOp:
     def scalars(self, problem: BatchProblem) -> dict[str, Any]:
         """Return the scalars of one product, the number of products and the strides as int64, and two structures.
 
-        `axes` is the one axis of the batch, `group` its first products; their first tiles are counted in tiles of one
-        product.
+        `axes` is the one axis of the batch, `group` its first products; their positions among tiles are in units of one
+        product's tiles.
         """
         p, (a, b, c) = problem, (problem.step(name) for name in OPERANDS)
         group = [
@@ -99,7 +99,7 @@ class BatchOp:
         }  # fmt: skip
 
     def fill(self, problem: BatchProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
-        """Data of the kind `problem.contents`; NaN in every operand that must not be read."""
+        """Return data of the kind `problem.contents`, and NaN in every operand that must not be read."""
         gaps = {"a": np.float32(np.nan), "b": np.float32(np.nan), "c": UNTOUCHED}
         found = {name: np.full((1, problem.words(name)), gaps[name], np.float32) for name in OPERANDS}
         for index in range(problem.batch):
@@ -112,7 +112,7 @@ class BatchOp:
         self, problem: BatchProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None,
         precision: str = FLOAT32,
     ) -> dict[str, Expected]:  # fmt: skip
-        """Return every product with its bound, as for one product; in the gaps what was there, exactly."""
+        """Return every product with its bound, as for one product; gaps must keep their contents exactly."""
         values = inputs["c"].astype(np.float64)
         bound = np.zeros_like(values)
         for index in range(problem.batch if values.size else 0):

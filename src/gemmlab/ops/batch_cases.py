@@ -1,4 +1,4 @@
-"""The batches that are tried: edges of tiles, broadcast operands, gaps, matrices beside each other, layouts."""
+"""The batches that checks try: edges of tiles, broadcast operands, gaps, matrices side by side, layouts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FULL_SHAPES = ((2, 255, 257, 129), (9, 128, 64, 512), (300, 16, 16, 16), (5, 51
 
 
 def contract_cases(layouts: Iterable[str], scale: str) -> Iterator[BatchProblem]:
-    """Problems covering the contract, once a layout. `scale`: `"quick"` or `"full"`."""
+    """Yield problems that cover the contract, once in each layout. `scale` is `"quick"` or `"full"`."""
     if scale not in ("quick", "full"):
         raise UsageError(f"scale {scale!r}: quick or full")
     for layout in layouts:

@@ -16,11 +16,11 @@ OPERANDS = ("a", "b", "c")
 
 @dataclass(frozen=True, slots=True)
 class BatchProblem(GemmProblem):
-    """`batch` products alike. `stride_a`, `stride_b` and `stride_c` are elements from one matrix to the next.
+    """`batch` products of one shape. `stride_a`, `stride_b` and `stride_c` are elements from one matrix to the next.
 
-    Stride 0 of `a` or `b` is one matrix for all products. Matrices may also lie beside each other, in the rows of one
+    With stride 0 of `a` or `b`, all products share one matrix. Matrices may also lie side by side in the rows of one
     wide matrix: then the stride is shorter than a matrix, and the leading dimension is that of the wide one.
-    `UsageError` for what makes no sense, and for results that overlap.
+    `UsageError` for impossible values, and for results that overlap.
     """
 
     batch: int = 1
@@ -40,7 +40,7 @@ class BatchProblem(GemmProblem):
         if self.batch > 1 and self.m * self.n and step < self.span("c") and not beside:
             raise UsageError(
                 f"stride_c = {step}: results of {self.m} rows, {self.ldc} elements apart, overlap; it must be at least "
-                f"{self.span('c')}, or {self.n} where ldc holds all {self.batch} beside each other"
+                f"{self.span('c')}, or {self.n} if ldc holds all {self.batch} side by side"
             )
 
     @property
@@ -61,23 +61,27 @@ class BatchProblem(GemmProblem):
         return (*((cols, rows) if turned else (rows, cols)), getattr(self, f"ld{name}"))
 
     def span(self, name: str) -> int:
-        """Return the elements from the first of a matrix to its last, both included; 0 of an empty one."""
+        """Return the number of elements from the first of a matrix to its last, both included; 0 for an empty one."""
         rows, cols, ld = self.stored(name)
         return (rows - 1) * ld + cols if rows and cols else 0
 
     def step(self, name: str) -> int:
-        """Return the elements from one matrix of an operand to the next."""
+        """Return the number of elements from one matrix of an operand to the next."""
         rows, _, ld = self.stored(name)
         stated: int = getattr(self, f"stride_{name}")
         return rows * ld if stated == PACKED else stated
 
     def words(self, name: str) -> int:
-        """Return the elements from the first matrix's first to the last matrix's last; 0 without products."""
+        """Return the number of elements from the first one of the first matrix to the last one of the last matrix; 0
+        without products.
+        """
         return (self.batch - 1) * self.step(name) + self.span(name) if self.batch and self.span(name) else 0
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], one: GemmProblem) -> BatchProblem:
-        """Return the batch of `one` with the fields of `data` that are the batch's own; `UsageError` for others."""
+        """Return the batch of products like `one`, with the batch's own fields from `data`; `UsageError` for other
+        fields.
+        """
         own = {name: value for name, value in data.items() if name in ("batch", *(f"stride_{n}" for n in OPERANDS))}
         for name, value in own.items():
             if type(value) is not int:

@@ -1,6 +1,6 @@
-"""The structures that kernels of batches take by value, beside their other arguments.
+"""The structures that kernels of batches take by value, besides their other arguments.
 
-They are copied when a launch is queued: no memory of the GPU has to be filled before it, or kept alive after it.
+They are copied when a launch is queued, so they need no GPU memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class GroupProduct(NamedTuple):
     a: int
     b: int
     c: int
-    """Elements from the operands of the group's first product to those of this one."""
+    """`a`, `b` and `c` are the distances in elements from the operands of the group's first product to those of this
+    one.
+    """
     m: int
     n: int
     k: int
@@ -39,12 +41,12 @@ class GroupProduct(NamedTuple):
     ldb: int
     ldc: int
     first: int
-    """Number of tiles of the launch before those of this product, in units that the kernel is given."""
+    """Number of the launch's tiles before those of this product, in a unit that is an argument of the kernel."""
 
 
 def axes_value(axes: Sequence[tuple[int, int, int, int]]) -> np.void:
     """Return up to `AXES` leading axes (extent, steps of a, b and c in elements), the outermost first, as the kernels'
-    `BatchAxes` has them: the innermost first, and extents of 1 behind the last.
+    `BatchAxes`: the innermost first, padded with extents of 1.
     """
     if len(axes) > AXES:
         raise UsageError(f"{len(axes)} leading axes; a launch takes {AXES}")
@@ -56,7 +58,7 @@ def axes_value(axes: Sequence[tuple[int, int, int, int]]) -> np.void:
 
 
 def group_value(products: Sequence[GroupProduct]) -> np.void:
-    """Return up to `GROUP` products as the kernels' `Group` has them, zeros behind the last."""
+    """Return up to `GROUP` products as the kernels' `Group`, padded with zeros."""
     if len(products) > GROUP:
         raise UsageError(f"{len(products)} products in a group; a launch takes {GROUP}")
     value = np.zeros(GROUP, GROUP_PRODUCT)

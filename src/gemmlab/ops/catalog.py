@@ -21,12 +21,12 @@ def all_ops() -> tuple[Op, ...]:
 
 
 _DECLARED: dict[str, Op] = {}
-"""Operations that this process was given, by name."""
+"""Operations declared in this process, by name."""
 
 
 def declare(op: Op) -> None:
-    """Let `find_op` find an operation; a later one of the same name takes its place. `UsageError` for a name that is
-    taken.
+    """Make an operation known to `find_op`; a later one of the same name replaces it. `UsageError` for the name of an
+    operation of gemmlab.
     """
     if any(op.name == known.name for known in all_ops()):
         raise UsageError(f"{op.name!r} is an operation of gemmlab; the declared one needs another name")
@@ -48,8 +48,8 @@ def find_op(name: str) -> Op:
 
 
 def unit_of(name: str) -> str:
-    """Return the unit of an operation's speed. A record may be of an operation that this process was not given: then
-    speeds are shown in operations.
+    """Return the unit of an operation's speed. For an operation that this process does not know, as a record may have
+    it, the unit counts operations.
     """
     try:
         return find_op(name).unit

@@ -1,4 +1,4 @@
-"""An operation that a person stated (`ops/operation.py`) in the form that all layers use (`ops/op.py`)."""
+"""An operation that a user stated (`ops/operation.py`), in the form that all layers use (`ops/op.py`)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class DeclaredOp:
         return self._problem(**data)
 
     def dot_length(self, problem: Any) -> int:  # noqa: ARG002
-        """Return 1: errors are shown as they are."""
+        """Return 1, so that errors are shown undivided."""
         return 1
 
     def in_layouts(self, problem: Any, layouts: Sequence[str]) -> list[Any]:  # noqa: ARG002
@@ -103,7 +103,7 @@ class DeclaredOp:
         return sum(math.prod(self._shape(array, problem)) for array in self._stated.arrays if array.role != "in")
 
     def bytes_moved(self, problem: Any) -> int:
-        """Return the stated number of bytes, or those of every array once, in and out."""
+        """Return the stated number of bytes, or the bytes of every array once, in and out."""
         if self._stated.bytes is not None:
             sizes = {f"{name}_bytes": kind.nbytes for name, kind in self._types.items()}
             return int(_call_with(self._stated.bytes, {**self._numbers(problem), **sizes}))
@@ -117,7 +117,7 @@ class DeclaredOp:
         return self.bytes_moved(problem) if self.unit == GBS else self.flops(problem)
 
     def operands(self, problem: Any) -> tuple[Operand, ...]:
-        """Each array as rows without gaps: its last axis is a row."""
+        """Return each array as rows without gaps: its last axis is a row."""
         found = []
         for array in self._stated.arrays:
             *outer, cols = self._shape(array, problem)
@@ -126,13 +126,13 @@ class DeclaredOp:
         return tuple(found)
 
     def scalars(self, problem: Any) -> dict[str, Any]:
-        """Extents and whole scalars as int64, others as float32."""
+        """Return extents and whole scalars as int64, others as float32."""
         numbers = self._numbers(problem)
         return {name: np.int64(value) if isinstance(value, int) else np.float32(value)
                 for name, value in numbers.items()}  # fmt: skip
 
     def fill(self, problem: Any, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
-        """Contents as they were stated or uniform; results hold NaN."""
+        """Return the stated or uniform contents; results hold NaN."""
         found = {}
         for operand in self.operands(problem):
             array, kind = self._arrays[operand.name], operand.element
@@ -206,7 +206,7 @@ def _type(array: Array, types: Mapping[str, Element]) -> Element:
 
 
 def _call_with(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-    """Call a function with what its parameters name. `UsageError` for a parameter that stands for nothing."""
+    """Call a function with the values that its parameters name. `UsageError` for a parameter that names none."""
     wanted = inspect.signature(function).parameters
     if any(one.kind is one.VAR_KEYWORD for one in wanted.values()):
         return function(**values)
@@ -217,7 +217,7 @@ def _call_with(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
 
 
 def _by_name(names: Sequence[str], found: Any) -> Mapping[str, Any]:
-    """Return results by name; a single one may come without."""
+    """Return results by name; a single result may be unnamed."""
     if isinstance(found, Mapping):
         return found
     if len(names) == 1:

@@ -1,6 +1,6 @@
 """Check that there is memory for given sizes, before any is allocated.
 
-The system provides pages when they are first written; if it has none then, it kills the process.
+The system provides pages when they are first written; if it has none left, it kills the process.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ from typing import Any
 from gemmlab.ops.op import Op, Operand
 
 _INPUT_BYTES = 8
-"""Bytes of an input's element while the reference is computed, beside its contents: the same in float64."""
+"""Bytes that computing the reference needs for an input's element besides its contents: its value in float64."""
 _OUTPUT_BYTES = 6 * 8
-"""Bytes of an output's element likewise: value, magnitude, bound and intermediate results."""
+"""Bytes that computing the reference needs for an output's element: value, magnitude, bound and intermediate
+results.
+"""
 
 
 def operand_bytes(op: Op, problem: Any) -> int:
-    """Bytes of all operands of `problem`, once."""
+    """Return the bytes of all operands of `problem`, once."""
     return sum(operand.element.nbytes * operand.rows * operand.ld for operand in op.operands(problem))
 
 
 def reference_bytes(op: Op, problem: Any) -> int:
-    """Bytes that the contents and the float64 reference of `problem` need at once, at least."""
+    """Return the least bytes that the contents and the float64 reference of `problem` need at once."""
     return sum(one.rows * one.cols * (one.element.nbytes + _working_bytes(one)) for one in op.operands(problem))
 
 
@@ -34,7 +36,9 @@ def _working_bytes(operand: Operand) -> int:
 
 
 def check_bytes(op: Op, problem: Any) -> int:
-    """Bytes that a check of `problem` needs at once, at least: every operand has a second copy to compare with."""
+    """Return the least bytes that a check of `problem` needs at once, with a second copy of every operand to compare
+    with.
+    """
     return reference_bytes(op, problem) + 2 * operand_bytes(op, problem)
 
 
@@ -46,7 +50,7 @@ def require_memory(nbytes: int, what: str) -> None:
 
 
 def available_bytes() -> int:
-    """Bytes that can be allocated without swapping; all memory if the system does not say."""
+    """Return the bytes that can be allocated without swapping; all memory if the system does not report them."""
     if sys.platform == "win32":
         from gemmlab.core.windows import available_memory
 

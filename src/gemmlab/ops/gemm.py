@@ -33,11 +33,13 @@ from gemmlab.ops.op import GFLOPS, LIMITS, Expected, Float32Array, Float64Array,
 __all__ = ["GemmOp", "GemmProblem"]
 
 PART_ROUNDINGS = 8
-"""Roundings that stand for what 16-bit parts of the operands do not hold, and for the products of parts left out."""
+"""Roundings added to the bound for bits that 16-bit parts of the operands cannot hold, and for products of parts that
+are left out.
+"""
 _ROUNDINGS_OF_PARTS = {**dict.fromkeys(PARTS, PART_ROUNDINGS), BF16X3: round(BF16X3_ROUNDOFF / UNIT_ROUNDOFF)}
-"""By precision, roundings that stand for what parts do not hold."""
+"""By precision, the roundings added to the bound for the loss by parts."""
 ROUNDINGS = 4
-"""The constant c of the bound: roundings beside the K of the dot product (alpha, beta, their sum, one to spare)."""
+"""The constant c of the bound: roundings besides the K of the dot product (alpha, beta, their sum, and one spare)."""
 
 
 class GemmOp:
@@ -92,7 +94,7 @@ class GemmOp:
         return problem.k
 
     def in_layouts(self, problem: GemmProblem, layouts: Sequence[str]) -> list[GemmProblem]:
-        """The same product once in each layout."""
+        """Return the same product once in each layout."""
         return [problem.with_layout(layout) for layout in layouts]
 
     def flops(self, problem: GemmProblem) -> int:
@@ -100,7 +102,9 @@ class GemmOp:
         return 2 * problem.m * problem.n * problem.k
 
     def bytes_moved(self, problem: GemmProblem) -> int:
-        """Return the bytes with each operand once: 4(MK + KN + MN) read, C only when beta is not 0, and 4MN written."""
+        """Return the bytes if each operand is moved once: 4(MK + KN + MN) read, C only if beta is not 0, and 4MN
+        written.
+        """
         result = problem.m * problem.n
         read = 0 if problem.without_product else problem.m * problem.k + problem.k * problem.n
         return FLOAT_BYTES * (read + result * (2 if problem.beta != 0.0 else 1))
@@ -110,7 +114,7 @@ class GemmOp:
         return self.flops(problem)
 
     def operands(self, problem: GemmProblem) -> tuple[Operand, ...]:
-        """Return a, b, c as they are stored."""
+        """Return the operands a, b, c as they are stored."""
         p = problem
         return (
             Operand("a", *((p.k, p.m) if p.trans_a else (p.m, p.k)), p.lda, "in"),
@@ -119,13 +123,13 @@ class GemmOp:
         )
 
     def scalars(self, problem: GemmProblem) -> dict[str, Any]:
-        """Extents, leading dimensions and transposition flags as int64, alpha and beta as float32."""
+        """Return extents, leading dimensions and transposition flags as int64, alpha and beta as float32."""
         names = ("m", "n", "k", "lda", "ldb", "ldc", "trans_a", "trans_b")
         whole: dict[str, Any] = {name: np.int64(getattr(problem, name)) for name in names}
         return whole | {"alpha": np.float32(problem.alpha), "beta": np.float32(problem.beta)}
 
     def fill(self, problem: GemmProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
-        """Data of the kind `problem.contents`; NaN in every operand that must not be read."""
+        """Return data of the kind `problem.contents`, and NaN in every operand that must not be read."""
         arrays = operand_contents(problem, rng)
         if problem.without_product:
             arrays["a"].fill(np.nan)
@@ -138,15 +142,15 @@ class GemmOp:
         self, problem: GemmProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None,
         precision: str = FLOAT32,
     ) -> dict[str, Expected]:  # fmt: skip
-        """C in float64, and its elementwise bound.
+        """Return C in float64, and its elementwise bound.
 
-        (K + c) u (|alpha| |A||B| + |beta C|) + (K + c) tiny max(1, |alpha|), with
-        u half a unit in the last place and tiny the smallest normal number (`roundings` takes the place of K).
-        NaN and infinities come out where IEEE arithmetic puts them. Where a partial sum may overflow in some order of
-        evaluation, the bound is infinite, unless all terms have one sign: then the result is infinite in every order.
+        (K + c) u (|alpha| |A||B| + |beta C|) + (K + c) tiny max(1, |alpha|), with u half a unit in the last place and
+        tiny the smallest normal number (`roundings` replaces K). NaN and infinities are those of IEEE arithmetic. If a
+        partial sum may overflow in some order of evaluation, the bound is infinite, unless all terms have one sign:
+        then the result is infinite in every order.
 
-        With inputs rounded to TF32, |alpha| times what that may change in the product is added, and K is doubled,
-        because a tensor core cuts its sums off where float32 arithmetic rounds them.
+        With inputs rounded to TF32, |alpha| times the largest change of the product by this rounding is added, and K is
+        doubled, because a tensor core truncates its sums, which float32 arithmetic rounds.
         """
         p = problem
         a = (inputs["a"].T if p.trans_a else inputs["a"]).astype(np.float64)
@@ -184,10 +188,10 @@ class GemmOp:
 
 
 def _moved(a: Float64Array, b: Float64Array, product: Float64Array) -> Float64Array:
-    """Bound what rounding to TF32 changes: |dA| |B| + |A| |dB| + |dA| |dB|. The arguments are magnitudes.
+    """Return a bound of the change by rounding to TF32: |dA| |B| + |A| |dB| + |dA| |dB|. The arguments are magnitudes.
 
-    With |dA| = u |A| + t, u for normal numbers and t for subnormal ones, it takes sums of rows and columns alone. An
-    operand that rounds to infinity can make anything of its row or column.
+    With |dA| = u |A| + t, u for normal numbers and t for subnormal ones, only sums of rows and columns are needed. An
+    operand that rounds to infinity can change its row or column to anything.
     """
     u, t = TF32_ROUNDOFF, TF32_HALF_SUBNORMAL
     lines = a.sum(axis=1)[:, np.newaxis] + b.sum(axis=0)[np.newaxis, :]
@@ -199,7 +203,7 @@ def _moved(a: Float64Array, b: Float64Array, product: Float64Array) -> Float64Ar
 
 
 def float64_product(a: Float64Array, b: Float64Array) -> Float64Array:
-    """Return a @ b; NaN and infinities come out where a sum of all products has them."""
+    """Return a @ b, with the NaN and infinities of a sum of all products."""
     if np.isfinite(a).all() and np.isfinite(b).all():
         return a @ b
     # A BLAS may skip zeros, and 0 * Inf must be NaN: rank-1 updates skip nothing.

@@ -1,4 +1,4 @@
-"""The products that are tried, and their contents: edges, strides, scalars and special values of GEMM."""
+"""The products that checks try, and their contents: edges, strides, scalars and special values of GEMM."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gemmlab.ops.op import Float32Array
 
 Matrix = npt.NDArray[np.floating[Any]]
 TILES = (4, 6, 8, 12, 16, 24, 32, 48, 64)
-"""Tile extents whose multiples, and one to either side, are tried."""
+"""Tile extents: their multiples are tried, and extents one smaller and one larger."""
 BLOCKS = (128, 256, 384, 512, 1024)
 """Cache-block extents, tried on one axis at a time."""
 _SCALARS = ((1.0, 0.0), (1.0, 1.0), (0.5, -1.0), (-1.0, 0.5), (0.75, 0.0))
@@ -25,7 +25,9 @@ _EXTRA_COLUMNS = ((1, 0, 0), (0, 3, 0), (0, 0, 5), (7, 11, 13), (211, 471, 215),
 
 
 def contract_cases(layouts: Iterable[str], rng: np.random.Generator, scale: str) -> Iterator[GemmProblem]:
-    """Problems covering the contract, once a layout. `scale`: `"quick"` (0.2 GFLOP a layout) or `"full"`."""
+    """Yield problems that cover the contract, once in each layout. `scale` is `"quick"` (0.2 GFLOP per layout) or
+    `"full"`.
+    """
     if scale not in ("quick", "full"):
         raise UsageError(f"scale {scale!r}: quick or full")
     full = scale == "full"
@@ -104,7 +106,9 @@ def _contents() -> Iterator[GemmProblem]:
 
 
 def operand_contents(problem: GemmProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
-    """Fresh random a, b, c in their stored shapes (rows, cols), of the kind `problem.contents`. Never zeros alone."""
+    """Return new random a, b, c in their stored shapes (rows, cols), of the kind `problem.contents`, never only
+    zeros.
+    """
     p = problem
     a, b, c = (_uniform(rng, rows, cols) for rows, cols in ((p.m, p.k), (p.k, p.n), (p.m, p.n)))
     match p.contents:
@@ -113,14 +117,14 @@ def operand_contents(problem: GemmProblem, rng: np.random.Generator) -> dict[str
         case "special":
             put_specials(p, a, b, c, rng)
         case "subnormal":
-            # Inputs flushed to zero would lose products that are of ordinary size.
+            # If inputs were flushed to zero, products of ordinary size would be lost.
             a *= np.float32(1e-39)
             b *= np.float32(1e38)
         case "huge":
             a *= np.float32(1e18)
             b *= np.float32(1e18)
             c *= np.float32(1e37)
-            # One row and one column of one sign: where they meet the result is infinite in any order of summation.
+            # One row and one column of one sign: their product is infinite in any order of summation.
             a[:1] = np.abs(a[:1]) * np.float32(1e12)
             b[:, :1] = np.abs(b[:, :1]) * np.float32(1e12)
     stored = {"a": a.T if p.trans_a else a, "b": b.T if p.trans_b else b, "c": c}
@@ -134,7 +138,7 @@ def put_specials(problem: GemmProblem, a: Matrix, b: Matrix, c: Matrix, rng: np.
     _sprinkle(b, rng, axis=1)
     _sprinkle(c, rng, axis=0)
     if a.size and b.size:
-        # An infinity of either side meets a zero: NaN, unless an implementation skips zeros.
+        # An infinity of one side is multiplied by a zero of the other: NaN, unless an implementation skips zeros.
         (i, j), (p0, p1) = (int(rng.integers(extent)) for extent in (p.m, p.n)), rng.integers(p.k, size=2)
         a[i, p0], b[p0, j] = np.inf, 0.0
         a[(i + 1) % p.m, p1], b[p1, (j + 1) % p.n] = 0.0, -np.inf

@@ -19,9 +19,9 @@ WHOLE = "whole"
 class GemmProblem:
     """One product. Extents in elements; op(A) is (m, k), op(B) (k, n), C (m, n).
 
-    A is stored (m, k) with `lda >= k`, or with `trans_a` (k, m) with `lda >= m`; B likewise. Leading
-    dimensions of 0 stand for the smallest legal ones. alpha and beta are rounded to float32.
-    `contents` names the kind of data that `GemmOp.fill` makes. `UsageError` for what makes no sense.
+    A is stored (m, k) with `lda >= k`, or with `trans_a` (k, m) with `lda >= m`; B likewise. Leading dimensions of 0
+    stand for the smallest legal ones. alpha and beta are rounded to float32. `contents` names the kind of data that
+    `GemmOp.fill` makes. `UsageError` for impossible values.
     """
 
     m: int
@@ -56,12 +56,14 @@ class GemmProblem:
 
     @property
     def layout(self) -> str:
-        """`"nn"`, `"nt"`, `"tn"` or `"tt"`: first letter A, second B, t where the transpose is stored."""
+        """`"nn"`, `"nt"`, `"tn"` or `"tt"`: the first letter is for A, the second for B; t means that the transpose is
+        stored.
+        """
         return "nt"[self.trans_a] + "nt"[self.trans_b]
 
     @property
     def without_product(self) -> bool:
-        """True if A and B have no part in the result."""
+        """True if the result does not depend on A and B."""
         return self.alpha == 0.0 or self.k == 0
 
     @property
@@ -77,13 +79,13 @@ class GemmProblem:
         return " ".join(parts + [self.contents] * (self.contents != "uniform"))
 
     def with_layout(self, layout: str) -> Self:
-        """The same product stored in another layout, with the smallest leading dimensions."""
+        """Return the same product stored in another layout, with the smallest leading dimensions."""
         if layout not in LAYOUTS:
             raise UsageError(f"layout {layout!r}: one of {', '.join(LAYOUTS)}")
         return replace(self, trans_a=layout[0] == "t", trans_b=layout[1] == "t", lda=0, ldb=0, ldc=0)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields; a NaN or infinite scalar as text, which JSON numbers cannot hold."""
+        """Return all fields. NaN and infinite scalars are text, because JSON numbers cannot represent them."""
         data = asdict(self)
         for name in ("alpha", "beta"):
             if not math.isfinite(data[name]):
@@ -92,6 +94,6 @@ class GemmProblem:
 
 
 def size_label(problem: Any) -> str:
-    """Return the label of an operation's problem without the contents of its operands, which no counter depends on."""
+    """Return the label of an operation's problem without the contents of its operands, on which no counter depends."""
     label: str = (replace(problem, contents=CONTENTS[0]) if isinstance(problem, GemmProblem) else problem).label
     return label

@@ -2,7 +2,7 @@
 
 `16*512x64x512` is a batch of 16. Options follow after colons, in any order: a layout (`128x4096x4096:nt`); elements
 between the end of a row and the next one (`1024:lda+4`, `1024:ld+1` for all three operands); in a batch `a0` or `b0`
-for one matrix that all products share (`16*512x64x512:b0`: the distance to the next one is 0).
+for one matrix that all products share (`16*512x64x512:b0`, with a stride of 0).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Products:
     problem: GemmProblem
     batch: int = 1
     shared: str = ""
-    """`"a"` or `"b"` where all products of the batch use one and the same matrix, else empty."""
+    """`"a"` or `"b"` if all products of the batch share that matrix, else empty."""
 
 
 def parse_products(text: str) -> list[Products]:
-    """Return what a text names, in its order, repeats left out. `UsageError` names the part that is malformed."""
+    """Return the products that a text names, in its order, without repeats. `UsageError` names the malformed part."""
     found: dict[Products, None] = {}
     for raw in text.split(","):
         part = raw.strip()

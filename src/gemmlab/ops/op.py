@@ -20,7 +20,7 @@ from gemmlab.core.precision import FLOAT32
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
 Contents = Mapping[str, npt.NDArray[Any]]
-"""Elements of operands by name as they are stored (`Element.storage`), each array of shape (rows, cols)."""
+"""Stored elements (`Element.storage`) of operands by name, each an array of shape (rows, cols)."""
 
 GFLOPS, GBS = "GFLOP/s", "GB/s"
 LIMITS: Mapping[str, str] = {GFLOPS: "FMA peak", GBS: "rate of reading memory"}
@@ -47,7 +47,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Reference values and elementwise tolerances for one output, both float64, of its shape."""
+    """Reference values and elementwise tolerances of one output: float64 arrays of its shape."""
 
     values: Float64Array
     bound: Float64Array
@@ -65,7 +65,7 @@ class Problem(Protocol):
 
 
 class Op(Protocol):
-    """One operation. Implementations live one a file in this folder."""
+    """One operation. Each implementation is a file in this folder."""
 
     @property
     def name(self) -> str: ...
@@ -84,19 +84,19 @@ class Op(Protocol):
 
     @property
     def precisions(self) -> tuple[str, ...]:
-        """The precisions that a kernel may state, the usual one first."""
+        """The precisions that a kernel may state, the default first."""
 
     @property
     def usual_sizes(self) -> Mapping[str, str]:
-        """Sizes by what they are for, in the size grammar: `"bench"` (a GPU), `"count"` (the emulator), `"trace"`.
+        """Sizes by purpose, in the size grammar: `"bench"` (a GPU), `"count"` (the emulator), `"trace"`.
 
-        Empty where `timing.families` has them.
+        Empty if `timing.families` has them.
         """
 
     @property
     def file(self) -> str | None:
-        """The Python file that states it, which another process has to run first; empty for those of gemmlab, `None`
-        for one that only this process has.
+        """The Python file that states the operation, which another process must run first; empty for operations of
+        gemmlab, `None` for one that only this process has.
         """
 
     def typed(self, types: Mapping[str, Element]) -> Op:
@@ -104,14 +104,14 @@ class Op(Protocol):
 
     @property
     def flags(self) -> Mapping[str, tuple[int, ...]]:
-        """The scalars with few values that may be compile-time parameters, and those values."""
+        """The scalars with few values that may be compile-time parameters, and all of their values."""
 
     @property
     def factors(self) -> Mapping[str, str]:
-        """The scalar that each operand is multiplied by, by the operand's name: with 0 the operand is not read."""
+        """The scalar that multiplies each operand, by the operand's name. If it is 0, the operand is not read."""
 
     def parse_sizes(self, text: str) -> list[Any]:
-        """Problems from the command line's size grammar; `UsageError` names the bad part."""
+        """Return problems from text in the size grammar; `UsageError` names the malformed part."""
 
     def problem_from_json(self, data: Mapping[str, Any]) -> Any:
         """Inverse of `Problem.to_json`."""
@@ -132,32 +132,33 @@ class Op(Protocol):
         """Every scalar argument by name, as a NumPy scalar of its exact C type."""
 
     def fill(self, problem: Any, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
-        """Random contents by operand name, each of shape (rows, cols); outputs that are not read: NaN."""
+        """Return random contents by operand name, each of shape (rows, cols); outputs that are not read hold NaN."""
 
     def reference(
         self, problem: Any, inputs: Contents, roundings: int | None = None, precision: str = FLOAT32
     ) -> dict[str, Expected]:
         """Return float64 results and bounds by output name.
 
-        `roundings`: the most consecutive additions that a term goes through, if the order of summation is known.
-        `precision`: the one of `core.precision` that the bounds are for; operations that round no input have one bound.
+        `roundings` is the largest number of consecutive additions that a term goes through, if the order of summation
+        is known. The bounds are for `precision`, one of `core.precision`; operations that round no input have one
+        bound.
         """
 
     def dot_length(self, problem: Any) -> int:
-        """Terms summed into one result (GEMM: K)."""
+        """Return the number of terms of one result (GEMM: K)."""
 
     def in_layouts(self, problem: Any, layouts: Sequence[str]) -> Sequence[Any]:
-        """The same problem once in each layout (itself alone where an operation has none)."""
+        """Return the same problem once in each layout, or only itself if the operation has no layouts."""
 
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterable[Any]:
-        """Problems that exercise the whole contract (edges, zero sizes, strides, scalars, specials).
+        """Yield problems that cover the whole contract (edges, zero sizes, strides, scalars, specials).
 
         `scale` is `"quick"` (a naive kernel's second or two) or `"full"`.
         """
 
 
 def only_float32(op: Op, types: Mapping[str, Element]) -> Op:
-    """Return the operation itself; `UsageError` for types other than float32, in which it does not exist."""
+    """Return the operation itself; `UsageError` for types other than float32."""
     for name, found in types.items():
         if found != elements.FLOAT32:
             raise UsageError(f"{name} is of {found.name}; the operation {op.name} takes only float32")

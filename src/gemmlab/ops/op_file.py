@@ -1,7 +1,7 @@
 """Operations as the command line names them: by name, or a Python file that states one.
 
-Such a file is run, so only a person names one: on the command line, or as an object in Python. No file is run because
-it lies beside a kernel, or because a header, a record or a cache names it.
+Such a file is run, so only the user can name one, on the command line or in Python. A file is never run because it lies
+beside a kernel, or because a header, a record or a cache names it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def op_named(source: str | Operation) -> Op:
 
 
 def declared(stated: Operation, file: str | None = None) -> Op:
-    """Return a stated operation, which `find_op` finds from now on."""
+    """Make a stated operation known to `find_op`, and return it."""
     op = DeclaredOp(stated, file=file)
     declare(op)
     return op
@@ -42,7 +42,7 @@ def load_operation(path: Path) -> Op:
     if spec is None or spec.loader is None:
         raise UsageError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
-    # As for a script, what lies beside it can be imported.
+    # As for a script, modules in its folder can be imported.
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
@@ -52,6 +52,6 @@ def load_operation(path: Path) -> Op:
         sys.path.remove(str(path.parent))
     found = {id(value): value for value in vars(module).values() if isinstance(value, Operation)}
     if len(found) != 1:
-        raise UsageError(f"{path}: states {len(found)} operations (`gemmlab.Operation`); it has to be one")
+        raise UsageError(f"{path}: states {len(found)} operations (`gemmlab.Operation`); it must state one")
     (stated,) = found.values()
     return declared(stated, str(path))

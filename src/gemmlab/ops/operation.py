@@ -54,7 +54,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation that a person states: see the module's example. `UsageError` for what does not fit together.
+    """An operation of your own, as in the module's example. Raises `UsageError` for parts that do not fit together.
 
     `reference`, `bound`, `flops` and `bytes` are functions; each is given what its parameters name: inputs as float64
     arrays of their shapes, scalars and extents as numbers, and `bound` also the results, and `u`, the roundoff of the

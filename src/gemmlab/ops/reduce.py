@@ -23,12 +23,12 @@ LARGEST_LENGTH = 2**40
 FEWEST_ROUNDINGS = 64
 """The fewest roundings that the bound allows a term at any length, see `ReduceOp.reference`."""
 PIECE = 1 << 20
-"""The longest row that is summed without any rounding (`math.fsum`). Of a longer one, NumPy's float64 sums of
-pieces are added; their error is in the bound.
+"""The longest row that is summed without any rounding (`math.fsum`). For a longer row, NumPy's float64 sums of pieces
+are added, and their error is part of the bound.
 """
 _FLOAT64_ERROR = 2.0**-48
 IDENTITIES: Mapping[str, float] = {"sum": 0.0, "max": -math.inf, "min": math.inf}
-"""The results for no elements."""
+"""The results of reducing no elements, by operator."""
 
 
 class ReduceOp:
@@ -45,7 +45,7 @@ class ReduceOp:
     factors: Mapping[str, str] = {}
 
     def typed(self, types: Mapping[str, Element]) -> Op:
-        """Return the operation itself, which has float32 alone."""
+        """Return the operation itself, which exists only in float32."""
         return only_float32(self, types)
 
     def parse_sizes(self, text: str) -> list[ReduceProblem]:
@@ -81,19 +81,19 @@ class ReduceOp:
         return FLOAT_BYTES * (problem.n + 1)
 
     def work(self, problem: ReduceProblem) -> int:
-        """Return the bytes that are moved: a sum's rate is bytes a second."""
+        """Return the number of bytes moved: a sum's rate is in bytes per second."""
         return self.bytes_moved(problem)
 
     def operands(self, problem: ReduceProblem) -> tuple[Operand, ...]:
-        """`x`, a row, and `out`, one element."""
+        """Return `x`, a row, and `out`, one element."""
         return (Operand("x", 1, problem.n, max(1, problem.n), "in"), Operand("out", 1, 1, 1, "out"))
 
     def scalars(self, problem: ReduceProblem) -> dict[str, Any]:
-        """The length and the operator's number, as int64."""
+        """Return the length and the operator's number, as int64."""
         return {"n": np.int64(problem.n), "operator": np.int64(OPERATORS.index(problem.operator))}
 
     def fill(self, problem: ReduceProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
-        """Data of the kind `problem.contents`; NaN where the result will be."""
+        """Return data of the kind `problem.contents`, and NaN for the result."""
         return {"x": operand_contents(problem, rng).reshape(1, -1), "out": np.full((1, 1), np.nan, np.float32)}
 
     def reference(
@@ -102,12 +102,12 @@ class ReduceOp:
     ) -> dict[str, Expected]:  # fmt: skip
         """Return the result in float64, and its bound.
 
-        `roundings`: the most consecutive additions that a term goes through in the order of summation at hand. The
-        sum is then within `roundings * u * (sum of magnitudes)`. Without it, the bound allows 64 additions, or the
-        square root of the length if that is more: a tree has the logarithm, and sums by threads or lanes have little
-        more, while one long chain is not an acceptable order for a long sum.
-        The greatest and the least are exact, and NaN when any element is. Where a partial sum may overflow in some
-        order, the bound is infinite, unless all terms have one sign: then the result is infinite in every order.
+        `roundings` is the largest number of consecutive additions that a term goes through. The sum is then within
+        `roundings * u * (sum of magnitudes)`. Without it, the bound allows 64 additions, or the square root of the
+        length if that is more: a tree needs its logarithm, sums by threads or lanes little more, and one long chain is
+        not acceptable for a long sum. The greatest and the least are exact, and NaN if any element is. If a partial sum
+        may overflow in some order, the bound is infinite, unless all terms have one sign: then the result is infinite
+        in every order.
         """
         x = inputs["x"].reshape(-1)
         if problem.operator != "sum" or not x.size:
@@ -120,7 +120,7 @@ class ReduceOp:
     def cases(
         self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick"  # noqa: ARG002
     ) -> Iterator[ReduceProblem]:  # fmt: skip
-        """Yield every length that an edge could be at, with every operator and every kind of contents."""
+        """Yield every length at which code may have an edge case, with every operator and every kind of contents."""
         return contract_cases(rng, scale)
 
 
@@ -138,7 +138,7 @@ def _sum(x: Float32Array, steps: int) -> tuple[float, float]:
     magnitude = math.fsum(magnitudes)
     overflows = magnitude * (1.0 + steps * UNIT_ROUNDOFF) >= OVERFLOW
     if not math.isfinite(value):
-        # An infinity among numbers whose partial sums overflow to the other side becomes NaN in some orders.
+        # An infinity becomes NaN in orders in which a partial sum overflows to the opposite infinity.
         return value, math.inf if overflows and math.isinf(value) else 0.0
     bound = steps * UNIT_ROUNDOFF * magnitude + _FLOAT64_ERROR * magnitude
     if not overflows:

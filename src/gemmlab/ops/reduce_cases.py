@@ -1,4 +1,4 @@
-"""The reductions that are tried, and their contents: lengths around every block, hard sums, special values."""
+"""The reductions that checks try, and their contents: lengths around every block, hard sums, special values."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gemmlab.ops.op import Float32Array
 from gemmlab.ops.reduce_problem import CONTENTS, OPERATORS, ReduceProblem
 
 POWERS = (4, 5, 7, 8, 9, 10, 11, 12)
-"""Exponents of the powers of two, the usual block sizes, at and around which lengths are tried."""
+"""Exponents of the powers of two (usual block sizes) at and around which lengths are tried."""
 _FULL_POWERS = (*range(3, 13), 14, 16, 18)
 _LONG = (20_011, 70_003)
 _FULL_LONG = (131_071, 1_000_003)
 
 
 def contract_cases(rng: np.random.Generator, scale: str) -> Iterator[ReduceProblem]:
-    """Problems covering the contract. `scale`: `"quick"` (0.3 million elements) or `"full"`."""
+    """Yield problems that cover the contract. `scale` is `"quick"` (0.3 million elements) or `"full"`."""
     if scale not in ("quick", "full"):
         raise UsageError(f"scale {scale!r}: quick or full")
     full = scale == "full"
@@ -37,7 +37,7 @@ def contract_cases(rng: np.random.Generator, scale: str) -> Iterator[ReduceProbl
 
 
 def operand_contents(problem: ReduceProblem, rng: np.random.Generator) -> Float32Array:
-    """Return `n` fresh numbers of the kind `problem.contents`. Never zeros alone."""
+    """Return `n` new numbers of the kind `problem.contents`, never only zeros."""
     n = problem.n
     x = rng.random(n, dtype=np.float32) * np.float32(2) - np.float32(1)
     match problem.contents:
@@ -46,7 +46,7 @@ def operand_contents(problem: ReduceProblem, rng: np.random.Generator) -> Float3
         case "wide":
             x = np.ldexp(x, rng.integers(-30, 31, n))
         case "cancelling":
-            # Pairs that nearly cancel: the sum is a millionth of what is added up, and losing any one term shows.
+            # Pairs that nearly cancel: the sum is a millionth of the sum of magnitudes, and the loss of any term shows.
             half = n // 2
             x *= np.float32(1000)
             x[half : 2 * half] = -x[:half] * (1 + np.float32(1e-6) * rng.random(half, dtype=np.float32))

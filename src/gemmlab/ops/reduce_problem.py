@@ -8,13 +8,13 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 
 OPERATORS = ("sum", "max", "min")
-"""Operators in the order of the numbers that kernels know them by."""
+"""Operators in the order of their numbers in kernels."""
 CONTENTS = ("uniform", "positive", "wide", "cancelling", "nan", "infinite", "opposed", "subnormal", "huge", "rising")
 
 
 @dataclass(frozen=True, slots=True)
 class ReduceProblem:
-    """`n` contiguous elements, combined by `operator` into one. `UsageError` for what makes no sense.
+    """`n` contiguous elements, combined by `operator` into one. `UsageError` for impossible values.
 
     `contents` names the kind of data that `ReduceOp.fill` makes.
     """

@@ -1,7 +1,7 @@
 """The command line's size grammar: `256`, `256,512`, `256:4096:128`, `2^20`, `MxNxK` and mixtures of them.
 
-Parts are separated by commas. A range START:STOP:STEP includes STOP when the steps meet it. A single extent stands
-for every dimension of the operation.
+Parts are separated by commas. A range START:STOP:STEP includes STOP if the steps reach it exactly. A single extent
+stands for every dimension of the operation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _POWER = re.compile(r"2\^([0-9]{1,2})\Z")
 
 
 def parse_sizes(text: str, dimensions: int, largest: int = LARGEST_EXTENT) -> list[tuple[int, ...]]:
-    """Shapes of `dimensions` extents up to `largest`, in the order written, repeats left out.
+    """Return shapes of `dimensions` extents up to `largest`, in the order written, without repeats.
 
     A single extent stands for all dimensions. `UsageError` names the part that is malformed.
     """

@@ -1,4 +1,4 @@
-"""The sums along axes that are tried: rows, columns and nests around every edge, with gaps that hold NaN."""
+"""The sums along axes that checks try: rows, columns and nests around every edge, with gaps that hold NaN."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SHAPES = (
 _FULL_SHAPES = ((1, 70_003, 1), (300, 257, 1), (1, 5000, 17), (1, 9, 20_011), (600, 16, 3), (7, 300, 1027))
 _Axes = tuple[tuple[Free, ...], tuple[Term, ...]]
 _STRIDED: tuple[_Axes, ...] = (
-    # A gap behind each row or column, that keeps vectors of 16 bytes aligned or does not.
+    # A gap after each row or column: vectors of 16 bytes stay aligned, or do not.
     (((7, 260, 1),), ((257, 1),)),
     (((6, 41, 1),), ((37, 1),)),
     (((64, 1, 1), (3, 900, 70)), ((12, 72),)),
     (((37, 1, 2), (3, 900, 80)), ((12, 39),)),
-    # Steps everywhere, and results apart.
+    # Steps along all axes, and gaps between results.
     (((9, 301, 5),), ((100, 3),)),
     (((30, 2, 1),), ((40, 64),)),
     # Elements that a broadcast repeats.
@@ -40,7 +40,7 @@ _STRIDED: tuple[_Axes, ...] = (
 
 
 def contract_cases(rng: np.random.Generator, scale: str) -> Iterator[SumsProblem]:
-    """Problems covering the contract. `scale`: `"quick"` (0.4 million elements) or `"full"`."""
+    """Yield problems that cover the contract. `scale` is `"quick"` (0.4 million elements) or `"full"`."""
     if scale not in ("quick", "full"):
         raise UsageError(f"scale {scale!r}: quick or full")
     full = scale == "full"

@@ -1,4 +1,4 @@
-"""Sums along axes of a strided float32 array: one result for each place on the other axes."""
+"""Sums along axes of a strided float32 array: one result for each index of the other axes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SumsOp:
     factors: Mapping[str, str] = {}
 
     def typed(self, types: Mapping[str, Element]) -> Op:
-        """Return the operation itself, which has float32 alone."""
+        """Return the operation itself, which exists only in float32."""
         return only_float32(self, types)
 
     def parse_sizes(self, text: str) -> list[SumsProblem]:
@@ -72,7 +72,7 @@ class SumsOp:
         return problem.length
 
     def in_layouts(self, problem: SumsProblem, layouts: Sequence[str]) -> list[SumsProblem]:  # noqa: ARG002
-        """Return the problem alone: strides say everything."""
+        """Return only the problem itself: strides describe every layout."""
         return [problem]
 
     def flops(self, problem: SumsProblem) -> int:
@@ -92,12 +92,12 @@ class SumsOp:
         return self.bytes_moved(problem)
 
     def operands(self, problem: SumsProblem) -> tuple[Operand, ...]:
-        """`x` and `out`, each a row from its first element to its last, with what lies between."""
+        """Return `x` and `out`, each a row from its first element to its last, gaps included."""
         span, out = problem.span, problem.out_span
         return (Operand("x", 1, span, max(1, span), "in"), Operand("out", 1, out, max(1, out), "out"))
 
     def scalars(self, problem: SumsProblem) -> dict[str, Any]:
-        """Axes as int64, made up with axes of one element.
+        """Return axes as int64, padded with axes of one element.
 
         `n0` to `n3` are extents of the result, `s0` to `s3` their steps in `x`, `o0` to `o3` in `out`; `k0` to `k2`
         are the extents that are summed along, `t0` to `t2` their steps.
@@ -109,7 +109,7 @@ class SumsOp:
         return {**named, "across": np.int64(problem.across)}
 
     def fill(self, problem: SumsProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
-        """Data of the kind `problem.contents`; NaN in gaps and where results will be."""
+        """Return data of the kind `problem.contents`, and NaN in gaps and results."""
         x = np.full(problem.span, np.nan, np.float32)
         view = _view(x, problem)
         values = rng.random(view.shape, dtype=np.float32) * np.float32(2) - np.float32(1)
@@ -137,8 +137,8 @@ class SumsOp:
     ) -> dict[str, Expected]:  # fmt: skip
         """Return the results in float64 and their bounds, and NaN in the gaps between results.
 
-        A sum is within `roundings * u * (sum of magnitudes)`, see `ReduceOp.reference`. Where a partial sum may
-        overflow in some order, the bound is infinite.
+        A sum is within `roundings * u * (sum of magnitudes)`, see `ReduceOp.reference`. If a partial sum may overflow
+        in some order, the bound is infinite.
         """
         view = _view(inputs["x"].reshape(-1), problem)
         axes = tuple(range(len(problem.free), view.ndim))

@@ -10,7 +10,7 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 
 MOST_FREE, MOST_TERMS = 4, 3
-"""The most axes of a problem: those that stay, and those that are summed along."""
+"""The most axes of a problem: axes of the result, and axes that are summed along."""
 CONTENTS = ("uniform", "positive", "rising", "nan", "infinite", "opposed")
 Free = tuple[int, int, int]
 Term = tuple[int, int]
@@ -18,11 +18,11 @@ Term = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class SumsProblem:
-    """Sums of an array along some of its axes. `UsageError` for what makes no sense.
+    """Sums of an array along some of its axes. `UsageError` for impossible values.
 
-    Steps are in elements. Those of results may be negative in a library call; the instruments' are at least 0. The axis
-    with the narrowest step comes first, among results and among terms. `contents` names the kind of data that
-    `SumsOp.fill` makes.
+    Steps are in elements. Steps between results may be negative in a library call; for the instruments they are at
+    least 0. The axis with the narrowest step comes first, among results and among terms. `contents` names the kind of
+    data that `SumsOp.fill` makes.
     """
 
     free: tuple[Free, ...]
@@ -36,7 +36,7 @@ class SumsProblem:
             if len(axes) > most or any(len(axis) != width or axis[0] < 0 for axis in axes):
                 raise UsageError(f"{name} {axes!r}: at most {most} axes of {width} numbers, extents at least 0")
         if self.results and any(extent > 1 and out == 0 for extent, _, out in self.free):
-            raise UsageError(f"free {self.free!r}: results that share a place")
+            raise UsageError(f"free {self.free!r}: results overlap")
         if self.contents not in CONTENTS:
             raise UsageError(f"contents {self.contents!r}: one of {', '.join(CONTENTS)}")
 
@@ -52,19 +52,19 @@ class SumsProblem:
 
     @property
     def across(self) -> bool:
-        """True if adjacent elements are terms of one sum rather than of adjacent ones."""
+        """True if adjacent elements are terms of one sum, False if they belong to adjacent sums."""
         inner = [step for extent, step in self.terms if extent > 1 and step]
         beside = [abs(step) for extent, step, _ in self.free if extent > 1 and step]
         return min(inner, default=math.inf) < min(beside, default=math.inf)
 
     @property
     def span(self) -> int:
-        """Elements from the array's first to its last, with what lies between."""
+        """Number of elements from the array's first to its last, gaps included."""
         return _span([(extent, step) for extent, step, _ in self.free] + list(self.terms))
 
     @property
     def out_span(self) -> int:
-        """Elements from the first result to the last, with what lies between."""
+        """Number of elements from the first result to the last, gaps included."""
         return _span([(extent, step) for extent, _, step in self.free])
 
     @property
@@ -83,7 +83,9 @@ class SumsProblem:
 
 
 def middle_axis(outer: int, length: int, inner: int, contents: str = CONTENTS[0], ld: int = 0) -> SumsProblem:
-    """The array `x[outer][length][inner]` summed along its middle axis; `ld` elements between terms (no gaps)."""
+    """Return the sums of `x[outer][length][inner]` along its middle axis; terms are `ld` elements apart (by default
+    without gaps).
+    """
     ld = ld or inner
     free = [(inner, 1, 1), (outer, length * ld, inner)]
     return SumsProblem(tuple(axis for axis in free if axis[0] != 1), ((length, ld),) * (length != 1), contents)

@@ -1,13 +1,13 @@
-"""Elementwise bounds of matrix products by the types that they are stored and added up in.
+"""Elementwise bounds of matrix products by the types in which they are stored and summed.
 
-Operands are made in their own type, so reading them rounds nothing. A sum of K products in a type with the unit
+Operands are generated in their own type, so reading them does not round. A sum of K products in a type with the unit
 roundoff u has an error of at most gamma |A||B|, gamma = n u / (1 - n u) (Higham, Accuracy and Stability of Numerical
-Algorithms, section 3.1), for n = 2 K: tensor cores cut sums off where other arithmetic rounds them, and the float64
-reference itself has an error where the result is float64. Where n u is 1 or more, there is no bound.
-The sums of 8-bit floats in tensor cores are cut off behind 13 bits (`core/elements.py`); their u of 2^-14 covers that.
+Algorithms, section 3.1), for n = 2 K: tensor cores truncate sums that other arithmetic rounds, and for a float64 result
+the reference itself has an error. If n u is 1 or more, there is no bound. The sums of 8-bit floats in tensor cores are
+truncated to 13 bits behind the point (`core/elements.py`); their u of 2^-14 covers that.
 
-Sums of whole numbers are exact in any order as long as the sum of all magnitudes has no more bits than the type: then
-only the factors and the result round.
+Sums of whole numbers are exact in any order if the sum of all magnitudes has no more bits than the type: then only the
+factors and the result are rounded.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from gemmlab.ops.op import Expected
 
 
 def whole_product(a: Values, b: Values) -> Values:
-    """Return the product of matrices of whole numbers, exactly as long as it is below 2^53."""
+    """Return the product of matrices of whole numbers, exact below 2^53."""
     return a @ b
 
 
 def exact_sum(magnitude: Values, total: Element) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Return where sums of whole numbers, whose magnitudes add up to `magnitude`, are exact in a type."""
+    """Return a mask of the sums of whole numbers that are exact in the type `total`; `magnitude` has the sums of their
+    magnitudes.
+    """
     return np.asarray(magnitude <= (np.inf if total.whole else 2.0**total.bits))
 
 
@@ -35,9 +37,9 @@ def product_bound(
 ) -> Expected:
     """Return alpha * a @ b + added and its bound, for products added up in the type `total`, and a result of another.
 
-    `roundings`: the most consecutive additions that a term goes through, if the order of summation is known.
-    NaN and infinities come out where IEEE arithmetic puts them. Where a sum may overflow in some order, the bound is
-    infinite, and so it is at infinities that the result's type may have as its largest number.
+    `roundings` is the largest number of consecutive additions that a term goes through, if the order of summation is
+    known. NaN and infinities are those of IEEE arithmetic. The bound is infinite if a sum may overflow in some order,
+    and for infinities that the result's type may replace by its largest number.
     """
     p, u = problem, max(total.roundoff, result.roundoff)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -49,7 +51,7 @@ def product_bound(
         spread = np.multiply(_gamma(total, p.k if roundings is None else roundings), magnitude)
         if p.contents == WHOLE:
             spread = np.where(exact_sum(magnitude, total), 0.0, spread)
-        # A product alone rounds once more, when it is stored; factors and a sum round, too.
+        # Storing a product rounds once more; factors and an addition round, too.
         steps = 1 if (p.alpha, p.beta) == (1.0, 0.0) else ROUNDINGS
         scaled = abs(p.alpha) * (magnitude + spread) + np.abs(added)
         least = 0.5 * (total.smallest * p.k + result.smallest * steps) * max(1.0, abs(p.alpha))

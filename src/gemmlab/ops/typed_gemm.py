@@ -1,8 +1,8 @@
 """The matrix product of operands of other types than float32: float64, halves, whole numbers, and mixtures of them.
 
-The types are those of the stored numbers. A product of halves may be added up in halves or in float32: the precision
-says which, by default the type of the result, and the bound follows from it (`ops/typed_bounds.py`). Sums of 8-bit
-floats are float32, or what tensor cores make of it.
+The types are those of the stored numbers. Products of halves may be summed in halves or in float32: the precision names
+the type, by default that of the result, and determines the bound (`ops/typed_bounds.py`). Sums of 8-bit floats are in
+float32, or in the type of tensor cores (`E8M13`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gemmlab.ops.typed_contents import CONTENTS, contents
 
 OPERANDS = ("a", "b", "c")
 _SUMS = (FLOAT64, FLOAT32, FLOAT16, BFLOAT16)
-"""Types that products may be added up in."""
+"""Types in which products may be summed."""
 _WHOLE_SUM = element("int32")
 
 
@@ -52,24 +52,26 @@ class TypedGemmOp(GemmOp):
         return typed_gemm(types)
 
     def parse_sizes(self, text: str) -> list[GemmProblem]:
-        """Return products with alpha 1 and beta 0; where K is so large that a bound would be no bound, of whole
-        numbers, whose sums are exact.
+        """Return products with alpha 1 and beta 0; if K is too large for a useful bound, they are of whole numbers,
+        whose sums are exact.
         """
         return [self._bounded(problem) for problem in super().parse_sizes(text)]
 
     def bytes_moved(self, problem: GemmProblem) -> int:
-        """Return the bytes with each operand once, as for float32."""
+        """Return the bytes if each operand is moved once, as for float32."""
         sizes = {name: one.nbytes for name, one in self._types.items()}
         read = 0 if problem.without_product else problem.k * (problem.m * sizes["a"] + problem.n * sizes["b"])
         return read + problem.m * problem.n * sizes["c"] * (2 if problem.beta != 0.0 else 1)
 
     def operands(self, problem: GemmProblem) -> tuple[Operand, ...]:
-        """Return a, b, c as they are stored."""
+        """Return the operands a, b, c as they are stored."""
         a, b, c = (replace(one, element=self._types[one.name]) for one in super().operands(problem))
         return a, b, c
 
     def fill(self, problem: GemmProblem, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
-        """Data of the kind `problem.contents`, of the operands' types; what must not be read is NaN."""
+        """Return data of the kind `problem.contents` in the operands' types, and NaN in every operand that must not be
+        read.
+        """
         values = contents(problem, self._types, self._sums[self.precisions[0]], rng)
         found = {name: self._types[name].stored(array) for name, array in values.items()}
         ignored = [*("ab" if problem.without_product else ""), *("c" if problem.beta == 0.0 else "")]
@@ -80,7 +82,7 @@ class TypedGemmOp(GemmOp):
         self, problem: GemmProblem, inputs: Mapping[str, npt.NDArray[Any]], roundings: int | None = None,
         precision: str = "",
     ) -> dict[str, Expected]:  # fmt: skip
-        """C in float64 with its elementwise bound; whole numbers exactly, as they wrap around in C's type."""
+        """Return C in float64 with its elementwise bound; whole numbers are exact and wrap around as in C's type."""
         p, kinds = problem, self._types
         a, b, c = (kinds[name].widen(inputs[name]) for name in OPERANDS)
         a, b = (a.T if p.trans_a else a), (b.T if p.trans_b else b)
@@ -93,8 +95,8 @@ class TypedGemmOp(GemmOp):
         return {"c": product_bound(p, a, b, added, sums, kinds["c"], roundings)}
 
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[GemmProblem]:
-        """Yield the cases of the float32 product in these types: half of them of whole numbers, which leave no room
-        for a wrong term.
+        """Yield the cases of the float32 product in these types: half of them have whole numbers, with which every
+        wrong term shows.
         """
         found: dict[GemmProblem, None] = {}
         for index, problem in enumerate(super().cases(layouts, rng, scale)):
@@ -124,7 +126,7 @@ class TypedGemmOp(GemmOp):
 
 
 def typed_gemm(types: Mapping[str, Element]) -> Op:
-    """Return the product of operands of these types; an operand without one is of float32."""
+    """Return the product of operands of these types; operands without a type are float32."""
     a, b, c = (types.get(name, FLOAT32) for name in OPERANDS)
     return GemmOp() if a == b == c == FLOAT32 else TypedGemmOp(a, b, c)
 

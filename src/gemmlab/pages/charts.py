@@ -42,8 +42,8 @@ class Drawing:
 def ladder_drawing(record: Record) -> Drawing | None:
     """Draw the ladder as bars; `None` if the record has no ladder.
 
-    A climb gives all its entries. A bench on a GPU gives the entries at the largest cubic size that all kernels were
-    timed at, if it timed at least three rungs.
+    A climb gives all its entries. A bench on a GPU gives the entries at the largest cubic size at which all kernels
+    were timed, if it timed at least three rungs.
     """
     if record.kind == "climb":
         spec = specification(climb_chart(record))
@@ -51,7 +51,7 @@ def ladder_drawing(record: Record) -> Drawing | None:
         common = short_size(common_size(shown))
         if len(set(shown)) == 1:
             return Drawing(f"The ladder at {common}", "", _bare(spec), "ladder")
-        caption = f"One bar an entry, at the size that its label says{f', else at {common}' if common else ''}."
+        caption = f"One bar per entry, at the size in its label{f', else at {common}' if common else ''}."
         return Drawing("The ladder", caption, _bare(spec), "ladder")
     order = [kernel.id for kernel in ladder(record.op, "cuda")]
     timed = [r for r in record.results if r.samples and r.contestant.startswith("kernel:")]
@@ -127,7 +127,7 @@ def _tooltip(encoding: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _ordered(points: Sequence[Point], record: Record) -> tuple[list[Point], list[str]]:
-    """Return the points and the colours of their series: peers first, then our kernels from the top rung down."""
+    """Return the points and the colours of their series: peers first, then gemmlab's kernels from the top rung down."""
     roles = {r.contestant.removesuffix(":best"): r.facts.get("role") for r in record.results}
     names = list(dict.fromkeys(point.series for point in points))
     peers = [name for name in names if roles[name] == "peer"]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def document(template: str, styles: Sequence[str], scripts: Sequence[str], bundle: str = "", **values: Any) -> bytes:
     """Return the whole file in UTF-8. Text among `values` is escaped, so that none of it acts as markup.
 
-    `styles` and `scripts` are files of the package's `templates`, behind those that every page has; `bundle` is the
-    text of one more script.
+    `styles` and `scripts` are files of the package's `templates`, added after those that every page has; `bundle` is
+    the text of one more script.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup

@@ -58,7 +58,7 @@ def _name(listing: Listing) -> str:
 
 
 def _labels(listings: Sequence[Listing]) -> list[str]:
-    """Return a short name of each side: the kernel, or of the same kernel what differs."""
+    """Return a short name of each side: the kernel, or the differences if both are the same kernel."""
     codes = [listing.code for listing in listings]
     if len({code.title for code in codes}) == len(codes):
         return [code.title for code in codes]

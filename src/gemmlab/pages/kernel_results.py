@@ -53,7 +53,7 @@ class KernelResult:
 
     @property
     def model(self) -> str:
-        """Name of the known GPU that the record's device is; empty for any other device."""
+        """Name of the record's device if it is a known GPU; empty for any other device."""
         try:
             return gpu.model(self.where).name
         except UsageError:

@@ -18,7 +18,7 @@ from gemmlab.core.tabular import Row, flat
 
 
 def to_json(listing: Listing) -> dict[str, Any]:
-    """Return the listing with one object an instruction."""
+    """Return the listing with one object per instruction."""
     code = listing.code
     return {
         **_head(code),
@@ -34,7 +34,7 @@ def to_json(listing: Listing) -> dict[str, Any]:
 
 
 def instruction_rows(listings: Sequence[Listing]) -> list[Row]:
-    """Return a row for each instruction, with its source line and its callers; of two codes with their `side`."""
+    """Return a row for each instruction, with its source line and callers; for two listings, also with its `side`."""
     rows: list[Row] = []
     for side, listing in enumerate(listings):
         for one in to_json(listing)["instructions"]:
@@ -46,7 +46,7 @@ def instruction_rows(listings: Sequence[Listing]) -> list[Row]:
 
 
 def pairs_json(pairs: Sequence[Pair]) -> list[list[Any]]:
-    """Return an alignment as (place at the left or null, at the right or null, kind)."""
+    """Return an alignment as (index on the left or null, index on the right or null, kind)."""
     return [[pair.left, pair.right, pair.kind] for pair in pairs]
 
 

@@ -133,7 +133,7 @@ def _collected(running: Iterator[tuple[Request, Outcome]], count: int, progress:
     found: dict[Request, Outcome] = {}
     progress(f"{counted(count, 'kernel')} to explain", 0, count)
     for request, outcome in running:
-        # Stored at once, so that a run after an interruption need not repeat this study.
+        # Stored immediately, so that a run after an interruption need not repeat this study.
         if isinstance(outcome, Study):
             keep(request, outcome)
         found[request] = outcome

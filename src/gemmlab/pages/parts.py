@@ -79,8 +79,8 @@ def _part(path: Path, record: Record) -> Part:
 
 
 def headline(record: Record, summary: Summary) -> str:
-    """Return a sentence on our fastest correct kernel at the largest problem, with its share of the peak and its ratio
-    to the fastest peer.
+    """Return a sentence on gemmlab's fastest correct kernel at the largest problem, with its share of the peak and its
+    ratio to the fastest peer.
     """
     ours = [row for row in summary.rows if row.role in OURS and row.verified is not False]
     if not ours:

@@ -66,7 +66,7 @@ def stall_drawings(profiles: Sequence[Profiles], kernels: Collection[str] = ()) 
             continue
         largest = max(ours or known, key=_work).size
         spec = specification(stall_chart(stall_bars([one for one in known if one.size == largest])))
-        caption = f"{_origin(record, known[0])}. What each state means stands in the kernels' sections."
+        caption = f"{_origin(record, known[0])}. The kernels' sections explain each state."
         bare = {name: value for name, value in spec.items() if name != "title"}
         yield Drawing(f"What warps wait for at {short_size(largest)}", caption, bare, "curves")
 

@@ -14,7 +14,7 @@ from gemmlab.results.sensitivity import Change, Point, Sensitivity, sensitivity
 from gemmlab.tuning.outcome_record import REASONS
 
 _LEAST, MOST_PAIRS = 3, 12
-"""The fewest configurations of which a table says something, and the most changes of two parameters in it."""
+"""The fewest configurations for a table, and the most changes of two parameters in it."""
 
 
 def sensitivity_table(results: Sequence[KernelResult]) -> Table | None:
@@ -29,7 +29,7 @@ def sensitivity_table(results: Sequence[KernelResult]) -> Table | None:
         for change in (*found.single, *pairs)
     )  # fmt: skip
     caption = f"What parameters matter, {found.title}: around {assignments(found.best)}"
-    note = "x best: time divided by that of the best configuration; pairs as far as they were measured, the fastest."
+    note = "x best: time divided by that of the best configuration; of the measured pairs the fastest are shown."
     return Table(caption, ("change", "ms", "x best", "counters that change"), rows, frozenset({0, 3}), note)
 
 

@@ -40,7 +40,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """The study of one kernel, of its present code."""
+    """The study of one kernel's current code."""
 
     explanation: Mapping[str, Any] | None
     """`Explanation.to_json()`; `None` for a CPU kernel, which only has pictures."""

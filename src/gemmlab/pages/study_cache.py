@@ -25,7 +25,9 @@ from gemmlab.toolchain.nvrtc import compiler
 
 _FOLDER = "studies"
 _UNRELATED = frozenset({"blas", "cli", "torch"})
-"""Folders of the package that no study depends on. All others count, so that a new one cannot be forgotten."""
+"""Folders of the package that no study depends on. Listing these, not the others, ensures that no new folder is
+forgotten.
+"""
 _SUFFIXES = (".py", ".cu", ".cuh")
 """Suffixes of the files that a study depends on."""
 _OTHERS = ("altair", "llvmlite", "numpy", "nvidia-cuda-nvdisasm")
@@ -71,7 +73,7 @@ def _path(request: Request) -> Path | None:
 
 
 def source_files(package: Path) -> Iterator[Path]:
-    """Yield the files of the package that decide what a study says."""
+    """Yield the files of the package that determine a study's results."""
     for path in package.rglob("*"):
         if path.suffix in _SUFFIXES and path.relative_to(package).parts[0] not in _UNRELATED:
             yield path

@@ -125,7 +125,7 @@ def cache_table(record: Record) -> Table:
         )
         for row in cache_rows(record)
     ]  # fmt: skip
-    note = "Misses a thousand multiply-adds, bytes a multiply-add."
+    note = "Misses per thousand multiply-adds, bytes per multiply-add."
     return Table("Simulated caches", headings, tuple(cells), note=note)
 
 

@@ -1,1 +1,3 @@
-"""Products larger than a device's memory: C in pieces, panels of A and B copied while others are multiplied."""
+"""Products larger than a device's memory: C is computed in pieces, and panels of A and B are copied while others are
+multiplied.
+"""

@@ -1,6 +1,6 @@
-"""The identity of an array, so that a run is resumed only with the arrays that it was begun with.
+"""The identity of an array, so that a run is resumed only with the arrays with which it began.
 
-Of a mapped file these are name, part, size and time of the last change; of an array in a store its place there; of all
+For a mapped file it has name, part, size and time of the last change; for an array in a store its place there; for all
 arrays a digest of elements at 64 places.
 """
 
@@ -18,11 +18,11 @@ from gemmlab.pieces.block_sources import Block, Source, mapping_of
 
 Float32Array = npt.NDArray[np.float32]
 _PLACES, _ELEMENTS = 8, 64
-"""Samples along each axis, and the adjacent elements of each."""
+"""Number of samples along each axis, and of adjacent elements in each."""
 
 
 def store_place(value: Any) -> str:
-    """Return where an array of a store lies, as its package names it; empty if it does not say."""
+    """Return the place of an array in its store, as the store's package names it; empty if it does not."""
     if isinstance(value, np.ndarray):
         return ""
     path = getattr(value, "store_path", None)
@@ -33,7 +33,7 @@ def store_place(value: Any) -> str:
 
 
 def outlives(source: Source) -> bool:
-    """Return whether what is written to a matrix outlives this process."""
+    """Return whether data written to a matrix outlive this process."""
     if mapping_of(source.value) is None:
         return not isinstance(source.value, np.ndarray) and hasattr(source.value, "__setitem__")
     part = file_part(source.value)
@@ -41,7 +41,7 @@ def outlives(source: Source) -> bool:
 
 
 def identity(source: Source, changing: FilePart | None) -> dict[str, Any]:
-    """Return the identity of an operand. The time of a file that the result changes as well says nothing."""
+    """Return the identity of an operand. For files in `changing`, which also have the result, the time is left out."""
     part = file_part(source.value) if isinstance(source.value, np.ndarray) else None
     found: dict[str, Any] = {"shape": list(source.shape), "store": store_place(source.value)}
     if part is not None:

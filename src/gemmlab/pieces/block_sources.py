@@ -1,6 +1,6 @@
-"""The matrices of a large product: arrays of NumPy, mapped files and pinned memory among them, and arrays of a store.
+"""The matrices of a large product: arrays of NumPy (also mapped files and pinned memory), and arrays of a store.
 
-Rows and columns are those of the memory or the store: an operand that kernels read transposed is not turned here.
+Rows and columns are those of the memory or the store: an operand that kernels read transposed is not transposed here.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ class Block(NamedTuple):
 
     @property
     def place(self) -> tuple[slice, slice]:
-        """The block as an index."""
+        """The block as an index of the matrix."""
         return slice(self.row, self.row + self.rows), slice(self.col, self.col + self.cols)
 
     def bands(self, rows: int) -> Iterator[Block]:
-        """Yield bands of at most so many rows."""
+        """Yield the block in bands of at most `rows` rows."""
         for start in range(0, self.rows, rows):
             yield self._replace(row=self.row + start, rows=min(rows, self.rows - start))
 
 
 class Source(Protocol):
-    """A matrix of float32 that is read, and one that is written, in blocks."""
+    """A float32 matrix that is read or written in blocks."""
 
     @property
     def value(self) -> Any:
-        """The array that the caller gave."""
+        """The array that the caller passed."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
 
     @property
     def chunks(self) -> tuple[int, int] | None:
-        """The extents of the parts that a store reads and writes at a time; `None` if it has none."""
+        """The extents of the chunks in which a store reads and writes; `None` without chunks."""
 
     @property
     def memory(self) -> Float32Array | None:
-        """The matrix, if it lies in memory and the elements of each row are adjacent."""
+        """The matrix, if it lies in memory and its rows are contiguous; else `None`."""
 
     def read(self, block: Block, into: Float32Array) -> None:
         """Copy a block into an array of its extents."""
@@ -63,12 +63,14 @@ class Source(Protocol):
         """Copy an array into a block."""
 
     def flush(self) -> None:
-        """Return once everything written is where it outlives this process and, in a mapped file, this machine."""
+        """Return once all written data will survive the end of this process and, in a mapped file, a crash of this
+        machine.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class ArraySource:
-    """A matrix in memory, or in a file that is mapped to it."""
+    """A matrix in memory or in a mapped file."""
 
     value: Any
     matrix: Float32Array
@@ -116,7 +118,7 @@ class StoreSource:
             rows, cols = found
             return int(rows), int(cols)
         except (TypeError, ValueError):
-            # h5py has `None` for an array in one part, Dask lists of extents.
+            # h5py has `None` for an array without chunks, Dask lists of extents.
             return None
 
     @property
@@ -144,7 +146,7 @@ def band_rows(source: Source, block: Block, most_bytes: int) -> int:
 
 
 def mapping_of(array: npt.NDArray[Any]) -> mmap.mmap | None:
-    """Return the mapping that an array's memory belongs to; `None` if it is no mapped file."""
+    """Return the mapping that an array's memory is part of; `None` if it is no mapped file."""
     owner: Any = array
     while owner is not None and not isinstance(owner, mmap.mmap):
         owner = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)

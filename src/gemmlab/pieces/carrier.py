@@ -12,15 +12,15 @@ from gemmlab.pieces.route import Step
 class Carrier(Protocol):
     """A device with memory for panels and pieces, in slots (`PiecePlan.rooms`).
 
-    All of it may return before the work is done. Operations on one slot take effect in the order of the calls, those on
-    different slots may run at the same time. An error of earlier work is raised by a later call, at the latest by
-    `finish`.
+    Its functions may return before their work is done. Operations on one slot take effect in the order of the calls;
+    those on different slots may run at the same time. An error of earlier work is raised by a later call, at the latest
+    by `finish`.
     """
 
     def load(self, name: str, slot: int, source: Source, block: Block, *, clear: bool) -> None:
         """Copy a block of a matrix into the upper left of a slot of `"a"`, `"b"` or `"c"`.
 
-        `clear`: all else in the slot becomes 0 before.
+        With `clear`, the whole slot is set to 0 first.
         """
 
     def multiply(self, step: Step) -> None:
@@ -30,7 +30,7 @@ class Carrier(Protocol):
         """Copy the upper left of a slot of C into a block, then call `done`, perhaps in another thread."""
 
     def finish(self) -> None:
-        """Return once everything is done."""
+        """Return once all work is done."""
 
     def close(self) -> None:
         """Free all memory, whether the work is done or not. Nothing is written to the result afterwards."""

@@ -1,8 +1,8 @@
-"""The journal of a large product: which pieces are in the result, so that an interrupted run goes on from there.
+"""The journal of a large product: a list of the pieces in the result, from which an interrupted run continues.
 
-A file of JSON lines: what the run is bound to, then a line for each piece, written once the piece is flushed. A line
-that the end of the process has cut off does not count. Each line has a digest of its piece, by which a result that was
-made anew or changed is noticed.
+A file of JSON lines: first the binding (the facts that identify the product), then a line for each piece, written after
+the piece is flushed. A line that the end of the process has cut off is ignored. Each line has a digest of its piece,
+which detects a result that was created anew or changed.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ Place = tuple[int, int]
 
 
 class Checkpoint:
-    """An open journal, which this process alone writes."""
+    """An open journal, to which only this process writes."""
 
     def __init__(self, path: Path, binding: Mapping[str, Any]) -> None:
         """Open the journal at `path`, or make a new one.
 
-        Raises `RecordError` for a file that is no journal, `UsageError` for one of another run and for one that another
-        process has open.
+        Raises `RecordError` for a file that is no journal, `UsageError` for the journal of another product and for one
+        that another process has open.
         """
         self.path, self.binding = path, json.loads(json.dumps(binding))
         self.extents: tuple[int, int] | None = None
         """Rows and columns of the pieces of the run that is resumed; `None` for a new one."""
         self.digests: dict[Place, str] = {}
-        """The digest of each piece that is complete."""
+        """The digest of each complete piece."""
         self._file: IO[bytes] = path.open("a+b")
         try:
             _lock(self._file, path)
@@ -43,7 +43,7 @@ class Checkpoint:
             raise
 
     def begin(self, rows: int, cols: int) -> None:
-        """Write what a new run is bound to, and the extents of its pieces."""
+        """Write the binding of a new run, and the extents of its pieces."""
         self._append({"schema": SCHEMA, "rows": rows, "cols": cols, "binding": self.binding})
         if sys.platform != "win32":
             folder = os.open(self.path.parent, os.O_RDONLY)
@@ -53,7 +53,7 @@ class Checkpoint:
                 os.close(folder)
 
     def complete(self, place: Place, digest: str) -> None:
-        """Write that a piece is in the result, flushed before."""
+        """Write that a piece is in the result; it must have been flushed."""
         self.digests[place] = digest
         self._append({"piece": list(place), "digest": digest})
 
@@ -87,7 +87,7 @@ class Checkpoint:
         if differing:
             what = "; ".join(_difference(name, found.get(name), self.binding.get(name)) for name in differing)
             raise UsageError(f"gemm: {self.path} is the checkpoint of another product: {what}; remove it to begin anew")
-        # Lines are appended to whole lines.
+        # A new line must follow a whole line.
         self._file.truncate(len(whole))
 
     @staticmethod
@@ -115,12 +115,12 @@ def _lock(file: IO[bytes], path: Path) -> None:
 
 
 def _difference(name: str, before: Any, now: Any) -> str:
-    """Return what differs between two values of a binding, those of an array by what is known of them."""
+    """Return the difference of two values of a binding in words; for an array, by the facts of its identity."""
     if not (isinstance(before, dict) and isinstance(now, dict) and "shape" in before and "shape" in now):
         return f"{name} was {before}, is {now}"
     differing = [key for key in {**before, **now} if before.get(key) != now.get(key)]
     if set(differing) <= {"mtime_ns", "digest"}:
         where = now.get("file") or name
         contents = "holds other numbers" if "digest" in differing else "may hold other numbers"
-        return f"{name}: {where} was written to after the journal was begun and {contents}"
+        return f"{name}: {where} was written to after the journal began and {contents}"
     return "; ".join(f"{key} of {name} was {before.get(key)}, is {now.get(key)}" for key in differing)

@@ -1,4 +1,4 @@
-"""A CPU that computes a large product: panels are copied from files or stores into a bounded workspace.
+"""A CPU as the carrier of a large product: panels are copied from files or stores into a bounded workspace.
 
 One thread copies in, one multiplies (with the threads of the kernel), one copies out.
 """
@@ -17,7 +17,7 @@ from gemmlab.pieces.route import Step
 
 Float32Array = npt.NDArray[np.float32]
 Product = Callable[[Float32Array, Float32Array, Float32Array], None]
-"""`(a, b, c)`: the operands op(a) and op(b) of a piece and its result, which holds c where that is added."""
+"""A function `(a, b, c)` of the operands op(a) and op(b) of a piece and its result, which holds c if c is added."""
 _BAND_BYTES = 32 << 20
 
 
@@ -25,7 +25,7 @@ class CpuCarrier:
     """`Carrier` in memory of this machine."""
 
     def __init__(self, plan: PiecePlan, product: Product) -> None:
-        """Allocate the slots. `MemoryError` where there is not so much memory."""
+        """Allocate the slots. `MemoryError` if there is too little memory."""
         self._plan, self._product = plan, product
         rooms = plan.rooms
         self._slots = {

@@ -1,7 +1,7 @@
-"""The way in which a CPU computes a product in pieces: that of the whole product, and what it asks of pieces.
+"""The method by which a CPU computes a product in pieces, that of the whole product, and its requirements on pieces.
 
-Single rows and columns have loops of their own, and small products no tiles. So that each piece goes the way of the
-whole product, more rows and columns are computed where it would not; these are zeros and are dropped.
+Single rows and columns have separate loops, and small products do not use tiles. A piece that would be computed by
+another method than the whole product gets more rows and columns of zeros, whose results are discarded.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ from gemmlab.pieces.cut import Limits
 
 Float32Array = npt.NDArray[np.float32]
 Multiply = Callable[[Float32Array, Float32Array, Float32Array, float, float, int | None], None]
-"""`(a, b, c, alpha, beta, threads)`: c becomes alpha * a b + beta * c."""
+"""A function `(a, b, c, alpha, beta, threads)` that sets c to alpha * a b + beta * c."""
 
 LIMITS = Limits(tile=(96, 64))
 _BY_TILES = "amx_bf16x6"
 _FEWEST_LINES, _LINES = 256, 32
-"""Rows and columns from which on tiles are taken if the whole product takes them, and the multiple of a tile's."""
+"""The fewest rows and columns of a piece that uses tiles if the whole product does, and the multiple of a tile's
+extent.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The distances of neighbours in op(a) and op(b) as the caller gave them, in bytes: down and across."""
+    """The strides of the caller's op(a) and op(b) in bytes: down and across."""
 
     a: tuple[int, ...]
     b: tuple[int, ...]
@@ -52,7 +54,9 @@ def cpu_choice(call: Call, frame: PiecePlan) -> Choice:
 
 
 def cpu_framed(frame: PiecePlan, call: Call, choice: Choice, steps: Steps) -> PiecePlan:
-    """Return a plan with the fewest rows and columns with which a piece goes the way of the whole product."""
+    """Return a plan with the fewest rows and columns with which a piece is computed by the method of the whole
+    product.
+    """
     if call.forced:
         return frame
     if choice.kernel == _BY_TILES:
@@ -78,7 +82,7 @@ def _precision(call: Call) -> str:
 
 
 def _along_column(steps: Steps) -> bool:
-    """Return whether a product with one column has a loop of its own (`codegen/product.py`)."""
+    """Return whether a product with one column has a separate loop (`codegen/product.py`)."""
     return (steps.a[1] == 4 and steps.b[0] == 4) or steps.a[0] == 4
 
 

@@ -1,6 +1,6 @@
-"""A GPU that computes a large product: copies in, products and copies out on a stream each.
+"""A GPU as the carrier of a large product: copies in, products, and copies out, each on its own stream.
 
-A thread of its own writes the result.
+A separate thread writes the result.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class _Slot:
 
     address: int
     filled: Any
-    """Comes when the last copy into it is done."""
+    """Event that completes with the last copy into the slot."""
     used: Any
-    """Comes when the last product that reads or writes it is done."""
+    """Event that completes with the last product that reads or writes the slot."""
     drained: Future[None] = field(default_factory=Future)
-    """Done when the last copy out of it is."""
+    """Future that is done when the last copy out of the slot is."""
 
 
 class CudaCarrier:
@@ -47,7 +47,7 @@ class CudaCarrier:
     def __init__(
         self, gemm: CudaGemm, plan: PiecePlan, choice: Choice, call: Call, factors: tuple[float, float]
     ) -> None:
-        """Allocate `plan.device_bytes` on the GPU. `MemoryError` where there is not so much."""
+        """Allocate `plan.device_bytes` on the GPU. `MemoryError` if it has too little memory."""
         self._driver: Driver = open_driver()
         self._gemm, self._plan, self._factors = gemm, plan, factors
         self._call = call._replace(a=None, b=None, c=None, out=None, kernel=choice.kernel, config=choice.config)
@@ -87,7 +87,7 @@ class CudaCarrier:
         workspace, tickets = scratch_bytes(self._kernel, self._config, what.problem)
         scratch = Scratch(self._scratch_at, self._scratch_at + workspace, _nothing) if found.needs else None
         if tickets:
-            # A piece of other extents may have had its workspace there.
+            # A piece of other extents may have had its workspace at this place.
             driver("cuMemsetD8Async", self._scratch_at + workspace, 0, tickets, self._products)
         found.enqueue(self._products, *self._factors, a, b, c, ONE, scratch)
         for place in places:
@@ -108,7 +108,7 @@ class CudaCarrier:
         self._writer.shutdown(wait=True, cancel_futures=True)
         driver = self._driver
         with ExitStack() as undo:
-            # Whatever fails, the rest is freed; after a kernel's fault all of it fails.
+            # If one step fails, the others still run; after a kernel's fault all of them fail.
             undo.callback(self._gemm.device.free, self._memory)
             undo.callback(self._link.close)
             for slots in self._slots.values():
@@ -120,7 +120,7 @@ class CudaCarrier:
                 undo.callback(driver, "cuStreamSynchronize", stream)
 
     def _divided(self) -> tuple[Mapping[str, list[_Slot]], int]:
-        """Return the slots, and the address of the workspace behind them."""
+        """Return the slots, and the address of the workspace after them."""
         at, slots = self._memory.address, dict[str, list[_Slot]]()
         for name, room in self._plan.rooms.items():
             slots[name] = []
@@ -134,7 +134,7 @@ class CudaCarrier:
     def _store(
         self, place: _Slot, drained: Future[None], target: Source, block: Block, done: Callable[[], None]
     ) -> None:  # fmt: skip
-        """Copy a piece out and write it, in the thread that writes."""
+        """Copy a piece out and write it; runs in the writing thread."""
         driver, width = self._driver, self._plan.rooms["c"].cols
         try:
             self._gemm.device.activate()
@@ -147,10 +147,10 @@ class CudaCarrier:
         done()
 
     def _raise_errors(self) -> None:
-        """Raise what went wrong in the thread that writes."""
+        """Raise the error of the writing thread, if there is one."""
         while self._writes and self._writes[0].done():
             self._writes.pop(0).result()
 
 
 def _nothing() -> None:
-    """Give back what belongs to the whole product."""
+    """Do nothing: the memory belongs to the whole product."""

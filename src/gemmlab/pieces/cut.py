@@ -1,9 +1,10 @@
-"""The extents of pieces: those that are predicted to take the least time, or that copy least, within a bound on memory.
+"""The extents of pieces: those with the least predicted time, or with the fewest bytes to copy, within a bound on
+memory.
 
-k is whole in each piece, because a kernel's sum over all of k has other bits than the sum of two of its sums.
+k is not cut, because a kernel's sum over all of k has other bits than two sums over parts of k, added.
 
 A step copies one panel while one piece is multiplied, and takes as long as the slower of the two. At the end of a strip
-the panel that stays is exchanged for the next one.
+the other panel, which stays during the strip, is replaced by the next one.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ _AS_FAST = 1.01
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Properties that the kernel and the arrays ask of pieces."""
+    """Requirements of the kernel and the arrays on pieces."""
 
     tile: tuple[int, int] = (1, 1)
-    """Rows and columns at whose multiples pieces begin."""
+    """Pieces begin at multiples of these rows and columns."""
     whole: tuple[bool, bool] = (False, False)
     """True for an axis of C that is not cut."""
     workspace: Callable[[int, int], int] = field(default=lambda _rows, _cols: 0)
-    """Bytes beside operands and result for a piece that is computed with so many rows and columns."""
+    """Return the bytes besides operands and result for a piece that is computed with that many rows and columns."""
     seconds: Seconds = field(default=lambda _rows, _cols: None)
-    """Estimated time of the product for a piece."""
+    """Return the estimated time of the product for a piece, in seconds; `None` if unknown."""
 
 
 def cut(frame: PiecePlan, limits: Limits) -> PiecePlan:
     """Return the plan for a product with the best pieces that `frame.memory_bytes` allow.
 
-    `frame` is a plan with pieces of any size. Raises `UsageError` if the memory is too small for any.
+    `frame` is a plan with pieces of any size. Raises `UsageError` if the memory is too small for any pieces.
     """
     smallest = _smallest(frame, limits)
     frame = replace(frame, least_bytes=smallest.device_bytes)
@@ -49,7 +50,7 @@ def cut(frame: PiecePlan, limits: Limits) -> PiecePlan:
         )
     plans = [_predicted(plan, limits) for plan in _plans(frame, limits)]
     least = min(plan.seconds or 0.0 for plan in plans)
-    # Of plans that are about as fast, the one that leaves the link most room: it may be slower than is assumed.
+    # Of plans that are about as fast, take the one that uses the link least: it may be slower than assumed.
     able = [plan for plan in plans if (plan.seconds or 0.0) <= _AS_FAST * least]
     return min(able, key=lambda plan: (plan.bytes_in, plan.count))
 
@@ -62,13 +63,13 @@ def sized(frame: PiecePlan, limits: Limits, rows: int, cols: int) -> PiecePlan:
     if found.device_bytes > frame.memory_bytes:
         raise UsageError(
             f"gemm: memory_bytes is {frame.memory_bytes:,}; the checkpoint was begun with pieces of {rows} x {cols}, "
-            f"which take {found.device_bytes:,}; give as much, or remove it to begin anew"
+            f"which take {found.device_bytes:,}; allow as much, or remove it to begin anew"
         )
     return found
 
 
 def _smallest(frame: PiecePlan, limits: Limits) -> PiecePlan:
-    """Return the plan that takes the least memory: an axis that is not cut needs no second slot."""
+    """Return the plan that needs the least memory: an axis that is not cut needs no second slot."""
     extents = [[_extent(frame, limits, axis, count) for count in (1, math.inf)] for axis in (0, 1)]
     plans = (_sized(frame, limits, rows, cols) for rows, cols in itertools.product(*extents))
     return min(plans, key=lambda plan: plan.device_bytes)
@@ -77,7 +78,7 @@ def _smallest(frame: PiecePlan, limits: Limits) -> PiecePlan:
 def _plans(frame: PiecePlan, limits: Limits) -> Iterator[PiecePlan]:
     for rows in _extents(frame, limits, 0):
         low, high = 1, _most(frame, limits, 1)
-        # The fewest panels of B that fit, then some more: with shorter panels the first product begins earlier.
+        # Try the fewest panels of B that fit, then some more: with shorter panels the first product begins earlier.
         while low < high:
             middle = (low + high) // 2
             if _fits(frame, limits, rows, _extent(frame, limits, 1, middle)):
@@ -97,13 +98,13 @@ def _most(frame: PiecePlan, limits: Limits, axis: int) -> int:
 
 
 def _tile(frame: PiecePlan, limits: Limits, axis: int) -> int:
-    """Return the least extent of pieces: so many tiles that as much as the kernel needs is computed."""
+    """Return the least extent of pieces: enough tiles for the rows or columns that the kernel needs."""
     tile = math.lcm(limits.tile[axis], frame.unit)
     return -(-frame.least[axis] // tile) * tile
 
 
 def _extent(frame: PiecePlan, limits: Limits, axis: int, count: float) -> int:
-    """Return the extent of pieces if there are about `count` of equal size; of infinitely many, that of the least."""
+    """Return the extent of pieces if there are about `count` of equal size; the least extent for an infinite count."""
     whole, tile = (frame.m, frame.n)[axis], _tile(frame, limits, axis)
     if limits.whole[axis] or count <= 1:
         return max(1, whole)
@@ -120,7 +121,7 @@ def _extents(frame: PiecePlan, limits: Limits, axis: int) -> Iterator[int]:
             yield found
         last = found
         tiles = -(-found // _tile(frame, limits, axis))
-        # The next count at which the extent is a tile less.
+        # The next count with an extent that is a tile smaller.
         count = most + 1 if tiles <= 1 else max(count + 1, -(-most // (tiles - 1)))
 
 
@@ -130,7 +131,7 @@ def _sized(frame: PiecePlan, limits: Limits, rows: int, cols: int) -> PiecePlan:
         return plan
     (rows, cols), (down, across) = plan.computed(0, 0), plan.grid
     last = plan.computed(down - 1, across - 1)
-    # The workspace of a smaller piece may be larger: a part of k has one of its own where tiles are few.
+    # The workspace of a smaller piece may be larger: with few tiles, each part of k has a separate workspace.
     extents = {(rows, cols), (last[0], cols), (rows, last[1]), last}
     return replace(plan, workspace_bytes=max(limits.workspace(*each) for each in extents))
 
@@ -145,7 +146,7 @@ def _predicted(plan: PiecePlan, limits: Limits) -> PiecePlan:
     if each is None or plan.link_gbs is None:
         return plan
     rate, (down, across) = plan.link_gbs * 1e9 / FLOAT_BYTES, plan.grid
-    # The last pieces are smaller: of equal pieces there are so many.
+    # The last pieces are smaller: this is the equivalent number of equal pieces.
     kernel = each * (plan.m / plan.rows) * (plan.n / plan.cols)
     deep = plan.k * plan.reads
     stays, passes = (plan.rows, plan.cols) if plan.by_rows else (plan.cols, plan.rows)

@@ -1,4 +1,4 @@
-"""An emulated GPU that computes a large product: the kernels and slots of a GPU, one operation after the other."""
+"""An emulated GPU as the carrier of a large product: the kernels and slots of a GPU, one operation after the other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class EmulatedCarrier:
             self._device.write(Window(buffer, 0, buffer.nbytes), np.zeros(buffer.nbytes, np.uint8))
         values = np.empty((block.rows, block.cols), np.float32)
         source.read(block, values)
-        # Rows one by one: what lies between them stays memory that nobody has written.
+        # Copy row by row: memory between rows stays unwritten.
         parts = [values] if block.cols == width else list(values)
         for number, part in enumerate(parts):
             if part.nbytes:
@@ -58,7 +58,7 @@ class EmulatedCarrier:
         done()
 
     def finish(self) -> None:
-        """Return: nothing is under way."""
+        """Do nothing: all work is done when a call returns."""
 
     def close(self) -> None:
         for buffers in self._slots.values():

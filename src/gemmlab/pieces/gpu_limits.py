@@ -1,8 +1,8 @@
-"""The kernel of a product in pieces on a GPU: that of the whole product, and what it asks of pieces.
+"""The kernel of a product in pieces on a GPU, that of the whole product, and its requirements on pieces.
 
-A result has the bits of one piece if each sum is made in the same order, wherever its tile lies. All kernels of the
-catalog do that but those that deal out k over the whole grid, and those that look at all of an operand to decide how
-to compute a tile.
+The result has the same bits as in one piece if the order of each sum does not depend on the place of its tile. That
+holds for all kernels of the catalog, except those that divide k over the whole grid, and those that inspect a whole
+operand to decide how to compute a tile.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.pieces.cut import Limits
 
 _BY_GRID = frozenset({"stream_k"})
-"""Kernels that deal out all steps of all tiles over their blocks."""
+"""Kernels that divide all steps of all tiles evenly among their blocks."""
 _BY_DATA = {
-    "by_tile": "more than 16 rows of A or columns of B that two halves do not hold are computed in another way than "
-    "fewer: for such data, bits follow from the pieces"
+    "by_tile": "more than 16 rows of A or columns of B that two halves cannot represent are computed differently than "
+    "fewer: for such data, bits depend on the pieces"
 }
-"""Kernels whose way to compute a tile depends on other rows and columns than the tile's, and what that means."""
+"""Kernels that compute a tile by a method that depends on other rows and columns, and the consequence in words."""
 _SEAM = "SEAM"
-"""The parameter of kernels that compute rows and columns at the edge in another way."""
+"""The parameter of kernels that compute rows and columns at the edge by another method."""
 _TILE = 128
-"""The least multiple of rows and columns, whatever a kernel's tile is."""
+"""The least multiple of rows and columns for any kernel's tile."""
 _TILES = (("BM", "BX"), ("BN", "BY"))
 
 
@@ -65,7 +65,9 @@ def whole_choice(call: Call, problem: GemmProblem, where: Gpu) -> tuple[Choice, 
 
 
 def piece_problem(plan: PiecePlan, rows: int, cols: int, alpha: float = 1.0, beta: float = 0.0) -> GemmProblem:
-    """Return the problem of a piece that is computed with so many rows and columns, as it lies in the slots."""
+    """Return the problem of a piece that is computed with `rows` rows and `cols` columns, as it is stored in the
+    slots.
+    """
     rooms = plan.rooms
     deep = max(1, plan.k)
     return GemmProblem(
@@ -76,9 +78,9 @@ def piece_problem(plan: PiecePlan, rows: int, cols: int, alpha: float = 1.0, bet
 
 
 def framed(frame: PiecePlan, choice: Choice) -> PiecePlan:
-    """Return a plan with what the kernel asks of the pieces at the edge.
+    """Return a plan with the kernel's requirements on pieces at the edge.
 
-    Kernels may begin the last tile earlier, so that it is a whole one: they do in a piece that has room for it.
+    Kernels may begin the last tile earlier so that it is whole; they do so in a piece that is large enough.
     """
     return replace(frame, tail=_tile(frame, choice))
 
@@ -113,12 +115,12 @@ def scratch_bytes(kernel: Kernel, config: Mapping[str, int], problem: GemmProble
 
 
 def _tile(frame: PiecePlan, choice: Choice) -> tuple[int, int]:
-    """Return the rows and columns at whose multiples pieces begin."""
+    """Return the rows and columns of which pieces begin at multiples."""
     rows, cols = (
         math.lcm(_TILE, *(choice.config[name] for name in names if name in choice.config)) for names in _TILES
     )
     if _narrow(named_kernel(choice.kernel, "cuda")):
-        # The narrow operand of the whole product is that of each piece.
+        # The narrow operand of the whole product is also the narrow one of each piece.
         if frame.m <= frame.n:
             return rows, -(-frame.m // cols) * cols
         return -(-(frame.n + 1) // rows) * rows, cols
@@ -126,25 +128,25 @@ def _tile(frame: PiecePlan, choice: Choice) -> tuple[int, int]:
 
 
 def _narrow(kernel: Kernel) -> bool:
-    """Return whether a kernel treats the smaller one of m and n in another way."""
+    """Return whether a kernel treats the smaller of m and n specially."""
     return "min(M, N)" in " ".join(kernel.grid)
 
 
 def _objection(name: str, config: Mapping[str, int]) -> str:
-    """Return the reason that a kernel's sums have another order in pieces; empty if they have not."""
+    """Return the reason why a kernel's sums have another order in pieces; empty if they have the same."""
     kernel = named_kernel(name, "cuda")
     if kernel.in_order(config):
         return ""
     if kernel.id in _BY_GRID or config.get(_SEAM):
-        return "deals out k over the whole grid, so that its order of sums is another one in pieces"
+        return "divides k over the whole grid, so that its sums have another order in pieces"
     # Ids have no dots, paths of files have.
     if "." in name:
-        return "does not state in_order, and a kernel of one's own may have any order of sums"
+        return "does not state in_order, and a user's kernel may have any order of sums"
     return ""
 
 
 def _entry(choice: Choice) -> Measurement | None:
-    """Return the figures of a configuration, whose slices and parts of k follow from the problem."""
+    """Return the figures of a configuration, whose slices and parts of k the problem determines."""
     free = {PARTS, SLICE}
 
     def fixed(config: Mapping[str, int]) -> dict[str, int]:

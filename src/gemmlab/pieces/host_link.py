@@ -1,6 +1,6 @@
 """Copies of blocks between the host's arrays and a GPU's memory.
 
-Pinned arrays are copied from and to where they lie, all others through a ring of pinned buffers for each way.
+Pinned arrays are copied directly, all others through a ring of pinned buffers for each direction.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ _PINNED = 1
 
 
 class HostLink:
-    """Both ways between the host and one GPU, each with a stream. One thread may load while another stores."""
+    """Copies in both directions between the host and one GPU, each with a stream. One thread may load while another
+    stores.
+    """
 
     def __init__(self, driver: Driver, into_gpu: Any, out_of_gpu: Any) -> None:
-        """Take the streams for copies. The caller destroys them, before `close`."""
+        """Use these streams for copies. The caller destroys them, before `close`."""
         self._driver, self._in, self._out = driver, into_gpu, out_of_gpu
         self._pinned = dict[int, bool]()
         self._rings: tuple[PinnedRing, ...] = ()
@@ -44,9 +46,9 @@ class HostLink:
             self._driver("cuEventRecord", buffer.event, self._in)
 
     def store(self, address: int, pitch: int, target: Source, block: Block, event: Any) -> None:
-        """Copy from `address` on the GPU, where rows are `pitch` bytes apart, to a block. Return once it is there.
+        """Copy from `address` on the GPU, where rows are `pitch` bytes apart, to a block. Return once it is written.
 
-        `event` is free for this call to record.
+        This call may record `event`.
         """
         start, host_pitch = self._direct(target, block)
         if host_pitch:
@@ -73,7 +75,7 @@ class HostLink:
             write()
 
     def close(self) -> None:
-        """Free the buffers and end the threads. No copy may be under way."""
+        """Free the buffers and end the threads. No copy may be in progress."""
         with ExitStack() as undo:
             undo.callback(self._copies.close)
             for ring in self._rings:
@@ -88,7 +90,7 @@ class HostLink:
             copy(part, buffer)
 
     def _staging(self) -> tuple[PinnedRing, ...]:
-        """Return the rings in and out, made when they are first needed."""
+        """Return the rings for copies in and out, created when first needed."""
         with self._lock:
             if not self._rings:
                 self._rings = tuple(PinnedRing(self._driver, BUFFER_BYTES, BUFFERS) for _ in range(2))
@@ -131,21 +133,21 @@ class HostLink:
 
 
 def is_pinned(driver: Driver, address: int) -> bool:
-    """Return whether memory of the host at an address is pinned."""
+    """Return whether the host's memory at an address is pinned."""
     about = driver.module.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
     status, *found = driver.module.cuPointerGetAttribute(about, address)
     return not int(status) and bool(found) and int(found[0]) == _PINNED
 
 
 def _staged(source: Source, block: Block, most_bytes: int, address: int, pitch: int) -> Iterator[tuple[Block, int]]:
-    """Yield parts of a block that fit into a buffer, and the address of each in the block's place on the GPU."""
+    """Yield parts of a block that fit into a buffer, and the address of each part on the GPU."""
     for band in block.bands(band_rows(source, block, most_bytes)):
         for part in _parts(band, most_bytes):
             yield part, address + pitch * (part.row - block.row) + FLOAT_BYTES * (part.col - block.col)
 
 
 def _parts(band: Block, most_bytes: int) -> list[Block]:
-    """Return parts of a band that fit into a buffer: pieces of one row where a row does not fit."""
+    """Return parts of a band that fit into a buffer: parts of single rows if a row does not fit."""
     most = most_bytes // FLOAT_BYTES
     if band.rows * band.cols <= most:
         return [band]

@@ -33,7 +33,7 @@ def in_pieces(call: Call, device: object, memory_bytes: object, checkpoint: obje
     name, allowed = _device(device), checked_bytes(memory_bytes)
     path = _path(checkpoint)
     if progress is not None and not callable(progress):
-        raise ArgumentTypeError(f"gemm: progress is {shown(progress)}; it is called with pieces complete and all")
+        raise ArgumentTypeError(f"gemm: progress is {shown(progress)}; it must be a function (complete, all)")
     large = large_request(call)
     factors = large.operands.alpha, large.operands.beta
     with piece_device(name) as place:
@@ -54,7 +54,7 @@ def in_pieces(call: Call, device: object, memory_bytes: object, checkpoint: obje
 
 
 def checked_bytes(value: object) -> int | None:
-    """Return `memory_bytes`, or `None` for `None`. Raises `ArgumentTypeError` and `UsageError`."""
+    """Return a valid `memory_bytes`, or `None` for `None`. Raises `ArgumentTypeError` and `UsageError`."""
     if value is None:
         return None
     try:
@@ -95,7 +95,7 @@ def _frame(large: LargeRequest) -> PiecePlan:
 
 
 def _resumable(large: LargeRequest, call: Call, limits: Limits) -> Limits:
-    """Return limits by which an interrupted run leaves whole pieces: a store writes no chunk of two of them.
+    """Return limits with which an interrupted run leaves whole pieces: no chunk of a store belongs to two pieces.
 
     Raises `UsageError` for a product that cannot be resumed.
     """
@@ -107,7 +107,7 @@ def _resumable(large: LargeRequest, call: Call, limits: Limits) -> Limits:
         )
     if large.in_place:
         raise UsageError(
-            "gemm: c is out, so an interrupted run would find parts of c overwritten; with checkpoint, give c an array "
+            "gemm: c is out, so a resumed run would find parts of c overwritten; with checkpoint, give c an array "
             "of its own"
         )
     if out.chunks is None:
@@ -117,7 +117,7 @@ def _resumable(large: LargeRequest, call: Call, limits: Limits) -> Limits:
 
 
 def _binding(large: LargeRequest, call: Call, choice: Choice, place: PieceDevice) -> dict[str, Any]:
-    """Return what a run is bound to."""
+    """Return the binding of a run: the facts that identify the product."""
     matrices = large.matrices
     changing = file_part(matrices.out.value)
     operands = {"a": matrices.a, "b": matrices.b} | ({} if matrices.c is None else {"c": matrices.c})
@@ -153,7 +153,7 @@ def _run(
         if digest(out, piece_block(plan, *piece)) != known:
             raise UsageError(
                 f"gemm: {journal and journal.path} says that piece {piece} is complete, but out holds something else "
-                "there: open it as it was left (a memmap with mode 'r+'), or remove the journal to begin anew"
+                "there: open it with its contents (a memmap with mode 'r+'), or remove the journal to begin anew"
             )
     if journal is not None and journal.extents is None:
         journal.begin(plan.rows, plan.cols)

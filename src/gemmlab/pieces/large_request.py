@@ -1,4 +1,4 @@
-"""A request for a product in pieces: the matrices, as they are stored, and every error in them.
+"""A request for a product in pieces: the matrices as they are stored, and all checks of them.
 
 Checks are those of `dispatch/request.py`, on views; an array of a store is checked by its shape.
 """
@@ -32,17 +32,17 @@ class LargeRequest:
     operands: Request
     matrices: Matrices
     turned: tuple[bool, bool]
-    """True for an operand whose rows and columns are exchanged in memory."""
+    """True for an operand that is stored transposed."""
     steps: Steps
     in_place: bool
-    """True if c is added where the result is written."""
+    """True if c is the result itself."""
 
 
 def large_request(call: Call) -> LargeRequest:
-    """Check a call and return its matrices; a result is made if the call names none.
+    """Check a call and return its matrices, with a new result if the call has no `out`.
 
     Raises `ArgumentTypeError` and `UsageError` as `gemmlab.gemm` does, and for arrays that lie on a GPU, for stacks of
-    matrices, and for a result that shares a part of a file with an operand. Nothing has been written then.
+    matrices, and for a result that shares a part of a file with an operand. Nothing is written before an error.
     """
     found = request(call, operand_view)
     if len(found.shape) != 2 or found.row or found.column or found.batch:
@@ -62,7 +62,7 @@ def large_request(call: Call) -> LargeRequest:
 
 
 def operand_view(call: str, name: str, value: Any) -> Operand:
-    """Return an operand as a view: of a store's array only the shape. Raises `ArgumentTypeError`."""
+    """Return an operand as a view; for a store's array the view has only the shape. Raises `ArgumentTypeError`."""
     if isinstance(value, Packed):
         raise UsageError(f"{call}: {name} is packed; a product in pieces packs by itself")
     if is_device_array(value):
@@ -82,14 +82,14 @@ def operand_view(call: str, name: str, value: Any) -> Operand:
 
 
 def is_stored(value: Any) -> bool:
-    """Return whether a value is an array of a store, which is read by slices."""
+    """Return whether a value is an array of a store, read by slices."""
     return not isinstance(value, np.ndarray | np.generic) and all(
         hasattr(value, name) for name in ("shape", "dtype", "__getitem__")
     )
 
 
 def _operand(value: Any, view: Any, turned: bool) -> tuple[Source, bool]:
-    """Return an operand as it is stored, and whether that is op(a) or op(b) with rows and columns exchanged."""
+    """Return an operand as it is stored, and whether it is stored as the transpose of op(a) or op(b)."""
     if is_stored(value) and not is_host_array(value):
         return StoreSource(value), turned
     exchanged = not rows_contiguous(view) and rows_contiguous(view.T)

@@ -1,4 +1,4 @@
-"""Devices that compute products in pieces: what each says of a plan, and how it is opened."""
+"""Devices that compute products in pieces: the plan of each, and how it is opened."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gemmlab.pieces.gpu_limits import framed, limits_for, whole_choice
 from gemmlab.pieces.pinned_ring import BUFFER_BYTES, BUFFERS
 
 LINK_GBS = 55.0
-"""10^9 bytes a second each way between pinned memory and a GPU: measured on the host of an H200."""
+"""Rate between pinned memory and a GPU in each direction, 10^9 bytes a second: measured on the host of an H200."""
 _EMULATED_BYTES = 1 << 28
 Factors = tuple[float, float]
 """alpha and beta."""
@@ -39,16 +39,16 @@ class PieceDevice(Protocol):
 
     @property
     def model(self) -> str:
-        """The name of what a result's bits may depend on."""
+        """The name of the processor or GPU model, on which a result's bits may depend."""
 
     def room(self) -> int:
-        """Return the bytes that a product may take where the caller names no bound."""
+        """Return the bytes that a product may use if the caller names no bound."""
 
     def prepare(self, call: Call, frame: PiecePlan, factors: Factors, steps: Steps) -> tuple[Choice, PiecePlan, Limits]:
-        """Return the choice for the whole product, the plan with what it asks of pieces, and its limits."""
+        """Return the choice for the whole product, the plan with its requirements on pieces, and its limits."""
 
     def carrier(self, plan: PiecePlan, choice: Choice, call: Call, factors: Factors) -> Carrier:
-        """Return the device with memory for a plan. Raises `MemoryError` where it has not so much."""
+        """Return the device with memory for a plan. Raises `MemoryError` if it has too little."""
 
 
 class CpuPieces:

@@ -1,4 +1,6 @@
-"""The engine: while a piece is multiplied, the panels of the next are copied in and the piece before is copied out."""
+"""The engine: while a piece is multiplied, the panels of the next one are copied in and the previous piece is copied
+out.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,11 @@ class Matrices:
     b: Source
     out: Source
     c: Source | None = None
-    """`None` where it is not read."""
+    """`None` if it is not read."""
 
 
 def piece_block(plan: PiecePlan, row: int, col: int) -> Block:
-    """Return the place of a piece in C."""
+    """Return the block of C that a piece is."""
     rows, cols = plan.extents(row, col)
     return Block(row * plan.rows, rows, col * plan.cols, cols)
 
@@ -38,11 +40,11 @@ def run_pieces(
     plan: PiecePlan, matrices: Matrices, carrier: Carrier, *, done: Collection[Place] = (),
     complete: Callable[[int, int], None] = lambda _row, _col: None, progress: Progress | None = None,
 ) -> None:  # fmt: skip
-    """Compute all pieces but those that are `done`.
+    """Compute all pieces except those that are `done`.
 
     `complete` is called with row and column of each piece once it is in the result, in the order of the pieces, perhaps
-    in another thread. `progress` is called in this thread with the number of pieces complete and of all. Errors of
-    either end the run.
+    in another thread. `progress` is called in this thread with the numbers of complete pieces and of all. Errors of
+    either function end the run.
     """
     finished: SimpleQueue[Place] = SimpleQueue()
     count = len(done)
@@ -86,7 +88,7 @@ def _load(plan: PiecePlan, matrices: Matrices, carrier: Carrier, step: Step) -> 
         first, extent, padded = (
             (panel * plan.rows, rows, wider[0]) if name == "a" else (panel * plan.cols, cols, wider[1])
         )
-        # A has k along its columns and B along its rows, unless they are turned.
+        # A has k along its columns and B along its rows, unless they are stored transposed.
         along_rows = (name == "a") != plan.turned[name == "b"]
         block = Block(first, extent, 0, plan.k) if along_rows else Block(0, plan.k, first, extent)
         carrier.load(name, slot, sources[name], block, clear=padded > extent)

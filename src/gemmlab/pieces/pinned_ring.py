@@ -1,5 +1,5 @@
-"""Pinned buffers of the host, through which arrays pass that are not pinned: the GPU copies one while the host fills
-or empties the others.
+"""Pinned buffers of the host, for copies of arrays that are not pinned: the GPU copies one while the host fills or
+empties others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BUFFER_BYTES, BUFFERS = 32 << 20, 4
 _NOT_READY = 600
 _SHORTEST_WAIT_S, _LONGEST_WAIT_S = 20e-6, 1e-3
 _FEWEST_BYTES = 1 << 20
-"""Copies below this are not worth a second thread."""
+"""The least bytes of a copy for which a second thread saves time."""
 _MOST_THREADS = 8
 
 
@@ -35,7 +35,7 @@ class PinnedBuffer:
     address: int
     content: npt.NDArray[np.uint8]
     event: Any
-    """Comes when the last copy from or to it is done."""
+    """Event that completes with the last copy from or to the buffer."""
 
     def matrix(self, rows: int, cols: int) -> Float32Array:
         """Return its beginning as a matrix."""
@@ -46,7 +46,7 @@ class PinnedRing:
     """Buffers that are used in turn, in the context that is current when the ring is made and closed."""
 
     def __init__(self, driver: Driver, nbytes: int, count: int) -> None:
-        """Allocate the buffers. `MemoryError` where the system pins no more."""
+        """Allocate the buffers. `MemoryError` if the system pins no more memory."""
         self._driver, self.nbytes, self._next = driver, nbytes, 0
         self._buffers = list[PinnedBuffer]()
         flags = int(driver.module.CU_MEMHOSTALLOC_PORTABLE)
@@ -64,14 +64,14 @@ class PinnedRing:
         return len(self._buffers)
 
     def take(self) -> PinnedBuffer:
-        """Return the next buffer, once the copy is done that used it last."""
+        """Return the next buffer, once its last copy is done."""
         buffer = self._buffers[self._next % len(self._buffers)]
         self._next += 1
         wait_for_event(self._driver, buffer.event)
         return buffer
 
     def close(self) -> None:
-        """Free the buffers. No copy may be under way."""
+        """Free the buffers. No copy may be in progress."""
         for buffer in self._buffers:
             self._driver("cuEventDestroy", buffer.event)
             self._driver("cuMemFreeHost", buffer.address)
@@ -79,7 +79,7 @@ class PinnedRing:
 
 
 class HostCopies:
-    """Copies between arrays and pinned buffers, by several threads: one does not keep up with the link."""
+    """Copies between arrays and pinned buffers by several threads: one is slower than the link."""
 
     def __init__(self) -> None:
         self._threads = max(1, min(_MOST_THREADS, (os.cpu_count() or 1) - 1))
@@ -102,12 +102,12 @@ class HostCopies:
 
 
 def new_event(driver: Driver) -> Any:
-    """Return an event without a time."""
+    """Return an event that does not record its time."""
     return driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
 
 
 def wait_for_event(driver: Driver, event: Any) -> None:
-    """Wait until an event has come. Other threads of this process run meanwhile."""
+    """Wait until an event has completed. Other threads of this process run meanwhile."""
     pause = _SHORTEST_WAIT_S
     while True:
         (status, *_none) = driver.module.cuEventQuery(event)

@@ -1,4 +1,4 @@
-"""The order of pieces, and the panels that each needs: what is in a slot already is not copied again."""
+"""The order of pieces, and the panels that each needs: a panel that is already in a slot is not copied again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Load(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One piece: where its panels and its result lie, and which panels have to be copied before."""
+    """One piece: the slots of its panels and its result, and the panels that must be copied first."""
 
     row: int
     col: int
@@ -28,16 +28,16 @@ class Step(NamedTuple):
 
 
 class _Slots:
-    """The panels of one operand that are in memory. The one that was used least recently makes room."""
+    """The panels of one operand in memory. A new panel replaces the least recently used one."""
 
     def __init__(self, name: str, count: int) -> None:
         self._name = name
         self._panels = [-1] * count
         self._order = list(range(count))
-        """Slots, the one used last at the end."""
+        """Slots, the most recently used one at the end."""
 
     def take(self, panel: int) -> tuple[int, tuple[Load, ...]]:
-        """Return the slot of a panel, and its load if it is not there."""
+        """Return the slot of a panel, and its load if it is not in memory yet."""
         found = self._panels.index(panel) if panel in self._panels else -1
         slot = self._order[0] if found < 0 else found
         self._order.remove(slot)

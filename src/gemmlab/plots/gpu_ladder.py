@@ -15,7 +15,7 @@ from gemmlab.plots.ladder import Bar, ladder_chart, no_heading
 if TYPE_CHECKING:
     import altair as alt
 
-# From the first rung to the last: dark to light, so that the order shows in grey too.
+# From the first rung to the last: dark to light, so that the order is visible in grey, too.
 CLIMB = ((68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (205, 185, 10))
 LARGEST = 4096
 """Largest size on the axis; speeds at larger sizes change little and would take half of a linear axis."""

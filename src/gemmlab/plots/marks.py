@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from itertools import cycle, islice
 
 Outline = Sequence[tuple[float, float]]
-"""Corners of a polygon in the square from -1 to 1, clockwise as it is seen, y down."""
+"""Corners of a polygon in the square from -1 to 1, clockwise on the screen, y downwards."""
 _NAMED = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "triangle-right")
 _HOLE = 0.5
-"""Size of a hole, as a part of its outline's."""
+"""Size of a hole divided by the size of its outline."""
 
 
 def _star(points: int, inner: float, turn: float = 0.0) -> Outline:
-    """Return a star, whose inner corners lie `inner` from the middle, where the outer ones lie 1."""
+    """Return a star. Its outer corners are at a distance of 1 from the centre, its inner ones at `inner`."""
     steps = [(turn + index / (2 * points), inner if index % 2 else 1.0) for index in range(2 * points)]
     return [(r * math.sin(2 * math.pi * part), -r * math.cos(2 * math.pi * part)) for part, r in steps]
 
@@ -37,13 +37,13 @@ _OTHERS: Sequence[Outline] = (
 
 
 def marks(count: int) -> list[str]:
-    """Return the shapes of `count` marks. Up to 40 all differ; then they begin again."""
+    """Return the shapes of `count` marks. Up to 40 all differ; further ones repeat them."""
     holes = [_path(outline) + _path(_inside(outline)) for outline in (*_LIKE_NAMED, *_OTHERS)]
     return list(islice(cycle([*_NAMED, *map(_path, _OTHERS), *holes]), count))
 
 
 def _inside(outline: Outline) -> Outline:
-    """Return the outline of the hole: smaller, and the other way round, so that it is not filled."""
+    """Return the outline of the hole: smaller, and with opposite orientation, so that it is not filled."""
     return [(_HOLE * x, _HOLE * y) for x, y in reversed(outline)]
 
 

@@ -1,7 +1,7 @@
 """Notices for the third parties' scripts that pages contain: Vega's bundle, which vl-convert makes without comments.
 
-The text stands at the beginning of each bundle, so every page that gemmlab writes carries it, and in `THIRD_PARTY.md`,
-which is part of the wheel.
+The text is at the beginning of each bundle, and so in every page that gemmlab writes, and in `THIRD_PARTY.md`, which is
+part of the wheel.
 """
 
 from __future__ import annotations

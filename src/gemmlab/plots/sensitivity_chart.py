@@ -1,4 +1,4 @@
-"""Chart of what each parameter matters: times around the best configuration, divided by its time."""
+"""Chart of the effect of each parameter: times around the best configuration, divided by its time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 MOST_PAIRS = 20
-"""The most changes of two parameters that are drawn: those that cost least."""
+"""Most changes of two parameters that are drawn: those that cost least."""
 
 
 def sensitivity_chart(found: Sensitivity) -> alt.LayerChart:
@@ -24,7 +24,7 @@ def sensitivity_chart(found: Sensitivity) -> alt.LayerChart:
     rows = [_row(change, "one parameter") for change in found.single] + [_row(one, "two") for one in pairs]
     names = [row["change"] for row in rows]
     how = "predicted" if found.predicted else "measured"
-    subtitle = [f"Around {assignments(found.best)}", f"{how}: {duration(found.us)}; 1 is as fast as that"]
+    subtitle = [f"Around {assignments(found.best)}", f"{how}: {duration(found.us)}; 1 is equally fast"]
     base = alt.Chart(alt.InlineData(values=rows)).encode(y=alt.Y("change:N", sort=names, title=None))
     domain = alt.Scale(zero=False, type="log", nice=False)
     colour = alt.Color(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShapeRatio:
-    """The speed at one shape, as a ratio to that of the library beside it."""
+    """The speed at one shape, divided by that of the library timed beside it."""
 
     family: str
     shape: str
@@ -24,7 +24,9 @@ class ShapeRatio:
 
 
 def shape_ratios(points: Sequence[ShapeRatio]) -> alt.LayerChart:
-    """Draw a mark for each shape, coloured by whether it is below 1, the name of each family's worst, and the means."""
+    """Draw a mark for each shape, in another colour if it is below 1, with the name of each family's worst shape, and
+    the means.
+    """
     import altair as alt
 
     families = list(dict.fromkeys(point.family for point in points))
@@ -49,7 +51,7 @@ def shape_ratios(points: Sequence[ShapeRatio]) -> alt.LayerChart:
         least.mark_text(align="right", dx=-5, fontSize=10, color="#444444").encode(text="shape:N"),
     ]
     subtitle = [
-        "A mark is one shape, left of the line it is slower; diamond: geometric mean of the family; named: its worst"
+        "Each mark is a shape, slower if left of the line; diamond: geometric mean of the family; named: its worst"
     ]
     title = alt.TitleParams(text="gemmlab.gemm by shape", subtitle=subtitle)
     return alt.LayerChart(layer=layers, width=620, height=alt.Step(34), title=title)

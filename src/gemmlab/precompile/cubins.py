@@ -72,7 +72,8 @@ def jobs(
     layouts: Sequence[str] = (),
     options: Sequence[str] = (),
 ) -> tuple[list[Job], list[str]]:
-    """Plan what to compile. The second list names what cannot be compiled for an architecture (unnamed kernels only).
+    """Return the jobs, and a list of the kernels that cannot be compiled for an architecture (only kernels that were
+    not named).
 
     `names` are kernels by id or `.cu` files; by default all CUDA kernels. `instance` is a name expression in the only
     file named; `every` compiles all configurations of the tuning space; operand layouts that are not among `layouts`
@@ -178,14 +179,18 @@ def _of_kernel(kernel: Kernel, origin: str, arch: str, config: Config, *, every:
 
 
 def _kernel(name: str, instance: str, options: Sequence[str]) -> Kernel | None:
-    """The kernel of that name; `None` for a file without a kernel description, or if an instance of it is named."""
+    """Return the kernel of that name; `None` for a file without a kernel description, or if an instance of it is
+    named.
+    """
     if not is_own(name):
         return find_kernel(name)
     return None if instance else stated_kernel(Path(name), options=[*options])
 
 
 def _plain(path: Path, arch: str, config: Config, instance: str, options: Sequence[str]) -> Iterator[Job]:
-    """Jobs for a file without a kernel description: its kernels; of a template only the named instance."""
+    """Return the jobs for a file without a kernel description: one for each kernel; for a template only the named
+    instance.
+    """
     text = read_text(path)
     found = signatures(text)
     if not found:
@@ -193,7 +198,7 @@ def _plain(path: Path, arch: str, config: Config, instance: str, options: Sequen
     open_ones = [signature.name for signature in found if any(not p.default for p in signature.template)]
     if open_ones and not instance:
         names = ", ".join(open_ones)
-        raise UsageError(f"{path}: {names}: say which instance of a template, as in --kernel '{open_ones[0]}<32>'")
+        raise UsageError(f"{path}: {names}: name an instance of a template, as in --kernel '{open_ones[0]}<32>'")
     whole = (*compiler_options(options, Path.cwd()), *(f"-D{name}={value}" for name, value in config.items()))
     code = CudaText(text, str(path))
     for entry in [instance] if instance else [signature.name for signature in found]:

@@ -1,4 +1,4 @@
-"""The machine code in a wheel: all that `gemmlab check` and `climb` run of the GPU ladders on the emulator.
+"""The machine code in a wheel: all code of the GPU ladders that `gemmlab check` and `climb` run on the emulator.
 
 That is every rung in its default configuration, in all operand layouts, and the configurations with which the
 statements in its file compare it.
@@ -46,7 +46,7 @@ def ship_all(
 
 
 def shipped_jobs(kernels: Sequence[str] = (), archs: Sequence[str] = ARCHITECTURES) -> list[Job]:
-    """Return what a wheel has of the kernels (by default all), each build once."""
+    """Return the jobs for a wheel with the kernels (by default all), each build once."""
     planned, _ = jobs(kernels, archs, {})
     planned += _of_claims(dict.fromkeys((job.origin, job.program.target) for job in planned))
     return [*{(job.program.target, job.program.entry): job for job in planned}.values()]
@@ -69,7 +69,7 @@ def _ship(folder: Path, job: Job) -> Path:
 def _tell(done: int, planned: int) -> None:
     """Print the progress; the build passes the output on."""
     if done == 0:
-        _say(f"{planned} instances to compile, or to take from the cache")
+        _say(f"{planned} instances to compile, or to read from the cache")
     elif done % _PROGRESS_EVERY == 0 or done == planned:
         _say(f"{done} of {planned} done")
 

@@ -1,6 +1,7 @@
 """The compile sweep as a record: for each configuration, the compiler's resource figures and the occupancy of an SM.
 
-A record has a table for each kernel and architecture, a configuration a line, so that people can read a large file.
+A record has a table for each kernel and architecture with one configuration per line, so that a large file stays
+readable.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ FIGURES = (
     "registers", "spill_stores", "spill_loads", "smem_bytes", "threads", "code_bytes", "blocks_per_sm",
     "warps_per_sm", "code",
 )  # fmt: skip
-"""Columns after the parameters. Spills are in bytes a thread, shared memory in bytes a block, static and dynamic
-together; `code` is the beginning of the cubin's digest."""
+"""Columns after the parameters. Spills are in bytes per thread, shared memory (static and dynamic) in bytes per block;
+`code` is the beginning of the cubin's digest.
+"""
 _DIGITS = 12
 _SIZE = "256"
-"""Problem size for the threads and shared memory of a block, which hardly ever depend on it."""
+"""Problem size for computing the threads and shared memory of a block, which hardly ever depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def save_sweep(rows: Sequence[Compiled], errors: Mapping[str, GemmlabError], pat
 
 
 def load_sweep(path: Path) -> list[SweepRow]:
-    """Every row of a record. Raises `RecordError` if it cannot be read."""
+    """Return every row of a record. Raises `RecordError` if it cannot be read."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -99,7 +101,7 @@ def _figures(kernel: Kernel, row: Compiled) -> dict[str, Any]:
 
 
 def block_of(kernel: Kernel, instance: Config) -> tuple[int, int]:
-    """Number of threads and bytes of dynamic shared memory of a block."""
+    """Return the number of threads and the bytes of dynamic shared memory of a block."""
     op = find_op(kernel.op)
     (problem,) = op.parse_sizes(_SIZE)
     operands = [operand.name for operand in op.operands(problem)]
@@ -109,7 +111,7 @@ def block_of(kernel: Kernel, instance: Config) -> tuple[int, int]:
 
 
 def _text(head: Mapping[str, Any], kernels: Mapping[str, Any]) -> str:
-    """JSON text with a configuration a line."""
+    """Return JSON text with one configuration per line."""
     lines = [json.dumps(head, indent=1)[:-2] + ',\n "kernels": {']
     for place, (name, known) in enumerate(kernels.items()):
         lines.append(f'{json.dumps(name)}: {{"params": {json.dumps(known["params"])}, "archs": {{')

@@ -1,9 +1,9 @@
-"""The probe that simulates caches: each access of a kernel walks through compiled models of L1, L2 and TLB.
+"""The probe that simulates caches: each access of a kernel passes through compiled models of L1, L2 and TLB.
 
 Every level is set-associative with least-recently-used replacement. L1 and L2 write back and allocate on a write; a
-dirty line that L1 drops is written into L2, which takes it in if it is not there. The TLB counts pages.
-Nothing is prefetched, and instructions and the stack take no room. Each set is a row of words with the latest first;
-a word is (line number + 1) * 2 + dirty, so that 0 is an empty place.
+dirty line that L1 evicts is written into L2, which allocates it if it is absent. The TLB counts pages. Nothing is
+prefetched, and instructions and the stack are not cached. Each set is a row of words with the latest first; a word is
+(line number + 1) * 2 + dirty, so that 0 is an empty way.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ COUNTERS = ("accesses", "bytes", "l1_misses", "l2_misses", "tlb_misses", "l1_wri
 """Words of a bank, in this order. Bank 0 counts accesses of computing, bank 1 those of packing."""
 BANK = 8
 WORKSPACE, WORKSPACE_END, PACKING, STOP = 16, 17, 18, 19
-"""Words that say where packed blocks lie (addresses), whether a packing function runs, and after how many accesses
-nothing more is simulated, so that the levels stay as they were then; 0 for never."""
+"""Words of the state: the first address of packed blocks and the one after the last, whether a packing function runs,
+and the number of accesses after which the simulation stops, so that the caches keep their contents; 0 for never.
+"""
 TABLES = 24
 _HIT = -1
 
@@ -64,7 +65,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """The caches that one core has to itself."""
+    """The private caches of one core."""
 
     l1: Level
     l2: Level
@@ -72,7 +73,7 @@ class Caches:
 
     @property
     def tables(self) -> tuple[int, int, int]:
-        """Offsets, in words of the probe's state, of the tables of L1, L2 and TLB."""
+        """Return the offsets, in words of the probe's state, of the tables of L1, L2 and TLB."""
         first_l2 = TABLES + self.l1.size // self.l1.line
         return TABLES, first_l2, first_l2 + self.l2.size // self.l2.line
 
@@ -83,11 +84,11 @@ class Caches:
 
 
 REFERENCE = Caches(Level(48 << 10, 12), Level(2 << 20, 16))
-"""Caches of a current server core, for figures that do not depend on the machine that made them."""
+"""Caches of a current server core, for figures that do not depend on the machine."""
 
 
 class CacheProbe:
-    """A probe that counts what a kernel's loads and stores do to `caches`."""
+    """A probe that counts the hits and misses of a kernel's loads and stores in `caches`."""
 
     def __init__(self, caches: Caches) -> None:
         self.caches = caches
@@ -134,10 +135,10 @@ class CacheProbe:
 
 
 def _emit_level(module: Module, name: str, level: Level, first: int) -> Function:
-    """Emit `name(word)`: look a line up and make it the latest of its set.
+    """Emit `name(word)`: look up a line and make it the most recently used one of its set.
 
-    It returns -1 on a hit, else the evicted word (0 from an empty place). One pass shifts the others back by a place
-    while it searches.
+    It returns -1 on a hit, else the evicted word (0 for an empty way). One pass both searches and shifts the other
+    words back by one.
     """
     with module.function(name, [("word", I64)], I64) as fn:
         (word,) = fn.args
@@ -196,7 +197,7 @@ def _emit_touch(module: Module, line: Function) -> Function:
         accesses = COUNTERS.index("accesses")
         with fn.when(state[STOP].differs(0) & (state[accesses] + state[BANK + accesses] >= state[STOP])):
             fn.ret()
-        # Tiles that also pack are no packing functions: their packing stores are recognised by address.
+        # Tiles that also pack are not packing functions: their packing stores are recognised by address.
         inside = (address >= state[WORKSPACE]) & (address < state[WORKSPACE_END]) & write.differs(0)
         counters = state + fn.select(inside | state[PACKING].differs(0), BANK, 0)
         counters[accesses] = counters[accesses] + 1

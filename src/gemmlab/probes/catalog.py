@@ -1,4 +1,4 @@
-"""Probes by name, as the target of a program names them."""
+"""Probes by the names in targets of programs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The probe that records when each word of some memory ranges is used, and the values read in one of them.
 
-Time is counted in accesses. A range has a table with two words for each float: its first access and its last, 0 for
-none. For the last range, meant for packed operands, the value read is recorded too, as long as it stays the same.
+Time is counted in accesses. A range has a table with the times of each float's first and last access, 0 for none. For
+the last range, which has packed operands, the value of each read is recorded, too, except repetitions of the same
+value.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from gemmlab.ir.types import I32, I64, Type
 from gemmlab.ir.values import Value
 
 TIME, NOTED, ROOM, NOTES = 0, 1, 2, 3
-"""Words: accesses so far; notes wanted, for how many there is room, and the word where they begin."""
+"""Words of the state: accesses so far, notes so far, most notes, and the word at which notes begin."""
 STRETCHES, WORKSPACE = 4, 3
-"""The number of stretches, and the one that is read closely."""
+"""The number of ranges, and the number of the one whose values are recorded."""
 FIRST = 4
 """Word of the first range: its first and last address, and the word at which its table begins."""
 STRETCH_WORDS, TABLE_WORDS, NOTE_WORDS = 3, 3, 3
-"""A stretch's; a float's in a table, the third what was read there last, plus 1; a note's: float, its bits, time."""
+"""Numbers of words: of a range; of a float in a table (the third is the value last read, plus 1); of a note (float, its
+bits, time).
+"""
 _FLOAT = 4
 
 
@@ -56,7 +59,7 @@ class Touches:
         self._touch = fn
 
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
-        """Record the access. Masks are taken to have their first lanes on."""
+        """Record the access. The active lanes of a mask are assumed to be its first ones."""
         fn.call(self._touch, fn.address(address), accessed_bytes(fn, type_, mask), int(write))
 
     def around(self, fn: Function, callee: Function) -> AbstractContextManager[None]:  # noqa: ARG002 - as `Probe` has it

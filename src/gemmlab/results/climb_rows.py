@@ -39,7 +39,7 @@ class ClimbRow:
     about: str
     """Library, version, core type and thread runtime, as far as known."""
     precision: str = FLOAT32
-    """Precision that the inputs are rounded to; peers of another precision are not compared with."""
+    """Precision that the inputs are rounded to; the row is not compared with peers of another precision."""
     unit: str = GFLOPS
     """Unit of the operation's speed."""
     speed: float = 0.0
@@ -49,7 +49,7 @@ class ClimbRow:
 def climb_rows(record: Record) -> list[ClimbRow]:
     """Return the rungs in ladder order, then the library calls by thread count, each followed by its peers.
 
-    The order is that of the present catalog; rungs that it does not know come last, in the order of the record.
+    The order is that of the current catalog; rungs that it does not have come last, in the order of the record.
     """
     facts = {(r.label, r.threads, r.contestant): r.facts for r in record.results}
     rows = summarise(record).rows

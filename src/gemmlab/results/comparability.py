@@ -37,7 +37,7 @@ def require_comparable(old: Record, new: Record, *, other_device: bool) -> None:
     if old.op != new.op:
         raise RecordError(f"one record is of {old.op}, the other of {new.op}")
     if (differs := _devices(old, new)) and not other_device:
-        raise UsageError(f"other devices: {'; '.join(differs)}. --other-device compares them all the same")
+        raise UsageError(f"different devices: {'; '.join(differs)}. --other-device compares them nevertheless")
 
 
 def sameness_warnings(old: Record, new: Record, threshold: float) -> list[str]:
@@ -57,8 +57,8 @@ def sameness_warnings(old: Record, new: Record, threshold: float) -> list[str]:
     single = [name for name, record in (("OLD", old), ("NEW", new)) if record.method and record.method.processes == 1]
     if single:
         texts.append(
-            f"{' and '.join(single)}: one process each. How much processes differ is in no interval; "
-            "--processes 3 of bench would show it"
+            f"{' and '.join(single)}: one process each. Intervals do not include differences between processes; "
+            "--processes 3 of bench would show them"
         )
     return texts
 
@@ -82,7 +82,8 @@ def _how(record: Record) -> dict[str, Any]:
 def _versions(old: Record, new: Record) -> list[str]:
     """Return the differences in versions of compilers, drivers and libraries, as far as both records contain them."""
     changes = [
-        f"other versions: {text}" for text in _changes(*(_part(r.device.get("facts"), ("driver",)) for r in (old, new)))
+        f"different versions: {one}"
+        for one in _changes(*(_part(r.device.get("facts"), ("driver",)) for r in (old, new)))
     ]
     facts = [{result.contestant: result.facts for result in record.results} for record in (old, new)]
     changed: dict[str, list[str]] = {}
@@ -94,7 +95,7 @@ def _versions(old: Record, new: Record) -> list[str]:
                 changed.setdefault(f"{library}: {one}, then {two}", []).append(name)
     for text, names in changed.items():
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        changes.append(f"other versions: {text} ({', '.join(names[:_MOST_NAMED])}{more})")
+        changes.append(f"different versions: {text} ({', '.join(names[:_MOST_NAMED])}{more})")
     return changes
 
 
@@ -104,7 +105,7 @@ def _throttled(record: Record) -> str:
     clocks = record.environment.get("clocks")
     if reasons:
         named = ", ".join(sorted({reason for each in reasons for reason in each}))
-        return f"the clock was held back after {len(reasons)} of {len(turns)} turns: {named}"
+        return f"the clock was reduced after {len(reasons)} of {len(turns)} turns: {named}"
     try:
         return throttled_between(clocks["before"], clocks["after"]) if isinstance(clocks, Mapping) else ""
     except (KeyError, TypeError, AttributeError):

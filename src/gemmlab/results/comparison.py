@@ -44,7 +44,7 @@ class Case:
     same_code: bool | None
     """True if both ran the same machine code; `None` if either record does not contain its digest."""
     regression: bool
-    """True for a kernel or call of ours that is slower, or wrong without having been wrong before."""
+    """True for a kernel or call of gemmlab that is slower, or wrong and not wrong before."""
     notes: tuple[str, ...] = ()
 
 
@@ -78,7 +78,7 @@ class Comparison(Display, Tabular):
 
     @property
     def regressions(self) -> tuple[Case, ...]:
-        """Cases of ours that are slower, or wrong without having been wrong before."""
+        """Cases of gemmlab that are slower, or wrong and not wrong before."""
         return tuple(case for case in self.cases if case.regression)
 
     def _counts(self) -> str:
@@ -161,7 +161,7 @@ def compare(
 
 
 def missing_cases(old: Record, found: Comparison) -> tuple[Key, ...]:
-    """Return the cases of ours that only the old record contains."""
+    """Return the cases of gemmlab that only the old record contains."""
     ours = {(r.contestant, r.label, r.threads) for r in old.results if r.facts.get("role") in OURS}
     return tuple(key for key in found.only_old if (key.contestant, key.label, key.threads) in ours)
 
@@ -179,7 +179,7 @@ def _case(key: Key, before: Side, after: Side, beside: str, limit: float, *, ign
     elif old.verified is False:
         verdict = MENDED
     if old.facts.get("config") != new.facts.get("config"):
-        notes.append(f"other configuration: {_config(old)}, then {_config(new)}")
+        notes.append(f"different configuration: {_config(old)}, then {_config(new)}")
     role = str(new.facts.get("role", ""))
     slower = verdict == SLOWER and not (same_code and ignore_same_code)
     regression = role in OURS and (slower or (verdict == WRONG and old.verified is not False))
@@ -209,7 +209,7 @@ def _of_code(cases: list[Case]) -> list[str]:
     if not unchanged:
         return []
     why = "the difference comes from the machine, its driver or other work on it"
-    what = "--relative-to compares speeds relative to a peer, --ignore-same-code lets them pass"
+    what = "--relative-to compares speeds relative to a peer, --ignore-same-code accepts them"
     return [f"{len(unchanged)} of the slower cases ran the same machine code in both: {why}. {what}"]
 
 

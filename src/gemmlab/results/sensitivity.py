@@ -28,11 +28,11 @@ class Change:
     ratio: float
     """Time divided by that of the best configuration."""
     reasons: tuple[str, ...] = field(default=())
-    """Counters that change with it, in words; empty where nothing was counted."""
+    """Counters that change with it, in words; empty if nothing was counted."""
 
     @property
     def text(self) -> str:
-        """The change in words: `"BK 8 -> 16 costs 4.0 %"`."""
+        """Return the change in words: `"BK 8 -> 16 costs 4.0 %"`."""
         moves = ", ".join(
             f"{name} {old} -> {new}" for name, old, new in zip(self.names, self.before, self.after, strict=True)
         )
@@ -42,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """All changes of one best configuration, as far as they were measured."""
+    """All measured changes of one best configuration."""
 
     title: str
     """Kernel, problem and device."""
@@ -75,7 +75,7 @@ def sensitivity(title: str, best: Point, points: Iterable[Point], *, predicted: 
 
 
 def neighbours(best: Config, members: Sequence[Config]) -> list[int]:
-    """Return the places of the members that differ from `best` in exactly one parameter."""
+    """Return the indices of the members that differ from `best` in exactly one parameter."""
     return [
         place for place, config in enumerate(members) if sum(config[name] != value for name, value in best.items()) == 1
     ]

@@ -37,7 +37,7 @@ def recorded_profile(gpu: str) -> Path | None:
 
 
 def profiled_gpus() -> list[str]:
-    """Return the names of the GPUs that `recorded_profile` has a record of."""
+    """Return the names of the GPUs of which there is a record (`recorded_profile`)."""
     return sorted({path.parent.name for folder in FOLDERS for path in folder.glob(f"*/{PROFILE}")})
 
 

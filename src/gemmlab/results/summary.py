@@ -17,7 +17,7 @@ from gemmlab.ops.op import GBS, GFLOPS
 FASTEST = "fastest peer"
 OURS = ("library call", "rung")
 QUOTED = "quoted"
-"""Role of a library that is timed beside the others and competes with none."""
+"""Role of a library whose times are only quoted: contestants are not compared with it."""
 BASELINE = "baseline"
 """Role of the naive kernel, which every contestant is also compared with."""
 
@@ -48,7 +48,7 @@ class Row(Display):
     """Ratio of GFLOP/s to those of the naive kernel at the size `naive_at`."""
     naive_at: str | None = None
     precision: str = FLOAT32
-    """Precision of the inputs; only peers of the same precision are compared with."""
+    """Precision of the inputs; the row is compared only with peers of the same precision."""
 
     @property
     def gbs(self) -> float:
@@ -108,7 +108,7 @@ class Verdict:
 
 
 def summarise(record: Record) -> Summary:
-    """Return the rows in the record's order, and the geometric means of our contestants over the problems."""
+    """Return the rows in the record's order, and the geometric means of gemmlab's contestants over the problems."""
     groups: dict[tuple[str, int], list[Result]] = {}
     for result in record.results:
         if result.samples:
@@ -123,7 +123,7 @@ def summarise(record: Record) -> Summary:
 
 
 def judge(summary: Summary, geomean_target: float, floor: float) -> Verdict:
-    """Compare each of our contestants with the fastest peer.
+    """Compare each of gemmlab's contestants with the fastest peer.
 
     A problem fails if the upper end of the 95 % interval of its ratio is below `floor`, a geometric mean if its upper
     end is below `geomean_target`. A wrong result always fails, and so does a summary without peers.

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from gemmlab.core.errors import RecordError, UsageError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact
+from gemmlab.sass.gmma_lines import gmma_lines
 from gemmlab.sass.instruction import Instruction, SassFunction, SourceLine
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain.line_tables import FunctionLines, read_line_tables
@@ -18,33 +19,52 @@ from gemmlab.toolchain.ptx_places import ptx_places
 
 def source_places(function: SassFunction, lines: FunctionLines, ptx: str) -> dict[int, tuple[SourceLine, ...]]:
     """Return the places of each instruction by its address, innermost first; empty if unknown."""
-    names, named = _names(function, lines), ptx_places(ptx)
-    return {i.address: _places(i, lines, names, named) for i in function.instructions}
+    names, named, multiplications = _names(function, lines), ptx_places(ptx), gmma_lines(function, ptx)
+    found = {i.address: _places(i, lines, names, named) for i in function.instructions}
+    for address, at in multiplications.items():
+        if places := named[at - 1]:
+            found[address] = tuple((names.get(file, file), line) for file, line in places)
+    return found
 
 
 def call_sites(artifact: Artifact, function: SassFunction) -> dict[int, str]:
-    """Return the line of the kernel's own text, `mine.cu:12`, of each instruction that was inlined from elsewhere.
+    """Return the lines of the kernel's own text that call each instruction which was inlined, by address.
 
-    Keys are addresses. Raises `UsageError` if the cubin's line information is malformed.
+    `"mine.cu:12"`, or `"mine.cu:12, from mine.cu:40"`: the calls in the kernel's own file, from the innermost one out.
+    Raises `UsageError` if the cubin's line information is malformed.
     """
     tables = read_line_tables(artifact.code, artifact.kernel)
     lines = tables.functions.get(function.name, FunctionLines((), ()))
     places = source_places(function, lines, artifact.texts.get("ptx", ""))
-    outermost = {address: chain[-1] for address, chain in places.items() if len(chain) > 1}
-    return {address: f"{PurePath(file).name}:{line}" for address, (file, line) in outermost.items()}
+    return {address: call_site(chain) for address, chain in places.items() if len(chain) > 1}
+
+
+def call_site(chain: Sequence[SourceLine]) -> str:
+    """Return the calls in the kernel's own file that an inlined instruction's places name."""
+    own = dict.fromkeys(place for place in chain[1:] if place[0] == chain[-1][0])
+    return ", from ".join(f"{PurePath(file).name}:{line}" for file, line in own)
 
 
 def with_call_sites(hazards: Iterable[Hazard], artifact: Artifact) -> Iterator[Hazard]:
-    """Yield hazards with the line of the kernel that calls their header's line, where the code says it."""
+    """Yield hazards with the lines of the kernel that call those of a header or a helper, where the code says it."""
     found = tuple(hazards)
     sites: dict[int, str] = {}
     if any(hazard.instruction >= 0 for hazard in found) and "sass" in artifact.texts:
         with suppress(UsageError, RecordError, KeyError):
             sites = call_sites(artifact, parse(artifact.texts["sass"])[artifact.entry])
     for hazard in found:
-        site = sites.get(hazard.instruction, "")
-        inside = PurePath(hazard.file).name == site.partition(":")[0]
-        yield hazard if inside or not site else replace(hazard, called_from=site)
+        first, second = (sites.get(address, "") for address in (hazard.instruction, hazard.other_instruction))
+        yield replace(
+            hazard,
+            called_from=hazard.called_from or _unless(first, hazard.file, hazard.line),
+            other_called_from=hazard.other_called_from
+            or _unless(second, hazard.other_file or hazard.file, hazard.other_line),
+        )
+
+
+def _unless(site: str, file: str, line: int) -> str:
+    """Return a call site, unless it is the place itself or there is no place."""
+    return "" if not line or site == f"{PurePath(file).name}:{line}" else site
 
 
 def _names(function: SassFunction, lines: FunctionLines) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Operands of every problem in one shared file without a name, which the workers of all contestants map.
 
-The file is a `memfd` or unlinked at once; on Windows it is memory without a file. So nothing is left behind
+The file is a `memfd` or unlinked immediately; on Windows it is memory without a file. So nothing is left behind,
 however the processes end.
 """
 
@@ -27,7 +27,7 @@ Float32Array = npt.NDArray[np.float32]
 
 ALIGNMENT = 64
 STAGGER_BYTES = 1088
-"""Offset of each operand from the one before within a page, so that no contestant suffers from 4 KiB aliasing."""
+"""Offset within a page of each operand from the previous one, so that no contestant suffers from 4 KiB aliasing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class OperandPlace:
     offset: int
 
     def to_json(self) -> dict[str, Any]:
-        """The fields by which a worker finds the operand, as JSON values."""
+        """Return the fields by which a worker finds the operand, as JSON values."""
         o = self.operand
         return {
             "name": o.name, "rows": o.rows, "cols": o.cols, "ld": o.ld, "role": o.role, "element": o.element.name,
@@ -95,7 +95,7 @@ class Arena:
     ) -> None:
         for descriptor in self.descriptors:
             os.close(descriptor)
-        # Arrays that still view the memory keep it alive; the last one to go unmaps it.
+        # Arrays that still view the memory keep it alive; it is unmapped with the last one.
         del self.memory
 
     def _lay_out(self) -> int:

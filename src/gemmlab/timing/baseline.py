@@ -1,4 +1,4 @@
-"""Time the naive kernel, the lowest rung of the ladder, for a bench, at the sizes that it can finish."""
+"""Time the naive kernel, the lowest rung of the ladder, for a bench, at the sizes that it finishes in time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sizes_for_baseline(op: Op, problems: Sequence[Any], family: str) -> list[Any
 def time_baseline(crew: Crew, spec: Spec, *, verify: bool = True) -> tuple[list[Result], list[str]]:
     """Return results of `spec` from the crew's smallest problem to the largest that it finishes, and errors.
 
-    `TURNS` turns on one thread, in a row, not interleaved with other contestants: for a ratio near 100 that is exact
+    It takes `TURNS` turns on one thread, not interleaved with other contestants: for a ratio near 100 that is exact
     enough. With `verify` the first result is compared with the reference.
     """
     if not crew.join(spec):

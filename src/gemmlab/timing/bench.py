@@ -114,7 +114,7 @@ class _Bench:
             for (name, index), reason in crew.skipped.items():
                 self._cell(threads, index, name, note=reason)
             for name, reason in crew.lost.items():
-                # Not started in later processes: it would run into the timeout again.
+                # Not started again in later processes: it would reach the timeout again.
                 self.dropouts.add((name, threads))
                 self._note(f"{reason} ({threads} threads, process {process + 1})")
 
@@ -177,7 +177,7 @@ class _Bench:
             self._say(f"{spec.name} {problem.label}, {crew.threads} threads, process {process + 1}, round {round_ + 1}")
 
     def _takes_turn(self, round_: int, last_us: float) -> bool:
-        """Return whether a contestant whose calls take `last_us` (0: not known yet) takes a turn in this round.
+        """Return whether a contestant whose calls take `last_us` (0: still unknown) takes a turn in this round.
 
         Long calls are timed in some of the rounds, evenly spread.
         """
@@ -229,7 +229,7 @@ def run_bench(
 ) -> Record:
     """Measure everything in `plan`. `device` is stored in the record as the description of the device.
 
-    A contestant that dies, hangs or does not load is dropped with a note in the record. Raises `PeerError`
+    A contestant that dies, does not answer or does not load is dropped with a note in the record. Raises `PeerError`
     when nothing could be timed, `UsageError` for a core type that a library does not accept. However it ends, no
     process and no shared memory is left.
     """

@@ -38,14 +38,13 @@ class Plan:
     timing: Timing = field(default_factory=Timing)
     seed: int = 0
     budget_s: float = inf
-    """Seconds from the start of the first process on, after which a contestant that was timed at a size is not timed
-    there again."""
+    """Seconds from the start of the first process, after which no contestant is timed a second time at a size."""
     verify: bool = True
     probe: bool = True
     only: Callable[[str, Any], bool] = field(default=lambda _name, _problem: True)
     kind: str = "bench"
     device: DeviceName = CPU
-    """The device of the probe, which also decides the method; each contestant names its own device."""
+    """The device of the probe, which also determines the method; each contestant names its own device."""
     mode: str = "warm"
     baseline: Spec | None = None
     """The naive kernel, timed first at the sizes that it can finish."""

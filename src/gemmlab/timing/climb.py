@@ -32,7 +32,7 @@ from gemmlab.verify.check_report import CheckReport
 CALL_LIMIT_S = 0.25
 """Longest call, in seconds; a rung is timed at the largest size within it."""
 TIMING_BUDGET_S = 15.0
-"""Seconds that all turns together may last; the number of rounds follows from it."""
+"""Seconds that all turns together may last, which determines the number of rounds."""
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 15
 LIBRARY = Spec("gemmlab", "gemmlab")
 Contents = dict[str, dict[str, Float32Array]]
@@ -41,7 +41,7 @@ Contents = dict[str, dict[str, Float32Array]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One message of progress for a live display. `total` is 0 where the length is unknown."""
+    """One message of progress for a live display. `total` is 0 if the length is unknown."""
 
     rung: str
     text: str
@@ -73,7 +73,7 @@ class Climb:
     peers: Sequence[Spec]
     threads: int
     sizes: str = ""
-    """Sizes to choose from, as text; empty for the usual ones of the device's family."""
+    """Sizes to choose from, as text; empty for the defaults of the device's family."""
     quick: bool = False
     progress: Callable[[Step], None] = field(default=lambda _step: None, repr=False)
     mode: str = "warm"
@@ -148,9 +148,9 @@ def _choose(climb: Climb, kernel: Kernel, report: CheckReport, problems: Sequenc
 def largest_quick_problem(
     climb: Climb, kernel: Kernel, threads: int, problems: Sequence[Problem], contents: Contents
 ) -> tuple[Problem, float]:
-    """The largest problem at which one call stays under the limit (at least the smallest), and its seconds.
+    """Return the largest problem at which one call stays under the limit (or the smallest problem), and its seconds.
 
-    `contents` caches the operands of each problem and is filled as they are needed.
+    `contents` caches the operands of each problem; missing ones are added.
     """
     chosen: tuple[Problem, float] | None = None
     for problem in problems:
@@ -258,6 +258,8 @@ def missing_peers(device: DeviceName = CPU, op: str = "gemm") -> list[str]:
 def default_peers(
     device: DeviceName = CPU, mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
 ) -> list[Spec]:
-    """Return every installed peer: NumPy with its own core type, OpenBLAS with the one fastest on one thread."""
+    """Return every installed peer: NumPy with its own core type, OpenBLAS with the core type that is fastest on one
+    thread.
+    """
     names = ["numpy" if name.startswith("numpy") else name for name in installed_peers(device, op, precisions)]
     return [with_best_core_type(parse_contestant(name, device, mode, op), 1) for name in sorted(names)]

@@ -22,8 +22,8 @@ _NAMED = re.compile(r"kernel:(?P<kernel>[^\[]+)\[(?P<config>.*)\]\Z")
 def spread(kernel: Kernel, count: int) -> list[dict[str, int]]:
     """Return `count` legal configurations of the tuning space, the default first; all when there are fewer.
 
-    Each next one has the most parameter values that none before it had; of equals, the farthest from all
-    before it is taken. The result depends on the kernel alone.
+    Each next one is the one with the most parameter values that are new; of equals, the one farthest from all before
+    it. The result depends only on the kernel.
     """
     rest = list(kernel.configurations())
     chosen = [rest.pop(0)]
@@ -53,18 +53,18 @@ def config_specs(
     kernels: Sequence[NamedKernel], device: DeviceName, mode: str, named: Sequence[Mapping[str, int]] = (),
     some: str | None = None,
 ) -> list[Spec]:  # fmt: skip
-    """Return kernels as contestants on a device, each in its defaults when neither `named` nor `some` is given.
+    """Return kernels as contestants on a device, each in its default configuration without `named` and `some`.
 
     `named` are configurations of the only kernel; `some` is `"all"` or the number to take from each tuning space.
     On a device with memory of its own, configurations of one kernel share a worker process. Raises `UsageError`.
     """
     specs = [kernel_spec(kernel, device, mode) for kernel in kernels]
     if named and some is not None:
-        raise UsageError("--config names configurations, --configs takes those of the tuning space: give one of them")
+        raise UsageError("--config names configurations, --configs uses those of the tuning space: give one of them")
     if (named or some is not None) and not specs:
-        raise UsageError("--config, --configs: name the kernel that they are of")
+        raise UsageError("--config, --configs: name the kernel that they configure")
     if named and len(specs) != 1:
-        raise UsageError("--config: name the one kernel that it is of")
+        raise UsageError("--config: name the one kernel that it configures")
     if not named and some is None:
         return specs
     pairs = zip(specs, kernels, strict=True)
@@ -81,7 +81,7 @@ def _configs(kernel: Kernel, named: Sequence[Mapping[str, int]], some: str | Non
     if some == ALL:
         return list(kernel.configurations())
     if some is None or not re.fullmatch(r"[1-9][0-9]{0,3}", some):
-        raise UsageError(f"--configs {some!r}: all, or how many")
+        raise UsageError(f"--configs {some!r}: write all, or a number of them")
     return spread(kernel, int(some))
 
 
@@ -100,7 +100,7 @@ class ConfigTable:
     threads: int
     sizes: tuple[str, ...]
     rows: Mapping[str, tuple[float | None, ...]]
-    """Configuration (`"BM=64,BN=64"`) -> milliseconds per size, `None` where it was not timed."""
+    """Configuration (`"BM=64,BN=64"`) -> milliseconds per size, `None` if it was not timed."""
 
     @property
     def best(self) -> tuple[float | None, ...]:

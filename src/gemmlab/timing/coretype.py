@@ -1,4 +1,6 @@
-"""Find the core types that OpenBLAS accepts here, and the fastest of them: its own choice is not always the best."""
+"""Find the core types that OpenBLAS accepts here, and the fastest of them: OpenBLAS's own choice is not always the
+best.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Timing:
     long_us: float = float("inf")
     """Calls at least this long get no warm-up, once their time is known."""
     cell_us: float = float("inf")
-    """A contestant takes fewer turns at a size where all its turns would last longer than this."""
+    """A contestant takes fewer turns at a size at which all its turns would last longer than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Family:
     bench_sizes: str
     climb_sizes: str
     profile_sizes: str
-    """Default sizes of `gemmlab profile`; empty where nothing can be profiled."""
+    """Default sizes of `gemmlab profile`; empty if nothing can be profiled."""
     array_call: str = ""
     """The library function that takes arrays that lie on these devices, which only a bench times."""
     quoted: tuple[str, ...] = ()
-    """Libraries that are timed beside the others on request and compete with none."""
+    """Libraries that are timed on request and only quoted: contestants are not compared with them."""
     tuned_peers: tuple[str, ...] = ()
     """The peers whose speed depends on an OpenBLAS core type, which can be chosen."""
     tf32_peers: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
             "warm": ("operands shared by all contestants, in caches as the last call left them", _STOPPED),
             "cold": (
                 "operands shared by all contestants, flushed from every cache before each call",
-                "code, workspaces and translated addresses as the last call left them",
+                "code, workspaces and address translations as the last call left them",
                 _STOPPED,
             ),
         },
@@ -172,7 +172,7 @@ _WITHOUT_LIBRARY: Mapping[str, Any] = MappingProxyType(
         "quoted": (),
     }
 )
-"""The fields for an operation that no library is compared with."""
+"""The fields for an operation without libraries to compare with."""
 
 
 def family_of(family: str, op: str = "gemm") -> Family:
@@ -194,7 +194,7 @@ def library_operation(name: str) -> str:
 def operation_of(names: Sequence[str], kernels: Mapping[str, NamedKernel], request: str = "") -> str:
     """Return the operation of the first kernel or library function in `names`; `"gemm"` without names.
 
-    `request` names another one, without types: those are the kernel's.
+    `request` names another operation, without types: the kernel's types are added.
     """
     named = (library_operation(names[0]) or kernels[names[0]].kernel.op) if names else request or "gemm"
     return request if request and named.partition(":")[0] != request else named

@@ -27,7 +27,9 @@ _COMPUTE_CAPABILITY = (75, 76)
 
 
 def processor(*, measure: bool = True, seconds: float = 0.3) -> dict[str, Any]:
-    """Return the facts of `cpu_info()` with computed and measured peaks in GFLOP/s, or why measuring failed."""
+    """Return the facts of `cpu_info()` with computed and measured peaks in GFLOP/s, or the reason why measuring
+    failed.
+    """
     info = cpu_info()
     cores = physical_cores()
     facts = info.to_json() | {"physical_cores": cores, "clock_ghz": info.clock_ghz}
@@ -51,8 +53,8 @@ def processor(*, measure: bool = True, seconds: float = 0.3) -> dict[str, Any]:
 def blas_libraries() -> tuple[list[dict[str, Any]], list[str]]:
     """Return library, version, core type and thread runtime of each BLAS found, and a list of warnings.
 
-    NumPy's own is inspected in this process, as a program started from here would load it; the others in processes
-    of their own, as a bench runs them.
+    NumPy's own is inspected in this process, as a program started from here would load it; the others in separate
+    processes, as a bench runs them.
     """
     warnings = [
         f"{name}={os.environ[name]} is set: it can halve the speed of NumPy and OpenBLAS"
@@ -160,7 +162,9 @@ def shipped_code() -> dict[str, int]:
 
 
 def gpu_code() -> dict[str, dict[str, Any]]:
-    """Return what the package's archive of machine code for GPUs has, by architecture; empty if it is not used."""
+    """Return the contents of the package's archive of machine code for GPUs, by architecture; empty if it is not
+    used.
+    """
     from gemmlab.toolchain import code_archive
 
     return {} if os.environ.get(code_archive.SWITCH) == "1" else code_archive.contents()

@@ -49,7 +49,7 @@ class Spec:
     """The description of one contestant, from which a worker process builds it."""
 
     name: str
-    """The name in tables and records, as the user wrote it."""
+    """The name in tables and records, as written by the user."""
     kind: str
     """`"gemmlab"`, `"kernel"`, `"numpy"`, `"openblas"`, `"mkl"`, `"onednn"`, `"cublas"`, `"cublaslt"`, `"torch"`,
     `"cupy"`, `"cub"`, `"library"` or `"probe"`."""
@@ -63,11 +63,11 @@ class Spec:
     mode: str = "warm"
     """State of the caches before a timed call: `"warm"` or `"cold"`."""
     flags: Mapping[str, Any] = field(default_factory=dict)
-    """Facts given as flags about a kernel in the user's own file."""
+    """Facts about a kernel in the user's file, stated by flags."""
     precision: str = FLOAT32
     """Precision that inputs are rounded to. Results are verified in it; only speeds of equal precision are compared."""
     host: str = ""
-    """Contestants with the same host share one process; an empty host means a process of its own."""
+    """Contestants with the same host share one process; with an empty host a contestant has a separate process."""
 
     @property
     def process(self) -> str:
@@ -180,7 +180,7 @@ def worker_environment(spec: Spec, threads: int, base: Mapping[str, str]) -> dic
 def worker_cpus(threads: int) -> list[int]:
     """Return the CPUs that every contestant is pinned to: one per core first, then second hardware threads.
 
-    Empty where the system has no affinity. `UsageError` for more threads than CPUs.
+    Empty if the system has no affinity. `UsageError` for more threads than CPUs.
     """
     require_cpus(threads)
     affinity = getattr(os, "sched_getaffinity", None)

@@ -29,9 +29,10 @@ Selection = Iterable[tuple[Kernel, Mapping[str, int]]]
 def prebuild(
     wanted: Selection, device: Device, report: Callable[[str], object] = lambda _text: None, *, compiled: bool = False
 ) -> None:
-    """Compile the `wanted` kernels for `device` into the cache, unless it or the package has them from any compiler.
+    """Compile the `wanted` kernels for `device` into the cache, unless the cache or the package has them, by any
+    compiler.
 
-    `compiled` says that the package's code will not do.
+    With `compiled`, the package's code does not count.
 
     Failures are ignored: a later use of the kernel reports them. For a CPU, where compiling is quick, nothing is done.
     """
@@ -95,5 +96,5 @@ def _build(job: Job) -> str:
 
 
 def _for_gpu(job: Job) -> str:
-    """Do as `_build`, with the package's code first."""
+    """Find or compile the code of a job as `_build` does, with the package's code first."""
     return for_gpu(job.program).digest

@@ -1,4 +1,4 @@
-"""A worker process that is stopped between requests, so that its threads never spin while another is timed."""
+"""A worker process that is stopped between requests, so that its threads do not spin while another worker is timed."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class WorkerProcess:
             return
         self._signal(signal.SIGSTOP)
         if hasattr(os, "waitid"):
-            # The signal is sent before the process stops: wait, or its threads would run into the next turn.
+            # The process stops some time after the signal: wait, or its threads would still run in the next turn.
             with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 

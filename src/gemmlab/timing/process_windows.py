@@ -1,6 +1,6 @@
 """Start, suspend and read a worker on Windows, which lacks signals and cannot wait for a pipe.
 
-Never run on Windows by us: the logic is tested on other systems with stand-ins for the system's calls.
+Never run on Windows so far: the logic is tested on other systems with stand-ins for the system's calls.
 """
 
 from __future__ import annotations

@@ -33,9 +33,10 @@ def start_worker(spec: Spec, threads: int, arena: Arena) -> WorkerProcess:
 
 @dataclass
 class Crew:
-    """Workers by contestant. `lost` maps contestants to why they failed, `skipped` (contestant, problem) to why not.
+    """Workers by contestant. `lost` maps contestants to the reason why they failed, `skipped` (contestant, problem) to
+    the reason why it is not timed.
 
-    A context manager: every worker is killed at its end, also after an error.
+    It is a context manager that kills every worker at its end, also after an error.
     """
 
     op: Op

@@ -23,7 +23,7 @@ class Outcome:
 
 
 def judge_outputs(arena: Arena, index: int, expected: Mapping[str, Expected], contents: Contents) -> Outcome:
-    """Compare the present outputs of problem `index` with `expected`; `contents` are its operands before the call."""
+    """Compare the current outputs of problem `index` with `expected`; `contents` are its operands before the call."""
     found = [
         compare(name, place.matrix(arena.memory), wanted, 1, place.operand.element)
         for name, wanted in expected.items()

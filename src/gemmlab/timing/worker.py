@@ -1,4 +1,4 @@
-"""`python -m gemmlab.timing.worker PARENT PLACE BYTES`: run contestants, usually one, in a process of their own.
+"""`python -m gemmlab.timing.worker PARENT PLACE BYTES`: run contestants, usually one, in a separate process.
 
 Requests and replies are JSON lines on standard input and output. Anything that a library prints goes to standard
 error instead. The worker ends when its input ends or its parent does.
@@ -54,7 +54,7 @@ class Worker:
             spec = request["spec"]
             if file := request.get("op_file"):
                 load_operation(Path(file))
-            # A device with memory of its own flushes its own caches.
+            # A device with separate memory flushes its own caches.
             self._cold = spec["mode"] == "cold" and family_of(parse_device(spec["device"]).family).host_threads
             self._contestants[name] = make_contestant(spec)
             return {"ok": True}

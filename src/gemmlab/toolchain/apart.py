@@ -1,6 +1,6 @@
-"""Compiles foreign code in a child process: NVRTC may break down over wrong code, and would take this process along.
+"""Compiles foreign code in a child process: NVRTC may crash on wrong code, which would end this process.
 
-A child stays for the next program, so that its start (a quarter of a second) counts once.
+A child stays for the next program, so that its start (a quarter of a second) is needed only once.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class _Children:
     lock: threading.Lock = field(default_factory=threading.Lock)
     idle: list[subprocess.Popen[bytes]] = field(default_factory=list)
     owner: tuple[int, dict[str, str]] = (0, {})
-    """The process that started them, and its environment then."""
+    """The process that started them, and its environment at that time."""
 
     def take(self) -> subprocess.Popen[bytes]:
         """Return an idle child, or a new one."""
         owner = os.getpid(), dict(os.environ)
         with self.lock:
             if owner != self.owner:
-                # Children of the process that this one was forked from are not its own.
+                # After a fork, the parent's children are not children of this process.
                 stale, self.idle, self.owner = self.idle if owner[0] == self.owner[0] else [], [], owner
                 for child in stale:
                     _end(child)
@@ -53,12 +53,12 @@ class _Children:
         )  # fmt: skip
 
     def put(self, child: subprocess.Popen[bytes]) -> None:
-        """Take a child back."""
+        """Return a child to the idle ones."""
         with self.lock:
             self.idle.append(child)
 
     def end(self) -> None:
-        """End all that wait."""
+        """End all idle children."""
         with self.lock:
             own, self.idle = self.idle if self.owner[0] == os.getpid() else [], []
         for child in own:
@@ -74,26 +74,26 @@ atexit.register(_children.end)
 
 
 def is_foreign(program: Program) -> bool:
-    """Return whether a program's source is no file of this package, and another process can compile it."""
+    """Return whether a program's source is not a file of this package, and another process can compile it."""
     return bool(sys.executable) and not (program.path and Path(program.path).resolve().is_relative_to(_PACKAGE))
 
 
 def compile_apart(program: Program) -> Artifact:
     """Compile a program in a child process.
 
-    Raises what `compilation.compile_cubin` does, and `CompileError` if the compiler breaks down.
+    Raises what `compilation.compile_cubin` does, and `CompileError` if the compiler crashes.
     """
     try:
         return _compiled(program)
     except _BreakdownError as breakdown:
-        # Without an instance to look for, the compiler often says what is wrong with the source.
+        # Without the instance, the compiler often reports the error in the source.
         try:
             _compiled(replace(program, entry=""))
-            reason = "it does not break down without that instance"
+            reason = "it does not crash without that instance"
         except CompileError as error:
             reason = str(error).partition("\n")[2]
         except _BreakdownError:
-            reason = "are all headers there that its template arguments need?"
+            reason = "are all headers included that its template arguments need?"
         raise CompileError(f"{breakdown}\n{reason}") from None
 
 
@@ -122,7 +122,7 @@ def _compiled(program: Program) -> Artifact:
 def _breakdown(program: Program, status: int) -> str:
     how = signal.Signals(-status).name if status < 0 else f"status {status}"
     what = f"{program.kernel} ({program.entry}) for {program.target} does not compile"
-    return f"{what}: the compiler itself broke down ({how})"
+    return f"{what}: the compiler itself crashed ({how})"
 
 
 def _end(child: subprocess.Popen[bytes], *, kill: bool = False) -> int:
@@ -132,7 +132,7 @@ def _end(child: subprocess.Popen[bytes], *, kill: bool = False) -> int:
             try:
                 stream.close()
             except OSError:
-                # It ended before it read everything.
+                # It ended before it read all input.
                 continue
     if kill:
         child.kill()

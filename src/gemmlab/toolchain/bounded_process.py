@@ -1,4 +1,4 @@
-"""External programs run for a limited time: neither a hang nor the end of this process leaves one running."""
+"""External programs with a time limit: no program keeps running if it hangs or this process ends."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from functools import cache
 from typing import Any
 
 PATIENCE = 15
-"""Seconds of wall time allowed for each second of processor time: with a load of 15, sound code took 35 s of wall time.
+"""Seconds of wall time allowed for each second of processor time: with a load of 15, valid code took 35 s of wall
+time.
 """
 
 
 def run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run a program for at most so many seconds of processor time, and `PATIENCE` times as long in wall time.
+    """Run a program for at most `seconds` of processor time, and `PATIENCE` times as long in wall time.
 
-    Raises `OSError`, and `subprocess.TimeoutExpired` if the program did not end; it and its child processes are killed
-    then. On Linux the limit holds, and the program ends, also when this process is killed.
+    Raises `OSError`, and `subprocess.TimeoutExpired` if the program did not end; it and its child processes are then
+    killed. On Linux the limit applies even if this process is killed, which also ends the program.
     """
     group: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}
     with subprocess.Popen(
@@ -43,7 +44,7 @@ def run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[s
 def _tie() -> tuple[str, ...]:
     """Return the words to put before a command so that the program is killed when the thread that waits for it ends.
 
-    Nothing of Python may run between fork and exec where there are threads, so util-linux's setpriv asks the kernel.
+    With threads, no Python code may run between fork and exec, so util-linux's setpriv makes the request to the kernel.
     """
     program = shutil.which("setpriv") if sys.platform == "linux" else None
     tie = (program, "--pdeathsig", "KILL") if program else ()
@@ -54,7 +55,7 @@ def _tie() -> tuple[str, ...]:
 
 
 def _limit(process: int, seconds: float) -> None:
-    """Have the kernel end a process after so much processor time."""
+    """Have the kernel end a process after `seconds` of processor time."""
     if sys.platform == "linux":
         import resource
 

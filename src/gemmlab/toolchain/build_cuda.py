@@ -1,10 +1,10 @@
-"""Compile a CUDA program to a cubin through NVRTC, with a cache in between.
+"""Compile a CUDA program to a cubin with NVRTC, unless the cache has it.
 
-Compiled code is listed under its source: text, options and architecture. Each variant in the list records the compiler
-that made it and the files that the compiler read, or looked for in vain, on disk. A variant is valid as long as these
-files are unchanged. The installed compiler's variant comes first, then the newest: on a machine with no compiler or
-another one, a cache filled elsewhere gives the same code. Without a compiler, code shipped in the package serves too.
-What a GPU runs comes from the package's archive first (`code_archive`), so that it is the same with every compiler.
+Compiled code is listed under its source: text, options and architecture. Each variant in the list records its compiler
+and the files that the compiler read, or did not find, on disk. A variant is valid as long as these files are unchanged.
+The installed compiler's variant comes first, then the newest: on a machine with no compiler or another one, a cache
+filled elsewhere gives the same code. Without a compiler, code shipped in the package is used, too. For a GPU, the
+package's archive (`code_archive`) comes first, so that its code is the same with every compiler.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from gemmlab.toolchain.virtual_files import CompilerInput, place
 
 
 def build(program: Program) -> Artifact:
-    """Return the compiled program: from the cache, by any compiler, or else made by the installed one.
+    """Return the compiled program: from the cache, by any compiler, or compiled by the installed one.
 
-    Without a compiler, code shipped with the package serves too. Line information names `program.path`. Raises
-    `CompileError`, and `NoCompilerError` when the code can neither be found nor made.
+    Without a compiler, code shipped with the package is used, too. Line information names `program.path`. Raises
+    `CompileError`, and `NoCompilerError` if the code is not found and cannot be compiled.
     """
     files = place(program)
     source = _source(program, files)
@@ -39,14 +39,14 @@ def build(program: Program) -> Artifact:
     except NoCompilerError as error:
         stored = _any(source, files) or shipped.find(program, source, files.path)
         if stored is None:
-            # The remedy comes first: terminals and tables cut the end of a long line off.
+            # The remedy comes first: terminals and tables cut off the end of a long line.
             raise NoCompilerError(f"{error}; {_named(program)} for {program.target} is not in {_places()}") from error
         found = stored
     return _finished(found, files)
 
 
 def for_gpu(program: Program) -> Artifact:
-    """Return what a GPU runs: the archive's code where it was made of exactly this program, else what `build` returns.
+    """Return the code for a GPU: the archive's if it was compiled from exactly this program, else that of `build`.
 
     Code of the archive has no texts. Raises as `build` does.
     """
@@ -54,7 +54,9 @@ def for_gpu(program: Program) -> Artifact:
 
 
 def archived(program: Program) -> Artifact | None:
-    """Return the archive's code of exactly this program; `None` where there is none, or compilation is asked for."""
+    """Return the archive's code of exactly this program; `None` if there is none, or compilation is requested
+    (`GEMMLAB_COMPILE=1`).
+    """
     files = place(program)
     found = code_archive.find(program, _source(program, files), files.path)
     if found is not None:
@@ -65,7 +67,9 @@ def archived(program: Program) -> Artifact | None:
 
 
 def source_of(program: Program) -> str:
-    """Return the cache's name of a program's source: a digest of all that the compiler gets, but for files on disk."""
+    """Return the cache's name of a program's source: a digest of everything that the compiler gets, except for files on
+    disk.
+    """
     return _source(program, place(program))
 
 
@@ -83,7 +87,8 @@ def compile_here(program: Program) -> tuple[Artifact, bool]:
 
 
 def ship(program: Program, folder: Path) -> Path:
-    """Compile, or fetch from the cache, and write the file that `shipped.find` looks for once `folder` is in a package.
+    """Compile, or fetch from the cache, and write the file that `shipped_code.find` looks for once `folder` is in a
+    package.
 
     Raises `CompileError`, `NoCompilerError`.
     """
@@ -103,7 +108,7 @@ def _named(program: Program) -> str:
 def _places() -> str:
     """Return the places that were searched for code that needs no compiler."""
     targets = ", ".join(shipped.targets())
-    own = f" nor in what gemmlab brings (its own kernels in their defaults, for {targets})" if targets else ""
+    own = f" nor in the code of gemmlab (its own kernels in their defaults, for {targets})" if targets else ""
     return f"{store.cache_dir() or 'a cache (there is no home)'}{own}"
 
 
@@ -132,7 +137,7 @@ def _any(source: str, files: CompilerInput) -> Artifact | None:
 
 
 def _compile(program: Program, files: CompilerInput, source: str, by: str) -> Artifact:
-    # The compiler may break down over code that nobody here has tried.
+    # The compiler may crash on code that was never compiled here.
     foreign = apart.is_foreign(program)
     made = apart.compile_apart(program) if foreign else compilation.compile_cubin(program, files)
     if made.searched is not None:
@@ -143,7 +148,9 @@ def _compile(program: Program, files: CompilerInput, source: str, by: str) -> Ar
 
 
 def _source(program: Program, files: CompilerInput) -> str:
-    """Return the key of a source: all that the compiler gets, except for the compiler itself and files on disk."""
+    """Return the key of a source, from everything that the compiler gets, except for the compiler itself and files on
+    disk.
+    """
     headers = [part for name, text in sorted(files.headers.items()) for part in (name, text)]
     options = compilation.options_of(program)
     return store.key_of(

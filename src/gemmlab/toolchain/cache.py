@@ -1,10 +1,10 @@
 """A content-addressed store of compiled code on disk.
 
-One file an artifact: a magic line, the SHA-256 of the rest, a length, JSON facts, the code and packed texts. Files
-are written beside their place and renamed into it, so that a reader sees a whole file or none; one that does not
+Each artifact is one file: a magic line, the SHA-256 of the rest, a length, JSON facts, the code and compressed texts.
+Files are written under a temporary name and renamed, so that a reader sees a whole file or none. A file that does not
 match its checksum or its name is removed and made again. Files and folders that others could have written are not
-trusted (see `private_files`), what was used least recently goes when there is too much (`cache_bound`), and where
-nothing can be stored the caller goes on without, after one warning.
+trusted (see `private_files`). If the cache is full, the least recently used files are removed (`cache_bound`). If
+nothing can be stored, the caller continues without a cache, after one warning.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def cache_dir() -> Path | None:
         found = user_cache_path("gemmlab", appauthor=False)
     except RuntimeError:
         return None
-    # Where the home is not known, `~` may stand as it is.
+    # If the home is unknown, `expanduser` may leave `~` as it is.
     return found if found.is_absolute() else None
 
 
@@ -51,9 +51,10 @@ def key_of(*parts: str) -> str:
 
 
 def encode(artifact: Artifact, level: int = -1, key: str = "") -> bytes:
-    """Return an artifact as the bytes of its file; `level` is zlib's for the texts, 0 if all of it is compressed later.
+    """Return an artifact as the bytes of its file; `level` is zlib's compression level for the texts, 0 if the whole
+    file is compressed later.
 
-    The file contains the key, because a renamed file would otherwise pass for other code.
+    The file contains the key, so that a renamed file is not taken for other code.
     """
     facts = {**asdict(artifact), "key": key}
     code: bytes = facts.pop("code")
@@ -66,7 +67,7 @@ def encode(artifact: Artifact, level: int = -1, key: str = "") -> bytes:
 
 
 def decode(data: bytes, key: str | None = None) -> Artifact:
-    """Inverse of `encode`; `ValueError` when the bytes are not a whole artifact, or one of another key than this."""
+    """Inverse of `encode`; `ValueError` if the bytes are not a whole artifact, or one with another key."""
     checked = len(MAGIC) + 32
     digest, body = data[len(MAGIC) : checked], data[checked:]
     if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
@@ -83,7 +84,7 @@ def decode(data: bytes, key: str | None = None) -> Artifact:
 
 
 def load(key: str) -> Artifact | None:
-    """The artifact stored under `key`; `None` when there is none that can be trusted."""
+    """Return the artifact stored under `key`; `None` if there is none that can be trusted."""
     name = f"{key}.bin"
     data = read(name)
     if data is None:
@@ -104,7 +105,7 @@ def store(key: str, artifact: Artifact) -> bool:
 
 
 def private_folder(name: str) -> Path | None:
-    """Return a folder of that name in the cache, made if need be; `None` if nothing can be stored."""
+    """Return a folder of that name in the cache, created if necessary; `None` if nothing can be stored."""
     directory = _prepared()
     if directory is None:
         return None
@@ -120,7 +121,7 @@ def private_folder(name: str) -> Path | None:
 
 
 def read(name: str) -> bytes | None:
-    """The bytes of a file in the cache; `None` when there is none that can be trusted."""
+    """Return the bytes of a file in the cache; `None` if there is none that can be trusted."""
     directory = _directory()
     if directory is None:
         return None
@@ -134,7 +135,7 @@ def read(name: str) -> bytes | None:
 
 
 def publish(name: str, data: bytes) -> bool:
-    """Write a file beside its place in the cache and rename it into it; return whether that was possible."""
+    """Write a file into the cache under a temporary name and rename it; return whether that was possible."""
     directory = _prepared()
     if directory is None:
         return False
@@ -143,7 +144,7 @@ def publish(name: str, data: bytes) -> bool:
         cache_bound.added(directory, len(data))
     except OSError as error:
         if isinstance(error, PermissionError) and sys.platform == "win32" and (directory / name).exists():
-            # Windows does not replace a file that is being read. The existing file has the same key, so it will do.
+            # Windows does not replace a file that is being read. The existing file has the same key, so it is kept.
             return True
         _warn_uncached(directory, error)
         return False
@@ -154,12 +155,12 @@ def _directory() -> Path | None:
     """Return the cache directory, existing or not; `None`, with a warning, if there can be none."""
     directory = cache_dir()
     if directory is None:
-        _warn("compiled kernels cannot be kept, for there is no home; set HOME or GEMMLAB_CACHE_DIR; going on without")
+        _warn("compiled kernels cannot be cached: there is no home; set HOME or GEMMLAB_CACHE_DIR; continuing without")
     return directory
 
 
 def _prepared() -> Path | None:
-    """Return the cache directory, made if need be; `None`, with a warning, if that is impossible."""
+    """Return the cache directory, created if necessary; `None`, with a warning, if that is impossible."""
     directory = _directory()
     try:
         if directory is not None:
@@ -174,7 +175,7 @@ def _warn_uncached(directory: Path | None, error: OSError) -> None:
     if isinstance(error, private_files.UntrustedError):
         _warn(str(error))
         return
-    _warn(f"compiled kernels cannot be kept in {directory} ({error.strerror or error}); going on without")
+    _warn(f"compiled kernels cannot be cached in {directory} ({error.strerror or error}); continuing without")
 
 
 @cache

@@ -1,8 +1,8 @@
-"""The bound on the size of the cache: what was used least recently goes first.
+"""The bound on the size of the cache: the least recently used files are removed first.
 
-A file's time of access says when it was used; reading it through `private_files` sets that, at most once an hour. Files
-are removed one by one, by name, so a process that has opened one reads it to its end, and one that comes later finds
-none and compiles. Several processes may remove at once.
+A file's access time is the time of its last use; reading it through `private_files` sets that, at most once an hour.
+Files are removed one by one, by name, so a process that has opened a file reads it to its end, and a later process does
+not find it and compiles. Several processes may remove at once.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _OWN_FILES = re.compile(r"[0-9a-f]{64}\.(?:bin|ref)|\.new-[0-9a-f]{16}")
 _OWN_FOLDERS = re.compile(r"studies|charts|cuda-headers-[\w.]+")
 _TEMPORARY, _HEADERS = ".new-", "cuda-headers-"
 _ROOM = 0.9
-"""The part of the bound that is left filled, so that not every new file removes an old one."""
+"""The fraction of the bound that pruning leaves filled, so that not every new file requires pruning."""
 _STALE_S = 3600.0
-"""The age of a temporary file that no process can still be writing."""
+"""The age in seconds from which no process can still be writing a temporary file."""
 _LOOK_EVERY = 64 << 20
-"""Bytes that one process adds before it looks at the size again."""
+"""Bytes that one process adds before it checks the size again."""
 _added = _LOOK_EVERY
-"""Bytes added since the last look; the first file of a process looks."""
+"""Bytes added since the last check of the size; the first file of a process makes a check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class _Entry:
     path: Path
     nbytes: int
     used: float
-    """Seconds since the epoch."""
+    """Time of the last use, seconds since the epoch."""
     header: bool = False
-    """True for a file that came with a compiler."""
+    """True for a header that came with a compiler."""
 
 
 def limit() -> int | None:
@@ -67,15 +67,15 @@ def size(directory: Path) -> int:
 
 
 def prune(directory: Path, most: int) -> Removed:
-    """Remove what was used least recently until at most `most` bytes are left, and temporary files nobody writes.
+    """Remove the least recently used files until at most `most` bytes are left, and abandoned temporary files.
 
-    Headers of a compiler stay: another process may be compiling with them.
+    Headers of a compiler stay, because another process may be compiling with them.
     """
     return _remove(directory, most, headers=False)
 
 
 def clear(directory: Path) -> Removed:
-    """Remove every file that the cache has written; nothing else that may lie in the folder."""
+    """Remove every file that the cache has written, but no other files in the folder."""
     return _remove(directory, 0, headers=True)
 
 
@@ -96,7 +96,7 @@ def _remove(directory: Path, most: int, *, headers: bool) -> Removed:
 
 
 def added(directory: Path, nbytes: int) -> None:
-    """Note that a file was added, and remove others if the cache is beyond its bound."""
+    """Count an added file, and remove others if the cache is above its bound."""
     global _added
     _added += nbytes
     if _added < _LOOK_EVERY:
@@ -133,13 +133,13 @@ def _entry(path: Path, *, header: bool = False) -> _Entry:
 
 @once
 def _parsed(text: str) -> int | None:
-    """Parse a bound; a text that is none gives the default, with a warning."""
+    """Parse a bound; an invalid text gives the default, with a warning."""
     if not text:
         return DEFAULT_LIMIT
     if text.lower() == "none":
         return None
     found = _LIMIT.fullmatch(text)
     if found is None:
-        warn_caller(f"{VARIABLE}={text!r} is no size: write 500M, 2G or none; {DEFAULT_LIMIT // 10**9} GB are taken")
+        warn_caller(f"{VARIABLE}={text!r} is no size: write 500M, 2G or none; {DEFAULT_LIMIT // 10**9} GB are used")
         return DEFAULT_LIMIT
     return int(float(found[1]) * _UNITS[found[2].lower()])

@@ -1,12 +1,12 @@
-"""Machine code of the tuned kernels, which is part of the package and of a checkout: what a GPU runs.
+"""Machine code of the tuned kernels, for GPUs; it is part of the package and of a checkout.
 
 `gpu_code/TARGET/KERNEL.xz` has the cubins of a kernel, each once, without line tables and PTX, which no GPU reads.
-`gpu_code/TARGET/index.json` says of which source each was made: digest of text, options and architecture, and the marks
-of the headers that the compiler read. So code is found only for the very source that it was made of: not once a file
-or a header has been edited, nor for another configuration. `makers/gpu_code.py` writes both, and a test fails where
-they are older than the sources.
+`gpu_code/TARGET/index.json` names the source of each: digest of text, options and architecture, and the marks of the
+headers that the compiler read. So code is found only for exactly the source from which it was compiled: not after an
+edit of the file or a header, nor for another configuration. `makers/gpu_code.py` writes both, and a test fails if they
+are older than the sources.
 
-So times do not depend on the compiler that is installed. `GEMMLAB_COMPILE=1` asks for its code instead.
+So times do not depend on the installed compiler. `GEMMLAB_COMPILE=1` requests the installed compiler's code instead.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from gemmlab.toolchain.searched import as_it_was
 
 FOLDER = Path(__file__).parents[1] / "gpu_code"
 SWITCH = "GEMMLAB_COMPILE"
-"""The environment variable that asks for compilation with the value 1."""
+"""The environment variable that requests compilation with the value 1."""
 _DIGITS = 32
 """Number of digits of a source's digest in the index: enough to tell any two apart."""
 _DEBUG = (".nv_debug", ".debug_line", ".debug_str")
-"""Beginnings of the names of sections that no GPU reads. They keep their places and extents, full of zeros."""
+"""Beginnings of the names of sections that no GPU reads. Their places and extents are kept, filled with zeros."""
 _FACTS = ("entry", "digest", "compiler", "resources", "exports")
 
 
@@ -45,9 +45,9 @@ class Made:
 
 
 def find(program: Program, source: str, path: IncludePath) -> Artifact | None:
-    """Return the code of a program whose source has this name in the cache, with its headers in the folders of `path`.
+    """Return the code of a program. `source` is the cache's name of its source, `path` has the folders of its headers.
 
-    `None` where there is none for exactly this source, or `GEMMLAB_COMPILE=1` asks for compilation. It has no texts.
+    `None` if there is none for exactly this source, or `GEMMLAB_COMPILE=1` requests compilation. The code has no texts.
     """
     known = _index(FOLDER, program.target).get(program.kernel)
     name = known["sources"].get(source[:_DIGITS]) if known and os.environ.get(SWITCH) != "1" else None
@@ -62,8 +62,8 @@ def put(
 ) -> dict[str, Any]:
     """Write the cubins of one kernel, and return its part of the index.
 
-    `earlier` has cubins by digest that were there before: they stay as they are where the code is the same, so that an
-    edited comment changes the index alone. Raises `ValueError` if instances were made of different headers.
+    `earlier` has the existing cubins by digest: they stay unchanged if the code is the same, so that an edited comment
+    changes only the index. Raises `ValueError` if instances were compiled with different headers.
     """
     import lzma
 
@@ -74,7 +74,7 @@ def put(
         artifact = member.artifact
         marks = dict(artifact.searched or {})
         if searched not in (None, marks):
-            raise ValueError(f"{kernel} for {target}: its instances were made of different headers")
+            raise ValueError(f"{kernel} for {target}: its instances were compiled with different headers")
         searched = marks
         sources[member.source[:_DIGITS]] = artifact.digest
         cut[artifact.digest] = earlier.get(artifact.digest, artifact)
@@ -98,7 +98,7 @@ def put(
 
 
 def write_index(folder: Path, target: str, kernels: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write the index of an architecture, a line for each source."""
+    """Write the index of an architecture, one line for each source."""
     path = folder / target / "index.json"
     path.write_text(json.dumps(kernels, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
@@ -109,7 +109,7 @@ def codes_of(target: str, kernel: str) -> Mapping[str, Artifact]:
 
 
 def contents() -> dict[str, dict[str, Any]]:
-    """Return `instances`, `bytes`, `compilers`, and a `digest` of the digests of all codes, for each architecture."""
+    """Return, for each architecture, `instances`, `bytes`, `compilers`, and a `digest` of the digests of all cubins."""
     found = {}
     for folder in sorted(FOLDER.glob("sm_*")):
         kernels = _index(FOLDER, folder.name).values()
@@ -135,7 +135,7 @@ def _index(folder: Path, target: str) -> Mapping[str, Any]:
 @cache
 def _codes(folder: Path, target: str, kernel: str) -> Mapping[str, Artifact]:
     """Return the cubins of a kernel by digest; damaged ones are left out."""
-    # Some builds of Python lack lzma; they compile.
+    # Some builds of Python lack lzma; they compile instead.
     try:
         import lzma
 
@@ -157,7 +157,7 @@ def _codes(folder: Path, target: str, kernel: str) -> Mapping[str, Artifact]:
 
 
 def _without_debug(artifact: Artifact) -> tuple[list[tuple[int, int]], bytes]:
-    """Return (offset, length) of what a GPU does not read, in order, and the cubin without it."""
+    """Return (offset, length) of the parts that a GPU does not read, in order, and the cubin without them."""
     sections = read_elf(artifact.code, artifact.kernel).sections
     holes = sorted((one.start, len(one.data)) for one in sections if one.data and one.name.startswith(_DEBUG))
     parts, at = [], 0
@@ -168,7 +168,7 @@ def _without_debug(artifact: Artifact) -> tuple[list[tuple[int, int]], bytes]:
 
 
 def _with_holes(code: bytes, holes: Iterable[tuple[int, int]]) -> bytes:
-    """Return a cubin in which zeros stand where `_without_debug` left something out."""
+    """Return a cubin with zeros in place of the parts that `_without_debug` left out."""
     parts, at, left_out = [], 0, 0
     for start, length in holes:
         parts += [code[at : start - left_out], bytes(length)]

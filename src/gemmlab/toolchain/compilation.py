@@ -22,16 +22,17 @@ from gemmlab.toolchain.shadow import Shadow
 from gemmlab.toolchain.virtual_files import CompilerInput, place
 
 DEFAULTS = ("-std=c++17", "-lineinfo", "-default-device", "--ptxas-options=-v")
-"""Options every kernel is compiled with, unless its program gives one of the same name."""
+"""Options for every kernel, unless its program has one of the same name."""
 _ADDING = {"-D", "-U", "-Xptxas", "-ptxas-options"}
-"""Options that may be given more than once."""
+"""Options that may occur more than once."""
 
 
 def compile_cubin(program: Program, files: CompilerInput | None = None) -> Artifact:
-    """Compile the instance `program.entry` for `program.target` (`"sm_90a"`); `files` are the program's, if collected.
+    """Compile the instance `program.entry` for `program.target` (`"sm_90a"`); `files` are the program's texts and
+    folders, if already collected.
 
-    Texts name files by their virtual paths, so that the artifact is the same wherever the sources lie; without
-    nvdisasm there is no `sass` among them. Raises `CompileError` with the source's own lines, `NoCompilerError`.
+    Texts name files by their virtual paths, so that the artifact is the same for every place of the sources; without
+    nvdisasm the artifact has no `sass`. Raises `CompileError` with the source's own lines, `NoCompilerError`.
     """
     library = loaded()
     check_architecture(program.target, program.kernel)
@@ -52,7 +53,7 @@ def options_of(program: Program) -> list[str]:
 
 
 class _Compilation:
-    """The runs of the compiler that one artifact takes, with their files in `folder`."""
+    """The runs of the compiler for one artifact, with their files in `folder`."""
 
     def __init__(self, library: Any, program: Program, files: CompilerInput, folder: Path) -> None:
         self._library, self._program, self._files, self._folder = library, program, files, folder
@@ -63,8 +64,9 @@ class _Compilation:
     def artifact(self) -> Artifact:
         """Compile the program and return the artifact. Raises `CompileError`.
 
-        First the compiler follows the directives, to tell what it opens. Of that it gets a copy that looks the same on
-        every machine. Where it does not open the very same files there, or may ask for others, it gets the real ones.
+        First the compiler only follows the directives, to list the files that it opens. Then it compiles a copy of
+        these files that looks the same on every machine. If it does not open the same files in the copy, or may test
+        for others, it compiles the real ones.
         """
         found = self._discovered()
         if found is not None and found.searched is not None:
@@ -85,7 +87,7 @@ class _Compilation:
         return list(self._files.path.folders.values())
 
     def _discovered(self) -> Dependencies | None:
-        """Return the files that the compiler opens; `None` when it does not tell. Later runs get CUDA's headers if
+        """Return the files that the compiler opens; `None` if it does not list them. Later runs get CUDA's headers if
         needed.
         """
         texts = [text.encode() for text in (self._files.source, *self._files.headers.values())]
@@ -183,7 +185,7 @@ def _resources(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]
 
 
 def _option_name(option: str) -> str:
-    """Return an option's name: `-std` for `--std=c++20`; for an option that may be repeated, all of it."""
+    """Return an option's name: `-std` for `--std=c++20`; for an option that may be repeated, the whole option."""
     name = option.split("=", 1)[0]
     short = f"-{name.lstrip('-')}"
     return option if short in _ADDING or short[:2] in _ADDING else short

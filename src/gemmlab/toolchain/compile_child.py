@@ -1,7 +1,7 @@
 """`python -m gemmlab.toolchain.compile_child`: compiles programs that it reads from its input, one after another.
 
-Each message is its length in eight bytes, then that many bytes: a program as JSON, and as the answer an artifact as
-the cache has it, or an error as JSON.
+Each message is its length in eight bytes, then that many bytes: a program as JSON; the answer is an artifact in the
+cache's format, or an error as JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def message(program: Program) -> bytes:
 
 
 def program_of(data: bytes) -> Program:
-    """Inverse of `message`; also goes to the working directory that the message names."""
+    """Inverse of `message`; also changes to the working directory that the message names."""
     values = json.loads(data)
     os.chdir(values.pop("cwd"))
     source: str = values.pop("source")
@@ -66,7 +66,7 @@ def write(stream: IO[bytes], data: bytes) -> None:
 def main() -> None:
     """Answer messages until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What libraries print goes elsewhere.
+    # Output of libraries goes to standard error.
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
         while (data := read(sys.stdin.buffer)) is not None:

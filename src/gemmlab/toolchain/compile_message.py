@@ -1,4 +1,4 @@
-"""Messages for sources that do not compile: the compiler's own lines by the user's places, and advice."""
+"""Messages for sources that do not compile: the compiler's lines with the user's file names, and advice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gemmlab.toolchain.searched import Searched
 from gemmlab.toolchain.virtual_files import CompilerInput
 
 _HEADERLESS = "GPU code has no headers of the host: put them and main() under #ifndef __CUDACC_RTC__"
-_FOLDERLESS = "The folder of other headers is named with -I, or with `options` in the file's header."
+_FOLDERLESS = "Name the folder of other headers with -I, or with `options` in the file's header."
 _UNFOUND = "cannot open source file"
 _SIGNS_OF_HOST_CODE = (_UNFOUND, "device-side kernel launch", 'namespace "std" has no member')
 _INSTANCE = re.compile(r"__nv_name_map\(\d+\): (.*)\n +#pragma nv_mangled_name.*\n *\^\n")

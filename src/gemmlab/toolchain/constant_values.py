@@ -1,7 +1,7 @@
-"""Values for `__constant__` variables, which a host sets before a launch: they are put into the cubin itself.
+"""Values for `__constant__` variables, which a host sets before a launch: they are written into the cubin itself.
 
-A cubin has the initial bytes of its constant banks, so a copy with other bytes is a module whose variables hold these
-values wherever it is loaded, on a GPU and on the emulator.
+A cubin has the initial bytes of its constant banks, so a copy with other bytes is a module whose variables have these
+values, on a GPU and on the emulator.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PART = re.compile(r"[NL]*(\d+)")
 def with_constants(artifact: Artifact, values: Mapping[str, npt.NDArray[Any]]) -> Artifact:
     """Return machine code whose `__constant__` variables hold `values`, arrays by the variables' names.
 
-    `UsageError` for a name that the code does not have, and for an array of another size than the variable's.
+    `UsageError` for a name that the code does not have, and for an array whose size differs from the variable's.
     """
     cubin = read_cubin(artifact.code, artifact.kernel)
     code = bytearray(artifact.code)

@@ -1,7 +1,7 @@
-"""The contents of a cubin: each function's code, resources and parameters, variables, and what a loader must patch.
+"""The contents of a cubin: each function's code, resources and parameters; variables; and relocations.
 
-NVIDIA publishes no description of the format. What is read here was found in cubins of known kernels, for every
-architecture from sm_75 to sm_120 and of CUDA 12 and 13; attributes that do not matter for running code are passed over.
+NVIDIA publishes no description of the format. This reader was written from cubins of known kernels, for every
+architecture from sm_75 to sm_120 and for CUDA 12 and 13; attributes that do not matter for running code are ignored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _IN_PLACE = {1: "<i", 2: "<q", 3: "<i", 4: "<q"}
 
 @dataclass(frozen=True, slots=True)
 class CubinFunction:
-    """One function's code, and what a launch of it needs."""
+    """One function's code, and the facts that a launch of it needs."""
 
     name: str
     code: bytes = field(repr=False)
@@ -53,17 +53,19 @@ class CubinFunction:
     static_smem_bytes: int
     """Shared memory that the kernel itself declares, in bytes."""
     reserved_smem_bytes: int
-    """Bytes that the system reserves before it in shared memory."""
+    """Bytes of shared memory before the kernel's own that the system reserves."""
     local_bytes: int
     """Stack frame of this function in bytes, for each thread."""
     stack_bytes: int | None
-    """Local memory for each thread with all calls; `None` when recursion or a call by address leaves it open."""
+    """Local memory in bytes for each thread, with all calls; `None` if recursion or a call by address makes it
+    unknown.
+    """
     max_threads: int | None
-    """Most threads in a block that it was compiled for (`__launch_bounds__`), if it says."""
+    """Most threads in a block (`__launch_bounds__`); `None` if not stated."""
     block: tuple[int, int, int] | None
-    """The block shape that it demands (`__block_size__`, PTX `.reqntid`), if it does."""
+    """The required block shape (`__block_size__`, PTX `.reqntid`); `None` if not stated."""
     cluster: tuple[int, int, int] | None
-    """Blocks of the cluster that it was compiled for (`__cluster_dims__`), if it was."""
+    """Blocks of the cluster that it was compiled for (`__cluster_dims__`); `None` if not stated."""
     constants: Mapping[int, bytes] = field(repr=False)
     """Initial bytes of each constant bank that it reads, before relocation."""
 
@@ -86,7 +88,9 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """The address of `symbol` plus `addend` goes to `offset` in `section`, in the way that `kind` names."""
+    """A relocation: the loader writes the address of `symbol` plus `addend` to `offset` in `section`, in the form that
+    `kind` names.
+    """
 
     section: str
     offset: int
@@ -98,7 +102,7 @@ class Relocation:
 
 @dataclass(frozen=True, slots=True)
 class Cubin:
-    """A whole cubin."""
+    """A parsed cubin."""
 
     arch: str
     functions: Mapping[str, CubinFunction]
@@ -108,10 +112,12 @@ class Cubin:
     """The sections that a loader puts into memory: code, constant banks, `.nv.global.init`, and `.nv.global` (zeros).
     """
     labels: Mapping[str, tuple[str, int]] = field(repr=False)
-    """Functions that lie within another's code: (section, offset)."""
+    """Functions that lie within another function's code, by name: (section, offset)."""
 
     def bank(self, section: str) -> tuple[int, str] | None:
-        """(number, function) of a constant bank's section, function `""` where all share it; `None` for others."""
+        """Return (number, function) for the section of a constant bank, function `""` if all share it; `None` for other
+        sections.
+        """
         match = _BANK.fullmatch(section)
         return (int(match[1]), match[2] or "") if match else None
 
@@ -119,7 +125,7 @@ class Cubin:
 def read_cubin(data: bytes, name: str) -> Cubin:
     """Parse a cubin; `name` stands in errors. Raises `UsageError` saying what is wrong with it.
 
-    What it returns fits together: symbols and relocations lie in their sections, parameters in their bank.
+    The result is consistent: symbols and relocations lie within their sections, parameters within their bank.
     """
     elf = read_elf(data, name)
     if elf.machine != MACHINE:
@@ -154,10 +160,11 @@ def read_cubin(data: bytes, name: str) -> Cubin:
 
 
 def digest(data: bytes, name: str) -> str:
-    """Return the SHA-256 in hexadecimal of what a GPU gets of a cubin: code, constants, variables and attributes.
+    """Return the SHA-256, in hexadecimal, of the parts of a cubin that a GPU gets: code, constants, variables and
+    attributes.
 
-    Line information and the PTX that a cubin carries are left out: they hold paths, and a comment in the source
-    moves them. Raises `UsageError`.
+    Line information and PTX in the cubin are left out: they have paths, and a comment in the source changes them.
+    Raises `UsageError`.
     """
     parts = hashlib.sha256()
     for section in read_elf(data, name).sections:
@@ -174,8 +181,8 @@ def _loaded(section: Section) -> bool:
 
 
 def _architecture(elf: Elf) -> str:
-    """Return the architecture by the header's flags; in the later layout only the compiler's note tells sm_90a from
-    sm_90.
+    """Return the architecture by the header's flags; in the later layout only the compiler's note distinguishes sm_90a
+    from sm_90.
     """
     if elf.abi_version < _LATER_ABI:
         return f"sm_{elf.flags & 0xFF}{'a' if elf.flags & _ACCELERATED else ''}"

@@ -1,4 +1,4 @@
-"""The source of `cuda_fp16.h`, `mma.h` and the like: the compiler itself, or a toolkit beside it."""
+"""The source of `cuda_fp16.h`, `mma.h` and similar headers: the compiler itself, or a toolkit beside it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _VERSION = re.compile(r"#\s*define\s+CUDART_VERSION\s+(\d+)")
 
 
 def options(compiler: str) -> list[str]:
-    """Return compiler options that make NVIDIA's headers found; `compiler` is like `"NVRTC 13.5.37"`.
+    """Return compiler options with which NVIDIA's headers are found; `compiler` is a name such as `"NVRTC 13.5.37"`.
 
-    A compiler that brings the headers unpacks them, once, into the cache folder.
+    A compiler that contains the headers unpacks them, once, into the cache folder.
     """
     if brings_headers(compiler):
         return [f"--use-bundled-headers={_unpacked(compiler)}"]
@@ -27,7 +27,7 @@ def options(compiler: str) -> list[str]:
 
 
 def folders(compiler: str) -> list[str]:
-    """Folders in which the compiler finds the headers when it is given `options`."""
+    """Return the folders in which the compiler finds the headers with `options`."""
     found = [_unpacked(compiler)] if brings_headers(compiler) else _toolkit()
     return [absolute(f"{folder}{below}") for folder in found for below in ("", "/cccl")]
 
@@ -45,7 +45,7 @@ def version(compiler: str) -> str:
 
 
 def brings_headers(compiler: str) -> bool:
-    """Return whether this NVRTC has the headers in it."""
+    """Return whether this NVRTC contains the headers."""
     return tuple(map(int, compiler.rsplit(maxsplit=1)[-1].split(".")[:2])) >= _FIRST_WITH_HEADERS
 
 
@@ -56,7 +56,7 @@ def _unpacked(compiler: str) -> Path:
 
 @cache
 def _trusted(folder: Path) -> bool:
-    """Return whether no other user can have put a header there; looking through them takes some milliseconds."""
+    """Return whether no other user can have written a header in the folder; the check takes some milliseconds."""
     try:
         private_files.check_tree(folder)
     except private_files.UntrustedError as error:

@@ -19,27 +19,25 @@ _ABOUT_ITSELF = re.compile(rb"(?:\bdefined[\s(]*|#[ \t]*ifn?def[ \t]+)__has_incl
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """The files that a run of the compiler depended on, beside the texts that it was given."""
+    """The files that a run of the compiler depended on, besides its input texts."""
 
     opened: tuple[str, ...]
-    """The user's own files, in the order of being opened."""
+    """The user's own files, in the order in which they were opened."""
     data: Mapping[str, bytes] = field(repr=False)
     """Contents of the files in `opened`, and of files whose existence was tested."""
     searched: Mapping[str, str] | None
-    """Marks of the places searched (see `searched`); `None` when they are unknown, so that the result must not be
-    cached.
-    """
+    """Marks of the searched places (see `searched`); `None` if they are unknown, and the result must not be cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The folders in which the compiler looks."""
+    """The folders in which the compiler searches."""
 
     path: IncludePath
     main: str
     """The source's virtual path; its folder is the first that an `#include "x"` in it looks into."""
     ready: tuple[str, ...]
-    """Folders of headers that belong to the compiler or to gemmlab: a version stands for their content."""
+    """Folders of headers that belong to the compiler or to gemmlab: a version identifies their content."""
 
     def is_own(self, file: str) -> bool:
         """Return whether a file is the user's own."""
@@ -47,7 +45,7 @@ class Surroundings:
 
 
 def queries_files(texts: Sequence[bytes]) -> bool:
-    """Return whether sources ask for files without including them."""
+    """Return whether sources test for files without including them."""
     return any(ASKS in _CONTINUED.sub(b"", text) for text in texts)
 
 
@@ -77,12 +75,12 @@ def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings)
 
 
 def _names(file: str, folders: Sequence[str]) -> Iterator[str]:
-    """Yield the names by which a directive may have included a file, one for each folder that it could be found in."""
+    """Yield the names by which a directive may have included a file, one for each folder in which it can be found."""
     return (file[len(folder) + 1 :] for folder in folders if file.startswith(f"{folder}/"))
 
 
 def _has_include_names(texts: Sequence[bytes]) -> set[str] | None:
-    """Return the names in `__has_include`, found or not; `None` if one is not written out."""
+    """Return the names in `__has_include`, found or not; `None` if one is not a literal."""
     names: set[str] = set()
     for text in texts:
         plain = _CONTINUED.sub(b"", text)

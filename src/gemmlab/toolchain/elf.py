@@ -37,14 +37,14 @@ class Symbol:
     """2 function, 1 object, 3 section, 0 none."""
     other: int
     section: int
-    """Index of the section it lies in; 0 when it is defined elsewhere."""
+    """Index of the section that contains it; 0 if it is defined elsewhere."""
     value: int
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One relocation as written: `symbol` is an index, and without an addend of its own `addend` is `None`."""
+    """One relocation as written: `symbol` is an index, and without an addend field `addend` is `None`."""
 
     offset: int
     kind: int

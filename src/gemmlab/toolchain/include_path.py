@@ -1,4 +1,4 @@
-"""The folders in which the compiler looks for a program's headers, and machine-independent names of files there."""
+"""The folders in which the compiler searches a program's headers, and machine-independent names of files there."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _WITH_VALUE = {
     "-D", "-U", "--define-macro", "--undefine-macro", "-include", "--pre-include", "-Xptxas", "--ptxas-options",
     "-Xcudafe",
 }  # fmt: skip
-"""Options whose value may be the next argument, which is then no option itself."""
+"""Options whose value may be the next argument, which is then not an option itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class IncludePath:
-    """The source's own folder and those that options name, in the order of searching, all absolute.
+    """The source's own folder and those that options name, in the order of search, all absolute.
 
     A file's *place* is its name in the cache, which may be copied to another machine: `"0/deep/x.cuh"` lies in the
     source's own folder, `"1/x.cuh"` in the first folder that an option names; `"/abs/x.cuh"` is a path.
@@ -31,7 +31,7 @@ class IncludePath:
 
     @property
     def folders(self) -> dict[int, str]:
-        """Folders by number; 0 is the source's own, where it has one."""
+        """Folders by number; 0 is the source's own, if it has one."""
         return {number: folder for number, folder in enumerate((self.own, *self.named)) if folder}
 
     def places(self, path: str) -> list[str]:
@@ -68,7 +68,7 @@ def split(options: Sequence[str]) -> tuple[list[str], list[str]]:
         if match := _JOINED.fullmatch(option):
             folders.append(match[1])
         elif option in _APART:
-            # Without a value it is left for the compiler to complain about.
+            # An option without a value is left for the compiler to report.
             value = next(pending, None)
             (others if value is None else folders).append(option if value is None else value)
         else:
@@ -79,12 +79,12 @@ def split(options: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def absolute(path: str) -> str:
-    """`path` from the root, with forward slashes; `..` stays, for a link may stand before it."""
-    # Path would drop `.`, and there need not be a working directory.
+    """Return `path` from the root, with forward slashes; `..` stays, because the part before it may be a link."""
+    # Path would remove `.`, and there may be no working directory.
     whole = path if Path(path).is_absolute() else os.path.join(Path.cwd(), path)  # noqa: PTH118
     return slashes(whole).rstrip("/") or "/"
 
 
 def slashes(path: str) -> str:
-    """Return the path with forward slashes, where the system has others."""
+    """Return the path with forward slashes on every system."""
     return path.replace("\\", "/") if os.name == "nt" else path

@@ -27,7 +27,7 @@ class FunctionLines:
     """The line tables of one function. Rows are sorted by address; each holds until the next one."""
 
     source: tuple[tuple[int, tuple[Place, ...]], ...] = field(repr=False)
-    """(byte address, places from the innermost inlined function out)."""
+    """(byte address, places from the innermost inlined function outwards)."""
     ptx: tuple[tuple[int, int], ...] = field(repr=False)
     """(byte address, line of the PTX text, counted from 1)."""
 
@@ -49,7 +49,7 @@ class LineTables:
     functions: Mapping[str, FunctionLines]
     """By mangled name."""
     ptx: tuple[str, ...] = field(repr=False)
-    """Lines of the PTX that the code was assembled from; empty if the cubin does not carry it."""
+    """Lines of the PTX from which the code was assembled; empty if the cubin does not contain it."""
 
 
 def read_line_tables(cubin: bytes, name: str) -> LineTables:
@@ -115,7 +115,7 @@ class _Reader:
 
 
 def _by_function(elf: Elf, sections: Mapping[str, Section], name: str) -> dict[str, list[_Row]]:
-    """Return the rows of a section by function. Relocations say which function a sequence of rows is of."""
+    """Return the rows of a section by function. Relocations name the function of a sequence of rows."""
     if name not in sections:
         return {}
     section = sections[name]
@@ -196,7 +196,7 @@ def _joined(folders: list[str], file: str, reader: _Reader) -> str:
 
 
 def _ordered(rows: list[_Row]) -> list[_Row]:
-    """Return the rows by ascending address; of several rows at one address the last one."""
+    """Return the rows by ascending address, and only the last of several rows at one address."""
     return [row for _, row in sorted({row.address: row for row in rows}.items())]
 
 

@@ -1,8 +1,8 @@
 """Read the list of files that the compiler's front end opens.
 
 NVRTC passes `-Xcudafe` options to its front end. With `--trace_includes` it writes a line for every header that an
-`#include` leads to, even if a guard leaves nothing of it: a space for each level of nesting, then the path as it was
-opened, or the name of a header given as text. Macros, comments, digraphs and continued lines in the directive are
+`#include` opens, even if a guard skips its contents: a space for each level of nesting, then the path as it was opened,
+or the name of a header that is passed as text. Macros, comments, digraphs and continued lines in the directive are
 already resolved.
 """
 
@@ -18,7 +18,7 @@ _TRACE, _OUTPUT = "trace.txt", "preprocessed.txt"
 
 
 def trace_option(folder: Path) -> list[str]:
-    """Compiler options that have the listing written into `folder`."""
+    """Return compiler options that write the listing into `folder`."""
     return ["-Xcudafe", "--trace_includes", "-Xcudafe", f"--error_output={folder / _TRACE}"]
 
 
@@ -30,7 +30,7 @@ def preprocessing(folder: Path) -> list[str]:
 def opened(folder: Path, known: Collection[str]) -> list[str] | None:
     """Return the paths of files opened by the run that listed them in `folder`, without headers `known` as text.
 
-    A run that did not write it gives `None`: this compiler does not tell.
+    `None` if the run wrote no listing: this compiler cannot.
     """
     file = folder / _TRACE
     try:
@@ -39,6 +39,6 @@ def opened(folder: Path, known: Collection[str]) -> list[str] | None:
         return None
     file.unlink()
     names = [line.lstrip(" ") for line in lines]
-    # CUDA's headers are opened hundreds of times. NVRTC's built-in headers, which are no files, have no folder.
+    # CUDA's headers are opened hundreds of times. NVRTC's built-in headers are not files and have no folder.
     found = {name: absolute(name) for name in {*names} - {*known} if Path(name).is_absolute() or Path(name).is_file()}
     return [found[name] for name in names if name in found] if names else None

@@ -33,7 +33,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class FunctionInfo:
-    """The statements of a function's own section; `None` for what it does not mention."""
+    """The attributes in a function's own section; `None` for absent ones."""
 
     params: tuple[Param, ...]
     param_base: int | None
@@ -44,7 +44,7 @@ class FunctionInfo:
 
 
 def read(section: Section | None) -> FunctionInfo:
-    """The attributes of one function. Raises `struct.error` when they are malformed."""
+    """Return the attributes of one function. Raises `struct.error` if they are malformed."""
     attributes = list(_attributes(section))
     last = dict(attributes)
     limit, block = (_extent(last.get(which)) for which in (_MAX_THREADS, _REQUIRED_THREADS))
@@ -60,7 +60,7 @@ def read(section: Section | None) -> FunctionInfo:
 
 
 def by_symbol(section: Section | None) -> dict[int, dict[int, int]]:
-    """Symbol index -> attribute -> value, from the whole file's section. Raises `struct.error`."""
+    """Return symbol index -> attribute -> value, from the whole file's section. Raises `struct.error`."""
     found: dict[int, dict[int, int]] = {}
     for attribute, payload in _attributes(section):
         if attribute in {FRAME_SIZE, STACK_SIZE, REGISTERS}:
@@ -70,7 +70,7 @@ def by_symbol(section: Section | None) -> dict[int, dict[int, int]]:
 
 
 def register_counts(section: Section) -> Iterator[tuple[int, int]]:
-    """Offset in the whole file's section of each number of registers, and the index of its symbol."""
+    """Return the offset of each number of registers in the whole file's section, and the index of its symbol."""
     for attribute, start, _stop in _places(section):
         if attribute == REGISTERS:
             yield start + 4, struct.unpack_from("<I", section.data, start)[0]

@@ -15,7 +15,9 @@ from gemmlab.toolchain import bounded_process as limited
 
 _PACKAGES = ("nvidia-cuda-nvdisasm", "nvidia-cuda-nvcc-cu12")
 _SECONDS, _SECONDS_A_MEGABYTE = 8.0, 20.0
-"""Processor time that it may take: ten times what it needs for sound machine code; with a damaged one it may hang."""
+"""Limits of its processor time, fixed and per megabyte: ten times the need of valid machine code; with damaged code it
+may hang.
+"""
 
 
 @cache
@@ -43,10 +45,10 @@ def remedy() -> str:
 
 
 def disassemble(cubin: bytes, kernel: str) -> str:
-    """Instructions of every function with source lines (`-g`) and encodings (`-hex`).
+    """Return the instructions of every function with source lines (`-g`) and encodings (`-hex`).
 
-    `kernel` names the code in errors. Raises `CompileError` when it cannot be read, also where the disassembler takes
-    much longer than sound code of that size needs; `NoCompilerError` without the tool.
+    `kernel` names the code in errors. Raises `CompileError` if it cannot be read, or if the disassembler takes much
+    longer than for valid code of that size; `NoCompilerError` without the tool.
     """
     program, seconds = tool(), _SECONDS + _SECONDS_A_MEGABYTE * len(cubin) / 1e6
     with tempfile.TemporaryDirectory(prefix="gemmlab-") as folder:

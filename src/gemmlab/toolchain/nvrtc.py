@@ -1,4 +1,4 @@
-"""NVRTC, the CUDA compiler: its version, the architectures that it knows, its answers. Needs no driver and no GPU."""
+"""NVRTC, the CUDA compiler: its version, its architectures, and its results and errors. Needs no driver and no GPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIRST_WITH = {"": 0, "a": 90, "f": 100}
 
 @cache
 def compiler() -> str:
-    """The compiler's name and version, found without loading it. Raises `NoCompilerError` where there is none."""
+    """Return the compiler's name and version, found without loading it. Raises `NoCompilerError` if there is none."""
     bindings = _version("cuda-bindings")
     if bindings is None:
         raise NoCompilerError(f"no CUDA compiler: {nvdisasm.remedy()} (no GPU or driver is needed)")
@@ -39,13 +39,13 @@ def compiler() -> str:
 
 @cache
 def architectures() -> tuple[int, ...]:
-    """Numbers of the architectures that the installed compiler makes code for: 75, 80, ..."""
+    """Return the numbers of the architectures for which the installed compiler makes code: 75, 80, ..."""
     nvrtc = loaded()
     return tuple(int(number) for number in checked(nvrtc, nvrtc.nvrtcGetSupportedArchs()))
 
 
 def check_architecture(target: str, asker: str) -> None:
-    """Raise `CompileError`, beginning with `asker`, when the installed compiler makes no code for `target`."""
+    """Raise `CompileError`, beginning with `asker`, if the installed compiler cannot make code for `target`."""
     match = _ARCH.fullmatch(target)
     known = architectures()
     if match is None or int(match[1]) not in known or int(match[1]) < _FIRST_WITH[match[2]]:
@@ -99,7 +99,7 @@ def checked(nvrtc: Any, result: tuple[Any, ...]) -> Any:
 
 
 def message(nvrtc: Any, status: Any) -> str:
-    """Return the compiler's words for a status."""
+    """Return the compiler's description of a status."""
     text: bytes = nvrtc.nvrtcGetErrorString(status)[1]
     return text.decode()
 

@@ -1,8 +1,8 @@
-"""Files that no other user can have written, reached over folders that no other user can replace.
+"""Files that no other user can have written, in folders that no other user can replace.
 
-Every check is made on an open descriptor, and the next name is opened relative to it: the file that was checked is the
-file that is read, even if names change meanwhile. Windows has neither such owners nor such descriptors; there the
-system's own protection of a user's folders must suffice.
+Every check is made on an open descriptor, and the next name is opened relative to it, so the checked file is the one
+that is read, even if names change meanwhile. Windows has neither such owners nor such descriptors; there the system's
+own protection of a user's folders must suffice.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathlib import Path
 
 _MOST_LINKS = 40
 _USED_AGAIN_NS = 3600 * 10**9
-"""A time of last use that is younger is left as it is."""
+"""A time of last use that is more recent than this is not updated."""
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class UntrustedError(OSError):
-    """Something that another user may have put there; the text says what would be right."""
+    """A file or folder that another user may have written; the text names the remedy."""
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def read(path: Path) -> bytes:
             facts = os.fstat(file)
             # The link count is 0 when the file has been replaced since.
             if not stat.S_ISREG(facts.st_mode) or not _ours(facts) or facts.st_mode & _WRITABLE or facts.st_nlink > 1:
-                raise UntrustedError(f"{path} may be another user's and is not used; remove it")
+                raise UntrustedError(f"{path} may belong to another user and is not used; remove it")
             _note_use(file, facts)
             with os.fdopen(file, "rb", closefd=False) as stream:
                 return stream.read()
@@ -73,7 +73,7 @@ def read(path: Path) -> bytes:
 
 
 def _note_use(file: int, facts: os.stat_result) -> None:
-    """Set the time of the last use, which many file systems do not: the bound of the cache goes by it."""
+    """Set the time of the last use, because many file systems do not. Pruning of the cache depends on it."""
     now = time.time_ns()
     if now - facts.st_atime_ns > _USED_AGAIN_NS:
         with suppress(OSError):
@@ -81,7 +81,7 @@ def _note_use(file: int, facts: os.stat_result) -> None:
 
 
 def publish(path: Path, data: bytes) -> None:
-    """Write a file of this user's own beside its place and rename it into it. Raises as `folder` does."""
+    """Write a file of this user under a temporary name and rename it. Raises as `folder` does."""
     temporary = f".new-{os.urandom(8).hex()}"
     if sys.platform == "win32":
         _publish(path, path.with_name(temporary), data)
@@ -109,7 +109,7 @@ def remove(path: Path) -> None:
 
 
 def check_tree(path: Path) -> None:
-    """Raise `UntrustedError` unless everything below a folder is this user's or root's, and no link."""
+    """Raise `UntrustedError` unless everything below a folder belongs to this user or root and is no link."""
     if sys.platform == "win32":
         return
     with folder(path) as at:
@@ -157,7 +157,7 @@ def _walk(path: Path) -> int:
 
 
 def _target(at: int, name: str, error: OSError) -> str:
-    """Return the target of a link. Raises `error`, that of opening it as a folder, if it is not a link."""
+    """Return the target of a link. If it is not a link, raise `error`, the error of opening it as a folder."""
     try:
         return os.readlink(name, dir_fd=at)
     except OSError:
@@ -165,7 +165,7 @@ def _target(at: int, name: str, error: OSError) -> str:
 
 
 def _check_way(at: int, path: Path) -> None:
-    """Raise unless other users are unable to replace this folder: in a sticky folder they cannot."""
+    """Raise an error if other users can replace this folder. In a sticky folder they cannot."""
     facts = os.fstat(at)
     writable = 0 if facts.st_mode & stat.S_ISVTX else facts.st_mode & _WRITABLE
     by_group_alone = writable == stat.S_IWGRP and _own_group(facts.st_gid)
@@ -179,7 +179,7 @@ def _ours(facts: os.stat_result) -> bool:
 
 @cache
 def _own_group(number: int) -> bool:
-    """Return whether a group has only this user in it; many systems give each user such a group, and folders to it."""
+    """Return whether a group has only this user; many systems give each user such a group, and folders belong to it."""
     import grp
     import pwd
 

@@ -1,6 +1,6 @@
 """Source places of the lines of PTX, by its `.loc` directives.
 
-ptxas leaves a row of a line table out if its line is that of the row before, even if it was inlined at another place.
+ptxas omits a row of a line table if its line equals that of the previous row, even if it was inlined at another place.
 The directives name every place.
 """
 
@@ -22,7 +22,7 @@ def ptx_places(ptx: str) -> tuple[tuple[Place, ...], ...]:
     lines = ptx.splitlines()
     files = {int(match[1]): match[2] for line in lines if (match := _FILE.match(line))}
     chains: dict[_Location, tuple[_Location, ...]] = {}
-    """The last chain of each location: the directive of a caller stands before that of what is inlined there."""
+    """The last chain of each location: the directive of a caller comes before those of the code inlined there."""
     found: list[tuple[Place, ...]] = []
     now: tuple[Place, ...] = ()
     for line in lines:

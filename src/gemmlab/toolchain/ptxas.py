@@ -14,13 +14,13 @@ from gemmlab.toolchain import bounded_process as limited
 _NEWER = re.compile(r"Unsupported \.version (\d+\.\d+); current version is '(\d+\.\d+)'")
 _RELEASE = re.compile(r"\brelease (\d+\.\d+)")
 _SECONDS, _SECONDS_A_MEGABYTE = 60.0, 300.0
-"""Processor time that it may take, and more for each megabyte of PTX."""
+"""Limits of its processor time: fixed, and per megabyte of PTX."""
 
 
 def assemble(ptx: bytes, arch: str, name: str) -> bytes:
     """Return the cubin of PTX for an architecture (`"sm_90a"`); `name` names the PTX in errors.
 
-    Raises `CompileError` with what the assembler says, or with both versions if the PTX is newer than the assembler;
+    Raises `CompileError` with the assembler's message, or with both versions if the PTX is newer than the assembler;
     `NoCompilerError` if there is no `ptxas` on `PATH`.
     """
     program = shutil.which("ptxas")
@@ -37,7 +37,7 @@ def assemble(ptx: bytes, arch: str, name: str) -> bytes:
         except OSError as error:
             raise CompileError(f"{name}: ptxas did not run: {error}") from error
         except subprocess.TimeoutExpired as error:
-            raise CompileError(f"{name}: ptxas was not done in {seconds:.0f} s") from error
+            raise CompileError(f"{name}: ptxas did not finish in {seconds:.0f} s") from error
         if result.returncode or not made.is_file():
             message = (result.stderr or result.stdout).strip().replace(str(source), name)
             if newer := _NEWER.search(message):
@@ -53,7 +53,7 @@ def assemble(ptx: bytes, arch: str, name: str) -> bytes:
 
 
 def _release(program: str) -> str:
-    """Return ` of CUDA 13.0`, empty if the assembler does not say it."""
+    """Return ` of CUDA 13.0`, empty if the assembler does not print it."""
     try:
         release = _RELEASE.search(limited.run([program, "--version"], _SECONDS).stdout)
     except (OSError, subprocess.TimeoutExpired):

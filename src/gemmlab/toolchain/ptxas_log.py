@@ -36,9 +36,9 @@ def stable(log: str) -> str:
 
 
 def facts_of(log: str, entry: str) -> dict[str, int]:
-    """Return bytes and counts that the log gives for a kernel; spills include those of the functions it calls.
+    """Return the bytes and counts in the log for a kernel; spills include those of the functions that it calls.
 
-    What the log does not mention is left out.
+    Figures that the log lacks are left out.
     """
     # The functions that a kernel calls follow it, up to the next kernel.
     _, *blocks = _ENTRY.split(log)
@@ -51,7 +51,9 @@ def facts_of(log: str, entry: str) -> dict[str, int]:
 
 
 def errors(log: str, ptx: str) -> str:
-    """Return a failed run's log without the resource report; lines of PTX are given as `file(line)` of the source."""
+    """Return a failed run's log without the resource report; lines of PTX are replaced by `file(line)` of the
+    source.
+    """
 
     def locate(match: re.Match[str]) -> str:
         place = place_in_source(ptx, int(match[1]))
@@ -62,7 +64,7 @@ def errors(log: str, ptx: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A change that ptxas made to a kernel against its PTX."""
+    """A change by ptxas that makes a kernel differ from its PTX."""
 
     text: str
     """The reason that ptxas gives, word for word."""
@@ -77,7 +79,7 @@ class Remark:
 
 
 def serialized(log: str, ptx: str, entry: str) -> Remark | None:
-    """Return why a kernel waits after each of its warpgroup multiplications; `None` if it does not."""
+    """Return the reason why a kernel waits after each of its warpgroup multiplications; `None` if it does not."""
     for match in _SERIALIZED.finditer(log):
         if match[2] == entry:
             return Remark(match[1], *(place_in_source(ptx, int(match[3])) if match[3] else None) or ("", 0))
@@ -85,7 +87,7 @@ def serialized(log: str, ptx: str, entry: str) -> Remark | None:
 
 
 def setmaxnreg_ignored(log: str, ptx: str) -> Remark | None:
-    """Return why ptxas ignored setmaxnreg in code of one kernel; `None` if it did not."""
+    """Return the reason why ptxas ignored setmaxnreg in a kernel's code; `None` if it did not."""
     match = _IGNORED.search(log)
     if match is None:
         return None

@@ -1,8 +1,7 @@
-"""The places where the compiler looked for files: they decide whether code in the cache still fits.
+"""The places in which the compiler searched files: they determine whether code in the cache is still valid.
 
-Each place (see `include_path`) has a mark: the SHA-256 of the file that was read there, `ABSENT` where there was
-nothing (a file that comes to lie there would be read instead of the one that was), `PRESENT` where it mattered only
-that a file was there.
+Each place (see `include_path`) has a mark: the SHA-256 of the file that was read there; `ABSENT` if there was no file
+(a new file there would be read instead of the one found later); `PRESENT` if only the existence of the file mattered.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ ABSENT, PRESENT = "", "+"
 
 
 def mark_of(data: bytes) -> str:
-    """The mark of a file that was read."""
+    """Return the mark of a file that was read."""
     return hashlib.sha256(data).hexdigest()
 
 
 def as_it_was(searched: Searched, path: IncludePath) -> bool:
-    """Return whether the compiler, given the folders of `path`, would find the same files as then."""
+    """Return whether the compiler, with the folders of `path`, would find the same files as before."""
     return all(_fits(path.real(place), mark) for place, mark in searched.items())
 
 

@@ -1,7 +1,7 @@
 """A copy of the headers that a program reads, in which each header has a machine-independent path.
 
-The copy has the folders of the include path, so that the compiler's own search finds there what it found in the real
-ones. A header that is named from the root is found by a text of that name, which leads to the copy.
+The copy has the folders of the include path, so that the compiler's search finds the copies of the files that it found
+in the real folders. For a header with an absolute path there is a text of that name, which includes the copy.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gemmlab.toolchain.include_path import IncludePath, absolute
 from gemmlab.toolchain.virtual_files import virtual
 
 _DEEP = "up/" * 8
-"""Room for names that lead upwards, out of a folder of the include path."""
+"""Nested folders for names with `..` that leave a folder of the include path."""
 _BOM = b"\xef\xbb\xbf"
 
 
 class Shadow:
-    """Copies under `root` of a program's own headers, and the folder of the stand-ins for headers of the host."""
+    """Copies under `root` of a program's own headers, and the folder with substitutes for host headers."""
 
     def __init__(self, root: Path, path: IncludePath) -> None:
         self._root, self._path = absolute(str(root)), path
@@ -38,11 +38,11 @@ class Shadow:
 
     @property
     def redirections(self) -> dict[str, str]:
-        """Headers to be given as text, by name: those with an absolute path."""
+        """Headers to pass as text, by name: those with an absolute path."""
         return {file: f'#include "{copy}"\n' for file, copy in self._copies.items()}
 
     def copy(self, data: Mapping[str, bytes]) -> None:
-        """Copy files, given by path. A file with two names stays one file, as `#pragma once` needs it."""
+        """Copy files, given by path. A file with two names stays one file, as `#pragma once` requires."""
         made: dict[tuple[int, int], str] = {}
         for file, content in data.items():
             facts = Path(file).stat()
@@ -56,7 +56,7 @@ class Shadow:
                 self._copies.setdefault(file, copy)
 
     def originals(self, opened: Iterable[str]) -> list[str]:
-        """Return the originals of the copies that were opened, without the texts that led there."""
+        """Return the originals of the copies that were opened, without the texts that included them."""
         known = {copy: file for file in self._copies for copy in map(self._copy_of, self._path.places(file))}
         return [known.get(file, file) for file in opened if file not in self._copies]
 

@@ -1,7 +1,7 @@
 """Machine code that came with the package: for machines without the CUDA compiler, and without the disassembler.
 
 `machine_code/TARGET/KERNEL-ALIAS.xz` in the package is a compressed artifact with its texts, in the cache's format. The
-alias is the cache's name of a source, a digest of text, options and architecture: once a source has been edited, its
+alias is the cache's name of a source, a digest of text, options and architecture: after an edit of a source, its
 shipped code is not found. An edited header is detected by the list of files that the compiler read. The files are made
 when a wheel is built (`hatch_build.py`); a checkout has none. They are as trusted as the package's own code.
 """
@@ -18,7 +18,9 @@ from gemmlab.toolchain.searched import as_it_was
 
 FOLDER = Path(__file__).parents[1] / "machine_code"
 _ALIAS_DIGITS = 32
-"""Number of digits of the alias in a file's name: enough to tell any two apart, and paths stay short for Windows."""
+"""Number of digits of the alias in a file's name: enough to distinguish any two, and short enough for paths on
+Windows.
+"""
 _READ = ("log", "sass")
 """The texts that are shipped; PTX, a third of the whole, is only for reading."""
 
@@ -26,7 +28,7 @@ _READ = ("log", "sass")
 def find(program: Program, alias: str, path: IncludePath) -> Artifact | None:
     """Return the code of `program`, with its headers in the folders of `path`.
 
-    `None` where none was shipped for exactly this source, configuration and architecture.
+    `None` if none was shipped for exactly this source, configuration and architecture.
     """
     # Some builds of Python lack lzma; with a compiler or a filled cache they never need it.
     import lzma

@@ -1,6 +1,6 @@
-"""Variants of cached code: which code was made of a source, by which compiler, and of which headers.
+"""Variants of cached code: the code that was compiled from a source, with its compiler and headers.
 
-A file a source (named by the hash of text, options and architecture) lists the *variants* that there are, newest first.
+For each source, a file (named by the hash of text, options and architecture) lists its *variants*, newest first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gemmlab.toolchain import cache as store
 from gemmlab.toolchain.searched import Searched
 
 _MOST = 32
-"""The most variants listed of one source; older ones are compiled again when they are needed."""
+"""The most variants in the list of one source; older ones are compiled again when they are needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def variant(source: str, made_by: str, searched: Searched) -> Variant:
 
 
 def find(source: str, fits: Callable[[Variant], bool]) -> Artifact | None:
-    """The newest artifact of a source whose variant fits; `None` when there is none that can be trusted."""
+    """Return the newest artifact of a source whose variant `fits`; `None` if there is none that can be trusted."""
     found = (store.load(each.key) for each in _listed(source) if fits(each))
     return next((artifact for artifact in found if artifact is not None), None)
 

@@ -1,7 +1,7 @@
-"""The folder in which the compiler believes that sources lie: the same one on every machine.
+"""The virtual folder in which sources lie for the compiler, the same on every machine.
 
-File names go into line information and from there into the cubin. With names of one machine, the same source and
-compiler would give other bytes in every checkout, and a cache filled elsewhere would name files that are not here.
+File names go into line information and from there into the cubin. With real names, the same source and compiler would
+give other bytes in every checkout, and a cache filled elsewhere would name files that do not exist here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LINE = re.compile(r"^(/[^\n(]*)\((\d+)\):", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class CompilerInput:
-    """A program's texts as the compiler gets them, and the folders in which it looks for more."""
+    """A program's texts as the compiler gets them, and the folders in which it searches others."""
 
     main: str
     """The source's virtual path."""
@@ -42,7 +42,7 @@ class CompilerInput:
         return _PATH.sub(lambda match: real.get(match[0], match[0]), text)
 
     def localise_errors(self, log: str, searched: Searched) -> str:
-        """A compiler's log with real names, and `path:line:` in place of `path(line):`."""
+        """Return a compiler's log with real names, and `path:line:` in place of `path(line):`."""
         return self.localise(_LINE.sub(r"\1:\2:", log), searched)
 
 
@@ -57,6 +57,6 @@ def place(program: Program) -> CompilerInput:
 
 
 def virtual(name: str) -> str:
-    """The virtual path of a text, or of a file by its place."""
+    """Return the virtual path of a text, or of a file by its place."""
     # `..` in names could give two headers of one program the same place.
     return f"{ROOT}/{_UNSAFE.sub('_', name.lstrip('/')).replace('../', '_/')}"

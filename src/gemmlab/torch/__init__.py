@@ -39,14 +39,14 @@ def gemm(
     right, and `c` broadcasts to the result, is needed when `beta` is not 0 and is not read when it is. The result is a
     new contiguous tensor that shares memory with none of them.
 
-    Gradients of `a`, `b` and `c` are products of the same `precision` that read transposes in place. `alpha` and `beta`
-    are numbers, which have none. Under autocast, operands of lower precision are converted to float32 first.
-    `torch.set_num_threads` bounds the threads used on the CPU.
+    Gradients of `a`, `b` and `c` are products of the same `precision` that read transposed operands in place. `alpha`
+    and `beta` are numbers without gradients. Under autocast, operands of lower precision are converted to float32
+    first. `torch.set_num_threads` bounds the threads used on the CPU.
 
-    Raises `ArgumentTypeError` (a TypeError) for what is no tensor or has another dtype, device or layout, `UsageError`
-    (a ValueError) for shapes that do not fit, an unknown `precision` and forward-mode derivatives, `DeviceError` for
-    tensors of several devices, and what torch raises for other arguments of a wrong type. Under `torch.compile` the
-    same text comes from inside torch's own error.
+    Raises `ArgumentTypeError` (a TypeError) for operands that are no tensors or have another dtype, device or layout,
+    `UsageError` (a ValueError) for shapes that do not fit, an unknown `precision` and forward-mode derivatives,
+    `DeviceError` for tensors of several devices, and torch's own errors for other arguments of a wrong type. Under
+    `torch.compile` these texts are part of torch's error.
     """
     for name, x in (("a", a), ("b", b), ("c", c)):
         if not isinstance(x, torch.Tensor) and (x is not None or name != "c"):

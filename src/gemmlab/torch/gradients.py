@@ -1,7 +1,8 @@
-"""Gradients of the operator's tensors, by the operator itself: so they have gradients, too.
+"""Gradients of the operator's tensors. They are computed by the operator itself, so they have gradients, too.
 
-With L = op(a), R = op(b) and G the gradient of the result, L has the gradient alpha * G R^T and R has alpha * L^T G; of
-an operand that op transposes it is the transpose of that. Each is one call whose flags transpose what it reads.
+With L = op(a), R = op(b) and G the gradient of the result, L has the gradient alpha * G R^T and R has alpha * L^T G; if
+op transposes an operand, its gradient is the transpose of this. Each gradient is one call, whose flags transpose its
+operands.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     if need_c:
         of_c = grad.sum_to_size(c_shape) * beta if beta else grad.new_zeros(c_shape)
 
-    # From here on all are matrices. If one b multiplies all of a, the rows of a are those of one matrix.
+    # From here on all operands are matrices. If all of a is multiplied by one b, a is treated as one tall matrix.
     a_matrix = (1, *a_shape) if row else a_shape
     b_matrix = (*b_shape, 1) if column else b_shape
     grad = grad.unsqueeze(-1) if column else grad

@@ -1,7 +1,7 @@
 """The operator `gemmlab::gemm`: its schema, its computation, and its results for tensors without elements.
 
 The same functions check operands with memory and without (fake and meta tensors), so that tracing a program raises the
-same errors with the same words.
+same errors.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _product(
     out = result
     if not a.is_cuda:
         if a.ndim > 2 and b.ndim == 2 and not trans_a:
-            # Rows of all matrices at once: one product instead of many, as `gemm` has it on a GPU.
+            # The rows of all matrices as one tall matrix: one product instead of many, as in `gemm` on a GPU.
             left, out = left.flatten(0, -2), out.flatten(0, -2)
         # NumPy's views of the same memory take the fastest path through `gemm`.
         left, right, out = left.numpy(), right.numpy(), out.numpy()
@@ -58,7 +58,7 @@ def _product(
 
 
 def _plain(x: torch.Tensor) -> torch.Tensor:
-    """Return a plain tensor, no parameter, that needs no gradient, because torch handles that: it shows its memory."""
+    """Return a plain tensor without a gradient, which exports its memory; torch handles gradients itself."""
     return x if type(x) is torch.Tensor and not x.requires_grad else x.detach()
 
 
@@ -70,9 +70,9 @@ def _checked(
     a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None, alpha: float = 1.0, beta: float = 0.0,
     trans_a: bool = False, trans_b: bool = False, precision: str = HIGHEST,
 ) -> tuple[int, ...]:  # fmt: skip
-    """Return the result's shape, or raise what `gemmlab.gemm` raises for such operands. Extents may be symbols."""
+    """Return the result's shape, or raise the errors of `gemmlab.gemm` for such operands. Extents may be symbols."""
     if forward_ad._current_level >= 0:  # noqa: SLF001 - torch has no other way to ask
-        # torch would silently take every tangent for zero.
+        # torch would silently treat every tangent as zero.
         raise UsageError("gemm: the operator has no forward-mode derivative (torch.func.jvp, jacfwd, forward_ad)")
     device = a.device
     for name, x in (("a", a), ("b", b), ("c", c)):
@@ -115,7 +115,7 @@ def _shape(a: Sequence[int], b: Sequence[int], trans_a: bool, trans_b: bool) -> 
 
 
 def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
-    # Symbols are compared with each other before they are compared with 1, which would fix their values.
+    # Compare symbols with each other first: comparing them with 1 would fix their values.
     pairs = zip(reversed(shape), reversed(to), strict=False)
     return len(shape) <= len(to) and all(extent in (full, 1) for extent, full in pairs)
 
@@ -125,7 +125,7 @@ def _refuse(
 ) -> NoReturn:
     """Raise the error of `gemmlab.gemm` for arrays of these shapes, with numbers in place of symbols."""
     request(Call(a, b, c, None, alpha, beta, trans_a, trans_b), _of_that_shape)
-    raise AssertionError("gemm: shapes were refused that fit")
+    raise AssertionError("gemm: fitting shapes were refused")
 
 
 def _of_that_shape(_call: str, _name: str, value: Any) -> Operand:

@@ -1,4 +1,4 @@
-"""Compilers in processes of their own, on all cores: they fill the cache while the device measures."""
+"""Compilers in separate processes, on all cores: they fill the cache while the device measures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Code:
 class Builders:
     """A pool of compiler processes for one kernel. Programs that several configurations share are compiled once.
 
-    A context manager: processes that still compile are ended with it, and by the end of this process, however it ends.
+    It is a context manager: processes that still compile are ended at its end, and at the end of this process, however
+    it ends.
     """
 
     def __init__(self, named: NamedKernel, count: int) -> None:
@@ -68,7 +69,9 @@ class Builders:
         wait([self._under_way[key]])
 
     def get(self, key: Key, seconds: float) -> Code | None:
-        """Wait for a compilation; `None` if it has not ended after `seconds`. Only the first to ask sees its time."""
+        """Wait for a compilation; `None` if it has not ended after `seconds`. Only the first call for a program gets
+        its compile time.
+        """
         future = self._under_way[key]
         wait([future], max(0.0, min(seconds, _LONGEST_WAIT_S)))
         if not future.done():

@@ -1,6 +1,6 @@
 """Reasons for the effect of a parameter: the emulator's counters of a configuration beside those of the best one.
 
-Each counter is a cost, so it is a reason only if it rises where the time rises, or falls where the time falls.
+Each counter is a cost, so it is a reason only if it changes in the same direction as the time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _SPOKEN = {
 
 
 def with_reasons(found: Sensitivity, kernel: Kernel, op: Op, device: Device) -> Sensitivity:
-    """Return the changes of single parameters with counters that move with the time; nothing where counting fails."""
+    """Return the changes of single parameters with counters that move with the time, or without counters if counting
+    fails.
+    """
     before = counters(kernel, op, device, found.best)
     if not before:
         return found
@@ -42,7 +44,7 @@ def with_reasons(found: Sensitivity, kernel: Kernel, op: Op, device: Device) -> 
 
 
 def counters(kernel: Kernel, op: Op, device: Device, config: Mapping[str, int]) -> dict[str, float]:
-    """Return what one run on the emulator counts, at a small size; empty if it cannot run."""
+    """Return the counters of one run on the emulator at a small size; empty if it cannot run."""
     try:
         problems = fitted(kernel, op, config, op.parse_sizes(SIZES[op.name]))
         record = count_kernels(Count(op, device, [kernel], problems[:1], config=config, verify=False))

@@ -1,7 +1,7 @@
 """A bench on a real device: contestants in worker processes, as `gemmlab bench` has them, one per configuration.
 
-Configurations for a GPU share a worker, which is begun anew now and then, and whenever one of them has broken it: a
-configuration that crashes or hangs is a fault of its own and ends no search.
+Configurations for a GPU share a worker, which is restarted regularly, and whenever one of them has crashed it: a
+configuration that crashes or hangs is recorded as a fault and does not end the search.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A kernel at one problem on one device: what is tuned."""
+    """The subject of a search: a kernel at one problem on one device."""
 
     named: NamedKernel
     op: Op
     problems: tuple[Any, ...]
-    """Usually one; of several the geometric mean of the times counts."""
+    """Usually one problem; for several, the geometric mean of the times counts."""
     device: Device
     mode: str
     space: Space
@@ -53,7 +53,7 @@ class Subject:
 
     @property
     def problem(self) -> Any:
-        """The first of the problems, after which code is compiled."""
+        """The first of the problems; code is compiled for it."""
         return self.problems[0]
 
     @property
@@ -102,13 +102,13 @@ class DeviceBench:
 
     def submit(self, places: Sequence[int]) -> None:
         self._waiting += places
-        # On a processor compilers would compete with what is measured: they begin when a build is waited for.
+        # On a processor compilers would disturb the measurement, so they start only when a build is awaited.
         if not self._family.host_threads:
             self._begin_builds(self._waiting)
 
     def build(self, place: int, until: float) -> Build | None:
         if place not in self._keys:
-            # A few at a time, so that something is measured early.
+            # A few at a time, so that measuring begins early.
             later = self._waiting.index(place) + self.builders
             self._begin_builds(self._waiting[:later])
         code = self._builders.get(self._keys[place], until - self.seconds)
@@ -130,7 +130,7 @@ class DeviceBench:
         started = time.perf_counter()
         fault = self._ready(place) or self._run(place)
         if fault:
-            # It may have written where it should not: into operands that the others of its process read.
+            # It may have written out of bounds, into operands that the others of its process read.
             self._end_crew()
         return Verdict(place, not fault, fault, time.perf_counter() - started)
 
@@ -148,7 +148,7 @@ class DeviceBench:
         return Turn(place, geometric_mean(times), "", time.perf_counter() - started)
 
     def _run(self, place: int) -> str:
-        """Run once at each problem and compare; return what is wrong."""
+        """Run once at each problem and compare; return the fault, empty if there is none."""
         of = self.subject
         contents = [self._arena.fill(index) for index in range(len(of.problems))]
         if self._expected is None:
@@ -166,7 +166,7 @@ class DeviceBench:
         return ""
 
     def _ready(self, place: int) -> str:
-        """Open a configuration in a worker if it is not; return why that is not possible."""
+        """Open a configuration in a worker unless it is open; return the reason if that is impossible."""
         name = self._name(place)
         if self._crew is not None and any(each in self._crew.lost for each in self._open):
             self._end_crew()
@@ -185,7 +185,7 @@ class DeviceBench:
         return ""
 
     def _crew_now(self) -> Crew:
-        """Return the present workers; new ones where there are none."""
+        """Return the current workers, or new ones if there are none."""
         of = self.subject
         if self._crew is None:
             timing = replace(self._family.timing[of.mode], timeout_s=TIMEOUT_S)
@@ -202,7 +202,7 @@ class DeviceBench:
 
 
 def facts_of(of: Subject, place: int, resources: Mapping[str, int]) -> dict[str, float]:
-    """Return what a configuration's code takes of a multiprocessor; nothing for a processor."""
+    """Return a multiprocessor's resources that a configuration's code needs; nothing for a processor."""
     if not resources or of.limits is None:
         return {}
     try:

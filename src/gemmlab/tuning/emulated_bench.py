@@ -19,7 +19,7 @@ from gemmlab.tuning.outcomes import Build, Turn, Verdict
 from gemmlab.verify.check import check_kernel
 
 SIZES = {"gemm": "70x90x50", "batch": "2*40x50x30", "sums": "9x200x7", "reduce": "5001"}
-"""The problem that a configuration must compute right on the emulator, changed where a kernel does not take it."""
+"""The problem that a configuration must compute correctly on the emulator, changed if a kernel does not take it."""
 
 
 class EmulatedBench:
@@ -66,7 +66,7 @@ class EmulatedBench:
         return Verdict(place, not fault, fault, time.perf_counter() - started)
 
     def turn(self, place: int) -> Turn:
-        """Predict a time. Another turn says the same, and costs nothing."""
+        """Predict a time. Further turns give the same time without new work."""
         if place not in self._predicted:
             self._predicted[place] = self._predict(place)
             return self._predicted[place]
@@ -84,5 +84,5 @@ class EmulatedBench:
 
 
 def _size(op: str) -> str:
-    """Return the problem to check; for an operation of the user's own the usual one of the emulator."""
+    """Return the problem to check; for a user's operation the emulator's default."""
     return SIZES.get(op) or family_of("emulated", op).bench_sizes

@@ -20,7 +20,7 @@ from gemmlab.tuning.space import Space, space_from
 T4_VERSION = "1.0.0"
 _FAILED = {"compile": "CompilationFailedConfig", "runtime": "RuntimeFailedConfig", "correctness": "RuntimeFailedConfig"}
 _UNIT, _US, _S = "ms", 1e-3, 1e3
-"""Kernel Tuner's unit, and what our microseconds and seconds are in it."""
+"""Kernel Tuner's unit, and a microsecond and a second in that unit."""
 
 
 def read_any(path: Path) -> RecordedSpace:
@@ -65,7 +65,7 @@ def write_cache(record: RecordedSpace, path: Path, *, scale: float = 1.0) -> Non
 
 
 def write_t4(record: RecordedSpace, path: Path) -> None:
-    """Write T4 results, configurations without an outcome left out. Raises `RecordError`."""
+    """Write T4 results, without configurations that have no outcome. Raises `RecordError`."""
     results = []
     for place, one in enumerate(record.outcomes):
         validity = _validity(one)

@@ -1,10 +1,10 @@
-"""A forecast of the time of every configuration before anything is compiled: it only orders the search.
+"""A forecast of the time of every configuration before any compilation: it only orders the search.
 
-The launch alone says much: blocks, threads and shared memory of a block, and the steps along k that it takes. From them
-follow the results that a thread owns, r, and the blocks that fit on a multiprocessor at most (occupancy, registers
-guessed from r). A step of a block costs its multiply-adds, or its loads from shared memory if they take longer: about
-2 * sqrt(r) words for r multiply-adds of a thread. A multiprocessor with few warps waits for latency instead. The sum
-over waves is that of docs/model.md. Its error is large, so after some measurements only its trend counts.
+It is computed from the launch: the number of blocks, the threads and shared memory of a block, and its steps along k.
+They give the number r of results per thread, and the most blocks that fit on a multiprocessor (occupancy, with
+registers guessed from r). A step of a block costs its multiply-adds, or its loads from shared memory if they take
+longer: about 2 * sqrt(r) words for r multiply-adds of a thread. On a multiprocessor with few warps latency decides
+instead. Waves are summed as in docs/model.md. The error is large, so after some measurements only the trend is used.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ _WORDS_PER_CYCLE = 32
 _MOST_REGISTERS = 255
 _USUAL_REGISTERS = 24
 _STEP_LATENCY = 60.0
-"""Cycles that a step along k takes a block alone, besides its work, spread over a tile's steps."""
+"""Latency, in cycles, of a step along k for a block that is alone, besides its work and averaged over a tile's
+steps.
+"""
 _SPILLED = 1.5
-"""The factor for a thread that cannot hold its results."""
+"""The factor on the time if a thread's results do not fit into its registers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +42,13 @@ class Multiprocessors:
 
 
 def forecasts(kernel: Kernel, op: Op, problem: Any, space: Space, of: Multiprocessors) -> list[float]:
-    """Return a time for every configuration, in cycles. Those that cannot be launched are last; 1 for all if the
-    launches say nothing of a product.
+    """Return a time for every configuration, in cycles. Configurations that cannot be launched come last. If the
+    launches are not those of a product, all times are 1.
     """
     results = sum(operand.rows * operand.cols for operand in op.operands(problem) if operand.role != "in")
     if op.dot_length(problem) < 1 or not results or kernel.make_launches is None:
         return [1.0] * len(space)
-    # A record may lack parameters that the kernel got later.
+    # A record may lack parameters that were added to the kernel later.
     configs = ({**kernel.params, **space.config(place)} for place in range(len(space)))
     found = [_cycles(kernel, op, problem, config, results, of) for config in configs]
     most = max((cycles for cycles in found if math.isfinite(cycles)), default=1.0)
@@ -82,7 +84,7 @@ def block_cycles(load: Load, threads: int, smem_bytes: int, work: float, of: Mul
 
 
 def block(kernel: Kernel, op: Op, problem: Any, config: Mapping[str, int]) -> tuple[int, int]:
-    """Return threads, and bytes of dynamic shared memory, of a block of the last launch."""
+    """Return the threads and the bytes of dynamic shared memory of a block of the last launch."""
     scalars = op.scalars(problem)
     bound: dict[str, Any] = {**scalars, "threads": 1, **NO_MEMORY}
     for operand in op.operands(problem):

@@ -1,8 +1,8 @@
-"""The journal of a search: each outcome a line, on disk before the search goes on.
+"""The journal of a search: one line per outcome, on disk before the search continues.
 
-A search that was interrupted, or killed, is run again on the journal: what it asks for and the journal has is not
-measured again, and the clock stands at the recorded times. A strategy decides by outcomes alone, so it comes to the
-point where it was stopped, and goes on from there. A last line that was cut off is dropped.
+A search that was interrupted or killed is run again with the journal: outcomes in the journal are not measured again,
+and the clock shows the recorded times. A strategy decides only by outcomes, so it reaches the point of interruption and
+continues from there. A truncated last line is ignored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Event:
 class Journal:
     """An append-only file: a header line, then a line for each outcome. A context manager that closes the file.
 
-    `header` says what is searched: kernel, digest of its source, problem, device, names of the parameters. Raises
+    `header` identifies the search: kernel, digest of its source, problem, device, names of the parameters. Raises
     `UsageError` for a file that another process is writing, and `RecordError` for one of another search.
     """
 
@@ -82,7 +82,7 @@ class Journal:
 
 
 class JournaledBench:
-    """A bench whose outcomes are those of a journal, as far as it has them; others are measured, and written there."""
+    """A bench that returns the outcomes in a journal; others are measured and appended to it."""
 
     def __init__(self, bench: Bench, journal: Journal) -> None:
         self._bench, self._journal = bench, journal
@@ -111,7 +111,7 @@ class JournaledBench:
     def submit(self, places: Sequence[int]) -> None:
         fresh = [place for place in places if place not in self._builds]
         if self._began is None:
-            # Compilation would already cost time, though the search may still be in what the journal has.
+            # Compilation would cost time already now, although the journal may have further outcomes.
             self._unsubmitted += fresh
         elif fresh:
             self._bench.submit(fresh)
@@ -140,7 +140,7 @@ class JournaledBench:
         return event.outcome
 
     def _go_on(self) -> None:
-        """Begin to measure, where the journal ends."""
+        """Begin to measure after the end of the journal."""
         if self._began is None:
             self._began = self._bench.seconds
             if self._unsubmitted:
@@ -173,7 +173,7 @@ def _events(path: Path, lines: Sequence[bytes], space: Space, header: Mapping[st
 
 def event_of(line: Mapping[str, Any], places: Mapping[tuple[int, ...], int]) -> Event | None:
     """Return the event of a line; `None` for a configuration that is not in the space. Raises `KeyError`, `TypeError`
-    and `ValueError` for what is no line.
+    and `ValueError` for a malformed line.
     """
     place = places.get(tuple(line["config"]))
     if place is None:

@@ -1,9 +1,9 @@
-"""Measure what the library call chooses from on this machine, and store the fastest of it.
+"""Measure on this machine the candidates of the library call's choice, and store the fastest ones.
 
-On a GPU every product gets a few rounds among the kernels and configurations that the shipped table or its rule puts
-first, each verified; then more rounds among the fastest three and the shipped choice. On a processor the library has
-one kernel, whose tile, cache blocks and thread threshold are searched at several products at once. What is not clearly
-faster than the shipped choice does not replace it.
+On a GPU each product is timed in a few rounds with the kernels and configurations that the shipped table or its rule
+ranks first, all verified, then in more rounds with the fastest three and the shipped choice. On a processor the library
+has one kernel, whose tile, cache blocks and thread threshold are searched at several products at once. A candidate
+replaces the shipped choice only if it is clearly faster.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from gemmlab.tuning.space import space_of
 from gemmlab.tuning.store_file import add, stored
 
 CPU_SIZES = "64,100,160,256,512,1024,64x2048x2048,2048x64x2048"
-"""Products that a processor's configuration is chosen by: around the thread threshold, square, skinny and deep."""
+"""Products by which a processor's configuration is chosen: around the thread threshold, square, skinny and deep."""
 LEAST_GAIN = 1.01
-"""The ratio to the shipped choice's time from which another is stored in its place."""
+"""The least ratio of the shipped choice's time to that of a choice that is stored in its place."""
 _CANDIDATES, _FINALISTS = 12, 3
 _ROUNDS, _FINAL_ROUNDS = 3, 9
 Report = Callable[[str], object]
@@ -57,7 +57,7 @@ Report = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The products to measure, and the time for that."""
+    """The products to measure, and the time budget."""
 
     device: Device
     mode: str
@@ -77,10 +77,10 @@ def usual_problems(device: Device) -> list[GemmProblem]:
 
 
 def tune_library(request: Request) -> Iterator[Entry]:
-    """Measure and store, one entry after the other, each at once; yield what was stored.
+    """Measure one entry after the other, store each immediately, and yield it.
 
-    What the store has of the present kernels is not measured again. Raises `UsageError` for a device whose times mean
-    nothing.
+    Entries in the store for the current kernels are not measured again. Raises `UsageError` for a device whose times
+    are meaningless.
     """
     family = request.device.family
     if not family_of(family).timed:
@@ -140,7 +140,7 @@ def _spec(request: Request, one: Candidate) -> Spec:
 
 
 def _times(request: Request, problem: GemmProblem, specs: Sequence[Spec], rounds: int) -> dict[str, float]:
-    """Return the median times of those contestants that are right, by name."""
+    """Return the median times of the contestants with right results, by name."""
     timing = family_of(request.device.family).timing[request.mode]
     plan = Plan(
         op=GemmOp(), problems=[problem], contestants=specs, rounds=rounds, processes=1, timing=timing, probe=False,
@@ -185,7 +185,7 @@ def machine_of(device: Device) -> str:
     if device.family == "cpu":
         return machine_of_cpu()
     if device.family == "emulated":
-        raise UsageError(f"{device.id} is no machine: nothing is measured there")
+        raise UsageError(f"{device.id} is no machine: it cannot be measured")
     info = device.describe()
     return gpu_of_facts(info.name, info.facts).machine
 
@@ -193,8 +193,8 @@ def machine_of(device: Device) -> str:
 def states(gpus: Mapping[str, Any]) -> dict[str, Any]:
     """Return for each machine here, by name, whether it is tuned; `gpus` as `timing.inventory.gpus` returns it.
 
-    A machine has numbers of entries and of stale ones, and the time of the last. A store that cannot be read is an
-    `error`.
+    A machine has the numbers of its entries and of stale ones, and the time of the last one. If the store cannot be
+    read, there is an `error`.
     """
     driver = str(gpus.get("driver_cuda", ""))
     machines = [machine_of_cpu(), *(machine_of_gpu(str(one["name"]), driver) for one in gpus["devices"])]
@@ -223,7 +223,7 @@ def state_text(states: Mapping[str, Any]) -> str:
             continue
         stale = f", {one['stale']} of them stale: measure again" if one["stale"] else ""
         words.append(f"{machine}: {counted(one['entries'], 'choice')} of {one['taken'][:10]}{stale}")
-    off = f"; {SWITCH}=0: the shipped choices are taken" if os.environ.get(SWITCH) == "0" else ""
+    off = f"; {SWITCH}=0: the shipped choices are used" if os.environ.get(SWITCH) == "0" else ""
     return "; ".join(words) + off
 
 

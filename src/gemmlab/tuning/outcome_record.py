@@ -9,11 +9,11 @@ from gemmlab.tuning.device_bench import Subject
 from gemmlab.tuning.session import Tuning
 
 REASONS = "reasons"
-"""The fact of a result that says which counters change with the one parameter that differs from the best."""
+"""The name of a result's fact: the counters that change with the only parameter that differs from the best."""
 
 
 def require_measured(family: str) -> None:
-    """Raise `UsageError` for a family of devices on which times are predicted: a record is of measurements."""
+    """Raise `UsageError` for a family of devices on which times are predicted: a record is only for measurements."""
     if family == "emulated":
         raise UsageError("--save: the times are predicted, not measured; --json prints them")
 

@@ -1,7 +1,8 @@
 """The protocol between a search and the device, emulator or record that it measures on, and the values it returns.
 
-A configuration is named by its number in the space. Compilation goes on in the background: `submit` starts it, `build`
-waits for it. All times of the protocol are seconds of the bench's own clock, which a record plays without waiting.
+A configuration is named by its number in the space. Compilation runs in the background: `submit` starts it, `build`
+waits for it. All times of the protocol are seconds of the bench's own clock, which a recorded space replays without
+waiting.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class Build:
     place: int
     """Number of the configuration in the space."""
     fault: str = ""
-    """The reason that it cannot be compiled or loaded; empty if it can."""
+    """The reason why it cannot be compiled or loaded; empty if it can."""
     seconds: float = 0.0
     """Time of one compiler process."""
     facts: Mapping[str, float] = field(default_factory=dict)
@@ -32,7 +33,7 @@ class Verdict:
     place: int
     right: bool
     fault: str = ""
-    """The reason that it is wrong or could not run; empty for a right result."""
+    """The reason why it is wrong or could not run; empty for a right result."""
     seconds: float = 0.0
 
 
@@ -44,7 +45,7 @@ class Turn:
     us: float = 0.0
     """Median time of a call, microseconds."""
     fault: str = ""
-    """The reason that there is no time; empty if there is one."""
+    """The reason why there is no time; empty if there is one."""
     seconds: float = 0.0
     """Time of the turn, with warm-up and repeats."""
 
@@ -58,7 +59,7 @@ class Bench(Protocol):
 
     @property
     def builders(self) -> int:
-        """Number of compilations that go on at a time."""
+        """Number of compilations that run at the same time."""
 
     def submit(self, places: Sequence[int]) -> None:
         """Begin to compile configurations, in this order."""

@@ -1,7 +1,7 @@
-"""Recorded spaces, and a bench that plays them on a clock of its own: searches are compared without a GPU.
+"""Recorded spaces, and a bench that replays them on a simulated clock, so that searches are compared without a GPU.
 
 A turn is one of the recorded turns of its configuration, drawn at random; a configuration with fewer than three gets
-the spread of those with more. Compilers work at the same time as the device, as many as the record says.
+the spread of those with more. As many compilers as in the record work at the same time as the device.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _LEAST_SPREAD = 0.002
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Everything measured of one configuration."""
+    """All measurements of one configuration."""
 
     us: tuple[float, ...] = ()
-    """Median of each turn, microseconds; empty for one with a fault."""
+    """Median of each turn, microseconds; empty for a configuration with a fault."""
     fault: str = ""
     wrong: bool = False
     """True if it ran and its result was wrong."""
@@ -56,7 +56,7 @@ class RecordedSpace:
 
     @cached_property
     def best_us(self) -> float:
-        """The least median; among configurations with the most turns, as those were measured again."""
+        """The least median among the configurations with the most turns: the fastest ones were measured again."""
         most = max((len(one.us) for one in self.outcomes if not one.fault), default=0)
         if not most:
             raise RecordError(f"{self.name}: no configuration has a time")
@@ -69,13 +69,13 @@ class RecordedSpace:
         return max(build, sum(one.verify_s + one.turn_s for one in self.outcomes))
 
     def median_us(self, place: int) -> float:
-        """Return a configuration's time; infinite for one with a fault."""
+        """Return a configuration's median time in microseconds; infinite for one with a fault."""
         one = self.outcomes[place]
         return statistics.median(one.us) if one.us and not one.fault else math.inf
 
     @cached_property
     def spread(self) -> float:
-        """The usual deviation of a turn from its configuration's median, as a share of it."""
+        """The typical deviation of a turn from its configuration's median, as a fraction of the median."""
         found = [
             abs(us / statistics.median(one.us) - 1.0) for one in self.outcomes if len(one.us) >= _FEW for us in one.us
         ]
@@ -83,7 +83,7 @@ class RecordedSpace:
 
 
 class ReplayBench:
-    """A bench that plays a recorded space."""
+    """A bench that replays a recorded space."""
 
     def __init__(self, record: RecordedSpace, seed: int = 0) -> None:
         self._record = record

@@ -1,4 +1,4 @@
-"""One search: what is known of each configuration, the budget, and what a strategy may do.
+"""One search: the outcomes of each configuration, the budget, and the operations of a strategy.
 
 A configuration is timed only after it was compiled and its result compared with the reference. One with a wrong result
 is named among the faults and has no time, so it cannot win.
@@ -15,12 +15,12 @@ from gemmlab.tuning.space import Space
 
 
 class BudgetEnd(Exception):  # noqa: N818 - no error: it ends a strategy
-    """The budget is spent."""
+    """An exception that ends a strategy when the budget is used up."""
 
 
 @dataclass(slots=True)
 class Standing:
-    """Everything known of one configuration."""
+    """All outcomes of one configuration."""
 
     place: int
     build: Build | None = None
@@ -28,7 +28,7 @@ class Standing:
     us: list[float] = field(default_factory=list)
     """The median of each turn, microseconds."""
     fault: str = ""
-    """The reason that it cannot win: it does not compile, run, or its result is wrong."""
+    """The reason why it cannot win: it does not compile, does not run, or its result is wrong."""
 
     @property
     def median(self) -> float:
@@ -57,7 +57,7 @@ class Search:
     ) -> None:  # fmt: skip
         self.space, self.bench, self.budget_s = space, bench, budget_s
         self.forecast = tuple(forecast) or (1.0,) * len(space)
-        """Times of all configurations, foretold before anything is compiled; only their ratios count."""
+        """Forecast times of all configurations, from before any compilation; only their ratios matter."""
         self.standings: dict[int, Standing] = {}
         self._report = report
         self._turns, self._turns_s = 0, 0.0
@@ -84,7 +84,7 @@ class Search:
     def turn(self, place: int) -> float | None:
         """Time one turn of a submitted configuration, after its compilation and verification; return microseconds.
 
-        `None` for one that cannot win. Raises `BudgetEnd` instead of beginning anything after the end of the budget.
+        `None` for one that cannot win. Raises `BudgetEnd` after the end of the budget, before any new work.
         """
         one = self.standings[place]
         if one.build is None:
@@ -125,7 +125,7 @@ class Search:
         return [one for one in self.standings.values() if one.fault]
 
     def progress(self) -> Progress:
-        """Return the present state."""
+        """Return the current state."""
         tried = sum(1 for one in self.standings.values() if one.us or one.fault)
         return Progress(tried, len(self.space) - tried, self.bench.seconds, self.best())
 

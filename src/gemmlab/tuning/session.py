@@ -1,4 +1,4 @@
-"""Tune one kernel at one problem: the search, its answer, and what each parameter matters."""
+"""Tune one kernel at one problem: the search, its result, and the effect of each parameter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gemmlab.tuning.search import BudgetEnd, Progress, Search, Standing
 from gemmlab.tuning.strategies import Halving, Strategy, run_within_budget
 
 FOR_SEARCH = 0.85
-"""The share of the budget for the search; the rest is for the neighbours of its answer."""
+"""The fraction of the budget for the search; the rest is for the neighbours of its result."""
 Report = Callable[[Progress], object]
 
 
@@ -71,7 +71,7 @@ class Tuning:
     tried: int
     seconds: float
     budget_s: float
-    """Time for this size; `seconds` is what the search took of it."""
+    """Time limit for this size; `seconds` is the time that the search took."""
     digest: str
     """Digest of the kernel's source."""
     journal: str
@@ -86,10 +86,10 @@ def tune(
     of: Subject, budget_s: float, folder: Path, *, strategy: Strategy | None = None, fresh: bool = False,
     report: Report = lambda _progress: None,
 ) -> Tuning:  # fmt: skip
-    """Search the space of a subject within a budget in seconds, and go on with what the journal in `folder` has.
+    """Search the space of a subject within a budget in seconds, continuing from the journal in `folder`.
 
-    `fresh` begins a new journal. Raises `WrongResultError` if no configuration computes a right result, `UsageError`
-    if another process runs the same search, and `KeyboardInterrupt`; the journal then has everything measured so far.
+    `fresh` begins a new journal. Raises `WrongResultError` if no configuration computes a right result, `UsageError` if
+    another process runs the same search, and `KeyboardInterrupt`; the journal then has all outcomes so far.
     """
     kernel, predicted = of.named.kernel, of.device.family == "emulated"
     header = header_of(of)
@@ -110,7 +110,7 @@ def tune(
 
 
 def header_of(of: Subject) -> dict[str, Any]:
-    """Return what a search depends on, as the first line of its journal."""
+    """Return the facts that a search depends on, the first line of its journal."""
     info, kernel = of.device.describe(), of.named.kernel
     return {
         "title": f"{kernel.id} at {of.label}", "kernel": kernel.id, "digest": source_digest(kernel), "op": of.op.name,
@@ -122,7 +122,7 @@ def header_of(of: Subject) -> dict[str, Any]:
 
 
 def key_of(header: Mapping[str, Any]) -> str:
-    """Return the part of a journal's name that differs for other searches."""
+    """Return the part of a journal's name that identifies the search."""
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -152,7 +152,7 @@ def _forecast(of: Subject) -> list[float]:
 
 
 def _look_around(search: Search, best: Standing) -> None:
-    """Time the neighbours of the best configuration that were not timed, as far as the budget goes."""
+    """Time the untimed neighbours of the best configuration, as far as the budget allows."""
     space = search.space
     around = neighbours(space.config(best.place), [space.config(place) for place in range(len(space))])
     with suppress(BudgetEnd):

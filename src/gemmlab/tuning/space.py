@@ -1,4 +1,4 @@
-"""The search space of a kernel: every legal configuration that its file's header states, and where each one lies."""
+"""The search space of a kernel: every legal configuration by its file's header, and its coordinates."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Float64Array = npt.NDArray[np.float64]
 Values = tuple[int, ...]
 """A configuration as the values of its parameters, in the order of `Space.names`."""
 MOST_COMBINATIONS = 1 << 20
-"""The most combinations of values that are looked through for legal ones."""
+"""The most combinations of values that are tested for legality."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """Legal configurations, the default first. A configuration's place among them is its number."""
+    """Legal configurations, the default first. A configuration's number is its index among them."""
 
     names: tuple[str, ...]
     members: tuple[Values, ...]
@@ -59,7 +59,9 @@ class Space:
 
     @cached_property
     def points(self) -> Float64Array:
-        """A row per configuration, a column per axis, from 0 to 1: logarithms of sizes, ranks where a value is 0."""
+        """One row per configuration, one column per axis, from 0 to 1: logarithms of the values, or ranks if one of
+        them is 0.
+        """
         found = np.zeros((len(self.members), len(self.axes)))
         for column, name in enumerate(self.axes):
             at = self.names.index(name)
@@ -75,8 +77,8 @@ class Space:
 def space_of(kernel: Kernel) -> Space:
     """Return the space of a kernel: the values of `tune` and `search` in its header, as far as they are legal.
 
-    Of configurations that are the same code on this machine it has one.
-    Raises `UsageError` for a kernel that states nothing to tune; the text shows how to write it.
+    If several configurations are the same code on this machine, the space has one of them. Raises `UsageError` for a
+    kernel that states no values to tune; the message shows how to state them.
     """
     ranges = ranges_of(kernel)
     if not ranges:
@@ -115,5 +117,5 @@ def _nothing_to_tune(kernel: Kernel) -> str:
     tries = ", ".join(str(each) for each in sorted({max(1, value // 2), value, 2 * value}))
     return (
         f"{kernel.id} states no values to try: write for example `tune = {{ {name} = [{tries}] }}` into its "
-        "`/* gemmlab` comment, and say with `require` which combinations are legal"
+        "`/* gemmlab` comment, and state with `require` which combinations are legal"
     )

@@ -19,15 +19,15 @@ Entries = dict[tuple[str, ...], Entry]
 
 
 def stored() -> Entries:
-    """Return everything in this user's store. Raises `RecordError` for a file that is damaged or not this user's."""
+    """Return all entries of this user's store. Raises `RecordError` for a file that is damaged or not this user's."""
     path = store_path()
     return {} if path is None else read_store(path)
 
 
 def add(entries: Iterable[Entry]) -> None:
-    """Merge entries into the store; of two about the same product on the same machine the later one stays.
+    """Merge entries into the store; for the same product on the same machine the later entry replaces the earlier one.
 
-    Raises `UsageError` where nothing can be stored, and `RecordError` for a store that is damaged: it is left alone.
+    Raises `UsageError` if nothing can be stored, and `RecordError` for a damaged store, which is not changed.
     """
     with _locked() as path:
         merged = _merged(read_store(path), entries)
@@ -55,7 +55,7 @@ def export(target: Path) -> int:
 
 
 def import_file(source: Path) -> tuple[int, list[str]]:
-    """Merge a file that `export` wrote; return the number of entries, and why others were left out.
+    """Merge a file that `export` wrote; return the number of entries, and the reasons why others were left out.
 
     Raises `RecordError` for a file that others can have written, of another schema, or with an entry that the header of
     its kernel does not allow; then nothing is merged.
@@ -75,7 +75,9 @@ def import_file(source: Path) -> tuple[int, list[str]]:
 
 
 def _illegal(entry: Entry) -> str:
-    """Return why the kernel's header does not allow an entry; empty if it does, whatever the source was."""
+    """Return the reason why the kernel's header does not allow an entry, for any version of its source; empty if it
+    does.
+    """
     try:
         kernel = find_kernel(entry.kernel)
         if _of_another_processor(entry):
@@ -90,7 +92,7 @@ def _illegal(entry: Entry) -> str:
 
 
 def _of_another_processor(entry: Entry) -> bool:
-    """Return whether an entry is about a processor that is not here: only there its configuration can be checked."""
+    """Return whether an entry is for another processor: only there can its configuration be checked."""
     return entry.machine.startswith("cpu:") and entry.machine != machine_of_cpu()
 
 

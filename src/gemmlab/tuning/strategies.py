@@ -1,12 +1,13 @@
-"""The order in which configurations are tried: our own, a random one, and all of them.
+"""Strategies, the order in which configurations are tried: successive halving, random order, and all of them.
 
-Ours has two parts. The first looks for good regions: while one batch of configurations is verified and takes a turn
-each, the next one is compiled. The first batch is what the forecast recommends, spread over the space; every other
-batch is what a Gaussian process (`surrogate.py`) expects most of. The second part decides by successive halving
-(Jamieson and Talwalkar 2016): the fastest few take turns in rounds, in random order, and after a few rounds the slower
-half leaves. What was clearly slower in its first turn does not take part at all.
+`Halving` has two parts. The first searches good regions: while one batch of configurations is verified and timed for
+one turn each, the next batch is compiled. The first batch has configurations with short forecast times, spread over the
+space; every other batch has those with the greatest expected improvement by a Gaussian process (`surrogate.py`). The
+second part is successive halving (Jamieson and Talwalkar 2016): the fastest few take turns in rounds, in random order,
+and after a few rounds the slower half is dropped. Configurations that were clearly slower in their first turn do not
+take part.
 
-Nothing but the end of the budget depends on when a compilation ends, so equal times give an equal search.
+Only the end of the budget depends on when compilations end, so equal times give an equal search.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from gemmlab.tuning.search import BudgetEnd, Search
 from gemmlab.tuning.surrogate import Float64Array, posterior
 
 CONFIRMED = 3
-"""Turns after which a median says something: one of them may be as lucky as it likes."""
+"""Turns after which a median is reliable: a single outlier among them does not change it much."""
 
 
 class Strategy(Protocol):
@@ -36,24 +37,24 @@ class Strategy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The constants of our search, fixed on recorded spaces that it is not judged on (docs/tuning.md)."""
+    """The constants of `Halving`, fixed on other recorded spaces than those that evaluate it (docs/tuning.md)."""
 
     first: int = 12
-    """Number of configurations before the process is asked."""
+    """Number of configurations before the process is used."""
     promising: float = 0.5
-    """The share of the space, by forecast, that the first ones are spread over."""
+    """The fraction of the space, with the shortest forecasts, over which the first ones are spread."""
     leave: float = 1.15
-    """A first turn this many times the best one's ends a configuration's chances."""
+    """A configuration is dropped if its first turn takes this many times the best one's."""
     finalists: int = 6
     """The most configurations of the second part."""
     rounds: int = 2
-    """Rounds before a half leaves."""
+    """Rounds before the slower half is dropped."""
     most_final: float = 0.4
-    """The most of the budget that is left to the second part."""
+    """The largest fraction of the budget for the second part."""
     batch: int = 4
     """The least number of configurations between two fits."""
     again: float = 1.4
-    """The process's lengths are chosen again when there are this many times the configurations."""
+    """The process's lengths are fitted again when the number of configurations has grown by this factor."""
 
 
 FITTED = Constants()
@@ -61,7 +62,7 @@ FITTED = Constants()
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """Lengths of the process, and the number of configurations that they were chosen by."""
+    """Lengths of the process, and the number of configurations to which they were fitted."""
 
     count: int
     lengths: Float64Array
@@ -69,7 +70,7 @@ class _Fit:
 
 @dataclass(frozen=True, slots=True)
 class Halving:
-    """Our own strategy."""
+    """The default strategy: promising regions first, then successive halving (see the module)."""
 
     seed: int = 0
     constants: Constants = FITTED
@@ -83,8 +84,8 @@ class Halving:
         search.submit(batch)
         fit: _Fit | None = None
         while batch and search.left_s > self._final_s(search):
-            # What the process says of the batch after this one is said before this one was measured: so compilers and
-            # device work at the same time.
+            # The process chooses the next batch before this one is measured, so that compilers and device work at the
+            # same time.
             if first:
                 following, first = first[:size], first[size:]
             else:
@@ -99,8 +100,8 @@ class Halving:
         self._decide(search, draw)
 
     def _first(self, search: Search, draw: random.Random, size: int) -> list[int]:
-        """Return the default and configurations far from each other among those with the least forecasts: at least two
-        batches, as the process has nothing to go by before the first one was measured.
+        """Return the default, and configurations far from each other among those with the shortest forecasts: at least
+        two batches, because the process needs the measurements of the first one.
         """
         count = min(max(self.constants.first, 2 * size), len(search.space))
         pool = max(count, int(self.constants.promising * len(search.space)))
@@ -124,7 +125,7 @@ class Halving:
             free = [place for place in range(len(search.space)) if place not in search.standings]
             draw.shuffle(free)
             return free[:count], before
-        # What has a fault counts as the slowest: its neighbours may well have one too.
+        # A configuration with a fault counts as the slowest: its neighbours are likely to have one, too.
         places = [one.place for one in (*able, *faults)]
         us = [one.median for one in able] + [able[-1].median] * len(faults)
         keep = before if before is not None and len(places) < self.constants.again * before.count else None
@@ -134,7 +135,7 @@ class Halving:
         return found.pick(count, search.standings.keys()), keep or _Fit(len(places), found.lengths)
 
     def _try(self, search: Search, place: int) -> None:
-        """Time a first turn; a new best takes more at once, because everything is compared with it."""
+        """Time a first turn. A new best takes more turns immediately, because all others are compared with it."""
         leader = min((one.median for one in search.standings.values()), default=float("inf"))
         us = search.turn(place)
         if us is not None and us < leader:
@@ -147,7 +148,7 @@ class Halving:
         return [one.place for one in able if one.median <= limit][: self.constants.finalists]
 
     def _final_s(self, search: Search) -> float:
-        """Return the seconds to leave to the second part."""
+        """Return the seconds to reserve for the second part."""
         final = self._finalists(search)
         turns = sum(CONFIRMED - min(CONFIRMED, len(search.standings[place].us)) for place in final)
         count = len(final)
@@ -171,7 +172,7 @@ class Halving:
 
 @dataclass(frozen=True, slots=True)
 class RandomOrder:
-    """Configurations in random order, one turn each: what every search is compared with."""
+    """Configurations in random order, one turn each: the baseline for every search."""
 
     seed: int = 0
     name: str = "random"
@@ -184,7 +185,7 @@ class RandomOrder:
 
 @dataclass(frozen=True, slots=True)
 class Exhaustive:
-    """All configurations, one turn each, then rounds among the fastest: it makes the record of a space."""
+    """All configurations, one turn each, then rounds among the fastest. It makes the record of a space."""
 
     seed: int = 0
     finalists: int = 10
@@ -201,7 +202,7 @@ class Exhaustive:
 
 
 def run_within_budget(strategy: Strategy, search: Search) -> None:
-    """Run a strategy to its end or that of the budget."""
+    """Run a strategy to its end, or to the end of the budget."""
     from threadpoolctl import threadpool_limits
 
     # The fits are small, and the cores belong to the compilers.

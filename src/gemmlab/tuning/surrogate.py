@@ -1,9 +1,9 @@
-"""A Gaussian process over the logarithms of times: which configurations may be faster than the best one.
+"""A Gaussian process over the logarithms of times, to find configurations that may be faster than the best one.
 
-Matérn 5/2 with a length for each parameter, chosen by marginal likelihood; the mean is a straight line in the
-logarithm of the forecast. Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), algorithm 2.1;
-expected improvement after Jones, Schonlau and Welch (1998). Configurations of a batch are chosen in turn, each as if
-those before had come out as expected (kriging believer, Ginsbourger, Le Riche and Carraro 2010).
+Matérn 5/2 with a length for each parameter, chosen by marginal likelihood; the mean is a straight line in the logarithm
+of the forecast. Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), algorithm 2.1; expected
+improvement after Jones, Schonlau and Welch (1998). Configurations of a batch are chosen one by one, each as if the
+previous ones had been measured with their expected times (kriging believer, Ginsbourger, Le Riche and Carraro 2010).
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ import numpy.typing as npt
 Float64Array = npt.NDArray[np.float64]
 LENGTHS = (0.35, 0.7, 1.4, 2.8)
 NOISE = 1e-3
-"""Variance of a measured logarithm, as a share of that of all."""
+"""Variance of the error of a measured logarithm, as a fraction of the variance of all logarithms."""
 MOST_POINTS = 160
-"""The most measured points that are looked at: the fastest, and others evenly chosen."""
+"""The most measured points that are used: the fastest, and others evenly chosen."""
 _FOR_LENGTHS = 64
-"""The most points that lengths are chosen by."""
+"""The most points to which lengths are fitted."""
 _SQRT5 = 5.0**0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """Mean and variance of every configuration's logarithm, in units of the measured ones' deviation."""
+    """Mean and variance of the logarithm of every configuration's time, in units of the measured logarithms'
+    deviation.
+    """
 
     lengths: Float64Array
     points: Float64Array
@@ -36,7 +38,7 @@ class Posterior:
     mean: Float64Array
     variance: Float64Array
     half: Float64Array
-    """The solved cross-covariances: covariances of two configurations follow from its columns."""
+    """The solved cross-covariances; products of its columns give the covariance of two configurations."""
     best: float
 
     def pick(self, count: int, without: Collection[int]) -> list[int]:
@@ -63,8 +65,8 @@ def posterior(
 ) -> Posterior:  # fmt: skip
     """Fit measured times `us` of the configurations `places`; `points` and `forecast` have a row for each one.
 
-    `forecast` is in microseconds of any scale. At least two times are needed. `lengths` are those of a fit before, if
-    they are to be used again.
+    `forecast` is in microseconds of any scale. At least two times are needed. `lengths` are those of an earlier fit, to
+    be used again.
     """
     rows, logs = _representative(np.asarray(places, np.intp), np.log(np.asarray(us, np.float64)), MOST_POINTS)
     trend = np.column_stack([np.ones(len(points)), np.log(forecast)])
@@ -72,7 +74,7 @@ def posterior(
         trend = trend[:, :1]
     weights = np.linalg.lstsq(trend[rows], logs, rcond=None)[0]
     if len(weights) > 1 and not 0.0 <= weights[1] <= 2.0:
-        # A forecast that runs against the measurements is worse than none.
+        # A forecast that contradicts the measurements is worse than none.
         trend, weights = trend[:, :1], np.array([logs.mean()])
     line = trend @ weights
     rest = logs - line[rows]
@@ -102,7 +104,9 @@ def _representative(
 
 
 def _lengths(points: Float64Array, values: Float64Array) -> Float64Array:
-    """Return the length of each axis: the best one for all, then each shorter or longer if that is likelier."""
+    """Return the length of each axis: first the best common one, then each is made shorter or longer if that is
+    likelier.
+    """
     axes = points.shape[1]
     same = max(LENGTHS, key=lambda each: _likelihood(points / each, values))
     lengths: Float64Array = np.full(axes, same, np.float64)

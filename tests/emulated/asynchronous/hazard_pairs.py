@@ -11,6 +11,7 @@ from gemmlab import TensorMap
 IN = np.arange(256, dtype=np.float32)
 BOX = TensorMap(np.arange(8 * 32, dtype=np.float32).reshape(8, 32), (8, 32), swizzle=128)
 
+UNSWIZZLED = TensorMap(np.arange(16 * 64, dtype=np.float32).reshape(16, 64), (8, 32))
 PLAIN = TensorMap(np.arange(16 * 32, dtype=np.float32).reshape(16, 32), (16, 32))
 
 
@@ -48,8 +49,19 @@ FILES = {
         "no_barrier", "spoilt_barrier", "overflow",
     ),
     "cluster_misuse.cu": ("cluster_end", "late_arrival", "cluster_hang", "cluster_init"),
+    "rings.cu": (
+        "ring_without_empty", "ring_same_parity", "ring_empty_parity", "ring_full_parity", "small_box", "store_before",
+        "map_by_value", "no_cluster", "no_cluster_store",
+    ),
+    "cluster_races.cu": (
+        "neighbour_loop", "block_barrier_only", "owner_reads", "histogram", "one_warp_waits", "async_store",
+        "async_sum", "sum_of_nothing", "copy_source", "copy_target", "copy_sum", "neighbour_ends", "sender_ends",
+        "relaxed_arrival",
+    ),
 }  # fmt: skip
 HANG = frozenset({"deadlock"})
+LOST = frozenset({"mbarrier", "deadlock", "async copy", "race"})
+"""What a ring out of step leads to."""
 PAIRS = [
     Pair("fence_of_writers", "proxy", "STORE", "WRITER", "without a proxy fence"),
     Pair("fence_too_late", "proxy", "SENT", "UNSEEN", "between its write and what orders the two"),
@@ -82,7 +94,7 @@ PAIRS = [
     Pair("unrolled", "proxy", "UNROLLED", "EACH", "without a proxy fence"),
     Pair("unwritten_part", "unwritten", "", "PART", "a bulk store reads shared memory that nothing has written"),
     Pair("cluster_end", "cluster", "GONE", "", "of a block of the cluster that has ended", grid=2),
-    Pair("late_arrival", "cluster", "", "", "an arrival at block 0 of the cluster, which has ended", grid=2),
+    Pair("late_arrival", "cluster", "", "", "an access to block 0 of the cluster, which may have ended", grid=2),
     Pair(
         "cluster_hang",
         "cluster",
@@ -93,11 +105,67 @@ PAIRS = [
         follows=frozenset({"deadlock", "mbarrier"}),
     ),
     Pair("cluster_init", "mbarrier", "", "", "before the cluster's barrier makes its initialisation known", grid=2),
+    Pair("neighbour_loop", "race", "NEIGHBOUR", "REWRITTEN", "of block (1, 0, 0) (STS) of the cluster", grid=2),
+    Pair("block_barrier_only", "race", "TOO_EARLY", "AGAIN_STORED", "cluster.sync() (barrier.cluster)", grid=2),
+    Pair("owner_reads", "race", "OWNER", "FAR_STORE", "of block (1, 0, 0) (ST.E) of the cluster", grid=2),
+    Pair("histogram", "race", "BIN", "SUM", "(ATOM.E.ADD.STRONG.GPU) and an access by thread", grid=2),
+    Pair(
+        "one_warp_waits",
+        "race",
+        "SENT_FAR",
+        "NOT_WAITED",
+        "nothing between that orders the blocks",
+        grid=2,
+        follows=frozenset({"unwritten"}),
+    ),
+    Pair(
+        "async_store",
+        "async copy",
+        "BEFORE_STORE",
+        "ASYNC_STORE",
+        "has not waited for its mbarrier",
+        grid=2,
+        follows=frozenset({"race"}),
+    ),
+    Pair("async_sum", "race", "ASYNC_SUM", "BEFORE_SUM", "an asynchronous store overwrites", grid=2),
+    Pair("sum_of_nothing", "unwritten", "OF_NOTHING", "", "a reduction into shared memory", grid=2),
+    Pair("copy_source", "race", "SOURCE", "SOURCE_AGAIN", "while a bulk operation still reads it", grid=2),
+    Pair("copy_target", "race", "TARGET", "TARGET_READ", "may still read: nothing orders", grid=2),
+    Pair(
+        "copy_sum",
+        "async copy",
+        "SUM_EARLY",
+        "FAR_SUM",
+        "has not waited for its mbarrier",
+        grid=2,
+        follows=frozenset({"race"}),
+    ),
+    Pair("neighbour_ends", "cluster", "LAST_VISIT", "", "block 1 of the cluster, which may have ended", grid=2),
+    Pair("sender_ends", "cluster", "SENDER", "", "before a copy from its shared memory", grid=2),
+    Pair("relaxed_arrival", "race", "NOT_RELEASED", "HELD_BACK", "nothing between that orders the blocks", grid=2),
+    Pair("ring_without_empty", "race", "REFILL", "REFILL", "no wait is between, such as", True, follows=LOST),
+    Pair("ring_same_parity", "race", "REFILL", "", "again, and passed a phase early", True, follows=LOST),
+    Pair("ring_empty_parity", "mbarrier", "", "", "which is to pass at first, tests parity 1", True, follows=LOST),
+    Pair("ring_full_parity", "async copy", "CONSUMED", "", "tested parity 1, and the copy belongs", True, follows=LOST),
+    Pair(
+        "small_box",
+        "mbarrier",
+        "",
+        "SMALL_BOX",
+        "2,048 bytes, and 1,024 bytes came in 1 copy (a box of 32 x 8 (innermost first) of FLOAT32: 1,024 bytes)",
+        follows=HANG,
+    ),
+    Pair("store_before", "out of bounds", "BEFORE", "", "a tensor store that begins before the tensor, at [-4, 0]"),
+    Pair("map_by_value", "tensor map", "COPIED_MAP", "", "`const __grid_constant__ CUtensorMap`"),
+    Pair("no_cluster", "out of bounds", "ALONE", "", "block 1 of a cluster, but the launch has none"),
+    Pair("no_cluster_store", "cluster", "ALONE_STORE", "", "block 1 of a cluster, but the launch has none"),
 ]
 
 
 def arguments(pair: Pair) -> list[object]:
     out = np.zeros(256, np.float32)
+    if pair.name in {"small_box", "store_before", "map_by_value"}:
+        return [UNSWIZZLED, out]
     if pair.name == "unwritten_part":
         return [PLAIN]
     return [BOX, out] if pair.name == "swizzle_base" else [IN, out] if pair.reads else [out]

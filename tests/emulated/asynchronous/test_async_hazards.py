@@ -56,3 +56,20 @@ def test_a_launch_goes_on_after_an_arrival_at_a_block_that_has_ended() -> None:
     )
     assert [hazard.kind for hazard in done.hazards or ()] == ["cluster"]
     assert outputs(done)[0].all()
+
+
+def test_what_lies_before_the_tensor_is_not_stored() -> None:
+    pair = next(each for each in PAIRS if each.name == "store_before")
+    done = launch(HERE / pair.file, "store_before_bad", 1, 128, arguments(pair), device="emulated:sm_90")
+    tensor = next(each for each in outputs(done) if each.shape == (16, 64))
+    assert (tensor[:8, :28] == 1).all()
+    assert tensor[0, 28] == 28
+    assert tensor[8, 0] == 8 * 64
+
+
+def test_helpers_of_ones_own_file_are_named_with_their_callers() -> None:
+    pair = next(each for each in PAIRS if each.name == "ring_full_parity")
+    found = hazards(pair.file, "ring_full_parity_bad", 128, *arguments(pair))[0]
+    ring, wait, called = (f"rings.cu:{line_of('rings.cu', mark)}" for mark in ("FULL_WAIT", "HELPER", "FULL_RING"))
+    assert found.called_from.startswith(f"{called}, from rings.cu:")
+    assert found.other_called_from == f"{wait}, from {ring}, from {found.called_from}"

@@ -115,8 +115,8 @@ def test_a_tensor_of_column_groups() -> None:
 
 
 @pytest.mark.parametrize(("strides", "words"), [
-    ((16, 64), "there must be one an axis"),
-    ((16, 64, 2), "the last 1"),
+    ((16, 64), "there must be one for each axis"),
+    ((16, 64, 2), "the last one 1"),
     ((64, 64, 1), "ends 144 elements behind the array of shape (40, 64)"),
 ])  # fmt: skip
 def test_strides_that_leave_the_array_are_refused(strides: tuple[int, ...], words: str) -> None:
@@ -135,10 +135,10 @@ def test_a_stored_box_leaves_the_rest_of_the_tensor(swizzle: int) -> None:
     for at, byte in enumerate(box.tobytes()):
         raw[swizzled(at, swizzle)] = byte
     tensor = TensorMap(array, box.shape, swizzle=swizzle)
-    x, y = 32 - width // 2, -2
+    x, y = 32 - width // 2, 15
     out = moved("put0", tensor, raw[: box.nbytes], np.int32(x), np.int32(y), np.int32(box.nbytes))[0]
     want = array.copy()
-    want[0:7, x:] = box[2:, : width // 2]
+    want[15:, x:] = box[:5, : width // 2]
     assert np.array_equal(out, want)
 
 
@@ -184,9 +184,11 @@ def test_what_the_driver_would_refuse_is_refused_in_words() -> None:
     array = numbers((8, 16), np.float32)
     assert "the box's rows have 12 bytes, no multiple of 16" in refused(TensorMap(array, (4, 3)))
     assert "swizzle 32 takes at most 32" in refused(TensorMap(array, (4, 16), swizzle=32))
-    assert "257 elements in dimension 1; 1 to 256" in refused(TensorMap(array, (257, 4)))
+    assert "257 elements in dimension 1 (0 is the innermost); 1 to 256" in refused(TensorMap(array, (257, 4)))
     assert "element stride 9" in refused(TensorMap(array, (4, 4), element_strides=(9, 1)))
-    assert "stride of dimension 1 is 12 bytes" in refused(TensorMap(numbers((8, 3), np.float32), (4, 4)))
+    assert "stride of dimension 1 (0 is the innermost) is 12 bytes" in refused(
+        TensorMap(numbers((8, 3), np.float32), (4, 4))
+    )
     assert "NaN needs a floating-point type" in refused(TensorMap(numbers((8, 16), np.int32), (4, 4), fill="nan"))
     assert "the box has 262144 bytes; at most 232448" in refused(TensorMap(numbers((256, 256), np.float32), (256, 256)))
 

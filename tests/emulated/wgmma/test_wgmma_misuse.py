@@ -96,7 +96,16 @@ def test_a_warpgroup_that_lacks_a_warp_is_reported() -> None:
     found = hazards("three_warps")
     assert {hazard.kind for hazard in found} == {"warpgroup"}
     assert "the warp of thread 96 has ended" in found[0].message
-    assert "deadlock" in {hazard.kind for hazard in hazards("stuck_warp")}
+    alone, deadlock = hazards("stuck_warp")
+    assert deadlock.kind == "deadlock"
+    assert f"lacks of warp 3, which is at line {line_of('// stuck')}" in alone.message
+    calls = line_of("wait(); // alone"), line_of("__syncthreads(); // stuck") - 1
+    assert alone.called_from == ", from ".join(f"{FILE.name}:{line}" for line in calls)
+
+
+def test_a_warp_that_ends_with_a_multiplication_in_flight_is_reported() -> None:
+    found = edited("late_write", "WARPGROUP.DEPBAR.LE gsb0, 0x0 ", "NOP ", 2)
+    assert any("the warp ends while" in hazard.message for hazard in found), [hazard.explain() for hazard in found]
 
 
 def test_registers_that_the_kernel_does_not_have_are_damaged_code() -> None:

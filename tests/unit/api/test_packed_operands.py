@@ -107,7 +107,7 @@ def test_misuse_is_refused_by_name() -> None:
         gemmlab.gemm(c.T, packed)
     with pytest.raises(usage, match=r"pack\(b, trans_b=True\) packs its transpose"):
         gemmlab.gemm(a, packed, trans_b=True)
-    with pytest.raises(usage, match="packed for the usual kernel"):
+    with pytest.raises(usage, match="packed for the default kernel"):
         gemmlab.gemm(a, packed, kernel="threaded")
     with pytest.raises(usage, match="b is packed in float32, and precision is 'bf16x6'"):
         gemmlab.gemm(a, packed, precision="bf16x6")

@@ -137,7 +137,7 @@ def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:
         (["--device", "cuda:999"], 3, "cuda"),
         (["--device", "emulated", "--target", "1"], 2, "nothing is timed"),
         (["--device", "emulated", "packed"], 2, "packed is a kernel for cpu, not for emulated"),
-        (["--device", "cpu", "--mode", "frozen"], 2, "does not time with frozen caches"),
+        (["--device", "cpu", "--mode", "frozen"], 2, "cannot time with frozen caches"),
         (["--sizes", "12y"], 2, "12y"),
         (["--sizes", "0"], 2, "size 0x0x0: there is nothing to compute"),
         (["--sizes", "32,8x4x0"], 2, "size 8x4x0: there is nothing to compute"),

@@ -218,7 +218,8 @@ def test_climb_on_this_machine_writes_record_and_charts(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     answer = json.loads(result.stdout)
     rungs = [row for row in answer["rows"] if row["role"] == "rung"]
-    assert [row["name"] for row in rungs] == [kernel.id for kernel in ladder("gemm", "cpu")]
+    # A processor without AMX leaves out its rung.
+    assert [row["name"] for row in rungs] == [kernel.id for kernel in ladder("gemm", "cpu") if not kernel.unavailable()]
     for row in rungs:
         assert row["verified"] is True
         assert row["gflops"] > 0

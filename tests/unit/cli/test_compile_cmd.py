@@ -227,7 +227,7 @@ def test_files_of_ones_own(folder: Path) -> None:
     (row,) = answer("scale.cu", "--instance", "scale<64>")["kernels"]
     assert (row["instance"], row["static_smem_bytes"], row["config"]) == ("scale<64>", 256, {})
     said = refused("scale.cu")
-    assert "scale.cu: scale: say which instance of a template, as in --kernel 'scale<32>'" in said
+    assert "scale.cu: scale: name an instance of a template, as in --kernel 'scale<32>'" in said
     (folder / "none.cu").write_text("__device__ int x;\n")
     assert "none.cu: no __global__ function is defined there" in refused("none.cu")
     assert "gone.cu" in refused("gone.cu")
@@ -269,7 +269,7 @@ def test_the_table_has_a_line_for_each() -> None:
         (["--config", "BM=16"], "--config: name the kernel"),
         (["naive", "--config", "QQ=1"], "QQ"),
         (["naive", "--config", "BM=one"], "BM=one"),
-        (["naive", "--config", "BM=16", "--all-configs"], "--all-configs takes every configuration"),
+        (["naive", "--config", "BM=16", "--all-configs"], "--all-configs compiles every configuration"),
         (["naive", "--instance", "naive<8, 8>"], "--kernel: name the one .cu file"),
         (["--instance", "f<1>"], "--kernel: name the one .cu file"),
         (["naive", "--layouts", "nn,nm"], "no layout 'nm'"),

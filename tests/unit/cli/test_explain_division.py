@@ -22,7 +22,7 @@ def test_the_drawing_has_every_job_in_its_place() -> None:
     said = " ".join(result.stdout.split())
     assert "threaded at 1000x2000x512 on 6 threads of a CPU" in said
     assert "6 of 6 threads take 6 jobs" in said
-    assert "Each thread packs what it reads of B for itself." in said
+    assert "Each thread packs the part of B that it reads." in said
     assert all(f"job {job}" in said for job in range(6))
 
 

@@ -152,7 +152,7 @@ def test_a_grid_without_blocks_is_told_by_its_expression(mine: str) -> None:
     flags = ("--kernel", "product", "--grid", "N // 16, ceil_div(M, 8)", "--threads", "16, 8")
     said = (
         'mine: grid = "N // 16, ceil_div(M, 8)" has no blocks for 9x9x9, whose result is not empty: use ceil_div, or '
-        'say with require = ["N % 16 == 0"] that the kernel takes no other sizes'
+        'state with require = ["N % 16 == 0"] that the kernel takes no other sizes'
     )
     for verb in ("check", "bench"):
         result = run(verb, mine, "--device", "emulated", "--sizes", "9", *flags)
@@ -175,8 +175,8 @@ def test_a_worker_is_told_where_the_file_is_and_what_was_said(mine: str) -> None
     ("arguments", "said"),
     [
         (["--grid", "1", "--threads", "32"], "several kernels; name one with --kernel"),
-        (["--kernel", "product", "--threads", "32"], "nothing says what grid product is launched with"),
-        (["--kernel", "product", "--grid", "1"], "nothing says what threads product is launched with"),
+        (["--kernel", "product", "--threads", "32"], "grid of the launch of product are not stated"),
+        (["--kernel", "product", "--grid", "1"], "threads of the launch of product are not stated"),
         (["--kernel", "product", "--grid", "nothing(1)", "--threads", "32"], "--grid"),
         ([*FLAGS, "--args", "M,N"], "--args"),
         ([*FLAGS, "--device", "cpu"], r"mine is a kernel for cuda (--device cuda or emulated), not for cpu"),
@@ -193,7 +193,7 @@ def test_flags_without_a_file_are_refused() -> None:
     for flag in ("--kernel", "--grid", "--args", "--smem-bytes", "--require"):
         result = run("check", "naive", "--device", "emulated", flag, "1")
         assert result.exit_code == 2
-        assert f"{flag}: name the .cu file that it is about" in result.stderr
+        assert f"{flag}: name the .cu file that it describes" in result.stderr
     result = run("check", "naive_ijk", "--threads", "two")
     assert (result.exit_code, "'two': not a whole number" in result.stderr) == (2, True)
 

@@ -81,7 +81,7 @@ def test_without_a_gpu_it_says_so_and_counts(tmp_path: Path) -> None:
     assert first == "note: there is no GPU in this test; so this was counted on emulated:sm_90"
     said = " ".join(" ".join(rest).split())
     for part in (
-        "naive at 40x64x32 BM=32 BN=32", "counted on emulated:sm_90, not timed", "only a GPU tells",
+        "naive at 40x64x32 BM=32 BN=32", "counted on emulated:sm_90, not timed", "Only a GPU shows",
         "sectors a load request 2.5", "LDG", "no baseline: a library's kernels do not run on the emulator",
     ):  # fmt: skip
         assert part in said, part
@@ -130,7 +130,7 @@ def test_under_ncu_the_library_stands_beside(tmp_path: Path, monkeypatch: pytest
     assert result.exit_code == 0, result.output
     said = " ".join(result.stdout.split())
     for part in (
-        "note: what instructions did is counted by instrumented code",
+        "note: counts by instruction come from instrumented code",
         "naive at 64x64x64 BM=32", "by Nsight Compute (Version 2025.3.1.0) on a GPU",
         "beside it torch: main, reduce", "time of this launch 1.0 us", "LDS 23.1%",
     ):  # fmt: skip
@@ -192,7 +192,7 @@ def test_without_sizes_the_largest_recorded_one_is_told() -> None:
     assert "vector_load at 4096x4096x4096" in said
     assert "naive at 4096x4096x4096" in said
     assert "at 512x512x512 BM" not in said
-    assert said.endswith("There is more at 512x512x512, 2048x2048x2048: --sizes chooses.")
+    assert said.endswith("There are other sizes: 512x512x512, 2048x2048x2048; --sizes chooses.")
     small = " ".join(run("vector_load", "--load", "h200", "--sizes", "512").stdout.split())
     assert "1. 16 blocks for 132 SMs: 88 % of the GPU has nothing to do. Try: Profile a larger size" in small
     assert "There is more" not in small

@@ -112,4 +112,4 @@ def test_explain_writes_the_same_page_with_counts(tmp_path: Path) -> None:
     assert "Hazards and findings" in text
     assert str(tmp_path) not in text, "names without folders"
     refused = CliRunner().invoke(build_app(), ["explain", "naive", "--profile", "x.csv"])
-    assert "--profile belongs to --html" in refused.output
+    assert "--profile needs --html" in refused.output

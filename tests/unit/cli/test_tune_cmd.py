@@ -126,7 +126,7 @@ def test_a_missing_tune_gets_a_sentence_that_shows_it(tmp_path: Path) -> None:
         (("naive", "--budget", "soon"), "write a time as 60s, 5m or 1h"),
         (("naive",), "naive is a kernel for cuda"), (("--show", "--sizes", "3"), "are for --library"),
         (("--library", "--device", "emulated"), "nothing is timed"),
-        (("packed", "--sizes", "3,4", "--save", "x.json"), "holds one size"),
+        (("packed", "--sizes", "3,4", "--save", "x.json"), "takes one size"),
         (("--import", "nothing.json"), "no file nothing.json"),
     ],
 )  # fmt: skip

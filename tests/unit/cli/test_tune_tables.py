@@ -22,7 +22,7 @@ def tuning(tried: int, seconds: float) -> Tuning:
     ("tried", "seconds", "said"),
     [
         (8, 18.8, "12 left, in 18.8 s of the budget of 30 s.\nThe rest was set aside"),
-        (8, 30.2, "12 left: the budget of 30 s ended; a larger --budget goes on"),
+        (8, 30.2, "12 left: the budget of 30 s ended; a larger --budget continues"),
     ],
 )
 def test_a_search_that_leaves_configurations_says_why(tried: int, seconds: float, said: str) -> None:

@@ -47,8 +47,8 @@ def test_bytes_that_are_no_map_are_refused() -> None:
 
 def test_a_map_in_words() -> None:
     assert MAP.describe() == (
-        "BFLOAT16 4096 x 512 x 3 at 0x7f1234567800, box 64 x 128 x 2, swizzle 128, promotion 256, fill nan,"
-        " element strides 1 x 2 x 3"
+        "BFLOAT16 4096 x 512 x 3 (innermost first) at 0x7f1234567800, box 64 x 128 x 2, swizzle 128, promotion 256,"
+        " fill nan, element strides 1 x 2 x 3"
     )
     assert MAP.copied == (64, 64, 1)
     assert MAP.nbytes == 64 * 64 * 2

@@ -189,7 +189,7 @@ def test_explain_and_profile_end_with_1_and_one_document(tmp_path: Path) -> None
         assert data["timed_out"] is True
         assert data["error"]["type"] == "TimeLimitError"
         assert data["error"]["progress"]["blocks"] == MANY
-    assert "0 of 1 counted when the time was over" in data["error"]["message"]
+    assert "0 of 1 counted at the time limit" in data["error"]["message"]
 
 
 def test_a_kernel_that_stays_on_a_gpu_is_left_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ def test_a_kernel_that_stays_on_a_gpu_is_left_there(monkeypatch: pytest.MonkeyPa
     # Freeing memory or code would wait for the kernel.
     device.free(buffer)
     assert buffer.address in fake.memory
-    with pytest.raises(DeviceError, match="double still runs past its time limit on cuda:0; start the process again"):
+    with pytest.raises(DeviceError, match="double still runs on cuda:0 after its time limit; start the process again"):
         device.upload(np.ones(4, np.float32))
 
 

@@ -44,9 +44,9 @@ def test_each_device_has_its_ways_to_time() -> None:
     ways = [parse_device(name).modes for name in ("cpu", "cuda", "emulated")]
     assert ways == [("warm", "cold"), ("cold", "warm"), ("",)]
     assert open_device("cpu", "warm").id == open_device("cpu", "cold").id == "cpu"
-    with pytest.raises(UsageError, match="the device cpu does not time with frozen caches; modes: warm, cold"):
+    with pytest.raises(UsageError, match="the device cpu cannot time with frozen caches; modes: warm, cold"):
         open_device("cpu", "frozen")
-    with pytest.raises(UsageError, match="emulated does not time with warm caches; modes: none"):
+    with pytest.raises(UsageError, match="emulated cannot time with warm caches; modes: none"):
         open_device("emulated", "warm")
 
 

@@ -47,7 +47,7 @@ def test_precision_is_never_lower_than_asked() -> None:
     assert choose(big, gpu_model("A100"), TABLE, precision="tf32").kernel == "mma_tf32_pipelined"
     found = choose(big, H200, TABLE, precision="highest")
     assert {candidate.precision for candidate in found.considered} == {"float32"}
-    assert "tf32, less than asked for" in found.refused["mma_tf32_pipelined"]
+    assert "tf32, which is lower than requested" in found.refused["mma_tf32_pipelined"]
     with pytest.raises(UsageError, match="precision is 'double'"):
         choose(big, H200, TABLE, precision="double")
     # Its two stages just fit an L4. Three would not.

@@ -31,7 +31,7 @@ def test_the_reason_names_both_ways() -> None:
     assert (found.kernel, found.basis) == ("batched", RULE)
     assert found.problem == "64*96x72x80 (nn), precision 'highest'"
     assert found.reason.startswith("by rule: one launch is estimated at ")
-    assert " one for each product at 64 x " in found.reason
+    assert " a launch for each product at 64 x " in found.reason
     assert {one.kernel for one in found.considered} == {"batched"}
     assert [one.us for one in found.considered] == sorted(one.us for one in found.considered)
 

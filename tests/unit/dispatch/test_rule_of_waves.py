@@ -90,5 +90,5 @@ def test_a_gpu_by_its_driver_s_words() -> None:
         found = gpu_of_facts(name, facts(capability, 60, 1500.0))
         assert (found.known, found.limits.arch) == ("", arch)
         assert f"scaled to {name}" in choose(GemmProblem(512, 512, 512), found, TABLE, precision="highest").reason
-    with pytest.raises(UsageError, match=r"nothing is known of Old, compute capability 3\.5"):
+    with pytest.raises(UsageError, match=r"nothing is known about Old, compute capability 3\.5"):
         gpu_of_facts("Old", facts("3.5", 1, 1.0))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gemmlab.emulator.decode import decode
+from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.instruction_layout import Event
 from gemmlab.emulator.launch_layout import Launch
 from gemmlab.emulator.layout import LANES, ROW, Status, Warp
 from gemmlab.emulator.machine import run
 from gemmlab.emulator.memory_map import MemoryMap
-from gemmlab.emulator.resident import Geometry
 from gemmlab.sass.instruction import SassFunction
 from support.isa_harness import ALL, Rig, program
 

@@ -84,7 +84,7 @@ def test_the_commands_write_and_judge_it(tmp_path: Path, monkeypatch: pytest.Mon
     for wrong in (["my_cache_block.toml", "naive_ijk"], ["my_cache_block.toml", "--sizes", "64"]):
         refused = run(build_app(), ["check", *wrong])
         assert refused.exit_code == 2
-        assert "checked by itself" in refused.stderr
+        assert "checked alone" in refused.stderr
     assert run(build_app(), ["new", "--exercise", "packed", "mine.cu"]).exit_code == 2
     assert "in a file as my_packed.toml" in run(build_app(), ["new", "--exercise", "packed", "mine.cu"]).stderr
 

@@ -74,7 +74,7 @@ def test_a_rung_may_not_have_it(tmp_path: Path) -> None:
     folder.mkdir()
     facts = 'summary = "s"\nidea = "i"\nsource = "x"\nop = "gemm"\ngrid'
     (folder / "always_reads.cu").write_text(FILE.read_text().replace("grid", facts, 1))
-    with pytest.raises(UsageError, match="always_reads: a rung keeps the contract"):
+    with pytest.raises(UsageError, match="always_reads: a rung must keep the contract"):
         shipped_kernel(folder / "always_reads.cu")
 
 

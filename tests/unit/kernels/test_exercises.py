@@ -165,7 +165,7 @@ def test_check_names_the_exercise_that_is_not_solved(tmp_path: Path, monkeypatch
     result = run("check", "my_reduce_sequential.cu", "--device", "emulated")
     assert result.exit_code == 1
     said = " ".join(result.output.split())
-    assert "the exercise asks for something else: exercise reduce_sequential: " in said
+    assert "exercise reduce_sequential: shared load excess: 70 (exactly 0)" in said
     assert "the exercise is not solved: met: shared load requests: 25 (at most 25) at 256" in said
     assert "NOT MET: shared load excess: 70 (exactly 0) at 256" in said
 

@@ -199,7 +199,7 @@ def test_options_hold_in_every_verb(tmp_path: Path, verb: str, where: str) -> No
 def test_a_header_of_your_own_that_is_not_found_is_named_with_what_to_do(tmp_path: Path) -> None:
     file = tmp_path / "mine.cu"
     file.write_text('#include "lacking.h"\n' + KERNEL.replace("VALUE", "1"))
-    with pytest.raises(CompileError, match=r'"lacking.h"[\s\S]*named with -I'):
+    with pytest.raises(CompileError, match=r'"lacking.h"[\s\S]*of other headers with -I'):
         gemmlab.launch(file, "k", 1, 32, [np.zeros(32, np.float32)], device="emulated")
 
 

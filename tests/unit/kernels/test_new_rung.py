@@ -141,7 +141,7 @@ def gemmlab(checkout: Path, *words: str) -> Any:
 @pytest.mark.parametrize(
     ("name", "after", "said"),
     [
-        ("naive", "block_tile", "--rung naive: there is one already, gemm_cuda/naive.cu"),
+        ("naive", "block_tile", "--rung naive: it exists already, gemm_cuda/naive.cu"),
         ("Naive", "block_tile", "--rung Naive: a kernel is named in small letters"),
         ("new_rung", "blok_tile", "did you mean block_tile"),
     ],

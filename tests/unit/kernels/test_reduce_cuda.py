@@ -172,7 +172,7 @@ __global__ void mine(long long N, const float* x, float* out) {}
         ('N = "blocks", x = "out"', 'M = "blocks", x = "out"', "again: .* is not an extent"),
         ('N = "blocks", x = "out"', 'N = "blocks", x = "y"', "again: .* is not an extent"),
         ("again = {", 'roundings = "blocks + MISSING"\nagain = {', "roundings: .*no value named 'MISSING'"),
-        ("again = {", 'workspace = "4 * blocks"\nagain = {', "workspace: launches that follow each other have a"),
+        ("again = {", 'workspace = "4 * blocks"\nagain = {', "workspace: a kernel with `again` has a"),
         ('again = { N = "blocks", x = "out" }', 'workspace = "4 * blocks"', "args: .*WORKSPACE was not found"),
         ("float* out", "float* out, void* workspace", "args: .*'void\\* workspace' is none of them"),
     ],

@@ -120,7 +120,7 @@ def test_bytes_are_of_the_format_that_the_operation_states(tmp_path: Path) -> No
     path.write_text(STORAGE.replace("LINE", 'op = "gemm:float8_e4m3fn,float8_e4m3fn,float32"\n'), encoding="utf-8")
     assert not report(path, SIZES).right
     path.write_text(STORAGE.replace("LINE", ""), encoding="utf-8")
-    with pytest.raises(UsageError, match="bytes of either format; say which: op = "):
+    with pytest.raises(UsageError, match="bytes of either format; state which: op = "):
         user_kernel(path)
 
 

@@ -248,9 +248,9 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     (
         "sgemm_with_main",
         {},
-        'nothing says what grid and threads sgemm is launched with; pass --grid "ceil_div(N, 32), ceil_',
+        'grid and threads of the launch of sgemm are not stated; pass --grid "ceil_div(N, 32), ceil_',
     ),
-    ("sgemm_with_main", {"grid": "M"}, 'nothing says what threads sgemm is launched with; pass --threads "32, 32"'),
+    ("sgemm_with_main", {"grid": "M"}, 'threads of the launch of sgemm are not stated; pass --threads "32, 32"'),
     ("sgemm_with_main", {"grid": "M", "threads": "tid"}, "--threads: expression 'tid': no value named 'tid'"),
     ("column_major", ONE, "several kernels; name one with --kernel or `kernel = ...` (line 11: mine::sgemm_nn("),
     ("column_major", {"kernel": "sgem"}, "--kernel: no kernel named 'sgem' in column_major.cu (line 11: mine::"),

@@ -53,7 +53,7 @@ def test_nothing_is_written_over_unasked(tmp_path: Path) -> None:
     path.write_text("precious")
     refused = new(str(path))
     assert refused.exit_code == 2
-    assert "is there already; --force" in refused.stderr
+    assert "exists; --force" in refused.stderr
     assert path.read_text() == "precious"
     answer = json.loads(new(str(path), "--force", "--json").stdout)
     assert (answer["file"], answer["kernel"]) == (str(path), "mine")

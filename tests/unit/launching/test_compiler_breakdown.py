@@ -31,7 +31,7 @@ def program(value: str, path: str = "") -> Program:
 
 @needs_compiler
 def test_a_breakdown_of_the_compiler_is_an_error_with_what_it_says_of_the_source() -> None:
-    with pytest.raises(CompileError, match=r"k<float>\) for sm_90 does not compile: the compiler itself broke down"):
+    with pytest.raises(CompileError, match=r"k<float>\) for sm_90 does not compile: the compiler itself crashed"):
         gemmlab.launch(BREAKS_NVRTC, "k<float>", 1, 32, [np.zeros(32, np.float32)], device="emulated")
     with pytest.raises(CompileError, match=r"k\.cu:1: error: "):
         gemmlab.launch(BREAKS_NVRTC, "k<float>", 1, 32, [np.zeros(32, np.float32)], device="emulated")

@@ -110,9 +110,9 @@ def test_a_cubin_on_the_command_line(tmp_path: Path) -> None:
     result = run(str(file), *shape, "--args", "1024, 2.0, float32[1000], float32[1024]")
     assert (result.exit_code, "out of bounds" in result.stdout) == (1, True)
     result = run(str(file), "--kernel", "axpy")
-    assert (result.exit_code, "say --grid, --threads, --args" in result.output) == (2, True)
+    assert (result.exit_code, "state --grid, --threads, --args" in result.output) == (2, True)
     result = run(str(file), "--grid", "4")
-    assert (result.exit_code, "say --kernel, --threads, --args" in result.output) == (2, True)
+    assert (result.exit_code, "state --kernel, --threads, --args" in result.output) == (2, True)
 
 
 @needs_compiler

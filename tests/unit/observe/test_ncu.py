@@ -75,7 +75,7 @@ def test_an_ncu_that_runs_nothing_or_cannot_be_run(fake: Any, tmp_path: Path) ->
     with pytest.raises(ProfilerError, match="could not be started"):
         profile(SPECS[:1], "gemm", GemmOp().parse_sizes("8"), ncu=str(broken))
     broken.write_text("#!/bin/sh\n")
-    with pytest.raises(ProfilerError, match="tells no version"):
+    with pytest.raises(ProfilerError, match="prints no version"):
         version(str(broken))
 
 

@@ -54,7 +54,7 @@ def test_problems_travel_through_json(scale: str) -> None:
         ({"free": [[3, 1]], "terms": [], "contents": "uniform"}, "at most 4 axes of 3 numbers"),
         ({"free": [], "terms": [[-1, 1]], "contents": "uniform"}, "extents at least 0"),
         ({"free": [], "terms": [[2, 1]] * 4, "contents": "uniform"}, "at most 3 axes of 2 numbers"),
-        ({"free": [[3, 1, 0]], "terms": [], "contents": "uniform"}, "results that share a place"),
+        ({"free": [[3, 1, 0]], "terms": [], "contents": "uniform"}, "results overlap"),
         ({"free": [], "terms": [], "contents": "zeros"}, "one of uniform"),
     ],
 )

@@ -148,7 +148,7 @@ def test_the_ladder_of_a_climb_tells_a_size_that_all_have_in_its_title() -> None
     assert mixed is not None
     assert (mixed.title, mixed.caption) == (
         "The ladder",
-        "One bar an entry, at the size that its label says, else at 512³.",
+        "One bar per entry, at the size in its label, else at 512³.",
     )
 
 

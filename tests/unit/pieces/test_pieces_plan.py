@@ -101,7 +101,7 @@ def test_a_kernel_that_deals_out_k_over_the_grid_is_replaced() -> None:
     assert gemmlab.explain_choice(*shapes, device="H200").kernel == "stream_k"
     assert found.kernel == "async_copy"
     assert "stream_k" in str(found.pieces)
-    with pytest.raises(UsageError, match=r"stream_k .* cannot work in pieces: deals out k over the whole grid"):
+    with pytest.raises(UsageError, match=r"stream_k .* cannot work in pieces: divides k over the whole grid"):
         gemmlab.explain_choice(*shapes, device="H200", memory_bytes=60 << 20, kernel="stream_k")
     with pytest.raises(UsageError, match="cannot work in pieces"):
         gemmlab.explain_choice(

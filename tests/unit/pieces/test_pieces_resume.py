@@ -185,9 +185,7 @@ def test_other_files_are_refused(files: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"file of out was .*, is .*out2"):
         resume(elsewhere, tmp_path)
     rewritten(files, "b")
-    with pytest.raises(
-        UsageError, match=r"b: .*/b was written to after the journal was begun and (may hold|holds) other"
-    ):
+    with pytest.raises(UsageError, match=r"b: .*/b was written to after the journal began and (may hold|holds) other"):
         resume(files, tmp_path)
 
 
@@ -240,7 +238,7 @@ def test_a_result_that_does_not_outlive_the_process_is_refused(files: dict[str, 
     for out in (None, np.empty((M, N), np.float32), copied):
         with pytest.raises(UsageError, match="checkpoint needs an out that outlives this process"):
             resume({**files, "out": out}, tmp_path)
-    with pytest.raises(UsageError, match="c is out, so an interrupted run would find parts of c overwritten"):
+    with pytest.raises(UsageError, match="c is out, so a resumed run would find parts of c overwritten"):
         resume(files, tmp_path, c=files["out"], beta=1.0)
     with pytest.raises(UsageError, match="is no file in a folder that exists"):
         gemmlab.gemm(files["a"], files["b"], out=files["out"], checkpoint=tmp_path / "nowhere" / "journal")

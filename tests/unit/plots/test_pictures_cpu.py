@@ -181,7 +181,7 @@ def test_which_kernels_have_them() -> None:
         assert not blocking.DRAWING.applies(Subject(kernel))
     in_place = svg_texts(packing_chart([], {"a": (2, 3), "b": (3, 4)}))
     assert [re.sub(" +", " ", text) for text in in_place] == [
-        "A 2 x 3: read where it lies", "B 3 x 4: read where it lies",
+        "A 2 x 3: read in place", "B 3 x 4: read in place",
     ]  # fmt: skip
     with pytest.raises(UsageError, match="not transposed"):
         blocking.DRAWING.draw(Subject(find_kernel("packed"), problem=replace(GemmProblem(4, 4, 4), trans_a=True)))

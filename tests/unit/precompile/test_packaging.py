@@ -228,7 +228,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @needs_compiler
 def test_a_build_that_compiles_says_how_far_it_is(build: tuple[str, Path]) -> None:
     told = re.findall(r"Machine code of the GPU kernels: (.*)", build[0])
-    planned = int(told[0].removesuffix(" instances to compile, or to take from the cache"))
+    planned = int(told[0].removesuffix(" instances to compile, or to read from the cache"))
     steps = [*range(10, planned, 10), planned]
     assert told[1:-1] == [f"{done} of {planned} done" for done in steps]
     assert re.fullmatch(rf"{planned} instances, [0-9.]+ MB", told[-1])

@@ -77,9 +77,9 @@ def test_what_else_differs_is_said() -> None:
     assert alone.startswith("OLD and NEW: one process each.")
     said = "\n".join(compare(old, run("590", 1700.0, ("power",), "13.2", 1.2, processes=3, min_time_us=1.0)).warnings)
     for part in (
-        "other versions: driver: 580, then 590", "other versions: cuBLAS version: 13.1, then 13.2 (cublas)",
-        "other versions: compiler: NVRTC 580, then NVRTC 590 (kernel:a)", "OLD: one process each",
-        "NEW: the clock was held back after 5 of 15 turns: power", "1980 MHz in OLD and 1700 in NEW",
+        "different versions: driver: 580, then 590", "different versions: cuBLAS version: 13.1, then 13.2 (cublas)",
+        "different versions: compiler: NVRTC 580, then NVRTC 590 (kernel:a)", "OLD: one process each",
+        "NEW: the clock was reduced after 5 of 15 turns: power", "1980 MHz in OLD and 1700 in NEW",
         "peak probed beside the cases is 0.833 of OLD's", "min_time_us: 3000.0, then 1.0",
     ):  # fmt: skip
         assert part in said

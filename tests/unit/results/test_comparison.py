@@ -163,7 +163,7 @@ def test_the_same_code_is_told_from_other_code() -> None:
     fast, slow = [[1] * 5], [[2] * 5]
     same, other = compare(run(fast, "x"), run(slow, "x")), compare(run(fast, "x"), run(slow, "yy"))
     assert [c.same_code for c in (*same.cases, *other.cases)] == [True, False]
-    assert other.cases[0].notes == ("other configuration: BM=1, then BM=2",)
+    assert other.cases[0].notes == ("different configuration: BM=1, then BM=2",)
     assert any("the same machine code" in text for text in same.warnings)
     assert not any("the same machine code" in text for text in other.warnings)
     assert (len(same.regressions), len(other.regressions)) == (1, 1)

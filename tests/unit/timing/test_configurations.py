@@ -80,7 +80,7 @@ def test_all_or_some_of_every_kernel_named() -> None:
         ((), [], "all", "name the kernel"),
         (("naive", "block_tile"), [{"BM": 8}], None, "name the one kernel"),
         (("naive",), [{"BM": 8}], "2", "give one of them"),
-        (("naive",), [], "0", "--configs '0': all, or how many"),
+        (("naive",), [], "0", "--configs '0': write all, or a number of them"),
         (("naive",), [], "some", "--configs 'some'"),
         (("naive",), [{"QQ": 8}], None, "unknown parameter 'QQ'"),
         (("naive",), [{"BM": 4096}], None, "breaks the kernel's constraints"),

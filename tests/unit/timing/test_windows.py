@@ -147,7 +147,7 @@ def test_a_file_that_is_being_read_counts_as_kept(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(Path, "replace", refuse)
     assert cache.publish("a.ref", b"b" * 64)
     cache._warn.cache_clear()
-    with pytest.warns(RuntimeWarning, match="cannot be kept"):
+    with pytest.warns(RuntimeWarning, match="cannot be cached"):
         assert not cache.publish("c.ref", b"b" * 64)
     cache._warn.cache_clear()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.ref"]

@@ -112,7 +112,7 @@ def test_without_a_home_there_is_one_warning_and_everything_works(home: str, tmp
         "print(*{str(one.message) for one in said})\n"
         "print(inventory.cache_folder()['exists'])\n"
     )
-    told = "compiled kernels cannot be kept, for there is no home; set HOME or GEMMLAB_CACHE_DIR; going on without"
+    told = "compiled kernels cannot be cached: there is no home; set HOME or GEMMLAB_CACHE_DIR; continuing without"
     assert process.communicate(timeout=100) == (f"80000.0 2000.0 80000.0\n{told}\nFalse\n", "")
     assert not list(tmp_path.iterdir())
 

@@ -30,7 +30,7 @@ def test_a_folder_that_cannot_be_made_costs_one_warning_and_nothing_else(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    with pytest.warns(RuntimeWarning, match=r"cannot be kept in .*file/cache.*going on without") as said:
+    with pytest.warns(RuntimeWarning, match=r"cannot be cached in .*file/cache.*continuing without") as said:
         first = build()
     assert len(said) == 1
     assert build() == first, "warned again, or another result"
@@ -40,7 +40,7 @@ def test_the_warning_is_at_the_line_that_called_us(tmp_path: Path, monkeypatch: 
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(tmp_path / "file" / "cache"))
     source = "__global__ void mark(int* p) { *p = 1; }"
-    with pytest.warns(RuntimeWarning, match="cannot be kept") as said:
+    with pytest.warns(RuntimeWarning, match="cannot be cached") as said:
         gemmlab.launch(source, "mark", 1, 1, [np.zeros(1, np.int32)], device="emulated")
     assert {warning.filename for warning in said} == {__file__}
 
@@ -61,7 +61,7 @@ def test_a_read_only_folder_is_read_from_and_costs_one_warning_for_what_is_new(
     assert len(compiled) == 1
     (path,) = folder.iterdir()
     path.unlink()
-    with pytest.warns(RuntimeWarning, match=r"cannot be kept in .* \(Read-only file system\); going on") as said:
+    with pytest.warns(RuntimeWarning, match=r"cannot be cached in .* \(Read-only file system\); continuing") as said:
         assert [build(), build()] == [first, first]
     assert len(said) == 1
     assert len(compiled) == 3

@@ -233,7 +233,7 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(tmp_path / "file" / "cache"))
     asked = program("#include <cuda_fp16.h>\n" + SOURCE, "scale<2>")
-    with pytest.warns(RuntimeWarning, match="going on without") as said:
+    with pytest.warns(RuntimeWarning, match="continuing without") as said:
         assert build(asked) == build(asked)
     assert len(said) == 1
     assert len(made) == 2

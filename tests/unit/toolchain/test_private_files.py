@@ -60,7 +60,7 @@ def test_a_file_of_another_user_is_not_loaded_and_gives_way(folder: Path) -> Non
     folder.chmod(0o777)
     os.chown(plant(folder), OTHER, OTHER)
     folder.chmod(0o755)
-    with pytest.warns(RuntimeWarning, match=rf"{NAME}.bin may be another user's and is not used"):
+    with pytest.warns(RuntimeWarning, match=rf"{NAME}.bin may belong to another user and is not used"):
         assert cache.load(NAME) is None
     assert cache.store(NAME, OURS)
     assert cache.load(NAME) == OURS
@@ -69,7 +69,7 @@ def test_a_file_of_another_user_is_not_loaded_and_gives_way(folder: Path) -> Non
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_file_that_others_can_write_to_is_not_loaded(folder: Path, mode: int) -> None:
     plant(folder, OURS).chmod(mode)
-    with pytest.warns(RuntimeWarning, match="may be another user's"):
+    with pytest.warns(RuntimeWarning, match="may belong to another user"):
         assert cache.load(NAME) is None
 
 

@@ -78,7 +78,7 @@ def test_the_emulator_loads_it() -> None:
     ids=["configuration", "source", "header", "option", "architecture"],
 )
 def test_for_anything_else_a_compiler_is_needed(changed: Program) -> None:
-    told = r"^no CUDA compiler: install one; .* is not in .* nor in what gemmlab brings \(its own kernels .* sm_90\)$"
+    told = r"^no CUDA compiler: install one; .* is not in .* nor in the code of gemmlab \(its own kernels .* sm_90\)$"
     with pytest.raises(NoCompilerError, match=told):
         build(changed)
 

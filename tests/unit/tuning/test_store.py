@@ -116,7 +116,7 @@ def test_a_damaged_store_is_left_alone(tmp_path: Path, text: str) -> None:
     add([ENTRY])
     path.write_text(text)
     forget_reading()
-    with pytest.warns(RuntimeWarning, match="the shipped choices are taken"):
+    with pytest.warns(RuntimeWarning, match="the shipped choices are used"):
         assert chosen().basis != TUNED
     with pytest.raises(RecordError, match=r"choices\.json"):
         add([ENTRY])
@@ -128,7 +128,7 @@ def test_a_store_that_others_can_write_is_not_used(tmp_path: Path) -> None:
     add([ENTRY])
     (tmp_path / "data" / "choices.json").chmod(0o666)
     forget_reading()
-    with pytest.warns(RuntimeWarning, match="may be another user's"):
+    with pytest.warns(RuntimeWarning, match="may belong to another user"):
         assert chosen().basis != TUNED
 
 

@@ -1,9 +1,9 @@
 """The next strip of B, split row by row while tiles multiply.
 
-A tile instruction is one micro-operation for 16 cycles, so the vector units and most of the issue slots are idle
-meanwhile, and so are the ways from memory. `split_ahead` splits one pair of rows of the next strip at each call, and is
-called once for four tile instructions. Where no strip is left to split, it brings the next packed one into L2. The
-strip's state is in memory:
+A tile instruction is one micro-operation for 16 cycles. Meanwhile the vector units, most issue slots and the paths from
+memory are idle. Each call of `split_ahead` splits one pair of rows of the next strip; there is one call for four tile
+instructions. If no strip is left to split, a call prefetches part of the next packed strip into L2. The strip's state
+is in memory:
 
     word 0        1        2             3       4            5               8 ..
     pairs left    source   row of tile   out     row stride   line to fetch   extremes (`split.py`)
@@ -20,7 +20,9 @@ from gemmlab.ir.values import Operand, Value
 
 _LEFT, _SOURCE, _ROW, _OUT, _STRIDE, _NEXT, _EXTREMES = 0, 1, 2, 3, 4, 5, 8
 _LINES_A_CALL = 4
-"""Cache lines that a call fetches: four panels pass by a strip of 3,072 lines in 768 calls."""
+"""Cache lines that a call prefetches. Multiplying four panels by a strip makes 768 calls, which fetch a next strip of
+3,072 lines.
+"""
 WORDS = _EXTREMES + ROWS
 AHEAD = pointer(I64)
 
@@ -31,13 +33,15 @@ def extremes_of(fn: Function, state: Value) -> Value:
 
 
 def fetch(fn: Function, state: Value, packed: Value) -> None:
-    """Split nothing; bring a packed strip into L2 instead."""
+    """Have the calls prefetch a packed strip into L2 and split nothing."""
     state[_LEFT] = 0
     state[_NEXT] = fn.address(packed)
 
 
 def start(fn: Function, state: Value, depth: Value, source: Value, stride: Value, out: Value) -> None:
-    """Begin with a strip of full width whose rows are contiguous; k beyond the last whole tile is left."""
+    """Begin to split a strip of full width with contiguous rows; the part of k beyond the last whole tile is not
+    split.
+    """
     for word, item in ((_LEFT, depth // DEPTH * ROWS), (_ROW, 0), (_STRIDE, stride)):
         state[word] = item
     state[_SOURCE] = fn.address(source)

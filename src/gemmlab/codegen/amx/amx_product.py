@@ -1,4 +1,4 @@
-"""The whole product by tiles: who computes which extents, and the division among threads."""
+"""The whole product by tiles: the extents that tiles compute, and the division among threads."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gemmlab.ir.module import Module
 
 _LARGE_B = 1 << 22
 _LEAST_LINES, _LEAST_K = 128, 64
-"""Rows and columns, and k, below which tiles are not the faster way: packing takes too much of the time."""
+"""Rows and columns, and k, below which tiles are slower than multiply-adds: packing takes too much of the time."""
 
 
 def emit_tiled_product(
     module: Module, product: Function, blocks: TileBlocks, offset: int, *, everywhere: bool
 ) -> Function:
-    """Emit `tiled_product`, with the arguments of `product`, which computes what tiles do not.
+    """Emit `tiled_product`, with the arguments of `product`. It calls `product` where tiles are not used.
 
-    `everywhere`: tiles take every product that is not empty, otherwise those that they compute faster. `offset` is the
-    number of bytes of the workspace that `product` uses.
+    With `everywhere`, tiles compute every product that is not empty, otherwise only those that they compute faster.
+    `offset` is the number of bytes of the workspace that `product` uses.
     """
     job = emit_tiled_engine(module, module["job"], blocks, offset)
     share = emit_shares(module, Divisible(job, LINES, LINES))
@@ -39,12 +39,14 @@ def emit_tiled_product(
 
 
 def slower(m: Any, n: Any, k: Any) -> Any:
-    """Return whether multiply-adds are at least as fast, by extents alone, so that bits do not depend on threads.
+    """Return whether multiply-adds are at least as fast as tiles. It depends on extents alone, so that bits do not
+    depend on threads.
 
     Extents are numbers, or values of code under construction; so is the result.
     """
     whole = _padded(m, LINES) * _padded(n, LINES) * _padded(k, DEPTH)
-    # A B that comes from memory is split for at least so many rows; a quarter of the tiles' work may be for zeros.
+    # If B comes from memory, splitting it pays off from so many rows on. At most a quarter of the tiles' work may be
+    # zeros.
     thin = (m < 2 * _LEAST_LINES) & (n * k > _LARGE_B)
     return (m < _LEAST_LINES) | (n < _LEAST_LINES) | (k < _LEAST_K) | thin | (whole * 4 > m * n * k * 5)
 

@@ -5,8 +5,8 @@
     A tile 1   C10        C11             each multiplication is the fourth after the last on the same C, whose result
                                           takes 52 cycles, at 16 cycles each
 
-All of k passes by twice: first the products of which a factor is not a high part, then high by high. So small products
-are added to each other before a large one joins them, and a large sum is rounded once for 32 of k.
+All of k is processed twice: first the products with a factor that is not a high part, then high by high. So small
+products are added to each other before a large one joins them, and a large sum is rounded once for 32 of k.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ SMALL_PRODUCTS: dict[int, tuple[Pair, ...]] = {
     6: ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2)),
     9: ((2, 2), (1, 2), (0, 2), (0, 1), (1, 1), (2, 1), (2, 0), (1, 0)),
 }
-"""By the number of all products, those of which a factor is not a high part; one factor changes from each to the next,
-so that the other stays in its registers."""
+"""The products with a factor that is not a high part, by the number of all products. Only one factor changes from each
+product to the next, so that the other stays in its registers.
+"""
 _HIGH: Pair = (0, 0)
 _C, _A, _B = (0, 1, 2, 3), (4, 5), (6, 7)
 
@@ -41,14 +42,14 @@ BLOCK = (
 
 
 def part_count(products: int) -> int:
-    """The number of parts of an operand in so many products."""
+    """Return the number of parts that each operand has for that number of products."""
     return 2 if products == 3 else 3
 
 
 def emit_block(module: Module, products: int) -> Function:
     """Emit `block`: `C = alpha * A B + keep * C` for `rows` x `cols` of C, at most 32 x 32.
 
-    `a` and `b` are packed blocks of `steps` times 32 of k. `keep` 0 does not read C. The thread has tile state.
+    `a` and `b` are packed blocks of `steps` times 32 of k. `keep` 0 does not read C. The thread must have tile state.
     Meanwhile the strip of `state` is split.
     """
     ahead = emit_split_ahead(module, part_count(products))

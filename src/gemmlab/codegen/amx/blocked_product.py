@@ -1,4 +1,4 @@
-"""The blocked product of one job by tiles, and by multiply-adds where tiles do not hold the operands.
+"""The blocked product of one job by tiles, and by multiply-adds where tiles cannot represent the operands exactly.
 
     for each block of NC columns (jc)
       for each k-block (pc)                    C is read and written once per k-block

@@ -1,7 +1,7 @@
 """Operands split into bfloat16 parts while they are packed into tiles.
 
-A float32 has 24 bits, a bfloat16 8 and the same exponents. Each part is the rest that the parts before it left, rounded
-to nearest, so three hold every bit:
+A float32 has 24 bits, a bfloat16 8 and the same exponents. Each part is the remainder after the parts before it,
+rounded to nearest, so three parts have every bit:
 
     x = high + mid + low        |mid| <= 2^-8 |x|        |low| <= 2^-16 |x|
 
@@ -15,7 +15,7 @@ line to line, they come out in rows of one pair of k (`across`), as B needs them
 transposed. Ragged edges and other strides go through a square that is filled with zeros.
 
 The packers also find the largest and the least magnitude but 0, which decide whether tiles may be used
-(`engine.emit_fits`).
+(`blocked_product._emit_fits`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def step_bytes(parts: int) -> int:
 def emit_split(module: Module, name: str, parts: int, *, lines_are_rows: bool) -> Function:
     """Emit `name(lines, first, depth, source, line_step, k_step, out, extremes)`: pack up to 32 lines, `depth` of each.
 
-    `lines_are_rows`: tiles of A, otherwise of B. `first` is the k, a multiple of 32, from which on they are packed.
+    `lines_are_rows` is true for tiles of A, false for tiles of B. `first` is the k, a multiple of 32, from which the
+    lines are packed.
     """
     squares = {
         kind: module[kind] if kind in module else _emit_square(module, kind, parts)
@@ -96,8 +97,8 @@ def emit_split(module: Module, name: str, parts: int, *, lines_are_rows: bool) -
 def emit_extremes(module: Module) -> tuple[Function, Function]:
     """Emit `clear_extremes(extremes)` and `find_range(extremes, range)`.
 
-    `range` receives two words: the largest magnitude, and the least but 0 minus 1, as the integers that their bits are;
-    the second is 2^32 - 1 if all elements are 0.
+    `range` receives two words: the bits of the largest magnitude, and those of the least magnitude but 0, minus 1, as
+    integers. The second is 2^32 - 1 if all elements are 0.
     """
     with module.function("clear_extremes", [("extremes", pointer(I32))]) as clear:
         (extremes,) = clear.args
@@ -138,7 +139,7 @@ def split_row(
 
 
 def _emit_turn(module: Module, parts: int) -> Function:
-    """Emit `turn_words(words, out)`: the square of words of each part transposed, into tiles of a block."""
+    """Emit `turn_words(words, out)`: transpose the square of words of each part into tiles of a block."""
     with module.function("turn_words", [("words", BYTES), ("out", BYTES)], noalias=("words", "out")) as fn:
         words, out = fn.args
         with fn.range(parts) as part:
@@ -150,7 +151,9 @@ def _emit_turn(module: Module, parts: int) -> Function:
 
 
 def _emit_gather(module: Module) -> Function:
-    """Emit `gather_square(lines, depth, source, line_step, k_step, out)`: 16 lines of 32, zeros around them."""
+    """Emit `gather_square(lines, depth, source, line_step, k_step, out)`: copy up to 16 lines of 32 elements, padded
+    with zeros.
+    """
     params = [("lines", I64), ("depth", I64), ("source", FLOATS), ("line_step", I64), ("k_step", I64), ("out", FLOATS)]
     with module.function("gather_square", params, noalias=("source", "out")) as fn:
         lines, depth, source, line_step, k_step, out = fn.args
@@ -171,7 +174,9 @@ class Extremes:
         self._least = fn.var(_WORDS, fn.load(memory + ROWS, ROWS))
 
     def watch(self, vectors: Sequence[Value]) -> None:
-        """Look at some elements. Zeros wrap to the largest integer when 1 is taken away."""
+        """Include some elements. Subtracting 1 makes zeros wrap to the largest integer, so the least magnitude ignores
+        them.
+        """
         for bits in vectors:
             magnitude = bits & _MAGNITUDE
             self._largest.set(_integers(self._fn, "smax", self._largest.read(), magnitude))
@@ -189,7 +194,7 @@ def _parts(fn: Function, bits: Value, parts: int) -> list[Value]:
     found = []
     for part in range(parts):
         if part == 2:
-            # What is left has 8 bits.
+            # The remainder has 8 bits.
             found.append(bits)
             break
         rounded = fn.emit(_WORDS, f"add {_WORDS} {bits.name}, {fn.constant(_HALF_UNIT, _WORDS).name}")

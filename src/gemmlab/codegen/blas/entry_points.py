@@ -1,7 +1,8 @@
 """The single-precision matrix product under BLAS's names: Fortran's `sgemm_` and C's `cblas_sgemm`.
 
 A row-major call is the column-major call of the transposed product, with A and B exchanged, as in the reference BLAS.
-Its arguments are checked in that order too, and reported by their places in the call as it was made.
+Its arguments are checked in the order of the column-major call, and errors name their positions in the call that was
+made.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Handle an illegal argument: call BLAS's error handlers as the reference BLAS calls them.
 
-The first of these that there is:
+The first of these handlers that exists is called:
 
     1. the handler that `gemmlab_blas_set_xerbla` was given: `void handler(const char *routine, int number)`
     2. the program's own `xerbla_` (Fortran), or `cblas_xerbla` (C)
     3. a line on standard error
 
-Then the routine returns and C is as it was. The symbols of 2 are weak references: found when code is linked or loaded,
-absent where nobody defines them, and never defined here, so that another BLAS in the program keeps its own.
+Then the routine returns and C is as it was. The symbols of 2 are weak references: they are found when code is linked or
+loaded, absent if nothing defines them, and never defined here, so that another BLAS in the program keeps its own.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ FORTRAN_NAME, C_NAME = "SGEMM ", "cblas_sgemm"
 _FORTRAN_HANDLER, _C_HANDLER, _ROW_MAJOR_FLAG = "xerbla_", "cblas_xerbla", "RowMajorStrg"
 WEAK_SYMBOLS = (_FORTRAN_HANDLER, _C_HANDLER, _ROW_MAJOR_FLAG)
 ABSENT = 1
-"""The address of an undefined symbol, beside 0: code that is linked in memory cannot be told that a symbol is at 0."""
+"""A second address, beside 0, that stands for an undefined symbol: code that is linked in memory cannot be given a
+symbol at 0.
+"""
 _FORMATS = {1: "layout is %d\n", 2: "TransA is %d\n", 3: "TransB is %d\n"}
 """The format that `cblas_xerbla` prints, by the number of the argument."""
 EXCHANGED = {4: 5, 5: 4, 9: 11, 11: 9}
-"""Numbers of m, n, lda, ldb as a row-major call passes them on, with A and B exchanged."""
+"""Argument numbers of m, n, lda, ldb in a row-major call -> their numbers after A and B are exchanged."""
 
 _STANDARD_ERROR = 2
 
@@ -40,8 +42,8 @@ class Errors:
     fortran: Function
     """`illegal_fortran(number)`."""
     c: Function
-    """`illegal_c(number, value, row_major)`: `number` as in the C signature; `value` of an argument that is an
-    enumeration.
+    """`illegal_c(number, value, row_major)`: `number` is the argument's in the C signature, `value` is used if the
+    argument is an enumeration.
     """
 
 
@@ -112,7 +114,7 @@ def _emit_c(module: Module) -> Function:
 
 
 def _handle(fn: Function, name: str, number: Value) -> None:
-    """Call the handler that was set and return, if there is one."""
+    """If a handler was set, call it and return from the function."""
     handler = fn.atomic_load(word(fn, HANDLER_AT))
     with fn.when(handler.differs(0)):
         fn.call_pointer(fn.cast(handler, I8), VOID, (BYTES, I32), fn.symbol(name, I8), number)

@@ -6,8 +6,8 @@ The compiled product has C by rows, so it computes the transposed one, with A an
     C^T    (n x m, by rows, ldc)     =  op(B)^T op(A)^T
 
 The rules about scalars are the reference's: with m or n 0, or with beta 1 and alpha or k 0, nothing is read or written;
-alpha 0 reads neither A nor B; beta 0 does not read C. The compiled product chooses its loops, as for
-`gemmlab.gemm`; if there is no workspace, plain loops run that need none.
+alpha 0 reads neither A nor B; beta 0 does not read C. The compiled product chooses its loops as for `gemmlab.gemm`. If
+no workspace is free, plain loops run, which need none.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ BY_COLUMNS: tuple[tuple[str, Type], ...] = (
 
 
 def emit_check(module: Module) -> Function:
-    """Emit `check(...)`: number of the first illegal argument of a column-major call after the two flags, or 0 if all
-    are legal.
+    """Emit `check(...)`, for the arguments of a column-major call after the two flags: the number of the first illegal
+    one, or 0.
     """
     names = ("turned_a", "turned_b", "m", "n", "k", "lda", "ldb", "ldc")
     with module.function("check", [(name, I64) for name in names], I32) as fn:

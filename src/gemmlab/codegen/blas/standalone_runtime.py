@@ -2,7 +2,7 @@
 
 All state is one block of zeroed memory in the object itself; nothing has to be called first, and calls may come from
 any thread of any language. Workspaces are mapped when they are first needed and never unmapped. A workspace that
-another thread had taken at a fork stays taken in the child.
+another thread uses at a fork stays unavailable in the child.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ SLOTS = 1024
 """The most calls that can have a workspace at once."""
 OWNER_AT = POOL_BYTES
 REQUESTED_AT = OWNER_AT + WORD
-"""Offset of the number of threads requested, beside the caller; the code never tries to start more."""
+"""Offset of the number of threads requested besides the caller; the code never tries to start more."""
 THREADS_AT = REQUESTED_AT + WORD
 HANDLER_AT = THREADS_AT + WORD
 SLOTS_AT = HANDLER_AT + WORD
 MEMORY_BYTES = SLOTS_AT + SLOTS * 2 * WORD
 _ABSENT, _FREE, _BUSY = 0, 1, 2
-"""States of a slot, its first word; the second is the address of its workspace."""
+"""States of a slot. The state is its first word; the second is the address of its workspace."""
 
 BYTES = pointer(I8)
 

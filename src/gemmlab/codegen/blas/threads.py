@@ -1,4 +1,4 @@
-"""Threads of compiled code without Python. They are started by the first product that is large enough for two:
+"""Threads of compiled code without Python. They are started by the first product that is large enough for two threads:
 
     OWNER   0        no threads yet
            -pid      process pid is starting threads; other calls meanwhile work alone
@@ -26,10 +26,11 @@ _CPU_WORDS = 128
 
 
 def emit_threads(module: Module, pages: Function, cpus_a_core: int) -> Function:
-    """Emit `helped()`: the number of threads that may share a product, with the caller. The module must have a pool.
+    """Emit `helped()`: the number of threads that may share a product, the caller included. The module must have a
+    pool.
 
-    It is the number given to the exported `gemmlab_blas_set_threads(int)`, else GEMMLAB_NUM_THREADS, else the number of
-    CPUs that the process may use / `cpus_a_core`.
+    It is the argument of the exported `gemmlab_blas_set_threads(int)`, else GEMMLAB_NUM_THREADS, else the number of
+    CPUs that the process may use, divided by `cpus_a_core`.
     """
     with module.function("gemmlab_blas_set_threads", [("count", I32)], exported=True) as fn:
         fn.atomic_store(word(fn, THREADS_AT), fn.maximum(0, fn.minimum(fn.convert(fn.args[0], I64), MOST_THREADS)))
@@ -69,7 +70,7 @@ def _usable_cpus(fn: Function) -> Value:
 
 def _emit_helped(module: Module, pages: Function, thread_count: Function) -> Function:
     with module.function("blas_thread", [("workspace", BYTES)], BYTES) as main:
-        # No call of the pool has number 0, so a new thread looks for work at once.
+        # Calls of the pool are numbered from 1, so a new thread looks for work at once.
         main.call(module["gemmlab_worker"], memory(main), main.cast(main.args[0], F32), 0)
         main.finish(0)
     with module.function("helped", [], I64) as fn:

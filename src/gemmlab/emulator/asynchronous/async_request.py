@@ -68,7 +68,7 @@ class Request:
         """Return the block of the cluster that has a shared address. The launch ends if there is none."""
         rank = address >> RANK_BITS
         if rank >= len(self.block.cluster):
-            self.fail("cluster", f"{what} in block {rank} of a cluster of {len(self.block.cluster)}", address)
+            self.fail("cluster", f"{what} in {self.block.resident.geometry.place_in_cluster(rank)}", address)
         block = self.block.cluster[rank]
         if block.ended:
             self.fail("cluster", f"{what} in block {rank} of the cluster, which has ended", address)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.emulator.asynchronous.host_words import put_wide, wide
+from gemmlab.emulator.cluster_races import FENCED
 from gemmlab.emulator.launch_layout import RANK_BITS
 from gemmlab.emulator.layout import LANES, Block, Warp
 from gemmlab.emulator.races import ELEMENT
@@ -18,6 +19,26 @@ if TYPE_CHECKING:
     from gemmlab.emulator.asynchronous.copies import Copy
     from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
     from gemmlab.emulator.resident import Resident
+
+
+@dataclass(frozen=True, slots=True)
+class PassedWait:
+    """The last wait for an mbarrier that a warp has passed."""
+
+    site: int
+    address: int
+    parity: int
+    again: bool
+    """True if the warp had already passed a wait for the same phase."""
+    time: int
+    """The block's time (`BlockState.tick`)."""
+
+    @property
+    def words(self) -> str:
+        """The wait as the last one before something that came too early."""
+        tested = f"the wait before tested parity {self.parity} of the mbarrier at 0x{self.address:x}"
+        return f"{tested} again, and passed a phase early" if self.again else tested
+
 
 FENCES = 64
 """Proxy fences of a warp that are remembered."""
@@ -45,10 +66,14 @@ class BlockState:
     """By warp, its last proxy fences: its clock then, and each lane's number of fences."""
     excused: set[tuple[int, int]] = field(default_factory=set)
     """(warp, instruction) of waits that return without success, as after their time limit."""
-    foreign: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """Clocks of other blocks' warps that this block knows."""
+    waits: dict[int, PassedWait] = field(default_factory=dict)
+    """By warp."""
+    time: int = 0
+    """Number of copies issued and waits passed."""
     start: int = 0
     """Clocks up to this one are those of earlier blocks."""
+    passed: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
+    """Clocks of the cluster's warps when they arrived at its barriers that the block has passed, relaxed or not."""
     cluster_time: int = 0
     """Barriers of the cluster that are complete."""
     ended: bool = False
@@ -70,10 +95,10 @@ class BlockState:
     def begin(self, cluster: list[BlockState], rank: int) -> None:
         """Reset the state for a block that starts as number `rank` of a cluster."""
         self.cluster, self.rank, self.ended, self.cluster_time = cluster, rank, False, 0
-        for part in (self.mbarriers, self.groups, self.incoming, self.history, self.excused, self.fences):
+        for part in (self.mbarriers, self.groups, self.incoming, self.history, self.excused, self.fences, self.waits):
             part.clear()
-        self.foreign = np.zeros((len(cluster), LANES), np.int32)
-        self.start = int(self.resident.clocks.min())
+        self.start = self.resident.start
+        self.passed = self.no_clocks()
 
     def offset(self, address: int) -> int:
         """Index in `shared` and `valid` of a shared address of this block."""
@@ -85,6 +110,11 @@ class BlockState:
         return (
             low <= self.offset(address) and self.offset(address) + nbytes <= low + self.resident.geometry.shared_bytes
         )
+
+    def tick(self) -> int:
+        """Return the time of something that happens now."""
+        self.time += 1
+        return self.time
 
     def changed(self) -> None:
         """Note something that another thread could notice."""
@@ -106,6 +136,10 @@ class BlockState:
         rows = [row for when, row in self.fences.get(warp, ()) if when <= clock]
         return rows[-1] if rows else np.zeros(LANES, np.int32)
 
+    def no_clocks(self) -> Clocks:
+        """Clocks as of somebody who knows nothing."""
+        return np.zeros((len(self.cluster), LANES), np.int32)
+
     def shadow(self) -> npt.NDArray[np.int32]:
         """The race shadow: a row of words for each element of shared memory."""
         rows: npt.NDArray[Any] = self.resident.shadow.view(np.int32).reshape(-1, ELEMENT // 4)
@@ -113,20 +147,24 @@ class BlockState:
 
     def known(self, warp: int) -> Clocks:
         """A copy of the clocks that a warp knows."""
-        rows = self.foreign.copy()
+        rows: Clocks = self.resident.foreign[warp].copy()
         rows[self.rank] = self.resident.clocks[warp]
         return rows
 
-    def release(self, warp: int, into: Clocks) -> None:
-        """Add what a warp knows to `into`, and begin a new interval of the warp."""
-        np.maximum(into, self.known(warp), out=into)
+    def release(self, warp: int, into: Clocks, *, relaxed: bool = False) -> None:
+        """Add what a warp knows to `into`, and begin a new interval of the warp.
+
+        `relaxed`: add what it knew at its last fence.
+        """
+        np.maximum(into, self.resident.foreign[FENCED + warp] if relaxed else self.known(warp), out=into)
         self.resident.clocks[warp, warp] += 1
         self._synchronise(warp)
 
     def acquire(self, warp: int, rows: Clocks) -> None:
         """Let a warp know what `rows` know."""
         np.maximum(self.resident.clocks[warp], rows[self.rank], out=self.resident.clocks[warp])
-        np.maximum(self.foreign, rows, out=self.foreign)
+        foreign = self.resident.foreign[warp]
+        np.maximum(foreign, rows, out=foreign)
         self._synchronise(warp)
 
     def _synchronise(self, warp: int) -> None:

@@ -10,7 +10,7 @@ from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.bulk_groups import Store, groups_of
 from gemmlab.emulator.asynchronous.combining import combined
-from gemmlab.emulator.asynchronous.copies import send
+from gemmlab.emulator.asynchronous.copies import Source, send
 from gemmlab.emulator.asynchronous.finding import BOUNDS, MISALIGNED
 from gemmlab.emulator.asynchronous.global_memory import find as find_global
 from gemmlab.emulator.asynchronous.global_memory import read
@@ -67,12 +67,11 @@ def bulk(request: Request, reach: Reach) -> int:
 
 def _within_cluster(request: Request, to: int, source: int, mbarrier: int, nbytes: int, reduction: int) -> None:
     here, index = shared_place(request, source, nbytes, "read")
-    begin_read(request, here, source, nbytes)
+    reading = begin_read(request, here, source, nbytes)
     block, places = shared_place(request, to, nbytes, "write")
-    memory = here.resident.shared
     send(
-        request, block, find(request, mbarrier), places, memory[index].copy(), (to, nbytes), reduction=reduction,
-        late=memory[index].copy,
+        request, block, find(request, mbarrier), places, here.resident.shared[index].copy(), (to, nbytes),
+        reduction=reduction, source=Source(here, index, source, reading),
     )  # fmt: skip
 
 
@@ -99,5 +98,14 @@ def store(request: Request) -> int:
         block, index = shared_place(request, address, nbytes, "write")
         words = np.array([request.operand(4 + part, lane) for part in range(nbytes // 4)], np.uint64)
         data = words.astype(np.uint32).view(np.uint8)
-        send(request, block, find(request, barrier, lane), index, data, (address, nbytes), reduction=reduction)
+        send(
+            request,
+            block,
+            find(request, barrier, lane),
+            index,
+            data,
+            (address, nbytes),
+            reduction=reduction,
+            proxy=False,
+        )
     return Status.GO

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gemmlab.emulator.address_space import PENDING
 from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.finding import COPY, UNWRITTEN
+from gemmlab.emulator.asynchronous.finding import COPY, RACE, UNWRITTEN
 from gemmlab.emulator.asynchronous.proxies import Reading, end_read
 from gemmlab.emulator.layout import Status
 
@@ -54,7 +54,13 @@ class Store:
                 other=self.site,
             )
         if self.reading is not None:
-            end_read(request, request.block, self.reading, self.address)
+            warp = request.warp
+
+            def race(message: str, address: int, other: int) -> None:
+                request.report(RACE, message, address, other=other)
+
+            by = warp, request.first, int(resident.clocks[warp, warp])
+            end_read(request.block, self.reading, self.address, race, by)
         self.data = resident.shared[self.places].copy()
 
 

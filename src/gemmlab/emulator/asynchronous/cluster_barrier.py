@@ -11,6 +11,7 @@ from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState, Clocks
 from gemmlab.emulator.asynchronous.finding import CLUSTER, Finding, Findings
 from gemmlab.emulator.asynchronous.host_words import narrow, put_narrow, put_wide, wide
+from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.layout import FULL, LANES, Status, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_WAIT, RELEASED
 from gemmlab.emulator.services import service_addresses
@@ -30,7 +31,11 @@ class ClusterBarrier:
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
 
+    here: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
+    """Clocks of those who arrived, whether they made known what they did or not."""
+
     def __post_init__(self) -> None:
+        self.here = np.zeros((len(self.blocks), LANES), np.int32)
         self.arriving = np.zeros((len(self.blocks), LANES), np.int32)
         self.released = self.arriving.copy()
 
@@ -40,7 +45,9 @@ class ClusterBarrier:
         if before & request.execute:
             request.report(CLUSTER, "a thread arrives at the cluster's barrier again before it has waited")
         self.arrived[request.warp_address] = before | request.execute
-        request.block.release(request.warp, self.arriving)
+        relaxed = narrow(request.instruction + Insn.STRONG) != 0
+        np.maximum(self.here, request.block.known(request.warp), out=self.here)
+        request.block.release(request.warp, self.arriving, relaxed=relaxed and request.block.checks)
         request.block.changed()
         self.settle()
         return Status.GO
@@ -71,6 +78,7 @@ class ClusterBarrier:
         self.released = self.arriving.copy()
         for block in self.blocks:
             block.cluster_time += 1
+            block.passed = self.here.copy()
             block.changed()
             for index in range(block.resident.count):
                 self._wake(block, index)

@@ -24,15 +24,17 @@ from gemmlab.emulator.asynchronous import (
 from gemmlab.emulator.asynchronous.async_request import Request, UnusableError
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.cluster_barrier import ClusterBarrier
-from gemmlab.emulator.asynchronous.finding import COPY, Finding, Findings
+from gemmlab.emulator.asynchronous.far_accesses import report_visits
+from gemmlab.emulator.asynchronous.finding import CLUSTER, COPY, Finding, Findings
 from gemmlab.emulator.asynchronous.hangs import report_waits
 from gemmlab.emulator.asynchronous.host_words import wide
 from gemmlab.emulator.asynchronous.late_reads import explain
 from gemmlab.emulator.asynchronous.printer import Printer
+from gemmlab.emulator.geometry import Bytes
 from gemmlab.emulator.launch_layout import Launch
 from gemmlab.emulator.layout import Status, Warp
 from gemmlab.emulator.memory_map import Reach
-from gemmlab.emulator.resident import Bytes, Resident
+from gemmlab.emulator.resident import Resident
 
 LANDING = "GEMMLAB_EMULATOR_LANDING"
 """Environment variable: a seed. Copies then land at random moments instead of the last possible ones."""
@@ -113,6 +115,13 @@ class Engine:
         state = self._state(resident)
         self._explain()
         state.ended = True
+        report_visits(state, self.findings)
+        for copy in [each for other in state.cluster for each in other.incoming]:
+            if copy.source is not None and copy.source.block is state and copy.block is not state:
+                message = "the block ends before a copy from its shared memory to another block's has read it"
+                self.findings.add(
+                    Finding(CLUSTER, message, state.linear, copy.thread, copy.site, -1, copy.source.address, state=True)
+                )
         for copy in list(state.incoming):
             message = "the block ends before a bulk copy into its shared memory has landed: nothing waited for it"
             self.findings.add(
@@ -144,6 +153,16 @@ class Engine:
             return True
         excused = [mbarrier_waits.excuse(state) for state in states if not state.ended]
         return any(excused)
+
+    def land_rest(self, residents: list[Resident]) -> bool:
+        """If nothing else goes on: land the copies between blocks that somebody waits for; return whether any did."""
+        count = 0
+        for state in map(self._state, residents):
+            for copy in list(state.incoming):
+                if copy.source is not None and copy.mbarrier.waiting:
+                    copy.mbarrier.settle()
+                    count += copy not in state.incoming
+        return count > 0
 
     def report_hang(self, residents: list[Resident]) -> None:
         """Report the mbarriers and cluster barriers that warps wait for in a deadlock."""

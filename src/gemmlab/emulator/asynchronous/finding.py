@@ -32,6 +32,8 @@ class Finding:
     """True if it says what was left when nothing could go on or the block ended."""
     early: bool = False
     """True if it explains a read of memory to which a copy had not come yet."""
+    overrun: bool = False
+    """True if a stage was filled again too early, which all that follows may be due to."""
 
     @property
     def subject(self) -> Hashable:
@@ -43,6 +45,8 @@ class Finding:
         """The place of the finding among the hazards of a launch."""
         if self.state:
             return Rank.END
+        if self.overrun:
+            return Rank.OVERRUN
         return Rank.EARLY if self.early else _RANKS.get(self.kind, Rank.OTHER)
 
 

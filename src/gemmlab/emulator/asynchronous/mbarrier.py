@@ -39,6 +39,10 @@ class Mbarrier:
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     """Clocks known to the arrivals so far; to those of the phases that have ended."""
+    announced: int = 0
+    """Bytes that the current phase was told to expect."""
+    landed: list[Copy] = field(default_factory=list, repr=False)
+    """Copies that came in the current phase."""
     waiting: list[int] = field(default_factory=list)
     """Host addresses of warps with a group that waits for it."""
     last: int = -1
@@ -75,6 +79,8 @@ class Mbarrier:
             self.word.pending = self.word.expected
             self.completed += 1
             self.released = self.arriving.copy()
+            self.announced = 0
+            self.landed.clear()
             self._wake()
         self.store()
 
@@ -99,6 +105,18 @@ class Mbarrier:
         if self.word.transactions < 0:
             parts.append(f"{counted(-self.word.transactions, 'byte')} to be expected, for it got more than it was told")
         return " and ".join(parts) or "nothing"
+
+    @property
+    def came(self) -> str:
+        """The bytes that came in the current phase beside those that it was told of; empty if they are no matter."""
+        if not self.word.transactions or not self.landed:
+            return ""
+        boxes = ", ".join(dict.fromkeys(copy.what for copy in self.landed if copy.what))
+        nbytes = sum(copy.nbytes for copy in self.landed)
+        copies = "1 copy" if len(self.landed) == 1 else f"{len(self.landed)} copies"
+        expected = counted(self.announced, "byte")
+        text = f"; it was told to expect {expected}, and {counted(nbytes, 'byte')} came in {copies}"
+        return f"{text} ({boxes})" if boxes else text
 
     def describe(self) -> str:
         """The state in words: `"mbarrier at 0x400 (phase 2, parity 0) lacks 1 of 128 arrivals"`."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gemmlab.emulator.async_calls import Arrival
 from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
+from gemmlab.emulator.asynchronous.far_accesses import absence, visit
 from gemmlab.emulator.asynchronous.finding import CLUSTER, MBARRIER, MISALIGNED
 from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
 from gemmlab.emulator.asynchronous.mbarrier_word import MOST, ONE_ARRIVAL, initial
@@ -27,8 +26,8 @@ def initialise(request: Request) -> int:
         return Status.FAULT
     clock = int(block.resident.clocks[request.warp, request.warp])
     made = Mbarrier(block, address, fields, request.site, request.warp, clock, block.cluster_time)
-    made.arriving = np.zeros_like(block.foreign)
-    made.released = np.zeros_like(block.foreign)
+    made.arriving = block.no_clocks()
+    made.released = block.no_clocks()
     block.mbarriers[address] = made
     made.store()
     block.changed()
@@ -94,7 +93,7 @@ def _lanes_that_arrive(request: Request) -> list[int]:
         address = request.operand(0, lane) & 0xFFFFFFFF
         rank = address >> RANK_BITS
         if rank < len(cluster) and cluster[rank].ended:
-            request.report(CLUSTER, f"an arrival at block {rank} of the cluster, which has ended", address, lane=lane)
+            request.report(CLUSTER, absence(rank), address, lane=lane)
         else:
             found.append(lane)
     return found
@@ -125,7 +124,9 @@ def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lan
     """Make one thread's arrival, in the order: bytes to expect, arrivals, bytes that have come."""
     word = mbarrier.word
     if mode & (Arrival.EXPECT | Arrival.EXPECT_ONE):
-        word.transactions += operand if mode & Arrival.EXPECT else 1
+        expected = operand if mode & Arrival.EXPECT else 1
+        word.transactions += expected
+        mbarrier.announced += expected
         if word.transactions > MOST:
             message = f"{word.transactions} bytes are expected in one phase; an mbarrier counts to {MOST}"
             request.report(MBARRIER, message, mbarrier.address, other=mbarrier.last, lane=lane)
@@ -139,6 +140,8 @@ def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lan
         count = word.pending
     if mode & Arrival.DROP:
         word.expected = max(0, word.expected - count)
+    if mbarrier.block is not request.block:
+        visit(request, mbarrier.block, lane)
     if count:
         request.block.release(request.warp, mbarrier.arriving)
         mbarrier.last = request.site

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from gemmlab.emulator.asynchronous.async_request import Request
-from gemmlab.emulator.asynchronous.block_state import BlockState
+from gemmlab.emulator.asynchronous.block_state import BlockState, PassedWait
 from gemmlab.emulator.asynchronous.host_words import narrow, put_narrow, put_wide, wide
 from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
 from gemmlab.emulator.asynchronous.mbarrier_calls import find
@@ -40,6 +40,10 @@ def _ended(request: Request, mbarrier: Mbarrier, parity: int) -> bool:
         mbarrier.settle(for_wait=True)
     if mbarrier.word.phase == parity:
         return False
+    before = mbarrier.tests.get(request.warp)
+    again = before is not None and before[2] == mbarrier.completed
+    wait = PassedWait(request.site, mbarrier.address, parity, again, request.block.tick())
+    request.block.waits[request.warp] = wait
     mbarrier.tests[request.warp] = (request.site, parity, mbarrier.completed)
     if mbarrier.block.checks:
         request.block.acquire(request.warp, mbarrier.released)

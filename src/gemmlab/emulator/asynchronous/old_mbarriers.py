@@ -30,7 +30,7 @@ def arrive_word(request: Request) -> int:
             request.fail(MBARRIER, "no mbarrier was initialised here before", address)
         if mbarrier is None:
             mbarrier = block.mbarriers[address] = Mbarrier(block, address, word, request.site, request.warp, 0)
-            mbarrier.arriving = np.zeros_like(block.foreign)
+            mbarrier.arriving = block.no_clocks()
         mbarrier.word = word
         request.answer(lane, raw)
         before = word.phase

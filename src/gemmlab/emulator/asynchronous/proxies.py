@@ -6,11 +6,13 @@ thread wrote only if that thread executed a proxy fence afterwards, and somethin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.emulator.asynchronous import far_accesses
 from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.finding import PROXY, RACE
@@ -60,19 +62,22 @@ def _known(request: Request, block: BlockState) -> npt.NDArray[np.int32]:
     return row
 
 
-def _compare_writers(request: Request, block: BlockState, rows: Rows, verb: str, address: int) -> None:
+def _compare_writers(
+    request: Request, block: BlockState, rows: Rows, verb: str, address: int, *, proxy: bool = True, adds: bool = False
+) -> None:
     clocks, writers = rows[:, WRITER_CLOCK // 4], rows[:, WRITER // 4]
     warps, lanes = writers >> 5, writers & 31
     mine = (warps == request.warp) & (block is request.block)
     fresh = clocks > block.start
     known = _known(request, block)
-    unordered = fresh & ~mine & (clocks > known[warps])
     fences = rows[:, WRITER_FENCES // 4]
+    # Sums may come together.
+    unordered = fresh & ~mine & (clocks > known[warps]) & ~(adds & (fences == BY_PROXY))
     written = fresh & ~unordered & (fences != BY_PROXY)
     fenced = np.zeros((LANES, LANES), np.int32)
     for warp in np.unique(warps[written]):
         fenced[warp] = block.fences_known(int(warp), int(known[warp]))
-    unfenced = written & (fenced[warps, lanes] <= fences)
+    unfenced = written & (fenced[warps, lanes] <= fences) & proxy
     late = "without a proxy fence (fence.proxy.async) by that thread between its write and what orders the two"
     for found, kind, message in (
         (unordered, RACE, "with nothing between that orders them"),
@@ -82,16 +87,29 @@ def _compare_writers(request: Request, block: BlockState, rows: Rows, verb: str,
             row = int(found.argmax())
             thread = int(writers[row])
             where = address + 4 * row
-            text = f"the asynchronous proxy {verb} shared memory that thread {thread} of the block wrote, {message}"
+            text = f"{_subject(proxy)} {verb} shared memory that thread {thread} of the block wrote, {message}"
             request.report(kind, text, where, other=int(rows[row, WRITER_INSTRUCTION // 4]))
 
 
-def check_write(request: Request, block: BlockState, address: int, nbytes: int) -> None:
-    """Compare a write by the asynchronous proxy with earlier accesses, and enter it in the shadow."""
+def _subject(proxy: bool) -> str:
+    return "the asynchronous proxy" if proxy else "an asynchronous store"
+
+
+def check_write(
+    request: Request, block: BlockState, address: int, nbytes: int, *, proxy: bool = True, adds: bool = False
+) -> None:
+    """Compare a write with earlier accesses, and enter it in the shadow.
+
+    `proxy`: it is one of the asynchronous proxy. Stores of registers (st.async) are not: they need no proxy fence.
+    `adds`: it is a reduction.
+    """
     if not block.checks:
         return
-    rows = block.shadow()[elements_of(block, address, nbytes)]
-    _compare_writers(request, block, rows, "overwrites", address)
+    elements = elements_of(block, address, nbytes)
+    rows = block.shadow()[elements]
+    _compare_writers(request, block, rows, "overwrites", address, proxy=proxy, adds=adds)
+    does = f"{_subject(proxy)} overwrites"
+    far_accesses.compare(request, block, elements, address, does, write=True, adds=adds)
     readers = rows[:, READ_CLOCK // 4 : READ_CLOCK // 4 + _ROW]
     unordered = (readers > _known(request, block)) & (readers > block.start)
     if block is request.block:
@@ -100,10 +118,14 @@ def check_write(request: Request, block: BlockState, address: int, nbytes: int) 
         row, warp = (int(index) for index in np.unravel_index(int(unordered.argmax()), unordered.shape))
         by = int(rows[row, READ_BY // 4 + warp])
         thread = warp * LANES + (by & 31)
-        message = f"the asynchronous proxy overwrites shared memory that thread {thread} may still read: nothing orders"
-        request.report(RACE, f"{message} the read before it", address + 4 * row, other=by >> 11)
+        message = f"{_subject(proxy)} overwrites shared memory that thread {thread} may still read: nothing orders"
+        wait = request.block.waits.get(request.warp)
+        early = f" ({wait.words})" if wait is not None and wait.again else ""
+        request.report(RACE, f"{message} the read before it{early}", address + 4 * row, other=by >> 11)
     check_stores(request, block, address, nbytes)
     local = block is request.block
+    if not local:
+        far_accesses.record_write(request, block, elements, adds=adds)
     rows[:, WRITER_CLOCK // 4] = block.resident.clocks[request.warp, request.warp] if local else 0
     rows[:, WRITER // 4] = request.warp << 5 | request.first
     rows[:, WRITER_SYNC // 4] = -1
@@ -130,11 +152,18 @@ def begin_read(request: Request, block: BlockState, address: int, nbytes: int) -
     elements = elements_of(block, address, nbytes)
     rows = block.shadow()[elements]
     _compare_writers(request, block, rows, "reads", address)
+    far_accesses.compare(request, block, elements, address, f"{_subject(True)} reads", write=False)
     return Reading(elements, rows[:, : WRITER_FENCES // 4 + 1].copy(), request.site)
 
 
-def end_read(request: Request, block: BlockState, reading: Reading, address: int) -> None:
-    """Report what was written meanwhile, and enter the read in the shadow."""
+def end_read(
+    block: BlockState, reading: Reading, address: int, report: Callable[[str, int, int], None], by: tuple[int, int, int]
+) -> None:
+    """Report what was written meanwhile, and enter the read in the shadow.
+
+    `report` takes a message, an address and the other instruction; `by`: the warp of the block that reads, its lane,
+    and its clock as of the read.
+    """
     rows = block.shadow()[reading.elements]
     before, now = reading.writers, rows[:, : WRITER_FENCES // 4 + 1]
     changed = (before != now).any(1)
@@ -144,8 +173,8 @@ def end_read(request: Request, block: BlockState, reading: Reading, address: int
         message = (
             f"thread {thread} overwrites shared memory while a bulk operation still reads it: it was not waited for"
         )
-        request.report(RACE, message, address + 4 * row, other=site)
-    warp = request.warp
-    rows[:, READ_CLOCK // 4 + warp] = block.resident.clocks[warp, warp]
+        report(message, address + 4 * row, site)
+    warp, lane, clock = by
+    rows[:, READ_CLOCK // 4 + warp] = clock
     rows[:, READ_SYNC // 4 + warp] = -1
-    rows[:, READ_BY // 4 + warp] = reading.site << 11 | request.first
+    rows[:, READ_BY // 4 + warp] = reading.site << 11 | lane

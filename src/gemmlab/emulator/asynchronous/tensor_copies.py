@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.tensor_map import BYTES, TiledMap, decode
+from gemmlab.core.tensor_map import BYTES, INNERMOST_FIRST, TiledMap, decode
 from gemmlab.emulator.async_calls import REDUCTIONS, Direction
 from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.bulk_copies import destinations, shared_place
@@ -22,6 +22,7 @@ from gemmlab.emulator.asynchronous.mbarrier_calls import find
 from gemmlab.emulator.asynchronous.proxies import begin_read
 from gemmlab.emulator.asynchronous.tiles import PLAIN_ALIGNMENT, alignment, box_at, places
 from gemmlab.emulator.form import UnsupportedError
+from gemmlab.emulator.launch_layout import LOCAL_WINDOW, SHARED_WINDOW
 from gemmlab.emulator.layout import Status
 from gemmlab.emulator.memory_map import Reach
 
@@ -29,6 +30,8 @@ Bytes = npt.NDArray[np.uint8]
 MAP_ALIGNMENT = 64
 UNIT = 16
 """Bytes of which the first coordinate is a multiple, if the layout is not interleaved."""
+_COPIES = {LOCAL_WINDOW: "local", SHARED_WINDOW: "shared"}
+"""Memories that generic addresses may be in, but no tensor map."""
 NAN = 0x7FF7
 """Every 16 bits of what lies outside a tensor that is filled with NaN, whatever its type."""
 _KINDS = {
@@ -48,6 +51,10 @@ def _tensor(request: Request, reach: Reach, address: int, dimensions: int) -> Ti
     """Read and check a tensor map. The launch ends if it is none that the instruction can use."""
     if address % MAP_ALIGNMENT:
         request.fail(MISALIGNED, f"a tensor map at an address that is no multiple of {MAP_ALIGNMENT}", address)
+    if address >> 32 in _COPIES:
+        message = f"the tensor map lies in {_COPIES[address >> 32]} memory, where no copy can read it"
+        cure = "declare the parameter `const __grid_constant__ CUtensorMap` and pass its address"
+        request.fail(TENSOR_MAP, f"{message}: {cure}, or else the compiler copies it", address)
     try:
         tensor = _decoded(read(request, reach, address, BYTES).tobytes())
     except UsageError as error:
@@ -103,7 +110,7 @@ def tensor_copy(request: Request, reach: Reach) -> int:
             _aligned(request, tensor, to)
             block, index = shared_place(request, to, tensor.span, "write")
             where = places(tensor, to, index.start)
-            send(request, block, find(request, barrier), where, data, (to, tensor.span))
+            send(request, block, find(request, barrier), where, data, (to, tensor.span), what=tensor.describe_box())
     elif direction == Direction.SHARED_TO_GLOBAL:
         _store(request, reach, tensor, shared & 0xFFFFFFFF, coordinates, reduction)
     return Status.GO
@@ -139,6 +146,9 @@ def _store(
     request: Request, reach: Reach, tensor: TiledMap, shared: int, coordinates: list[int], reduction: int
 ) -> None:
     _aligned(request, tensor, shared)
+    if min(coordinates) < 0:
+        message = f"a tensor {'reduction' if reduction else 'store'} that begins before the tensor, at {coordinates}"
+        request.report(BOUNDS, f"{message}{INNERMOST_FIRST}: only a load may; the map is {tensor.describe()}", shared)
     block, index = shared_place(request, shared, tensor.span, "read")
     box = box_at(tensor, coordinates)
     if reduction:

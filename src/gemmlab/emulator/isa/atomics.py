@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gemmlab.emulator.address_space import COUNT, STORE, Place, translate
 from gemmlab.emulator.async_calls import Operation, request
+from gemmlab.emulator.cluster_races import ATOMIC, CLUSTER_RACE
 from gemmlab.emulator.form import Form, join
 from gemmlab.emulator.global_races import GLOBAL_RACE
 from gemmlab.emulator.instruction_layout import Insn
@@ -91,8 +92,11 @@ def _count(x: Form, where: Lanes, width: int) -> None:
     """Count requests, and sectors or wavefronts as for a store to the same space."""
     x.insn.add(Insn.REQUESTS, 1)
     key = width + STORE
+    nothing = x.fn.scratch(I32, LANES)
     if x.instruction.opcode == "ATOMS":
-        x.service("count_shared", VOID, COUNT, x.exec_bits, row(x, where), key)
+        spots = row(x, where)
+        x.service("count_shared", VOID, COUNT, x.exec_bits, spots, key)
+        _race_in_cluster(x, x.exec_bits, spots, nothing, key)
         return
     parts = [("global", x.exec_bits, where)]
     if x.instruction.opcode == "ATOM":
@@ -102,9 +106,15 @@ def _count(x: Form, where: Lanes, width: int) -> None:
             continue
         spots = row(x, short)
         x.service(f"count_{space}", VOID, COUNT, lanes, spots, key)
+        if space == "shared":
+            _race_in_cluster(x, lanes, spots, nothing, key)
         if space == "global":
-            nothing = x.fn.scratch(I32, LANES)
             x.service("global_race", VOID, GLOBAL_RACE, lanes, spots, nothing, key, 1)
+
+
+def _race_in_cluster(x: Form, lanes: Value, spots: Value, words: Value, key: int) -> None:
+    with x.fn.when(x.block.load(Block.RACES, I64).differs(0)):
+        x.service("cluster_race", VOID, CLUSTER_RACE, lanes, spots, words, key, ATOMIC)
 
 
 def _place(x: Form, address: Value, lane: Value, width: int, *, generic_float: bool) -> Place:

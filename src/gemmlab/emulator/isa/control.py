@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gemmlab.emulator.cluster_races import remember_fence
 from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.global_races import fence
@@ -30,6 +31,7 @@ def hint(x: Form) -> None:
     """
     if x.instruction.opcode == "MEMBAR" and not x.has("CTA"):
         fence(x.launch, x.block)
+        remember_fence(x.fn, x.warp, x.block)
     while x.left:
         x.skip()
 

@@ -9,8 +9,8 @@ from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, Block, Status, Warp
-from gemmlab.emulator.wgmma_flight import ISSUE, WAIT
-from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, SUMS, Flight, Shape
+from gemmlab.emulator.wgmma_flight import ISSUE, TOO_FEW, WAIT
+from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, SUMS, WARPGROUP, Flight, Shape
 from gemmlab.emulator.wgmma_registers import SIZE
 from gemmlab.ir.types import I32, I64, VOID
 from gemmlab.ir.values import Value
@@ -75,6 +75,7 @@ def gmma(x: Form) -> None:
         x.take("scoreboard")
         closes = 1
     _together(x)
+    _whole(x)
     into = Lanes(x.field(target, WRITE))
     x.service(
         "issue_wgmma", VOID, ISSUE, a, b, shape, used.select(accumulator, 0).value,
@@ -88,6 +89,13 @@ def _together(x: Form) -> None:
     with x.fn.when(missing.ne(0).value):
         lane: Value = Lanes(x.exec_bits).call_flag("cttz", flag=True).zext("i64").value
         x.service("note", VOID, NOTE, Kind.WARPGROUP, lane, missing.zext("i64").value, 0, -1)
+
+
+def _whole(x: Form) -> None:
+    """Record an event if the block ends within the warpgroup."""
+    there = Lanes(x.block.load(Block.WARP_COUNT, I64)) - (Lanes(x.warp.load(Warp.INDEX, I64)) & -WARPGROUP)
+    with x.fn.when(there.lt(WARPGROUP).value):
+        x.service("note", VOID, NOTE, Kind.WARPGROUP, 0, there.value, TOO_FEW, -1)
 
 
 @opcode("WARPGROUP")

@@ -1,4 +1,4 @@
-"""The value of the operation that each argument of a CUDA kernel stands for."""
+"""The value of the operation that is passed for each argument of a CUDA kernel."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ _DECORATED = re.compile(
     r"(?P<bare>\w+?)(?:_(?:d|dev|device|gpu|ptr|mat|matrix|in|out))*"
 )
 _EDGES = ("size", "width", "dim", "length", "len", "order")
-"""Usual names of the one extent of square matrices, beside an extent's own name."""
+"""Usual names of the single extent of square matrices, besides an extent's own name."""
 _OTHER_NAMES: Mapping[str, str] = {
     "stridea": "lda", "strideb": "ldb", "stridec": "ldc", "transposea": "trans_a", "transposeb": "trans_b",
     "transa": "trans_a", "transb": "trans_b", "in": "x", "input": "x", "idata": "x", "output": "out", "odata": "out",
     "result": "out",
 }  # fmt: skip
 _UNSAID: Mapping[str, str] = {"alpha": "alpha == 1", "beta": "beta == 0", "ldc": "ldc == max(1, N)"}
-"""The restriction on problems that follows when a kernel lacks the argument."""
+"""The restriction on problems if a kernel lacks the argument."""
 _ROW_LENGTHS: Mapping[str, tuple[str, str, str]] = {"lda": ("K", "M", "TRANS_A"), "ldb": ("N", "K", "TRANS_B")}
-"""The extent that each leading dimension must equal when a kernel lacks the argument: that of an operand as it is, that
-of a transposed operand, and the name of the transposition flag."""
+"""The extent that each leading dimension must equal if a kernel lacks the argument: for a plain operand, for a
+transposed operand, and the name of the transposition flag.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentMatch:
-    """A kernel's arguments in order, each an operation's name or an expression over them."""
+    """A kernel's arguments in order: each is a name of the operation's values or an expression over such names."""
 
     values: tuple[str | Expression, ...]
     square: bool
@@ -45,7 +46,7 @@ class ArgumentMatch:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arguments as shown to people."""
+        """The arguments as messages show them."""
         return tuple(value if isinstance(value, str) else value.text for value in self.values)
 
     def restrictions(
@@ -53,7 +54,7 @@ class ArgumentMatch:
     ) -> list[tuple[str, str]]:
         """Return the restrictions that missing arguments put on a problem, each with its reason.
 
-        Names in `elsewhere` are taken care of and restrict nothing.
+        Names in `elsewhere` have a value elsewhere and restrict nothing.
         """
         equalities = [(f"{shown(a)} == {shown(b)}", "one argument stands for all extents")
                 for a, b in zip(names.extents, names.extents[1:], strict=False) if self.square]  # fmt: skip
@@ -73,7 +74,7 @@ def _row_length(name: str, layouts: Sequence[str]) -> str:
 def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str] = ()) -> ArgumentMatch:
     """Match arguments by type and name, in the usual spellings: `M` or `m`, `d_A`, `lda` or `stride_a`.
 
-    `templated` are values that the template has. `UsageError` lists what was found and how to say it.
+    `templated` are values that the template has. `UsageError` lists the matches found and how to state the others.
     """
     found = [_plain_match(argument, names) for argument in signature.args]
     have = {name for name in found if name is not None} | set(templated)
@@ -92,7 +93,7 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
     if unknown or twice or unfound:
         problems = [
             *_unstated_memory(signature, names), *(f"{text!r} is none of them" for text in unknown),
-            *(f"{name} is there twice" for name in twice),
+            *(f"{name} occurs twice" for name in twice),
             *(f"{_in_args(name, names)} was not found" for name in unfound),
         ]  # fmt: skip
         matched = ", ".join(f"{argument.name} is {_in_args(name, names)}"
@@ -110,8 +111,9 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
 def match_in_order(
     signature: Signature, names: OpNames, texts: Sequence[str], known: Sequence[str], launch: Collection[str] = ()
 ) -> ArgumentMatch:
-    """Match arguments in the order of `texts`: each is an operation's name, or an expression over its numbers and the
-    `known` parameters. `launch` are the names that grid and threads use: an extent among them needs no argument.
+    """Match arguments in the order of `texts`: each is the name of a value of the operation, or an expression over its
+    numbers and the `known` parameters. `launch` are the names that grid and threads use; an extent among them needs no
+    argument.
     """
     if len(texts) != len(signature.args):
         raise UsageError(f"{len(texts)} names for the {len(signature.args)} arguments of {signature}")
@@ -143,8 +145,8 @@ def match_in_order(
 
 
 def check_types(signature: Signature, names: OpNames) -> None:
-    """Raise `UsageError` for an argument of a type that no value can be given to. A type of the file's own may be a
-    structure of the operation, if it has any.
+    """Raise `UsageError` for an argument whose type no value has. A type that the file defines may be a structure of
+    the operation, if the operation has any.
     """
     for argument in signature.args:
         pointer = argument.type in TICKET_POINTERS or element_of(argument) is not None
@@ -160,9 +162,9 @@ def check_types(signature: Signature, names: OpNames) -> None:
 def operand_types(
     signature: Signature, matched: ArgumentMatch, names: OpNames, stated: Mapping[str, Element]
 ) -> dict[str, Element]:
-    """Return the types of the operands that pointers of the signature lead to: where these are bytes, those `stated`.
+    """Return the operands' types by the pointers of the signature. For pointers to bytes, they are those `stated`.
 
-    Raises `UsageError` for two types of one operand, and for `__nv_fp8_storage_t` where no type is stated.
+    Raises `UsageError` for two types of one operand, and for `__nv_fp8_storage_t` without a stated type.
     """
     found: dict[str, Element] = {}
     for argument, value in zip(signature.args, matched.values, strict=True):
@@ -174,7 +176,7 @@ def operand_types(
             kind = known
         elif argument.type.endswith("_storage_t*"):
             raise UsageError(
-                f"{str(argument)!r} of {signature} are bytes of either format; say which: "
+                f"{str(argument)!r} of {signature} are bytes of either format; state which: "
                 f'op = "{names.op}:float8_e4m3fn" or float8_e5m2, one for all operands or one for each'
             )
         if found.setdefault(value, kind) != kind:
@@ -197,7 +199,7 @@ def _plain_match(argument: Argument, names: OpNames) -> str | None:
 
 
 def _unstated_memory(signature: Signature, names: OpNames) -> list[str]:
-    """Return what is to be stated for arguments with the names of memory that a kernel may be given."""
+    """Return the statements that are missing for arguments named like `workspace` or `tickets`."""
     have = {argument.name for argument in signature.args}
     return [
         f"the header does not state `{name}`" for name in ("workspace", TICKETS) if name in have - {*names.operands}

@@ -1,4 +1,4 @@
-"""C types of a kernel's arguments: which there are, what a pointer leads to, and a number as one of them."""
+"""C types of a kernel's arguments: a table of them, the type that a pointer points to, and conversion of numbers."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _NUMBERS: Mapping[str, str] = {
        for form, finite in (("e4m3", "fn"), ("e5m2", ""))},
     "__nv_fp8_storage_t": "uint8", "__nv_fp8x2_storage_t": "uint8", "__nv_fp8x4_storage_t": "uint8",
 }  # fmt: skip
-"""Type of the elements that a pointer leads to. `Stored` of `cuda_common/stored.cuh` is float unless a rung is compiled
-for halves; `void` is taken for float.
+"""Type of the elements that a pointer points to. `Stored` of `cuda_common/stored.cuh` is float unless a rung is
+compiled for halves; `void` counts as float.
 """
 _VECTOR = re.compile(r"(__nv_bfloat16|nv_bfloat16|__half|half|float|double|char|uchar|short|int)([234])")
-"""Several elements beside each other, as `float4`, `__half2` or `__nv_bfloat162`."""
+"""Vector types of several elements, such as `float4`, `__half2` or `__nv_bfloat162`."""
 REALS = ("float", "double", "half", "__half")
-"""Types of factors that kernels take by value."""
+"""Types of real numbers that kernels take by value."""
 TICKET_POINTERS = ("unsigned*", "unsigned int*", "uint*", "uint32_t*")
 
 
 def element_of(argument: Argument) -> Element | None:
-    """Return the type of the numbers that a pointer leads to; `None` for one to anything else."""
+    """Return the type of the numbers that a pointer points to; `None` for a pointer to anything else."""
     base = argument.type.removesuffix("*")
     vector = _VECTOR.fullmatch(base)
     name = _NUMBERS.get(vector[1] if vector else base)

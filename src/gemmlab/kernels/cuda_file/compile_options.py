@@ -17,7 +17,7 @@ _TAKEN = re.compile(
     re.DOTALL,
 )
 _NEEDLESS = re.compile(r"-O[0-3s]?|-g|--?lineinfo|--?expt-(?:relaxed-constexpr|extended-lambda)|--?extended-lambda")
-"""Options of nvcc without which NVRTC does the same."""
+"""Options of nvcc that NVRTC does not need."""
 _EXAMPLES = "-I, -D, -U, -include=, -std=, --use_fast_math, -fmad=, -ftz=, -maxrregcount=, -Xptxas=-dlcm=ca"
 
 
@@ -35,7 +35,7 @@ def compiler_options(stated: Iterable[str], folder: Path) -> tuple[str, ...]:
 
 
 def _joined(options: Sequence[str]) -> list[str]:
-    """Return the options with each value that stands apart joined to its name: `-Xptxas -v`, `-D N=4`."""
+    """Return the options with separate values joined to their names, as in `-Xptxas -v` or `-D N=4`."""
     found: list[str] = []
     for option in options:
         if found and found[-1] in ("-D", "-U"):

@@ -1,4 +1,4 @@
-"""The text of a CUDA file for a compiler that has no host: without its host code, and with nothing for host headers."""
+"""The text of a CUDA file for a compiler without a host: host code is removed, and host headers are empty."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gemmlab.toolchain.host_headers import HOST_HEADERS
 from gemmlab.toolchain.include_path import include_path
 
 LIKE_NVCC = ("-include=cuda_runtime.h",)
-"""nvcc includes this in front of every file; kernels use `uint` or INFINITY without an include of their own."""
+"""nvcc includes this header before every file, so kernels use `uint` or INFINITY without including it."""
 _INCLUDE = re.compile(r'#\s*include\s*(?:<([^>\n]+)>|"([^"\n]+)")')
 _OF_CUDA = re.compile(
     r"(?:cuda(?!_profiler)|curand_|cooperative_groups|mma\.h|cub/|thrust/|nv/|crt/|cute/|cutlass/|sm_\d|vector_|texture_"
@@ -24,25 +24,25 @@ _OF_CUDA = re.compile(
 _NOTHING = "// This header was not found; code for a GPU seldom needs one that is not CUDA's.\n"
 _OF_TORCH = re.compile(r"(?:torch|ATen|c10)/")
 _OF_RANDOM = re.compile(r"curand\w*\.h")
-"""cuRAND's headers stay as they are: their functions have qualifiers by a macro of another header."""
+"""cuRAND's headers stay unchanged: a macro of another header adds the qualifiers of their functions."""
 _OF_TORCH_TOO = f"{_NOTHING}#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cmath>\n#include <algorithm>\n"
-"""Headers that torch's include; files that include torch's often do not."""
+"""Headers that torch's headers include. Files that include torch's often omit them."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
-    """A CUDA file's text, and its headers that are not read from disk."""
+    """A CUDA file's text, and the headers that the compiler does not read from disk."""
 
     text: str
     headers: dict[str, str] = field(default_factory=dict)
-    """Text by the name in `#include`: of headers without their host code, and of headers that are not there."""
+    """Texts of headers by the name in `#include`: without host code, or empty for headers that do not exist."""
 
 
 def device_code(text: str, path: str, options: Sequence[str]) -> DeviceCode:
-    """Return what the compiler gets of a file; `path` is empty for text without a file.
+    """Return the text and headers that the compiler gets; `path` is empty for text without a file.
 
-    Headers in angle brackets that are neither in the folders of `options` nor of the standard library nor of CUDA are
-    empty. Own headers lose their host code, as the file does.
+    Headers in angle brackets are empty if they are not in the folders of `options` and belong neither to the standard
+    library nor to CUDA. Host code is removed from the user's headers, too.
     """
     folders = [Path(folder) for folder in include_path(path, options).folders.values()]
     return DeviceCode(without_host_code(text), dict(_headers(text, folders, set())))
@@ -72,7 +72,7 @@ def _headers(text: str, folders: Sequence[Path], names: set[str]) -> Iterator[tu
 
 
 def _random(name: str, folders: Sequence[Path], names: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield a header of cuRAND and those that it includes, unless a folder of the options has it."""
+    """Yield a cuRAND header and those that it includes, unless a folder of the options has it."""
     names.add(name)
     folder = cuda_headers.random_folder()
     if folder is None or any((each / name).is_file() for each in folders) or not (folder / name).is_file():
@@ -89,5 +89,5 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
-        # The compiler will say what is wrong with it.
+        # The compiler will report its error.
         return ""

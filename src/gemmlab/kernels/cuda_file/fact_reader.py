@@ -155,8 +155,8 @@ class FactReader:
         return tuple(self.expression(key, part, known) for part in listed)
 
     def again(self, names: OpNames) -> dict[str, str]:
-        """Return `{ N = "blocks", x = "out" }`: an extent becomes the number of blocks, an input becomes the previous
-        output.
+        """Return `again`, such as `{ N = "blocks", x = "out" }`: in the next launch the extent is the number of blocks,
+        the input the previous output.
         """
         table = self._table("again")
         counts = [name for name, value in table.items() if name.lower() in names.extents and value == "blocks"]
@@ -181,7 +181,7 @@ class FactReader:
     def memory(self, key: str, known: Iterable[str]) -> Expression | None:
         found = self.optional(key, known)
         if found is not None and self._stated.get("again") is not None:
-            raise self._stated.error(key, "launches that follow each other have a workspace already (again)")
+            raise self._stated.error(key, "a kernel with `again` has a workspace already")
         return found
 
     def align(self) -> int:
@@ -198,7 +198,7 @@ class FactReader:
         for name in read:
             if name not in names.factors:
                 known = ", ".join(map(str.upper, names.factors)) or "none"
-                what = f"{name!r} is no operand of {names.op} that a factor stands before ({known})"
+                what = f"{name!r} is no operand of {names.op} with a factor ({known})"
                 raise self._stated.error("always_reads", what, name)
         return tuple(name for name in names.factors if name in read)
 
@@ -240,7 +240,7 @@ class FactReader:
             raise self._stated.error("expect", f"shape {shape!r} is not one size ({error})", that) from None
         if not (isinstance(config, dict) and all(map(_is_whole, config.values())) and set(config) <= set(params)):
             raise self._stated.error("expect", f"config {config!r} does not fit the parameters {dict(params)}", that)
-        # Only the device knows the names of its counters: they are looked up when the statement is checked.
+        # Only the device knows the names of its counters, so they are looked up when the statement is checked.
         expression = self.expression("expect", that, None)
         return Expectation(expression, shape, config, self._stated.where("expect", that))
 

@@ -11,7 +11,7 @@ from gemmlab.kernels.cuda_file.tokens import CONDITIONS, Token
 
 _TYPE_KEYS = frozenset(("class", "struct", "union", "enum"))
 _ATTRIBUTES = re.compile(r"__\w+|alignas|decltype|noexcept|explicit|requires|asm|static_assert|operator")
-"""Names before a parenthesis that are not those of a function or of a macro which makes one."""
+"""Names before a parenthesis that name neither a function nor a macro that defines one."""
 HOST_SPACES = frozenset(("torch", "at", "c10", "pybind11", "py", "chrono", "filesystem"))
 """Namespaces that only code for the host uses."""
 _DEFINE = re.compile(r"#\s*define\s+(\w+)(.*)", re.DOTALL)
@@ -24,7 +24,9 @@ class Item:
 
     tokens: Sequence[Token]
     kind: str
-    """`"function"`, `"type"`, `"constant"`, `"variable"`, `"macro"` (a call of one), or `"rule"`: stays anyway."""
+    """`"function"`, `"type"`, `"constant"`, `"variable"`, `"macro"` (a call of one), or `"rule"`, which is never
+    removed.
+    """
     names: frozenset[str]
     """The names that it defines."""
 
@@ -35,7 +37,7 @@ class Item:
 
     @property
     def calls(self) -> frozenset[str]:
-        """The names in it that a parenthesis or template arguments follow."""
+        """The names in it that are followed by a parenthesis or template arguments."""
         return (
             frozenset(one.text for one, two in pairwise(self.tokens) if one.is_name and two.text in ("(", "<"))
             - self.names
@@ -96,7 +98,7 @@ def _opens_scope(head: Sequence[Token]) -> bool:
 def _closing(words: Sequence[Token], start: int) -> int:
     """Return the index of the bracket that closes the one at `start`, or the last index.
 
-    Of the branches of a condition that only the compiler knows, the last one counts.
+    If only the compiler knows a condition, its last branch counts.
     """
     opening = words[start].text
     closing = {"(": ")", "{": "}", "[": "]"}[opening]
@@ -127,7 +129,7 @@ def _is_function(item: Sequence[Token]) -> bool:
 
 
 def _is_macro_call(item: Sequence[Token], following: Token | None, macros: Mapping[str, frozenset[str]]) -> bool:
-    """Return whether an item is a macro with arguments and nothing else, which stands for a definition."""
+    """Return whether an item is only a macro with arguments, which expands to a definition."""
     name = item[0]
     if not name.is_name or len(item) < 3 or item[1].text != "(" or item[-1].text != ")":
         return False

@@ -5,7 +5,7 @@
     grid = "ceil_div(M, BM) * ceil_div(N, BN)"
     */
 
-What stands between the first line and the closing one is TOML.
+The text between the first line and the closing one is TOML.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class HeaderValues:
-    """The values by key of several statements about a kernel; where several have a key, the last one counts."""
+    """The values by key of several statements about a kernel; if several have a key, the last one counts."""
 
     name: str
     """The kernel's file."""
@@ -110,7 +110,7 @@ def read_toml(path: Path) -> Statement:
 
 
 def from_flags(values: Mapping[str, Any]) -> Statement:
-    """Return the facts that were given as flags; a flag that is `None` was not given."""
+    """Return the facts stated by flags; a flag that is `None` is not stated."""
     stated = {key: value for key, value in values.items() if value is not None}
     if unknown := sorted(set(stated) - set(KEYS)):
         raise UsageError(f"{unknown[0]!r} is not a fact of kernels ({', '.join(KEYS)})")
@@ -151,7 +151,7 @@ def _read_toml(origin: str, text: str, first_line: int) -> Statement:
 
 
 def _integers(value: object) -> Iterator[int]:
-    """All that stand in what TOML was read as."""
+    """Return all whole numbers in a value read from TOML."""
     if isinstance(value, int):
         yield value
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -165,7 +165,7 @@ def _too_large(origin: str, text: str, first_line: int) -> UsageError:
 
 
 def _toml_error(message: str, text: str, first_line: int) -> str:
-    """`LINE: column C: what` in lines of the file."""
+    """Return TOML's message as `LINE: column C: ...`, with the line of the file."""
     place = _TOML_PLACE.search(message)
     if place is None:
         last = first_line + text.rstrip().count("\n")

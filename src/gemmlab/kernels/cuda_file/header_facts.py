@@ -1,4 +1,4 @@
-"""The statements of a kernel file, checked: types, names and expressions. Nothing here looks at the code."""
+"""The statements of a kernel file, checked: types, names and expressions. The code is not looked at."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gemmlab.kernels.kernel import ALL_STEPS
 from gemmlab.kernels.names import OpNames, names_of
 
 PHASE = "phase"
-"""Name of the number of a launch among those of one execution."""
+"""The name, in expressions, for the number of a launch within one execution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All of it; what was not stated has the value that means so."""
+    """All facts of a file. Each has a value for "not stated"."""
 
     stated: HeaderValues
     summary: str
@@ -29,18 +29,18 @@ class Facts:
     source: str
     op: str
     kernel: str
-    """Name of the function; empty where it was not stated."""
+    """Name of the function; empty if not stated."""
     after: str | None
-    """Id of the rung it comes after, empty for a first one; `None` where nothing was stated."""
+    """Id of the rung that it comes after, empty for a first rung; `None` if not stated."""
     branch: bool
     aliases: tuple[str, ...]
     arch: str
     precision: str
-    """The precision that was stated; empty for the operation's usual one."""
+    """The stated precision; empty for the operation's default."""
     params: Config
     tune: Mapping[str, tuple[int, ...]]
     search: Mapping[str, tuple[int, ...]]
-    """Values that only a search within a budget tries, beside those of `tune`."""
+    """Values that only a search within a budget tries, besides those of `tune`."""
     require: tuple[Expression, ...]
     grid: tuple[Expression, ...]
     threads: tuple[Expression, ...]
@@ -48,37 +48,38 @@ class Facts:
     steps: Expression
     """The number of steps along k that a block takes; it may also name `blocks`."""
     tiles: Expression | None
-    """The blocks that take `steps` steps; `None` where all of the grid do."""
+    """The number of blocks that take `steps` steps; `None` if all blocks do."""
     again: Mapping[str, str]
-    """Values of the next launch by name (`{N = "blocks", x = "out"}`), if more than one block is launched; else empty.
+    """Values of the next launch by name (`{N = "blocks", x = "out"}`), for a kernel that is launched again on its own
+    results; else empty.
     """
     phases: Expression
     """The number of launches of one execution. Expressions of the launch and the arguments may name `phase`, from 0 on.
     """
     early: bool
-    """True if launches after the first may begin before the one ahead has ended, for whose results they wait."""
+    """True if launches after the first may begin before the previous one has ended; they wait for its results."""
     workspace: Expression | None
-    """Bytes of memory that it is given beside the operands; it may also name `blocks`. `None` where it has none."""
+    """Bytes of memory besides the operands; the expression may also name `blocks`. `None` if it needs none."""
     tickets: Expression | None
-    """Number of 32-bit words that are zero before each launch and after it; `None` where it has none."""
+    """Number of 32-bit words that are zero before and after each launch; `None` if it has none."""
     roundings: Expression | None
     """The roundings of one launch; the expression may also name `blocks`, the number of blocks."""
     in_order: Expression
-    """True, for a configuration, if each result is one chain of multiply-adds in the order of k."""
+    """True for configurations in which each result is one chain of multiply-adds in the order of k."""
     align: int
-    """Bytes that operands must begin on, their rows too, if it was stated; 0 if only elements are aligned."""
+    """Stated alignment of operands and their rows in bytes; 0 if only elements are aligned."""
     aligned_rows: bool
     always_reads: tuple[str, ...]
-    """Operands that it reads even if the factor before them is 0."""
+    """Operands that it reads even if their factor is 0."""
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
     options: tuple[str, ...]
-    """Options of the compiler, of all statements together; folders of headers are relative to the file's own."""
+    """Options of the compiler from all statements; folders of headers are relative to the file's folder."""
     maps: tuple[OperandMap, ...]
-    """Operands that the copy engine brings."""
+    """Operands that the copy engine loads."""
     expect: tuple[Expectation, ...]
     exercise: str
-    """The rung whose exercise the file is a solution of; empty where it is none."""
+    """The rung whose exercise the file solves; empty if it is no solution."""
 
     @property
     def names(self) -> OpNames:
@@ -89,7 +90,7 @@ class Facts:
 
 
 def read_facts(stated: HeaderValues, default_op: str) -> Facts:
-    """Check everything that was stated. `UsageError` names file, line and key."""
+    """Check all stated values and return the facts. `UsageError` names file, line and key."""
     reader = FactReader(stated)
     op = reader.text("op", default_op)
     try:

@@ -1,8 +1,8 @@
-"""CUDA files as people keep them, without the code for the host: `main()`, launches, bindings to torch.
+"""Removal of host code from users' CUDA files: `main()`, launches, bindings to torch.
 
 nvcc compiles such code with another compiler. NVRTC has none, and would refuse it. Here it becomes white space, so that
-every line keeps its number. Kernels, device functions and all that these name stay. A file without code that only a
-host can run stays as it is.
+every line keeps its number. Kernels, device functions and everything that they name stay. A file without host-only code
+is unchanged.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _HOST_CALL = re.compile(
     r"main|cuda(?:Malloc|Memcpy|Memset|Free|Event|Device|Stream|Get|Set|Func|Create|Peek|Launch|Occupancy|Host)\w*"
     r"|cu(?:blas|dnn|rand|sparse)[A-Z]\w*|TORCH_\w+|PYBIND11_\w+|cout|cerr|fprintf|fopen|exit|rand|srand|getenv"
 )
-"""Names that only code for the host has."""
+"""Names that occur only in host code."""
 
 
 @lru_cache(maxsize=16)
 def without_host_code(text: str) -> str:
-    """Return the text with white space in place of what only a host can run; the same text if it has nothing of it."""
+    """Return the text with white space in place of host-only code; the same text if it has none."""
     found = list(pieces(text))
     macros = macros_of(found)
     items = list(items_of(found, macros))
@@ -56,7 +56,7 @@ def _may_stay(item: Item, macros: Mapping[str, frozenset[str]]) -> bool:
 
 
 def _head(item: Item) -> frozenset[str]:
-    """Return the names before the body of a function; all names of another item."""
+    """Return the names before the body of a function, or all names of another item."""
     if item.kind != "function":
         return item.words
     body = next((index for index, token in enumerate(item.tokens) if token.text == "{"), len(item.tokens))
@@ -64,7 +64,7 @@ def _head(item: Item) -> frozenset[str]:
 
 
 def _is_of_host(item: Item, macros: Mapping[str, frozenset[str]]) -> bool:
-    """Return whether nothing but a host can run an item: it launches kernels, allocates memory, prints to a file."""
+    """Return whether only a host can run an item: it launches kernels, allocates memory, prints to a file."""
     if expanded(_head(item), macros) & _OF_DEVICE:
         return False
     marks = "".join(token.text for token in item.tokens if token.text in "<(")
@@ -73,7 +73,7 @@ def _is_of_host(item: Item, macros: Mapping[str, frozenset[str]]) -> bool:
 
 
 def _blanked(text: str, spans: Sequence[tuple[int, int]], directives: Sequence[Token]) -> str:
-    """Return the text with white space in `spans`, but for line ends and directives."""
+    """Return the text with white space in `spans`, except for line ends and directives."""
     parts, done = list[str](), 0
     for start, end in spans:
         parts.append(text[done:start])

@@ -31,15 +31,17 @@ class Instances:
     signature: Signature
     """The signature, with the types of the stated instance in place of the template's type parameters."""
     stated: str
-    """The whole name expression if one was stated; empty if it is made of parameters."""
+    """The whole name expression if one was stated; empty if it is built from parameters."""
     template: tuple[TemplateParameter, ...]
     """Template parameters that get a value from the configuration or the problem, in order."""
     macros: tuple[str, ...]
-    """Parameters that are given as `-DNAME=VALUE`."""
+    """Parameters that are passed as `-DNAME=VALUE`."""
     flags: tuple[str, ...]
-    """Template parameters that the problem decides."""
+    """Template parameters that the problem determines."""
     options: tuple[str, ...] = ()
-    """Options of the compiler, beside those that the configuration makes. A rung has none, and no code for the host."""
+    """Compiler options besides those of the configuration. If there are any, host code is removed from the text; a rung
+    has neither.
+    """
 
     def entry(self, instance: Config) -> str:
         """Return the name expression, `block_tile<32, 32, 32>`."""
@@ -48,7 +50,7 @@ class Instances:
 
     def program(self, instance: Config, target: str) -> Program:
         """Return the program of one instance, with the file unchanged. `DeviceError` for an unsupported target."""
-        # Features of one architecture run there alone, and its GPUs run all code for it.
+        # Code with features of one architecture runs only there, and its GPUs run all code for it.
         target = self.arch if is_only(self.arch) and runs(self.arch, target) else target
         _check_target(self.path.stem, self.arch, target)
         defines = tuple(f"-D{name}={instance[name]}" for name in self.macros)
@@ -71,9 +73,9 @@ class Instances:
 def find_instances(
     path: Path, text: str, facts: Facts, signature: Signature, options: tuple[str, ...] = ()
 ) -> Instances:
-    """Give each template parameter its source: configuration, problem or default.
+    """Find the source of each template parameter's value: configuration, problem or default.
 
-    `UsageError` names file, line and parameter when one has none, or a stated parameter has no place.
+    `UsageError` names file, line and parameter if one has no source, or a stated parameter is used nowhere.
     """
     flags = [shown(name) for name in facts.names.flags]
     if "<" in facts.kernel:
@@ -111,7 +113,7 @@ def _used(facts: Facts, signature: Signature, flags: Sequence[str]) -> list[Temp
 
 
 def _macros(text: str, facts: Facts, signature: Signature, used: Sequence[str]) -> tuple[str, ...]:
-    """Return the parameters that the template lacks and the file lets one define; those used only by the launch are
+    """Return the parameters that are not in the template but macros of the file. Parameters used only by the launch are
     left out.
     """
     of_launch = {name for expression in (*facts.grid, *facts.threads, facts.smem_bytes) for name in expression.names}
@@ -143,7 +145,7 @@ def _typed(signature: Signature, stated: str) -> Signature:
 
 
 def _literal(parameter: TemplateParameter, value: int) -> str:
-    # 1 does not stand for `true` here: the conversion would be narrowing.
+    # 1 cannot replace `true` here: the conversion would be narrowing.
     return ("true" if value else "false") if parameter.type == "bool" else str(value)
 
 

@@ -1,10 +1,10 @@
-"""Tensor maps of a kernel file: for each operand that the copy engine brings, its type, box and swizzle.
+"""Tensor maps of a kernel file: for each operand that the copy engine loads, its type, box and swizzle.
 
     [maps]
     A = { type = "tfloat32", box = "BM, 32", swizzle = 128 }
 
-`box` has the rows and columns that one copy brings of the operand as it is stored. A kernel's argument of the type
-`CUtensorMap` is such a map, and the first of its 16 words is the operand's address.
+`box` has the rows and columns of the stored operand that one copy loads. A kernel's argument of the type `CUtensorMap`
+is such a map, and the first of its 16 words is the operand's address.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gemmlab.kernels.cuda_file.header import HeaderValues
 from gemmlab.kernels.names import OpNames
 
 ALIGNMENT = 16
-"""Bytes that the base and the rows of a tensor are multiples of."""
+"""Alignment of the base and the rows of a tensor, in bytes."""
 _TYPES = tuple(name.lower() for name, kind in BY_NAME.items() if kind.floating and kind.nbytes == FLOAT_BYTES)
 _STORED: Mapping[str, tuple[str, str]] = {
     "a": ("K if TRANS_A else M", "M if TRANS_A else K"),
@@ -41,13 +41,13 @@ class OperandMap:
     """Name of the operand, in lower case."""
     type: ElementType
     box: tuple[Expression, Expression]
-    """Rows and columns that one copy brings."""
+    """Rows and columns that one copy loads."""
     swizzle: int
     promotion: int
 
     @property
     def aligned_rows(self) -> str:
-        """The condition that the operand's rows begin on a multiple of `ALIGNMENT`."""
+        """Return the condition that the operand's rows begin on a multiple of `ALIGNMENT`."""
         return f"ld{self.operand} * {FLOAT_BYTES} % {ALIGNMENT} == 0"
 
     def over(self, address: int, names: Mapping[str, float]) -> TiledMap:

@@ -1,7 +1,7 @@
 """Repeated launches: the results of all blocks are the input of the next launch, until one block is left.
 
-A kernel file says so with `again = { N = "blocks", x = "out" }`: the next launch's N is the number of blocks of this
-one, and its x what this one put out, one float a block. Only the last launch writes the operation's own result.
+A kernel file states this as `again = { N = "blocks", x = "out" }`: the next launch's N is the number of blocks of this
+one, and its x the output of this one, one float per block. Only the last launch writes the operation's own result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gemmlab.kernels.names import problem_names
 from gemmlab.ops.catalog import find_op
 
 _ALIGNED = 256
-"""Alignment of partial results in bytes, as an allocation has it."""
+"""Alignment of partial results in bytes, the same as that of an allocation."""
 _Launches = Callable[[Config, Bound], list[Launch]]
 
 
@@ -78,7 +78,7 @@ class Passes:
 
 
 def stated_size(facts: Facts, stated: Expression | None) -> Callable[[Any, Config], int]:
-    """Return the size of memory that the file states, by problem and instance; 0 where it states none."""
+    """Return the stated size of memory for a problem and instance; 0 if the file states none."""
     if stated is None:
         return lambda _problem, _config: 0
     scalars = find_op(facts.op).scalars
@@ -98,7 +98,7 @@ def _stated(expression: Expression, facts: Facts, names: Mapping[str, float]) ->
 
 
 def _blocks(facts: Facts, names: Mapping[str, float]) -> int:
-    # The last phase makes the result, and its blocks are the ones that share the work.
+    # The last phase computes the result, and its blocks share the work.
     last = {PHASE: facts.phases.whole(names) - 1, **names}
     return math.prod(expression.whole(last) for expression in facts.grid)
 

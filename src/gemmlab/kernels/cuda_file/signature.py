@@ -1,6 +1,6 @@
 """The `__global__` functions of a CUDA source file: their template parameters and arguments, read from the text.
 
-A real compiler knows more; what is needed here is what people write, found without one.
+This is no compiler: it reads the usual forms of such definitions.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Signature:
 
 
 def signatures(text: str) -> list[Signature]:
-    """Every kernel that `text` defines, once, in order. Declarations without a body are no definitions."""
+    """Return every kernel that `text` defines, once, in order. Declarations without a body are no definitions."""
     found: dict[tuple[str, tuple[Argument, ...]], Signature] = {}
     for head, scope in _heads(text):
         if any(token.text == "__global__" for token in head):
@@ -76,7 +76,7 @@ def signatures(text: str) -> list[Signature]:
 def _heads(text: str) -> Iterator[tuple[list[Token], str]]:
     """Yield the text before each `{` outside of functions and classes, with the namespaces that it is in."""
     scopes: list[str | None] = []
-    """For each open brace the prefix that a namespace adds to names, or `None` where no kernel can be defined."""
+    """For each open brace the prefix that a namespace adds to names; `None` if no kernel can be defined within it."""
     head: list[Token] = []
     saved: list[tuple[list[str | None], list[Token]]] = []
     for token in tokens(text):
@@ -132,8 +132,8 @@ def _signature(head: list[Token], scope: str) -> Signature | None:
 
 
 def _closing(words: Sequence[str], start: int) -> int:
-    """Return the index of the bracket that closes the one at `start`, or the end. `<` and `>` within parentheses
-    compare.
+    """Return the index of the bracket that closes the one at `start`, or the end. Within parentheses, `<` and `>` are
+    comparisons.
     """
     opened: list[str] = []
     for index in range(start, len(words)):

@@ -1,4 +1,4 @@
-"""CUDA C++ source as the words a compiler would see: without comments, strings and code that NVRTC never compiles."""
+"""CUDA C++ source as a compiler's tokens: without comments, strings and code that NVRTC never compiles."""
 
 from __future__ import annotations
 
@@ -51,12 +51,14 @@ class Token:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The words of `text` that are compiled, in order."""
+    """Return the words of `text` that are compiled, in order."""
     return (token for token in pieces(text) if not token.is_directive or token.text in CONDITIONS)
 
 
 def pieces(text: str) -> Iterator[Token]:
-    """The words of `text` that are compiled, and whole directives between them: `#define N 4`, `#include <mma.h>`."""
+    """Return the words of `text` that are compiled, and whole directives between them: `#define N 4`, `#include
+    <mma.h>`.
+    """
     line = 1
     branches: list[bool | None] = []
     for found in _TOKEN.finditer(text):

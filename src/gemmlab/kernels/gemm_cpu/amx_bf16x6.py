@@ -6,11 +6,12 @@
 
 A tile instruction does 8,192 multiply-adds in 16 cycles, 16 times what two AVX-512 units do. Parts are made while
 operands are packed (`codegen/amx/split.py`), a block of 32 x 32 results stays in four of the eight tile registers
-(`codegen/amx/block.py`). Where parts or products could be subnormal, and for infinities and NaN, the packer's ranges
-send blocks to the multiply-adds of `threaded` (`codegen/amx/blocked_product.py`).
+(`codegen/amx/block.py`). Blocks whose parts or products could be subnormal, and blocks with infinities or NaN, are
+found by the packer's ranges and computed by the multiply-adds of `threaded` (`codegen/amx/blocked_product.py`).
 
-`PRODUCTS` is 6, 9 (nothing left out) or 3 (a2 b2 and the third parts left out, which is no float32). `EVERYWHERE` 0
-leaves products to multiply-adds where these are faster, as `gemmlab.gemm(precision="float32")` does.
+`PRODUCTS` is 6, 9 (nothing left out) or 3 (a2 b2 and the third parts left out, which is less precise than float32).
+With `EVERYWHERE` 0 multiply-adds compute the products for which they are faster, as in
+`gemmlab.gemm(precision="float32")`.
 """
 
 from __future__ import annotations

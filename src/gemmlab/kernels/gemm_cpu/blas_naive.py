@@ -5,8 +5,8 @@ BLAS stores columns contiguously and lets each operand be transposed; strides tu
     element (i, p) of op(A)  =  A[i * a_down + p * a_over]     a_down = 1, a_over = lda   ('N')
                                                                a_down = lda, a_over = 1   ('T')
 
-A row-major product is the same call with the operands exchanged, because C' = op(B)' op(A)': that is how this rung
-is reached from row-major callers, and how every row-major library calls a column-major one.
+A row-major product is the same call with the operands exchanged, because C' = op(B)' op(A)'. Row-major callers use this
+rung so, and every row-major library calls a column-major one so.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ KERNEL = cpu_kernel(
     __file__,
     after="loop_reorder_ikj",
     summary="column-major BLAS sgemm: transposition, alpha, beta, leading dimensions",
-    idea="Not faster: the full BLAS interface on naive loops, the baseline that everyone's library must match in "
-    "meaning.",
+    idea="It is not faster: naive loops with the full BLAS interface, whose meaning every later rung keeps.",
     source="Chinese article on AVX2 SGEMM: its naive_col_major_sgemm",
     emit=emit,
     args=TRANSPOSABLE,

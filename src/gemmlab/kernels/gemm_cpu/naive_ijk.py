@@ -25,8 +25,8 @@ KERNEL = cpu_kernel(
     __file__,
     after="",
     summary="three loops, one dot product an element",
-    idea="The definition as it stands: a column of B costs a cache line an element, and every multiply-add waits "
-    "for the last.",
+    idea="The plain definition: each element of a column of B costs a cache line, and every multiply-add waits for "
+    "the one before.",
     source="Chinese article on AVX2 SGEMM: its naive_row_major_sgemm",
     emit=emit,
 )

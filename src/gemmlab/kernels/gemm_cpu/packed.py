@@ -6,11 +6,11 @@
       [MR]  [MR]  [MR] ...                       p=1: [b b b ... b]
                                                  p=2: [b b b ... b]
 
-Every load is from the next address, whatever the leading dimensions were, and pages, cache sets and prefetchers are
-all used well. The copies cost O(n^2) for O(n^3) work; B's strips are copied by wide loads where its rows are
-contiguous and by in-register transposition where its columns are, and the last strip is padded with zeros.
-The tile loop is left to the compiler here: it sees MR rows of sums, NR (one vector) wide, and may make vectors of
-them and keep them in registers, or not.
+Every load is from the next address, whatever the leading dimensions were, and pages, cache sets and prefetchers are all
+used well. The copies cost O(n^2) for O(n^3) work; B's strips are copied by wide loads where its rows are contiguous and
+by in-register transposition where its columns are, and the last strip is padded with zeros. The tile loop is left to
+the compiler: it compiles MR rows of sums, NR (one vector) wide, and may or may not make vectors of them and keep them
+in registers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WIDEST = 16
 
 
 def workspace_bytes(_problem: object, config: Config) -> int:
-    """Bytes of a panel of A and a block of B, both padded to whole vectors."""
+    """Return the bytes of a panel of A and a block of B, both padded to whole vectors."""
     return 4 * config["KC"] * (_WIDEST + config["NC"] + _WIDEST)
 
 

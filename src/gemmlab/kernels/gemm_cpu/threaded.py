@@ -1,14 +1,14 @@
-"""C cut into rectangles, one job each, drawn by threads that wait inside compiled code.
+"""C cut into rectangles, one job each, for threads that wait inside compiled code.
 
-K is never cut, so no two threads add to the same element and the result is the same to the bit whatever the
-number of threads. The grid is the one whose rectangles cost least (`codegen/thread_grid.py`); where nothing hides
-packing, the threads pack B together (`codegen/shared_strips.py`); the workers are in `codegen/pool.py`.
+K is never cut, so no two threads add to the same element and the result is the same to the bit whatever the number of
+threads. The grid is the one whose rectangles cost least (`codegen/thread_grid.py`); if nothing hides packing, the
+threads pack B together (`codegen/shared_strips.py`); the workers are in `codegen/pool.py`.
 
-This is also the code behind `gemmlab.gemm`: single rows and columns and stacks of products have loops of their own,
-and C entries and Python entry lie in the same object.
+This is also the code behind `gemmlab.gemm`: single rows and columns and stacks of products have separate loops, and the
+C and Python entries are in the same object.
 
-MR x NV vectors is the register tile; MC, KC and NC are the cache blocks, 0 for what follows from this machine's caches
-(`codegen/blocking.py`). Products of fewer than 2^SERIAL multiply-adds take one thread.
+MR x NV vectors is the register tile; MC, KC and NC are the cache blocks; 0 stands for the size computed from this
+machine's caches (`codegen/blocking.py`). Products of fewer than 2^SERIAL multiply-adds take one thread.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from gemmlab.kernels.cpu_kernel import (
 )  # fmt: skip
 
 USUAL_SERIAL = 20
-"""Products of fewer than 2^20 multiply-adds take one thread unless SERIAL says otherwise."""
+"""The default of SERIAL: products of fewer than 2^20 multiply-adds use one thread."""
 
 
 def tile_of(config: Config, target: Target) -> Tile:
@@ -48,7 +48,9 @@ def tile_of(config: Config, target: Target) -> Tile:
 
 
 def blocks_of(config: Config, tile: Tile) -> Blocks:
-    """Return the cache blocks of a configuration: 0 is what the formula gives. MC and NC are cut to whole tiles."""
+    """Return the cache blocks of a configuration; 0 stands for the formula's value. MC and NC are cut to whole
+    tiles.
+    """
     formula = blocks_for(tile.lanes, tile)
     mc, nc = config["MC"] or formula.mc, config["NC"] or formula.nc
     return replace(
@@ -62,7 +64,7 @@ def _widths() -> list[int]:
 
 
 def objection(config: Config) -> str:
-    """Return why a configuration cannot be built here; empty if it can."""
+    """Return the reason why a configuration cannot be built here; empty if it can."""
     if min(config[name] for name in ("MC", "KC", "NC", "MR", "NV", "SERIAL")) < 0 or config["SERIAL"] > 40:
         return "MC, KC, NC, MR, NV >= 0 and 0 <= SERIAL <= 40"
     width = config["LANES"] or host_target().lanes
@@ -80,7 +82,7 @@ def objection(config: Config) -> str:
 
 
 def meant(config: Config) -> Config:
-    """Return a configuration with the values that it is built with: those of the formulas for 0."""
+    """Return a configuration with each 0 replaced by the formulas' value."""
     tile = tile_of(config, host_target(config["LANES"] or None))
     blocks = blocks_of(config, tile)
     return {

@@ -1,4 +1,4 @@
-"""Several accumulators in turn: as many additions under way as the processor can keep going.
+"""Several accumulators in turn: as many additions in flight as the processor can execute.
 
     part[0] += x[i]   part[1] += x[i + 1]   ..   part[7] += x[i + 7]
 

@@ -26,7 +26,7 @@ KERNEL = reduce_kernel(
     __file__,
     after="",
     summary="one accumulator, one number after the other",
-    idea="The definition as it stands: every addition waits for the one before, four cycles each.",
+    idea="The plain definition: every addition waits for the one before, four cycles each.",
     source="the loop that everybody writes first",
     emit=emit,
     roundings=lambda _config, n: n,

@@ -1,8 +1,8 @@
 """The row cut into 64 parts, whatever the number of threads: each is summed by vectors, then their sums in order.
 
-One core cannot ask for data as fast as memory brings them. Parts are the same for any number of threads, so the result
-is the same to the bit (`codegen/reductions.py`). This is also the code behind `gemmlab.sum`, whose entries, for any
-strides and axes, lie in the same object.
+One core cannot request data as fast as memory delivers them. Parts are the same for any number of threads, so the
+result is the same to the bit (`codegen/reductions.py`). This is also the code behind `gemmlab.sum`, whose entries for
+any strides and axes are in the same object.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def emit(fn: Function, g: Arguments) -> None:
 KERNEL = reduce_kernel(
     __file__,
     after="reduce_vector",
-    summary="64 parts of the row, drawn by threads",
-    idea="Several cores ask memory for more than one can, and the parts are the same for any number of them.",
+    summary="64 parts of the row, taken by threads in turn",
+    idea="Several cores can request more from memory than one, and the parts do not depend on their number.",
     source="the article names threads as the last step on a CPU; the pool is our own",
     emit=emit,
     args=(*PLAIN, "threads"),

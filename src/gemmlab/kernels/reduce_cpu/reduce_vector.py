@@ -16,7 +16,7 @@ KERNEL = reduce_kernel(
     __file__,
     after="reduce_accumulators",
     summary="eight vector accumulators, chains of 64",
-    idea="An instruction adds a number in every lane, until the caches, then memory, cannot bring more.",
+    idea="An instruction adds a number in every lane, until the caches, then memory, cannot deliver more.",
     source="beyond the article: its GPU tree, leaves first, as vectors",
     emit=emit,
     roundings=lambda _config, n: row_roundings(n),

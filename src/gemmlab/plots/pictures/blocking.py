@@ -160,7 +160,7 @@ def _draw(subject: Subject) -> VegaChart:
     kernel, config, problem = subject.kernel, subject.config, _problem(subject)
     op = find_op(kernel.op)
     if problem.layout != "nn":
-        raise UsageError(f"{problem.label}: the order of loops is drawn of matrices that are not transposed")
+        raise UsageError(f"{problem.label}: the order of loops can be drawn only for matrices that are not transposed")
     use = find_element_use(kernel, op, problem, config)
     caught = cache_contents(kernel, op, problem, REFERENCE, round(MOMENT * use.accesses), config)
     return blocking_chart(use, caught, REFERENCE)
@@ -169,7 +169,7 @@ def _draw(subject: Subject) -> VegaChart:
 DRAWING = Drawing(
     name="blocking",
     place=70,
-    title="The order of the loops, and what the caches hold",
+    title="The order of the loops, and the contents of the caches",
     caption="From the addresses that the kernel uses. Above: the part of the run in which elements of A and B are "
     "first used and those of C last used; equal colours mean equal times. Below: the simulated cache that contains "
     "each element at one moment during the run.",

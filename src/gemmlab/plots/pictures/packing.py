@@ -12,7 +12,7 @@ from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
 PALETTE = ("#cfe5f5", "#fbe0b0", "#c5e8da", "#f1d3e2", "#e3e0a8", "#d9d2ee")
-_PADDING, _IN_PLACE = "padding", "read where it lies"
+_PADDING, _IN_PLACE = "padding", "read in place"
 _SIZE = "14x40x4"
 _MOST = {"m": 24, "n": 40, "k": 8}
 _NOTES = 1 << 16
@@ -83,7 +83,7 @@ def packing_chart(packed: Sequence[Packed], shapes: Mapping[str, tuple[int, int]
             names = [_named(panel, along) for panel in panels]
             colours |= {name: PALETTE[place % len(PALETTE)] for place, name in enumerate(names, len(colours))}
         else:
-            sheet.word(0, y, f"{operand.upper()}  {rows} x {cols}: read where it lies", size=11, align="left")
+            sheet.word(0, y, f"{operand.upper()}  {rows} x {cols}: read in place", size=11, align="left")
             y += 2.0
     return sheet.chart({**colours, _PADDING: "#e4e4e4", _IN_PLACE: "#f6f6f6"})
 
@@ -147,7 +147,7 @@ def _draw(subject: Subject) -> VegaChart:
 DRAWING = Drawing(
     name="packing",
     place=72,
-    title="What is packed where",
+    title="The places of packed elements",
     caption="From a run on matrices of numbered elements. Squares show the row and column of each element, in the "
     "matrix and in the packed copies. A copy is in memory order, and each of its rows of squares is one step of k. "
     "Grey squares are padding.",

@@ -118,7 +118,7 @@ def _named(piece: Piece[tuple[int, ...]]) -> Piece[str]:
 DRAWING = Drawing(
     name="thread_data",
     place=10,
-    title="Which thread moves which element",
+    title="The thread that moves each element",
     caption="From traced addresses of the first block: by warp at the left, by lane of its first warp at the right. "
     "Elements of A and B are those read before the first barrier (without a barrier, by the first load of each "
     "instruction); elements of C are those stored.",

@@ -58,7 +58,7 @@ class BlasLibrary:
         self._entry.restype = None
 
     def prepare(self, scalars: Mapping[str, Any], addresses: Mapping[str, int]) -> Callable[[], object]:
-        """Return a callable that computes C = alpha op(A) op(B) + beta C; its arguments are converted once, here."""
+        """Return a callable that computes C = alpha op(A) op(B) + beta C. This function converts its arguments once."""
         size, real = self._integer, ctypes.c_float
         m, n, k = (size(scalars[name]) for name in ("m", "n", "k"))
         lda, ldb, ldc = (size(max(1, scalars[name])) for name in ("lda", "ldb", "ldc"))
@@ -72,7 +72,7 @@ class BlasLibrary:
         return partial(self._entry, ctypes.c_int(_ROW_MAJOR), *flags, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 
     def facts(self) -> dict[str, Any]:
-        """Library, version, core type, thread runtime and count. Complete only after a first call."""
+        """Return library, version, core type, thread runtime and count. They are complete only after a first call."""
         for describe in (self._openblas_facts, self._mkl_facts, self._dnnl_facts):
             found = describe()
             if found:

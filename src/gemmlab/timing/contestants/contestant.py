@@ -41,7 +41,7 @@ class Work:
 
     @property
     def before(self) -> Callable[[], None] | None:
-        """A function to call, untimed, before each timed call: it flushes the operands. `None` for warm caches."""
+        """The function to call, untimed, before each timed call: it flushes the operands. `None` for warm caches."""
         return self._flush if self.cold else None
 
     def _flush(self) -> None:
@@ -86,7 +86,7 @@ class Contestant(Protocol):
         """Set up one problem. Raises `UnsupportedError` when the contestant cannot do it."""
 
     def facts(self) -> dict[str, Any]:
-        """Library, version, core type, thread runtime, threads. Complete after a first run."""
+        """Return library, version, core type, thread runtime, threads. They are complete after a first run."""
 
 
 def time_calls(call: Callable[[], object], calls: int, inner: int) -> list[float]:
@@ -118,14 +118,16 @@ class Calls:
 
     @classmethod
     def of(cls, call: Callable[[], object], before: Callable[[], None] | None = None) -> Calls:
-        """A contestant whose `call` is timed with `time_calls`."""
+        """Return a contestant whose `call` is timed with `time_calls`."""
         return cls(call, partial(time_calls, call), before)
 
     def run(self) -> None:
         self.call()
 
     def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:
-        """Warm up, then time calls for at least `min_us`. With `warm_us` 0, a first call that long is the turn."""
+        """Warm up, then time calls for at least `min_us`. With `warm_us` 0, a first call of at least `min_us` is the
+        whole turn.
+        """
         started = time.perf_counter_ns()
         warm = self.timer(1, 1)
         if not warm_us and warm[0] >= min_us:

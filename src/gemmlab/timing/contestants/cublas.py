@@ -39,13 +39,15 @@ class Cublas:
     def prepare(self, scalars: Mapping[str, Any], addresses: Mapping[str, int]) -> Callable[[], None]:
         """Return a callable that enqueues C = alpha op(A) op(B) + beta C on the stream; arguments are converted once.
 
-        cuBLAS matrices are column-major. Read so, a row-major C is its transpose, and C^T = op(B)^T op(A)^T.
-        So the operands change places, and their transpose flags stay as they are.
+        cuBLAS matrices are column-major. Read so, a row-major C is its transpose, and C^T = op(B)^T op(A)^T. So the
+        operands are exchanged, and their transpose flags stay.
         """
         return self._enqueuing("cublasSgemm_v2", scalars, addresses, strided=False)
 
     def prepare_batch(self, scalars: Mapping[str, Any], addresses: Mapping[str, int]) -> Callable[[], None]:
-        """Do as `prepare` for a batch, by `cublasSgemmStridedBatched`: operands `stride_a`, ... elements apart."""
+        """Return a callable as `prepare` does, for a batch, by `cublasSgemmStridedBatched`: operands are `stride_a`,
+        ... elements apart.
+        """
         return self._enqueuing("cublasSgemmStridedBatched", scalars, addresses, strided=True)
 
     def _enqueuing(

@@ -1,7 +1,7 @@
-"""The best of cublasLt's first heuristics, through ctypes: what a caller could get who times them at every shape.
+"""The best of cublasLt's first heuristics, through ctypes: the speed for a caller who times them at every shape.
 
 cublasLt lists algorithms by how fast it expects them to be, and cuBLAS runs the first. Here each is timed once, and the
-fastest becomes the contestant. It is quoted beside the others and competes with none, since no library call does that.
+fastest becomes the contestant. Its time is only quoted, without comparisons, because no library call does that.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from gemmlab.timing.contestants.cublas import require_int32_extents, version_tex
 from gemmlab.timing.contestants.status_library import StatusLibrary
 
 HEURISTICS = 16
-"""The number of algorithms that cublasLt is asked for."""
+"""The number of algorithms to request from cublasLt."""
 WORKSPACE_BYTES = 32 << 20
 """Scratch memory that an algorithm may use: cuBLAS's own default on this generation of GPUs."""
 REPEATS, LONG_US = 5, 10_000.0
-"""Calls of each algorithm that are timed for the choice; a call that takes `LONG_US` or more is timed once."""
+"""Calls of each algorithm that are timed for the choice; an algorithm whose call takes `LONG_US` or more is timed
+once.
+"""
 _FLOAT32, _COMPUTE_FLOAT32 = 0, 68
 """`CUDA_R_32F`, and `CUBLAS_COMPUTE_32F`: float32 arithmetic, no TF32."""
 _TRANS_A, _TRANS_B = 3, 4
@@ -51,7 +53,7 @@ class CublasLtCall:
         self._handle = self._made("cublasLtCreate")
         self._workspace = device.allocate(WORKSPACE_BYTES)
         self._chosen: dict[tuple[tuple[str, Any], ...], tuple[_Heuristic, int, int]] = {}
-        """Scalars of a problem -> algorithm, its place among the heuristics, and their number."""
+        """Scalars of a problem -> algorithm, its rank among the heuristics, and their number."""
         self._last = 0, 0
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
@@ -82,7 +84,7 @@ class CublasLtCall:
         return enqueue(chosen)
 
     def _time(self, call: Callable[[], object]) -> float:
-        """Return microseconds of a call, the first one left out; infinity if cublasLt refuses it after all."""
+        """Return the microseconds of a call, without the first one; infinity if cublasLt refuses it."""
         try:
             first = self._device.time_enqueued(call, 1, 1, "cublasLt")[0]
             return (
@@ -94,7 +96,7 @@ class CublasLtCall:
             return float("inf")
 
     def _description(self, scalars: Mapping[str, Any]) -> ctypes.c_void_p:
-        """Return the operation. Operands change places, as in `Cublas.prepare`: cublasLt's A is our B."""
+        """Return the operation. Operands are exchanged, as in `Cublas.prepare`: cublasLt's A is the problem's B."""
         made = self._made("cublasLtMatmulDescCreate", ctypes.c_int(_COMPUTE_FLOAT32), ctypes.c_int(_FLOAT32))
         for attribute, name in ((_TRANS_A, "trans_b"), (_TRANS_B, "trans_a")):
             self._set("cublasLtMatmulDescSetAttribute", made, attribute, ctypes.c_int32(int(scalars.get(name, 0))))
@@ -152,7 +154,7 @@ class CublasLtCall:
         self._library.check(function, what, ctypes.c_int(attribute), ctypes.byref(value), size)
 
     def facts(self) -> dict[str, Any]:
-        """Library, version, file, and which heuristic was the fastest at the last shape."""
+        """Return library, version, file, and the rank of the fastest heuristic at the last shape."""
         at, count = self._last
         return {
             "library": "cublasLt", "version": version_text(self._library.functions.cublasLtGetVersion()),

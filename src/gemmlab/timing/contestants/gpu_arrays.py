@@ -1,6 +1,6 @@
-"""A contestant's operands as arrays on the GPU: torch's, CuPy's, or with nothing but `__cuda_array_interface__`.
+"""A contestant's operands as arrays on the GPU: torch's, CuPy's, or objects with only `__cuda_array_interface__`.
 
-Each package works on our device and our stream.
+Each package works on the device and the stream of the worker.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gemmlab.timing.contestants.places import Place, stored
 
 
 class Arrays(Protocol):
-    """A package whose arrays can lie on our buffers."""
+    """A package whose arrays can be views of the worker's buffers."""
 
     name: str
 
@@ -27,13 +27,13 @@ class Arrays(Protocol):
 
 
 def operand(arrays: Arrays, work: Work, buffers: Mapping[str, Buffer], name: str) -> Any:
-    """Return op of an operand, transposed where the problem says so."""
+    """Return op of an operand, transposed if the problem says so."""
     array = arrays.array(buffers[name], stored(work, name))
     return array.swapaxes(-1, -2) if work.scalars.get(f"trans_{name}", 0) else array
 
 
 class TorchArrays:
-    """Tensors of torch, whose current stream becomes ours."""
+    """Tensors of torch, whose current stream is set to the worker's."""
 
     name = "torch"
 
@@ -50,7 +50,7 @@ class TorchArrays:
 
 
 class CupyArrays:
-    """Arrays of CuPy, whose current stream becomes ours."""
+    """Arrays of CuPy, whose current stream is set to the worker's."""
 
     name = "cupy"
 
@@ -67,7 +67,7 @@ class CupyArrays:
 
 @dataclass(frozen=True, slots=True)
 class BareArray:
-    """A float32 array of no package, with our stream."""
+    """A float32 array of no package, with the worker's stream."""
 
     buffer: Buffer
     place: Place
@@ -80,7 +80,7 @@ class BareArray:
 
 
 class BareArrays:
-    """Arrays that are no package's: objects with `__cuda_array_interface__` and nothing else."""
+    """Arrays of no package: objects with only `__cuda_array_interface__`."""
 
     name = "__cuda_array_interface__"
 
@@ -93,7 +93,7 @@ class BareArrays:
 
 
 def installed_arrays(device: CudaDevice) -> Arrays:
-    """Return the arrays that most callers have: torch's where it is installed, else CuPy's, else bare ones."""
+    """Return the kind of arrays that most callers have: torch's if it is installed, else CuPy's, else bare ones."""
     if find_spec("torch") is not None:
         return TorchArrays(device)
     return CupyArrays(device) if find_spec("cupy") is not None else BareArrays(device)

@@ -1,4 +1,4 @@
-"""Libraries to compare with on a GPU. Each uses our device's buffers and stream and is timed by its events."""
+"""Libraries to compare with on a GPU. Each uses buffers and stream of the worker's device and is timed by events."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class GpuCall:
 
 
 class LibraryOnGpu:
-    """`gemmlab.gemm(out=)` as a user calls it with arrays on the GPU, stored transposed where the problem says so;
+    """`gemmlab.gemm(out=)` as a user calls it with arrays on the GPU, stored transposed if the problem says so;
     `gemmlab.sum(out=)`.
     """
 
@@ -123,10 +123,10 @@ class CublasCall:
 
 
 class TorchCall:
-    """`torch.mm(out=)`, or `torch.addmm(out=)` where alpha and beta are not 1 and 0; `torch.sum(out=)`.
+    """`torch.mm(out=)`, or `torch.addmm(out=)` if alpha and beta are not 1 and 0; `torch.sum(out=)`.
 
-    A batch is `torch.bmm(out=)` or `torch.baddbmm(out=)`; where all products share a matrix, `torch.matmul`, which
-    makes one product of them but, given `out`, replaces its memory instead of writing to it.
+    A batch is `torch.bmm(out=)` or `torch.baddbmm(out=)`. If all products share a matrix it is `torch.matmul`, which
+    computes them as one product; it is called without `out`, whose memory it would replace instead of writing to it.
     """
 
     def __init__(self, device: CudaDevice, *, tf32: bool = False) -> None:

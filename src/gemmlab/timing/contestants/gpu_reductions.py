@@ -76,7 +76,7 @@ def library_reduction(arrays: Arrays, work: Work, buffers: Mapping[str, Buffer])
 
 
 class FreshResult:
-    """A call that makes a new array each time, which `deliver` copies to where it can be verified."""
+    """A call that makes a new array each time; `deliver` copies it into the buffer that is verified."""
 
     def __init__(self, call: Callable[[], object], out: Any) -> None:
         self._call, self._out = call, out
@@ -91,7 +91,7 @@ class FreshResult:
 
 
 class CubCall:
-    """`cub::DeviceReduce`, compiled by cuda-cccl for this GPU; everything but the call is set up beforehand."""
+    """`cub::DeviceReduce`, compiled by cuda-cccl for this GPU; everything except the call is set up beforehand."""
 
     def __init__(self, device: CudaDevice) -> None:
         device.activate()
@@ -105,7 +105,7 @@ class CubCall:
     def _reduction(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         if work.problem["operator"] != "sum":
             # CUB's other operators are functions compiled from Python; only the sum is compared.
-            raise UnsupportedError("CUB is asked for sums only")
+            raise UnsupportedError("only sums of CUB are timed")
         plus = self._compute.OpKind.PLUS
         x, out = _Floats(buffers["x"]), _Floats(buffers["out"])
         start = np.zeros(1, np.float32)
@@ -122,7 +122,7 @@ class CubCall:
 
 
 class _Floats:
-    """Our device buffer as a float32 array for cuda-cccl, by `__cuda_array_interface__`."""
+    """A device buffer as a float32 array for cuda-cccl, by `__cuda_array_interface__`."""
 
     def __init__(self, buffer: Buffer) -> None:
         self._buffer = buffer
@@ -134,7 +134,7 @@ class _Floats:
 
 
 class _Stream:
-    """Our stream for cuda-cccl, by the `__cuda_stream__` protocol."""
+    """The device's stream for cuda-cccl, by the `__cuda_stream__` protocol."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle

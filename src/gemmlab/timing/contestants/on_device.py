@@ -1,4 +1,4 @@
-"""Contestants that run on any of our devices: a kernel, and the probe of the device's peak."""
+"""Contestants that run on any device of gemmlab: a kernel, and the probe of the device's peak."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OnDevice:
     work: Work
     outputs: Sequence[str]
     attach: Callable[[Mapping[str, Buffer]], Attachment]
-    """Binds the computation to buffers by operand name."""
+    """Return the computation, bound to buffers by operand name."""
     attached_to: dict[str, Buffer] = field(default_factory=dict)
     attached: Attachment | None = None
 
@@ -59,7 +59,7 @@ class OnDevice:
         return with_clocks(self.device, turn)
 
     def _ready(self) -> Attachment:
-        """Bind to the present buffers, anew if another contestant has replaced the outputs."""
+        """Bind to the current buffers, anew if another contestant has replaced the outputs."""
         there = self.work.uploaded
         if self.attached is None or any(self.attached_to[name] is not buffer for name, buffer in there.items()):
             self.attached, self.attached_to = self.attach(there), dict(there)
@@ -130,11 +130,11 @@ class KernelCall:
 
 @dataclass(frozen=True, slots=True)
 class PeakTurn:
-    """A probe of the peak as a contestant: its time is what the problem would take at the measured rate."""
+    """A probe of the peak as a contestant: its time is that of the problem at the measured rate."""
 
     device: Device
     measure: Callable[[int, float], float]
-    """(threads, seconds to measure) -> rate, in 10^9 per second of what `amount` counts."""
+    """(threads, seconds to measure) -> rate, in 10^9 of the units of `amount` per second."""
     threads: int
     amount: int
 
@@ -178,7 +178,7 @@ _MEASURED: Mapping[str, tuple[type, str]] = {
 
 
 def with_clocks(device: object, turn: Turn) -> Turn:
-    """Return the turn with the device's present clocks added, where the device reports them."""
+    """Return the turn with the device's current clocks added, if the device reports them."""
     clocks = device.clocks() if isinstance(device, ClockedDevice) else None
     if clocks is None:
         return turn

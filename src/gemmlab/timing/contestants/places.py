@@ -12,7 +12,7 @@ PRODUCTS = ("gemm", "batch")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The layout of an operand as it is stored: extents and strides in elements, of a batch with a leading axis."""
+    """The layout of an operand as it is stored: extents and strides in elements; a batch has a leading axis."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]

@@ -27,7 +27,7 @@ class StatusLibrary:
             raise PeerError(f"{self.file}: {function} ended with status {status}")
 
     def repeated(self, function: str, *arguments: Any) -> Callable[[], None]:
-        """Return a callable that does what `check` does, with little work of its own: it is what is timed."""
+        """Return a callable that does what `check` does with little overhead, because it is timed."""
         entry = getattr(self.functions, function)
 
         def call() -> None:

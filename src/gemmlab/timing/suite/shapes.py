@@ -1,4 +1,4 @@
-"""The suite of shapes (`shapes.toml`): products of every kind, each with its family and where it comes from."""
+"""The suite of shapes (`shapes.toml`): products of every kind, each with its family and its source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Shape:
     products: Products
     family: str
     source: str
-    """The place that the shape comes from."""
+    """The publication, model or program that the shape comes from."""
 
     @property
     def op(self) -> str:
@@ -38,7 +38,7 @@ class Suite:
     """All shapes in the order of the file. None occurs twice."""
 
     families: Mapping[str, str]
-    """Name of a family -> what it holds, in words."""
+    """Name of a family -> its description."""
     shapes: tuple[Shape, ...]
 
     def of_family(self, name: str | None) -> tuple[Shape, ...]:
@@ -86,7 +86,7 @@ def read_suite(text: str, name: str = NAME) -> Suite:
 def _group(where: str, group: Any) -> list[Shape]:
     _require_keys(where, group, {"family": str, "source": str, "shapes": list})
     if not group["source"].strip():
-        raise UsageError(f"{where}: source is empty; it says where the shapes come from")
+        raise UsageError(f"{where}: source is empty; it must name the origin of the shapes")
     found = []
     for text in group["shapes"]:
         products = _products(where, text)
@@ -106,7 +106,7 @@ def _products(where: str, text: object) -> Products:
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
     if len(found) != 1:
-        raise UsageError(f"{where}: {text!r} is {len(found)} sizes; write each in quotes of its own")
+        raise UsageError(f"{where}: {text!r} is {len(found)} sizes; write each in separate quotes")
     return found[0]
 
 

@@ -1,0 +1,35 @@
+"""Races of a multiplication's operands with stores of the cluster's other blocks."""
+
+from __future__ import annotations
+
+from gemmlab.emulator.cluster_races import FAR, SHARED, WRITE_BY, WRITE_CLOCK, WRITE_SITE, note_race
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import ROW, Block, Warp
+from gemmlab.emulator.raw import Raw
+from gemmlab.emulator.wgmma_races import Elements
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I8, I32, I64
+
+
+def emit_operand_far(fn: Function, module: Module) -> None:
+    """Body of `operand_far(...)` (`OPERAND_RACE`): report stores of other blocks to 16 bytes of an operand that nothing
+    orders before the multiplication's issue, which is when it is called.
+    """
+    warp, insn, address, operand = Raw(fn, fn.args[0]), Raw(fn, fn.args[1]), fn.args[3], fn.args[4]
+    own = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+    with fn.when((Lanes(own.load(Block.FOREIGN, I64)).eq(0) | Lanes(own.load(Block.VISITED, I64)).eq(0)).value):
+        fn.ret()
+    count, low = own.load(Block.CLUSTER, I64), own.load(Block.SHARED_LOW, I64)
+    knows = own.load(Block.FOREIGN, I64) + warp.load(Warp.INDEX, I64) * count * ROW
+    with Elements(fn, own, address).each() as (_element, at), fn.range(count) as rank:
+        where = (Lanes(at - low) >> Lanes(own.load(Block.RACE_SHIFT, I64))).value
+        entry = Raw(fn, fn.cast(own.load(Block.FAR, I64) + (where * count + rank) * FAR, I8))
+        by = Lanes(entry.load(WRITE_BY))
+        known = Lanes(fn.cast(knows + rank * ROW, I32)[(by >> 5).zext("i64").value])
+        far = Lanes(rank).ne(Lanes(own.load(Block.RANK, I64)))
+        with fn.when((far & Lanes(entry.load(WRITE_CLOCK)).gt(known)).value):
+            block = Raw(fn, own.base + (rank - own.load(Block.RANK, I64)) * Block.SIZE).load(Block.LINEAR, I64)
+            extra = (by.zext("i64") << 32).value + operand + (SHARED + 16)
+            note_race(fn, module, warp, insn, (0, at, extra), (block, Lanes(entry.load(WRITE_SITE)).zext("i64").value))
+    fn.finish()

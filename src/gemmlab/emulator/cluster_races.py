@@ -1,0 +1,251 @@
+"""Races in the shared memory of a cluster's blocks: accesses of one block to another's memory, and those of its owner.
+
+Beside the shadow of its own warps (`emulator.races`) each block of a cluster has one for the other blocks: of each
+element, every block's last write and last read. The order is that of vector clocks over all warps of the cluster, which
+pass through cluster barriers, mbarriers and the block's own barriers. A volatile or atomic access to shared memory
+publishes what its warp knows, and learns what was published there: it is recorded for blocks, not for each variable.
+"""
+
+from __future__ import annotations
+
+from gemmlab.emulator.address_space import STORE, bit_of
+from gemmlab.emulator.global_races import GLOBAL_RACE
+from gemmlab.emulator.instruction_layout import Event, Insn, Kind, Space
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.launch_layout import RANK_BITS, Launch
+from gemmlab.emulator.layout import BARRIERS, LANES, ROW, Block, Warp
+from gemmlab.emulator.races import (
+    BY_PROXY,
+    ELEMENT,
+    READ_BY,
+    READ_CLOCK,
+    WRITER,
+    WRITER_CLOCK,
+    WRITER_FENCES,
+    WRITER_INSTRUCTION,
+)
+from gemmlab.emulator.raw import Raw
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I8, I32, I64
+from gemmlab.ir.values import Value
+
+CLUSTER_RACE = GLOBAL_RACE
+"""The arguments of `ACCESS`, and how strong the access is."""
+PLAIN, STRONG, ATOMIC = range(3)
+SHARED = Space.SHARED * 65536
+"""The space's part of an event's `extra`."""
+WRITE_CLOCK, WRITE_BY, WRITE_SITE, WRITE_STRONG, READ_FAR_CLOCK, READ_FAR_BY, READ_FAR_SITE = range(0, 28, 4)
+"""Offsets of i32 in an element's entry for one block: its last write and its last read, each with the warp's clock,
+warp * 32 + lane and the instruction."""
+FAR = 32
+"""Bytes of an entry; an element has one for each block of the cluster."""
+VISIT = 16
+"""Bytes of the record of a warp's last access to the block's memory: clock, instruction, lane; i32 each."""
+PUBLISHED = LANES + BARRIERS
+"""The row of `Block.FOREIGN` with what volatile and atomic accesses to the block's memory published."""
+FENCED = PUBLISHED + 1
+"""The first of 32 rows of `Block.FOREIGN`: what each warp knew at its last fence beyond the block."""
+ROWS = FENCED + LANES
+"""The number of rows of `Block.FOREIGN`."""
+
+
+def emit_cluster_race(fn: Function, module: Module) -> None:
+    """Body of `cluster_race(...)`, called before an access to shared memory is made; nothing without a cluster."""
+    warp_ptr, insn_ptr, execute, addresses, _words, key, strong = fn.args
+    own = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.BLOCK, I64), I8))
+    with fn.when(own.load(Block.FOREIGN, I64).equals(0)):
+        fn.ret()
+    me = _Access(fn, module, Raw(fn, warp_ptr), Raw(fn, insn_ptr), own, key, strong)
+    shift = Lanes(own.load(Block.RACE_SHIFT, I64))
+    width = (Lanes(key) & 255).zext("i64")
+    elements = (width + ((Lanes(fn.constant(1, I64)) << shift) - 1)) >> shift
+    with fn.range(LANES) as lane, fn.when(bit_of(fn, execute, lane)):
+        address = Lanes(addresses[lane])
+        rank = address >> RANK_BITS
+        there = rank.ult(me.count)
+        target = me.block(there.select(rank, me.rank).value)
+        low, high = Lanes(target.load(Block.SHARED_LOW, I64)), Lanes(target.load(Block.SHARED_HIGH, I64))
+        inside = there & address.ge(low) & (address + width).le(high) & Lanes(target.load(Block.LIVE, I64)).ne(0)
+        local = rank.eq(me.rank)
+        # Nothing to compare with: no other block has come here yet.
+        quiet = local & Lanes(strong).eq(PLAIN) & Lanes(target.load(Block.VISITED, I64)).eq(0)
+        with fn.when((inside & ~quiet).value):
+            me.learn(target, local)
+            with fn.range(elements.value) as part:
+                where = ((address - low) >> shift).value + part
+                me.access(target, local, where, lane, (low + (Lanes(where) << shift)).value)
+            me.leave(target, local, lane)
+    with fn.when(strong.differs(PLAIN)):
+        clock = me.row(me.rank.value) + me.index
+        fn.store(clock, (Lanes(fn.load(clock)) + 1).value)
+    fn.finish()
+
+
+def remember_fence(fn: Function, warp: Raw, block: Raw) -> None:
+    """Emit a fence beyond the block: in a cluster, a relaxed arrival makes known what comes before it, and no more."""
+    foreign, count, index = block.load(Block.FOREIGN, I64), block.load(Block.CLUSTER, I64), warp.load(Warp.INDEX, I64)
+    with fn.when(foreign.differs(0)):
+        own = fn.cast(block.load(Block.CLOCKS, I64) + index * ROW, I32)
+        with fn.range(count) as rank:
+            there = fn.cast(foreign + (index * count + rank) * ROW, I32)
+            fenced = fn.cast(foreign + ((index + FENCED) * count + rank) * ROW, I32)
+            mine = Lanes(rank).eq(Lanes(block.load(Block.RANK, I64))).value
+            with fn.choose(mine) as choice:
+                with choice.yes():
+                    fn.store(fenced, fn.load(own, LANES))
+                with choice.no():
+                    fn.store(fenced, fn.load(there, LANES))
+        fn.store(own + index, (Lanes(fn.load(own + index)) + 1).value)
+
+
+class _Access:
+    """One warp's access to shared memory of the cluster: checked, then recorded."""
+
+    def __init__(
+        self, fn: Function, module: Module, warp: Raw, insn: Raw, own: Raw, key: Value, strong: Value
+    ) -> None:  # fmt: skip
+        self.fn, self.module, self.warp, self.insn, self.own, self.key = fn, module, warp, insn, own, key
+        self.strong = Lanes(strong)
+        self.store = (Lanes(key) & STORE).ne(0)
+        self.rank, self.count = Lanes(own.load(Block.RANK, I64)), Lanes(own.load(Block.CLUSTER, I64))
+        self.index = warp.load(Warp.INDEX, I64)
+        self.clock = Lanes(fn.load(self.row(self.rank.value) + self.index))
+        self.site = Lanes(insn.load(Insn.INDEX, I64)).trunc("i32")
+
+    def block(self, rank: Value) -> Raw:
+        """A block of the cluster."""
+        return Raw(self.fn, self.own.base + (Lanes(rank) - self.rank).value * Block.SIZE)
+
+    def row(self, rank: Value) -> Value:
+        """Pointer to the clocks of a block's warps that this warp knows."""
+        fn = self.fn
+        mine = self.own.load(Block.CLOCKS, I64) + self.index * ROW
+        other = self.own.load(Block.FOREIGN, I64) + (self.index * self.count.value + rank) * ROW
+        return fn.cast(fn.select(Lanes(rank).eq(self.rank).value, mine, other), I32)
+
+    def learn(self, target: Raw, local: Lanes) -> None:
+        """For a strong access: learn what was published at the block, and publish what is known."""
+        fn = self.fn
+        published = fn.cast(target.load(Block.FOREIGN, I64) + self.count.value * (PUBLISHED * ROW), I32)
+        with fn.when(self.strong.ne(PLAIN).value), fn.range(self.count.value) as rank:
+            row, there = self.row(rank), published + rank * LANES
+            both = Lanes(fn.load(row, LANES)).smax(Lanes(fn.load(there, LANES)))
+            # Within a block its own shadow knows no order by volatile or atomic accesses.
+            with fn.when((~(local & Lanes(rank).eq(self.rank))).value):
+                fn.store(row, both.value)
+            with fn.when(self.store.value):
+                fn.store(there, both.value)
+
+    def access(self, target: Raw, local: Lanes, where: Value, lane: Value, at: Value) -> None:
+        """Compare with the accesses of the other blocks and, away from home, with those of the owner."""
+        fn = self.fn
+        far = target.load(Block.FAR, I64) + where * (self.count.value * FAR)
+        with fn.range(self.count.value) as rank:
+            entry, own = Raw(fn, fn.cast(far + rank * FAR, I8)), Lanes(rank).eq(self.rank)
+            with fn.when((~(local & own)).value):
+                self._against_write(target, local, entry, rank, own, lane, at)
+                with fn.when(self.store.value):
+                    self._against_read(entry, rank, own, lane, at)
+        with fn.when((~local).value):
+            near = Raw(fn, fn.cast(target.load(Block.RACES, I64), I8) + where * ELEMENT)
+            self._against_owner(target, near, lane, at)
+        with fn.when((~local | self.strong.eq(ATOMIC)).value):
+            self._record(Raw(fn, fn.cast(far + self.rank.value * FAR, I8)), lane)
+
+    def _unknown(self, rank: Value, by: Lanes, clock: Lanes, own: Lanes) -> Lanes:
+        """True if this warp does not know of another warp's access; `own`: of a warp of its own block."""
+        known = Lanes(self.row(rank)[(by >> 5).zext("i64").value])
+        mine = own & (by >> 5).zext("i64").eq(Lanes(self.index))
+        return clock.gt(known) & ~mine
+
+    def _against_write(
+        self, target: Raw, local: Lanes, entry: Raw, rank: Value, own: Lanes, lane: Value, at: Value
+    ) -> None:  # fmt: skip
+        fn = self.fn
+        by, how = Lanes(entry.load(WRITE_BY)), Lanes(entry.load(WRITE_STRONG))
+        late = self._unknown(rank, by, Lanes(entry.load(WRITE_CLOCK)), own) & (how.eq(PLAIN) | self.strong.eq(PLAIN))
+        # An owner who polls a flag may do so by an instruction that does not tell that it is volatile.
+        polls = local & ~self.store & how.eq(STRONG)
+        with fn.when((late & polls).value):
+            published = fn.cast(target.load(Block.FOREIGN, I64) + self.count.value * (PUBLISHED * ROW), I32)
+            with fn.range(self.count.value) as each, fn.when(Lanes(each).ne(self.rank).value):
+                row = self.row(each)
+                known = Lanes(fn.load(row, LANES)).smax(Lanes(fn.load(published + each * LANES, LANES)))
+                fn.store(row, known.value)
+        with fn.when((late & ~polls).value):
+            self._note(rank, by, Lanes(entry.load(WRITE_SITE)), lane, at)
+
+    def _against_read(self, entry: Raw, rank: Value, own: Lanes, lane: Value, at: Value) -> None:
+        by = Lanes(entry.load(READ_FAR_BY))
+        late = self._unknown(rank, by, Lanes(entry.load(READ_FAR_CLOCK)), own)
+        with self.fn.when(late.value):
+            self._note(rank, by, Lanes(entry.load(READ_FAR_SITE)), lane, at)
+
+    def _against_owner(self, target: Raw, near: Raw, lane: Value, at: Value) -> None:
+        """Compare with the accesses of the block whose memory it is."""
+        fn, rank = self.fn, target.load(Block.RANK, I64)
+        never = Lanes(fn.constant(0, I32)).ne(0)
+        by = Lanes(near.load(WRITER))
+        late = self._unknown(rank, by, Lanes(near.load(WRITER_CLOCK)), never)
+        # An asynchronous sum may come beside atomic operations.
+        sums = Lanes(near.load(WRITER_FENCES)).eq(BY_PROXY) & self.strong.eq(ATOMIC)
+        with fn.when((late & ~sums).value):
+            self._note(rank, by, Lanes(near.load(WRITER_INSTRUCTION)), lane, at)
+        # The owner's volatile reads of a flag may look like plain ones.
+        with fn.when((self.store & self.strong.ne(STRONG)).value):
+            clocks, known = Lanes(near.load(READ_CLOCK, I32, LANES)), Lanes(fn.load(self.row(rank), LANES))
+            unordered = clocks.gt(known).mask_bits()
+            with fn.when(unordered.ne(0).value):
+                who = fn.zero_extend(unordered.call_flag("cttz", flag=True).value)
+                read = Lanes(near.load(who * 4 + READ_BY))
+                thread = (Lanes(who).trunc("i32") << 5) | (read & 31)
+                launch = Raw(fn, fn.cast(self.warp.load(Warp.LAUNCH, I64), I8))
+                reader = launch.load(Launch.CODE, I64) + fn.zero_extend((read >> 11).value) * Insn.SIZE
+                volatile = Lanes(Raw(fn, fn.cast(reader, I8)).load(Insn.STRONG)).ne(0) & self.strong.ne(PLAIN)
+                with fn.when((~volatile).value):
+                    self._note(rank, thread, read >> 11, lane, at)
+
+    def _record(self, entry: Raw, lane: Value) -> None:
+        fn = self.fn
+        by = ((Lanes(self.index).trunc("i32") << 5) | Lanes(fn.convert(lane, I32))).value
+        with fn.choose(self.store.value) as choice:
+            with choice.yes():
+                for offset, value in (
+                    (WRITE_CLOCK, self.clock.value), (WRITE_BY, by), (WRITE_SITE, self.site.value),
+                    (WRITE_STRONG, self.strong.value),
+                ):  # fmt: skip
+                    entry.store(offset, value)
+            with choice.no(), fn.when(self.strong.eq(PLAIN).value):
+                for offset, value in (
+                    (READ_FAR_CLOCK, self.clock.value), (READ_FAR_BY, by), (READ_FAR_SITE, self.site.value),
+                ):  # fmt: skip
+                    entry.store(offset, value)
+
+    def leave(self, target: Raw, local: Lanes, lane: Value) -> None:
+        """Note the visit, which has to be over when the block ends."""
+        fn = self.fn
+        with fn.when((~local).value):
+            place = (self.rank.value * LANES + self.index) * VISIT
+            visit = Raw(fn, fn.cast(target.load(Block.VISITS, I64) + place, I8))
+            for offset, value in ((0, self.clock.value), (4, self.site.value), (8, fn.convert(lane, I32))):
+                visit.store(offset, value)
+            target.store(Block.VISITED, 1, I64)
+
+    def _note(self, rank: Value, by: Lanes, site: Lanes, lane: Value, at: Value) -> None:
+        extra = Lanes(self.fn.zero_extend(self.key) + SHARED) | (by.zext("i64") << 32)
+        other = self.block(rank).load(Block.LINEAR, I64), site.zext("i64").value
+        note_race(self.fn, self.module, self.warp, self.insn, (lane, at, extra.value), other)
+
+
+def note_race(
+    fn: Function, module: Module, warp: Raw, insn: Raw, access: tuple[Value | int, Value, Value],
+    other: tuple[Value, Value],
+) -> None:  # fmt: skip
+    """Record a race of blocks: `access` has the event's lane, address and `extra`; `other`, block and instruction."""
+    launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
+    before = launch.load(Launch.EVENT_COUNT, I64)
+    fn.call(module["note"], warp.base, insn.base, Kind.RACE_CLUSTER, *access, other[1])
+    with fn.when(before < launch.load(Launch.EVENT_COUNT, I64)):
+        event = Raw(fn, fn.cast(launch.load(Launch.EVENTS, I64), I8) + before * Event.SIZE)
+        event.store(Event.EXTRA2, other[0], I64)

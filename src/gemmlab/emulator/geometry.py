@@ -1,0 +1,64 @@
+"""A launch's grid, blocks and constants, and what the kernel needs, for the machine."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A launch's grid, blocks and constants, and the kernel's resource needs."""
+
+    grid: tuple[int, int, int]
+    threads: tuple[int, int, int]
+    shared_low: int
+    """First valid shared address; the bytes below it belong to the system."""
+    shared_bytes: int
+    registers: int
+    local_bytes: int
+    constants: dict[int, Bytes] = field(repr=False)
+    """Constant banks by number; bank 0 holds the arguments."""
+    check_races: bool = False
+    byte_races: bool = False
+    """True if the kernel accesses shared memory by less than 4 bytes."""
+    global_races: bool = False
+    """True if races in global memory are looked for as well."""
+    global_shift: int = 2
+    """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
+    wave_blocks: int = 1
+    """Number of blocks resident together on a GPU (a wave); sectors are counted as distinct within a wave."""
+    async_copies: bool = False
+    """True if warps need room for asynchronous copies in flight."""
+    maximum_registers: int = 0
+    """Registers that each thread has at the start, as setmaxnreg counts them."""
+    old_tensor_core: bool = False
+    """True before sm_90."""
+    landing_seed: int | None = None
+    """Multiplications in flight land at random moments by this seed; `None`: at the latest possible ones."""
+    warpgroups: bool = False
+    """True if warps need room for warpgroup multiplications in flight."""
+    parameters: int = 0
+    """Bytes of constant bank 0 that must have an address in global memory, up to the last parameter; 0 if none does."""
+    param_base: int = 0
+    """Offset of the first parameter in the bank."""
+    asynchronous: bool = False
+    """True if the kernel uses mbarriers, bulk copies or cluster barriers."""
+    constant_bytes: int = 0
+    """Bytes that `__constant__` variables take."""
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """Blocks of a cluster; the grid must consist of whole clusters."""
+    filling: int | None = None
+    """The byte that memory holds wherever nothing has written yet; `None`: whatever is there."""
+
+    def place_in_cluster(self, rank: int) -> str:
+        """A block by its rank, in words that say what it lacks: `"block 1 of a cluster of 2"`."""
+        count = math.prod(self.cluster)
+        if count == 1:
+            return f"block {rank} of a cluster, but the launch has none (__cluster_dims__ or cluster=)"
+        return f"block {rank} of a cluster of {count}"

@@ -1,0 +1,93 @@
+"""The flow of control through a function's PTX: statements, and where each leads to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from gemmlab.sass.gmma_lines import body_of
+
+_LABEL = re.compile(r"([$\w]+):(?!:)")
+_BRANCH = re.compile(r"(@!?%?\w+\s+)?bra(?:\.uni)?\s+([$\w]+)\s*;")
+_END = re.compile(r"(?:ret|exit|trap)\s*;")
+_ASIDE = (".loc", ".pragma", ".file")
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement of PTX."""
+
+    number: int
+    """Its line, from 1."""
+    text: str
+    after: tuple[int, ...]
+    """Indices of the statements that may follow."""
+
+
+def flow_of(ptx: str, function: str) -> list[Statement]:
+    """Return a function's statements in textual order; what is no statement is left out."""
+    lines: list[tuple[int, str]] = []
+    labels: dict[str, list[int]] = {}
+    for number, text in _pieces(ptx, function):
+        label = _LABEL.fullmatch(text)
+        if label:
+            labels.setdefault(label[1], []).append(len(lines))
+        elif not text.startswith("."):
+            lines.append((number, text))
+    found = []
+    for index, (number, text) in enumerate(lines):
+        branch = _BRANCH.match(text)
+        onward = () if _END.match(text) or (branch and not branch[1]) else (index + 1,)
+        # Inline assembly may use one name for several labels, each within its braces.
+        places = sorted(labels.get(branch[2], ()) if branch else (), key=lambda place: abs(place - index))
+        after = tuple(place for place in (*onward, *places[:1]) if place < len(lines))
+        found.append(Statement(number, text, after))
+    return found
+
+
+def _pieces(ptx: str, function: str) -> Iterator[tuple[int, str]]:
+    """Yield labels (`"$L_1:"`) and statements with the lines at which they begin.
+
+    A line of inline assembly may have several statements, and a statement several lines.
+    """
+    pending, begun = "", 0
+    for number, line in body_of(ptx, function):
+        text = line.partition("//")[0]
+        if text.lstrip().startswith(_ASIDE):
+            continue
+        for part in text.replace(";", ";\n").splitlines():
+            rest = part if pending else part.lstrip(" \t{}")
+            while not pending and (label := _LABEL.match(rest)):
+                yield number, label[0]
+                rest = rest[label.end() :].lstrip(" \t{}")
+            begun = begun if pending else number
+            pending = f"{pending} {rest}".strip()
+            if pending.endswith(";"):
+                yield begun, pending
+                pending = ""
+
+
+def states_before(
+    statements: list[Statement], start: State, step: Callable[[State, Statement], State],
+    join: Callable[[State, State], State],
+) -> Iterable[tuple[Statement, State]]:  # fmt: skip
+    """Yield each statement that can be reached with the state that may hold before it.
+
+    `step` gives the state behind a statement, `join` that which may hold on either of two paths; joined states must not
+    grow for ever.
+    """
+    before: dict[int, State] = {0: start} if statements else {}
+    waiting = list(before)
+    while waiting:
+        place = waiting.pop()
+        after = step(before[place], statements[place])
+        for to in statements[place].after:
+            new = after if to not in before else join(before[to], after)
+            if to not in before or new != before[to]:
+                before[to] = new
+                waiting.append(to)
+    for place in sorted(before):
+        yield statements[place], before[place]

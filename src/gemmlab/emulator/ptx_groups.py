@@ -1,0 +1,122 @@
+"""Groups of warpgroup multiplications in PTX: those that are never closed, and results that are used in flight.
+
+ptxas closes a group before a wait, and puts in the waits that are missing: only the PTX tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from gemmlab.emulator.ptx_flow import Statement, flow_of, states_before
+from gemmlab.emulator.ptx_warpgroups import NAME, WRITE
+from gemmlab.sass.gmma_lines import MULTIPLY
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value", int, tuple[int, int])
+OLDEST = 32
+"""Groups closed since, counted so far at most."""
+_CALL = re.compile(r"(?:@!?%\w+\s+)?call\b")
+_COMMIT, _WAIT = re.compile(r"\bwgmma\.commit_group\b"), re.compile(r"\bwgmma\.wait_group\S*\s+(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A wait behind multiplications whose group no `wgmma.commit_group` closes: numbers of the PTX's lines."""
+
+    wait: int
+    multiplication: int
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """A statement that uses the result of a multiplication in flight: numbers of the PTX's lines."""
+
+    use: int
+    multiplication: int
+    wait: int
+    """The last wait behind the multiplication, which leaves it in flight; 0 if there is none."""
+    left: int
+    """The number of groups that this wait leaves in flight."""
+    closed: int
+    """Groups closed between the multiplication and the use, its own among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    ages: Mapping[int, int] = field(default_factory=dict)
+    """For each multiplication that may be in flight, the groups closed since its issue; 0 while its own is open."""
+    results: Mapping[str, int] = field(default_factory=dict)
+    """The multiplication whose result a register may hold."""
+    waits: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """The last wait behind each multiplication, and the groups that it leaves."""
+
+    def joined(self, other: _State) -> _State:
+        ages = dict(other.ages)
+        for line, age in self.ages.items():
+            ages[line] = min(age, ages.get(line, age))
+        return _State(ages, _greater(self.results, other.results), _greater(self.waits, other.waits))
+
+
+def _greater(one: Mapping[_Key, _Value], two: Mapping[_Key, _Value]) -> dict[_Key, _Value]:
+    found = dict(one)
+    for name, value in two.items():
+        found[name] = max(found.get(name, value), value)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The errors of a function's groups."""
+
+    open: tuple[Open, ...]
+    in_flight: tuple[InFlight, ...]
+
+
+def groups_of(ptx: str, function: str) -> Groups:
+    """Return what is wrong, in textual order."""
+    statements = flow_of(ptx, function)
+    unclosed, flying = [], []
+    for statement, state in states_before(statements, _State(), _after, _State.joined):
+        if _WAIT.search(statement.text):
+            late = [line for line, age in state.ages.items() if age == 0]
+            unclosed += [Open(statement.number, max(late))] if late else []
+        for line in _used(statement, state):
+            flying.append(InFlight(statement.number, line, *state.waits.get(line, (0, 0)), state.ages[line]))
+    # A function that is called may close the group.
+    calls = any(_CALL.match(statement.text) for statement in statements)
+    return Groups(() if calls else tuple(unclosed), tuple(flying))
+
+
+def _after(state: _State, statement: Statement) -> _State:
+    text, line = statement.text, statement.number
+    multiplication, wait = MULTIPLY.search(text), _WAIT.search(text)
+    if multiplication:
+        target = NAME.findall(multiplication[1])
+        waits = {each: at for each, at in state.waits.items() if each != line}
+        return _State({**state.ages, line: 0}, {**state.results, **dict.fromkeys(target, line)}, waits)
+    if _COMMIT.search(text):
+        return _State({each: min(age + 1, OLDEST) for each, age in state.ages.items()}, state.results, state.waits)
+    if wait:
+        ages = {each: age for each, age in state.ages.items() if age <= int(wait[1])}
+        return _State(ages, state.results, {**state.waits, **dict.fromkeys(ages, (line, int(wait[1])))})
+    match = WRITE.match(text)
+    if match is None:
+        return state
+    targets, sources = NAME.findall(match[3]), NAME.findall(match[4])
+    results = {name: by for name, by in state.results.items() if name not in targets}
+    if match[1] == "mov" and sources and sources[0] in state.results:
+        # A copy of a result is in flight as the result is.
+        results |= dict.fromkeys(targets, state.results[sources[0]])
+    return _State(state.ages, results, state.waits)
+
+
+def _used(statement: Statement, state: _State) -> list[int]:
+    """The multiplications in flight whose results a statement uses."""
+    text = statement.text
+    if "wgmma." in text or (text.split() or [""])[0].startswith("mov."):
+        return []
+    used = {state.results[name] for name in NAME.findall(text) if name in state.results}
+    return sorted(line for line in used if line in state.ages)

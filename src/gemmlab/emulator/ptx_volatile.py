@@ -1,0 +1,31 @@
+"""Volatile loads of shared memory and relaxed arrivals, which machine code does not tell from others: from PTX."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from gemmlab.emulator.image import Image
+from gemmlab.emulator.instruction_layout import Insn
+from gemmlab.sass.gmma_lines import body_of
+from gemmlab.toolchain.ptxas_log import place_in_source
+
+_LOAD = re.compile(r"\bld\.(?:volatile|relaxed|acquire|mmio)\b(?!\S*\.(?:global|const|local|param)\b)")
+
+_RELAXED = re.compile(r"\bbarrier\.cluster\.arrive\S*\.relaxed\b")
+
+
+def mark_volatile(image: Image, ptx: str) -> Image:
+    """Mark the loads (LDS) of a kernel whose lines load volatile in its PTX, and the arrivals at the cluster's barrier
+    that its PTX calls relaxed (a release has a fence before it); return the image.
+    """
+    body = list(body_of(ptx, image.function.name))
+    for opcode, pattern in (("LDS", _LOAD), ("UCGABAR_ARV", _RELAXED)):
+        lines = {place_in_source(ptx, number) for number, text in body if pattern.search(text)}
+        before = ""
+        for index, instruction in enumerate(image.code.instructions if lines else ()):
+            if instruction.opcode == opcode and instruction.line in lines and before != "CGAERRBAR":
+                image.code.records[index, Insn.STRONG : Insn.STRONG + 4].view(np.int32)[0] = 1
+            before = instruction.opcode
+    return image

@@ -1,0 +1,80 @@
+"""Multiplications whose groups or warpgroups are not whole are reported with the lines of the code that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
+
+import gemmlab
+from gemmlab.core.hazard import Hazard
+
+FILE = Path(__file__).with_name("wgmma_groups.cu")
+LINES = FILE.read_text().splitlines()
+
+
+def line_of(mark: str) -> int:
+    (found,) = (number for number, line in enumerate(LINES, 1) if line.endswith(f"// {mark}"))
+    return found
+
+
+def hazards(kernel: str, threads: int = 128, grid: int = 1) -> list[Hazard]:
+    """Those of a launch."""
+    done = gemmlab.launch(
+        FILE, kernel, args=[np.ones(2048, np.float32)], grid=grid, threads=threads, device="emulated:sm_90a"
+    )
+    return list(done.hazards or ())
+
+
+@pytest.mark.parametrize("kernel", ["whole", "in_turn"])
+@pytest.mark.sampled(2)
+def test_right_kernels_have_no_hazard(kernel: str) -> None:
+    assert hazards(kernel) == []
+    assert hazards(kernel, 256) == []
+
+
+@pytest.mark.parametrize(("threads", "warps"), [(96, "3 warps"), (64, "2 warps"), (160, "1 warp")])
+@pytest.mark.sampled(3)
+def test_a_block_that_ends_within_a_warpgroup_is_reported(threads: int, warps: str) -> None:
+    (found,) = hazards("whole", threads)
+    assert (found.kind, found.line) == ("warpgroup", line_of("multiply"))
+    assert found.called_from == f"wgmma_groups.cu:{line_of('issued')}"
+    assert f"the block has {warps} of this warpgroup" in found.message
+
+
+def test_a_group_that_nothing_closes_is_reported_though_ptxas_closed_it() -> None:
+    (found,) = hazards("not_committed")
+    assert (found.kind, found.line, found.other_line) == ("wgmma", line_of("wait"), line_of("multiply"))
+    assert "no wgmma.commit_group between" in found.message
+    assert found.called_from == f"wgmma_groups.cu:{line_of('waits for nothing')}"
+    assert found.other_called_from == f"wgmma_groups.cu:{line_of('never committed')}"
+
+
+def test_a_wait_that_leaves_too_many_groups_is_named() -> None:
+    (found,) = hazards("one_left")
+    assert (found.kind, found.line, found.other_line) == ("wgmma", line_of("wait"), line_of("multiply"))
+    assert "wgmma.wait_group 1 leaves the multiplication in flight" in found.message
+    assert "wgmma.wait_group 0 is needed" in found.message
+    assert f"wgmma_groups.cu:{line_of('used')}" in found.message
+    assert found.called_from == f"wgmma_groups.cu:{line_of('leaves one')}"
+    assert found.other_called_from == f"wgmma_groups.cu:{line_of('left')}"
+
+
+@pytest.mark.parametrize(("kernel", "operand"), [("left_beyond", "A"), ("right_beyond", "B")])
+@pytest.mark.sampled(2)
+def test_a_wrong_descriptor_is_named(kernel: str, operand: str) -> None:
+    (found,) = hazards(kernel)
+    assert (found.kind, found.line) == ("out of bounds", line_of("multiply"))
+    assert f"16-byte read of shared memory by the descriptor of {operand} at byte" in found.message
+
+
+def test_an_operand_that_another_block_stores_needs_the_clusters_barrier() -> None:
+    assert hazards("far_operand", grid=2) == []
+    found = hazards("early_operand", grid=2)
+    assert {hazard.kind for hazard in found} == {"race"}
+    assert (found[0].line, found[0].other_line) == (line_of("multiply"), line_of("from afar"))
+    assert "by the descriptor of" in found[0].message
+    assert "(ST.E) of the cluster with nothing between" in found[0].message

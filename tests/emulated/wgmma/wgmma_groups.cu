@@ -1,0 +1,121 @@
+// Groups of multiplications, and warpgroups, that are not whole: each kernel with its bug and without.
+typedef unsigned long long u64;
+
+__device__ void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ void commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int LEFT> __device__ void wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory"); // wait
+}
+
+__device__ void multiply(float (&d)[4], u64 left, u64 right) {
+    asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;" // multiply
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(left), "l"(right));
+}
+
+__device__ u64 operands() {
+    __shared__ __align__(1024) unsigned tile[1024];
+    for (int i = threadIdx.x; i < 1024; i += blockDim.x) tile[i] = 0x3c003c00;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    u64 start = ((unsigned)__cvta_generic_to_shared(tile) & 0x3ffff) >> 4;
+    return start | (u64)8 << 16 | (u64)16 << 32;
+}
+
+__device__ void load(float (&d)[4], const float *x) {
+    for (int i = 0; i < 4; ++i) d[i] = x[threadIdx.x * 4 + i];
+}
+
+__device__ void store(float *x, const float (&d)[4]) {
+    for (int i = 0; i < 4; ++i) x[threadIdx.x * 4 + i] = d[i]; // used
+}
+
+extern "C" __global__ void whole(float *x) {
+    float d[4];
+    u64 word = operands();
+    load(d, x);
+    fence();
+    multiply(d, word, word); // issued
+    commit();
+    wait<0>();
+    store(x, d);
+}
+
+extern "C" __global__ void not_committed(float *x) {
+    float d[4];
+    u64 word = operands();
+    load(d, x);
+    fence();
+    multiply(d, word, word); // never committed
+    wait<0>();               // waits for nothing
+    store(x, d);
+}
+
+extern "C" __global__ void one_left(float *x) {
+    float d[4];
+    u64 word = operands();
+    load(d, x);
+    fence();
+    multiply(d, word, word); // left
+    commit();
+    wait<1>();               // leaves one
+    store(x, d);
+}
+
+// Two groups in turn; the wait for the first one leaves the second.
+extern "C" __global__ void in_turn(float *x) {
+    float d[4], e[4];
+    u64 word = operands();
+    load(d, x);
+    load(e, x);
+    fence();
+    multiply(d, word, word);
+    commit();
+    multiply(e, word, word);
+    commit();
+    wait<1>();
+    store(x, d);
+    wait<0>();
+    store(x + 512, e);
+}
+
+template <bool LEFT> __device__ void beyond(float *x) {
+    float d[4];
+    u64 word = operands(), far = (word & ~(u64)0x3fff) | 0x3f00;
+    load(d, x);
+    fence();
+    multiply(d, LEFT ? far : word, LEFT ? word : far);
+    commit();
+    wait<0>();
+    store(x, d);
+}
+
+extern "C" __global__ void left_beyond(float *x) { beyond<true>(x); }
+extern "C" __global__ void right_beyond(float *x) { beyond<false>(x); }
+
+// An operand that the cluster's other block stores.
+__device__ void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+}
+
+template <bool GOOD> __device__ void from_afar(float *x) {
+    float d[4];
+    u64 word = operands();
+    load(d, x);
+    cluster_sync();
+    unsigned rank, there;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"((unsigned)(word & 0x3fff) << 4), "r"(1 - rank));
+    asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(there + 4 * threadIdx.x), "r"(0x40004000) : "memory"); // from afar
+    asm volatile("fence.proxy.async;" ::: "memory");
+    if (GOOD) cluster_sync();
+    else __syncthreads();
+    fence();
+    multiply(d, word, word);
+    commit();
+    wait<0>();
+    cluster_sync();
+    store(x + 512 * rank, d);
+}
+
+extern "C" __global__ void __cluster_dims__(2, 1, 1) far_operand(float *x) { from_afar<true>(x); }
+extern "C" __global__ void __cluster_dims__(2, 1, 1) early_operand(float *x) { from_afar<false>(x); }

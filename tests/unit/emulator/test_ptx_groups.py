@@ -1,0 +1,57 @@
+"""Groups of multiplications in PTX: those that nothing closes, and results that are used in flight."""
+
+from __future__ import annotations
+
+from gemmlab.emulator.ptx_groups import InFlight, Open, groups_of
+
+MULTIPLY = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd1, 1, 1, 1, 0, 0;"
+COMMIT, STORE = "wgmma.commit_group.sync.aligned;", "st.global.f32 [%rd2], %f3;"
+
+
+def wait(left: int) -> str:
+    return f"wgmma.wait_group.sync.aligned {left};"
+
+
+def groups(*lines: str) -> tuple[tuple[Open, ...], tuple[InFlight, ...]]:
+    """Of a function whose first statement is in line 2."""
+    found = groups_of("\n".join((".visible .entry k(.param .u64 p) {", *lines, "ret;", "}")), "k")
+    return found.open, found.in_flight
+
+
+def test_right_code_has_nothing() -> None:
+    assert groups(MULTIPLY, COMMIT, wait(0), STORE) == ((), ())
+    assert groups(MULTIPLY + COMMIT + wait(0) + STORE) == ((), ())
+    split = MULTIPLY.replace(" {", "\n{").replace(", %rd1,", ',\n\t.pragma "x";\n %rd1,', 1)
+    assert groups("{", ".reg .pred p;", "setp.ne.b32 p, %r1, 0;", split, "}", COMMIT, wait(0), STORE) == ((), ())
+
+
+def test_a_group_that_nothing_closes() -> None:
+    assert groups(MULTIPLY, wait(0))[0] == (Open(3, 2),)
+    assert groups(MULTIPLY, COMMIT, MULTIPLY, wait(1))[0] == (Open(5, 4),)
+
+
+def test_a_function_that_is_called_may_close_it() -> None:
+    assert groups(MULTIPLY, "call.uni close, ();", wait(0))[0] == ()
+
+
+def test_a_loop_whose_wait_stands_before_its_multiplication() -> None:
+    loop = ("$L_1:", wait(0), MULTIPLY, COMMIT, "@%p1 bra $L_1;")
+    assert groups(*loop, wait(0), STORE) == ((), ())
+    assert groups(*(line for line in loop if line != COMMIT))[0] == (Open(3, 4),)
+
+
+def test_code_that_nothing_leads_to_is_not_looked_at() -> None:
+    assert groups("bra.uni $L_2;", MULTIPLY, "$L_2:", wait(0)) == ((), ())
+
+
+def test_a_wait_that_leaves_a_group_in_flight() -> None:
+    (found,) = groups(MULTIPLY, COMMIT, wait(1), STORE)[1]
+    assert found == InFlight(use=5, multiplication=2, wait=4, left=1, closed=1)
+    (found,) = groups(MULTIPLY, COMMIT, "mov.f32 %f9, %f3;", "st.global.f32 [%rd2], %f9;")[1]
+    assert found == InFlight(use=5, multiplication=2, wait=0, left=0, closed=1)
+    assert groups(MULTIPLY, COMMIT, "mov.f32 %f3, 0f00000000;", STORE)[1] == ()
+
+
+def test_labels_of_inline_assembly_may_repeat() -> None:
+    poll = "{.reg .pred done; again: mbarrier.try_wait.b64 done, [%r1], %r2; @!done bra again;}"
+    assert groups(poll, MULTIPLY, COMMIT, poll, wait(0), poll, STORE) == ((), ())

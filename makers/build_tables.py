@@ -20,6 +20,7 @@ from blocks import (
     dask,
     diffs,
     dram_roofline,
+    exercises,
     float32,
     fuzzed,
     gpu_bounds,
@@ -53,7 +54,7 @@ MODULES = (
     cpu, cpu_sizes, dask, many_cores, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page,
     reductions, tensor, tensor_code, source_test, tensor_profiles, parts, diffs, pictures, model, changes, overhead,
     api, float32, beside_triton, fuzzed, suite, shapes, regret, sanitizer, dram_roofline, sass_code,
-    peak_loops, many_gpus,
+    peak_loops, many_gpus, exercises,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 

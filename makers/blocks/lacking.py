@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from blocks.records import CPU, RESULTS, load
 from gemmlab.core.precision import FLOAT32, TF32
 from gemmlab.core.records import Record
+from gemmlab.kernels.choice_exercise import choice_ids
 from gemmlab.kernels.exercise import exercise_ids
+from gemmlab.kernels.exercise_words import NO_EXERCISE
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.order import file_of
 from gemmlab.kernels.rung_draft import OPEN, page_of, section_of
@@ -17,8 +19,6 @@ from gemmlab.observe.profile_reader import load_profiles
 
 FEWEST_WORDS = 4
 """In `source`: a language or a place, and a title."""
-EXERCISED = (("gemm", "cuda", FLOAT32), ("reduce", "cuda", FLOAT32))
-"""Ladders, by operation, device and precision, whose rungs have an exercise each."""
 GEMM, PARTS = "h200/gemm.json", "h200/parts.json"
 _LADDERS = {FLOAT32: GEMM, TF32: "h200/tf32.json"}
 """Records of rungs by precision; products of parts have one together."""
@@ -78,8 +78,9 @@ def _facts(kernel: Kernel) -> Iterator[str]:
         yield f"a whole sentence as `idea` {where}"
     if kernel.device == "cuda" and not kernel.expect:
         yield f"`expect` {where}: what its counters must show"
-    if (kernel.op, kernel.device, kernel.precision) in EXERCISED and kernel.id not in exercise_ids():
-        yield f"an exercise, kernels/exercises/{kernel.id}.cu"
+    if kernel.id not in {*exercise_ids(), *choice_ids(), *NO_EXERCISE}:
+        suffix = "toml" if kernel.device == "cpu" else "cu"
+        yield f"an exercise, kernels/exercises/{kernel.id}.{suffix}, or the reason for none (NO_EXERCISE)"
 
 
 def _records(kernel: Kernel) -> Iterator[str]:

@@ -1,25 +1,31 @@
-"""The exercise of a rung, as its page shows it: the task, the commands, the file to start from; not the checks."""
+"""The exercise of a rung, as its page shows it: the task, its criteria, the commands, the file to start from."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from gemmlab.kernels.blocking_exercise import BlockingExercise, blocking_ids, find_blocking
+from gemmlab.kernels.choice_exercise import SOLVED_WHEN_COUNTED, ChoiceExercise, choice_ids, find_choice
 from gemmlab.kernels.exercise import exercise_ids, find_exercise
+from gemmlab.kernels.exercise_words import NO_EXERCISE, SOLVED_WHEN
 from gemmlab.kernels.kernel import Kernel
 
 
 def exercise_part(kernel: Kernel) -> str:
-    """Return the section; empty for a rung without an exercise."""
-    if kernel.id in blocking_ids():
-        return _blocking(find_blocking(kernel.id))
+    """Return the section; for a rung without an exercise, the reason."""
+    if kernel.id in choice_ids():
+        return _choice(find_choice(kernel.id))
     if kernel.id not in exercise_ids():
-        return ""
+        return f"## Exercise\n\nNone. {NO_EXERCISE[kernel.id]}" if kernel.id in NO_EXERCISE else ""
     exercise = find_exercise(kernel.id)
-    task = " ".join(exercise.task.split())
+    task, criteria = " ".join(exercise.task.split()), _listed(exercise.criteria())
     return f"""## Exercise
 
 {task}
+
+{SOLVED_WHEN}
+
+{criteria}
 
 ```sh
 gemmlab new --exercise {kernel.id}
@@ -39,16 +45,29 @@ that the emulator counts, that it does what the task asks for. The file as it is
 </details>"""
 
 
-def _blocking(exercise: BlockingExercise) -> str:
+def _choice(exercise: ChoiceExercise) -> str:
+    path = Path(exercise.file_name)
+    steps = [f"gemmlab new --exercise {exercise.rung}", exercise.command(path), f"gemmlab check {path}"]
+    solved = SOLVED_WHEN if exercise.computes else SOLVED_WHEN_COUNTED
     return f"""## Exercise
 
 {" ".join(exercise.task.split())}
 
+{solved}
+
+{_listed(exercise.requests())}
+
 ```sh
-gemmlab new --exercise {exercise.rung}
-{exercise.command(Path(exercise.file_name))}
-gemmlab check {exercise.file_name}
+{chr(10).join(step for step in steps if step)}
 ```
 
-The first command writes the file to start from, the second one shows the figures of its blocks. The third one checks
-the results with your blocks, and the misses of the simulated caches. The file as it is written fails."""
+The first command writes the file to start from{", the second one shows its misses" if exercise.l1 else ""}. The last
+one judges your values. The file as it is written fails:
+
+```toml
+{exercise.lines().strip()}
+```"""
+
+
+def _listed(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

@@ -19,13 +19,16 @@ import typer
 from gemmlab.cli.app import build_app
 from gemmlab.core.records import load_record
 from gemmlab.devices.cpu import CpuDevice
+from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import all_kernels, find_kernel, ladder
+from gemmlab.kernels.user_kernel import user_kernel
 from gemmlab.observe.cache_misses import simulate
 from gemmlab.observe.cache_record import CacheRow, cache_rows
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.probes.cachesim import REFERENCE
 from gemmlab.results.climb_rows import climb_rows, digits, peaks, percent
 from gemmlab.verify.check import check_kernel
+from support.cuda_source import needs_compiler
 from support.paths import CPU
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +68,15 @@ def test_the_example_kernel_is_right(tmp_path: Path) -> None:
     kernel = load(tmp_path / "my_kernel.py").KERNEL
     assert kernel.id == "my_kernel"
     report = check_kernel(kernel, CpuDevice(), GemmOp())
+    assert report.passed, report.explain()
+
+
+@needs_compiler
+def test_the_example_of_a_cuda_kernel_is_right(tmp_path: Path) -> None:
+    block, *_others = blocks(ROOT / "docs" / "adding-a-kernel.md", "cuda")
+    path = tmp_path / "my_kernel.cu"
+    path.write_text(block, encoding="utf-8")
+    report = check_kernel(user_kernel(path), open_device("emulated:sm_90"), GemmOp())
     assert report.passed, report.explain()
 
 

@@ -76,7 +76,22 @@ def test_a_file_beside_a_kernel_is_not_run(tmp_path: Path) -> None:
     # It is taken for a product, and its arguments do not fit.
     assert found.exit_code == 2
     assert "cannot all be matched by name" in found.output
-    assert "something else than gemm: state its operation, --op FILE.py" in found.output
+    assert "something else than gemm needs its operation, in a Python file" in found.output
+    assert "gemmlab check softmax.cu --op ./softmax.py" in found.output
+
+
+@needs_compiler
+def test_a_header_with_names_of_another_operation_is_told_how_to_state_it(tmp_path: Path) -> None:
+    source = tmp_path / "scale.cu"
+    source.write_text(
+        '/* gemmlab\ngrid = "ceil_div(n, 256)"\nthreads = "256"\n*/\n'
+        "__global__ void scale(int n, float* y, const float* x) { y[0] = n * x[0]; }\n"
+    )
+    for command in ("check", "explain"):
+        found = CliRunner().invoke(build_app(), [command, str(source)])
+        assert found.exit_code == 2
+        assert "no value named 'n'" in found.output
+        assert "something else than gemm needs its operation" in found.output
 
 
 @needs_compiler

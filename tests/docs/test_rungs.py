@@ -10,6 +10,9 @@ import pytest
 from blocks import lacking as lacks
 from blocks.lacking import lacking
 from gemmlab.kernels.catalog import all_kernels, find_kernel
+from gemmlab.kernels.choice_exercise import choice_ids
+from gemmlab.kernels.exercise import exercise_ids
+from gemmlab.kernels.exercise_words import NO_EXERCISE
 from gemmlab.kernels.rung_draft import OPEN, section_text
 
 ON_A_GPU = "make gpu-results"
@@ -40,7 +43,7 @@ def test_everything_that_a_new_rung_lacks_is_named(monkeypatch: pytest.MonkeyPat
         "new_rung: `source` in gemm_cuda/double_buffer.cu that says where the technique comes from: 'a note'",
         "new_rung: a whole sentence as `idea` in gemm_cuda/double_buffer.cu",
         "new_rung: `expect` in gemm_cuda/double_buffer.cu: what its counters must show",
-        "new_rung: an exercise, kernels/exercises/new_rung.cu",
+        "new_rung: an exercise, kernels/exercises/new_rung.cu, or the reason for none (NO_EXERCISE)",
         "new_rung: a result in benchmarks/results/emulated/counters.json: make counts",
         "new_rung: a result in benchmarks/results/h200/gemm.json: make gpu-results",
         "new_rung: a result in benchmarks/results/h200/ncu.json: make gpu-results",
@@ -58,6 +61,14 @@ def test_everything_that_a_new_rung_lacks_is_named(monkeypatch: pytest.MonkeyPat
         ("the block `rung-new_rung` in its section of docs/ladder-gpu.md", True),
         ("a picture (```text) in its section of docs/ladder-gpu.md", False),
     ]
+
+
+def test_every_rung_has_an_exercise_or_a_reason_for_none() -> None:
+    rungs = {kernel.id for kernel in all_kernels() if kernel.step is not None}
+    exercised = {*exercise_ids(), *choice_ids()}
+    assert exercised | {*NO_EXERCISE} == rungs
+    assert exercised & {*NO_EXERCISE} == set()
+    assert all(len(why) > 40 and why.endswith(".") for why in NO_EXERCISE.values())
 
 
 def test_a_finished_rung_lacks_nothing() -> None:

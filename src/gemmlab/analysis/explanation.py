@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from gemmlab.analysis.access_sites import AccessRow, access_rows, instruction_rows
+from gemmlab.analysis.copied_bytes import copied_bytes
 from gemmlab.analysis.findings import Finding, find
 from gemmlab.analysis.issue_slots import IssueReport, explain_issue, in_words
 from gemmlab.analysis.kernel_facts import facts_of
@@ -134,7 +135,10 @@ def explain_subject(subject: Subject) -> Explanation:
     loop = explain_loop(subject.function, subject.counters.sites, subject.arch)
     issue = explain_issue(loop, subject.limits) if loop is not None else None
     words = in_words(issue, loop, subject.limits) if loop is not None and issue is not None else []
-    roofline = explain_roofline(subject.counters, subject.model, issue, subject.size, subject.scaled, subject.precision)
+    roofline = explain_roofline(
+        subject.counters, subject.model, issue, subject.size, subject.scaled, subject.precision,
+        copied_bytes(subject.counters, subject.launch),
+    )  # fmt: skip
     apart = instruction_rows(subject.counters)
     facts = facts_of(subject, occupancy, resources, apart, loop, issue, roofline)
     quoted = words_of(subject, occupancy, apart)

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gemmlab.analysis.access_sites import SECTOR, l1_cycles
+from gemmlab.analysis.copied_bytes import Copied
 from gemmlab.analysis.issue_slots import IssueReport, peak_gflops
 from gemmlab.analysis.subject import Size
 from gemmlab.core.counters import GLOBAL_KINDS, GLOBAL_STORE, LOCAL_LOAD, LOCAL_STORE, TEXTURE_LOAD, Counters
 from gemmlab.core.gpu import GpuModel
 from gemmlab.core.precision import FLOAT32, PRECISIONS, PRODUCTS
 
+NO_COPIES = Copied()
 L1_BYTES = 128
 """Bytes that an SM's L1 moves in a cycle; every wavefront takes a whole cycle."""
 
@@ -66,14 +68,15 @@ class RooflineReport:
 
 def explain_roofline(
     counters: Counters, model: GpuModel, issue: IssueReport | None, size: Size, scaled: Size,
-    precision: str = FLOAT32,
+    precision: str = FLOAT32, copied: Copied = NO_COPIES,
 ) -> RooflineReport:  # fmt: skip
     """Return the roofline report of a run at `size`, extrapolated to `scaled`.
 
     `counters` are those of the run; their `sectors_distinct` must be distinct within a block. `issue=None` means that
-    the main loop has no known arithmetic: the FMA peak then stands in for its limit. `precision` is the kernel's.
+    the main loop has no known arithmetic: the FMA peak then stands in for its limit. `precision` is the kernel's,
+    `copied` the bytes that the copy engine brings.
     """
-    levels = tuple(_levels(counters, model, size, scaled))
+    levels = tuple(_levels(counters, model, size, scaled, copied))
     peak, inside = model.peak_gflops, model.peak_gflops
     by = "FMA peak" if precision in PRECISIONS else "FMA peak of float32 (the loop has none of its own)"
     if issue is not None and (known := peak_gflops(issue.arithmetic, model)) is not None:
@@ -99,14 +102,21 @@ def _dram(size: Size) -> str:
     return f"DRAM at {size.label}"
 
 
-def _levels(counters: Counters, model: GpuModel, size: Size, scaled: Size) -> Iterator[Level]:
+def _levels(counters: Counters, model: GpuModel, size: Size, scaled: Size, copied: Copied) -> Iterator[Level]:
     label, flops, needed = size.label, size.flops, size.bytes_moved
     touching = counters.of_kind(*GLOBAL_KINDS, LOCAL_LOAD, LOCAL_STORE, TEXTURE_LOAD)
-    most = SECTOR * sum(site.sectors for site in touching)
-    least = SECTOR * sum(site.sectors_distinct for site in touching)
+    most = SECTOR * sum(site.sectors for site in touching) + copied.most
+    least = SECTOR * sum(site.sectors_distinct for site in touching) + copied.least
+    if copied.unknown:
+        # Their sizes are not known, but every operand passes L2 once.
+        least, most = max(least, needed), max(most, needed)
     moved = L1_BYTES * l1_cycles(counters.sites)
-    yield _level("L1", flops, moved, moved, model.l1_gbs, "shared wavefronts, global requests and sectors as counted")
-    yield _level("L2", flops, least, most, model.l2_gbs, "each block's sectors once, to every sector asked for")
+    also = f", and {copied.words}" if copied.words else ""
+    moved += copied.least
+    yield _level("L1", flops, moved, moved, model.l1_gbs,
+                 f"shared wavefronts, global requests and sectors as counted{also}")  # fmt: skip
+    yield _level("L2", flops, least, most, model.l2_gbs,
+                 f"each block's sectors once, to every sector asked for{also}")  # fmt: skip
     moved_bytes = max(most, needed)
     yield _level(_dram(size), flops, needed, moved_bytes, model.memory_gbs,
                  "operands once, to everything that L2 is asked for")  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gemmlab.analysis.access_sites import AccessRow, width_of
-from gemmlab.core.counters import Counters
+from gemmlab.core.counters import SHARED_KINDS, Counters
 from gemmlab.core.words import counted
 from gemmlab.observe.access_patterns import pattern_at
 
@@ -50,24 +50,28 @@ class Steps:
 def cure_of_stores(counters: Counters, worst: Iterable[AccessRow]) -> str:
     """Return what to try against the conflicts of the `worst` stores, each of which is one instruction."""
     patterns = {site.address: site.pattern for site in counters.sites}
+    widest = max((width_of(site.opcode) for site in counters.of_kind(*SHARED_KINDS) if site.requests), default=_WORD)
     for row in worst:
         addresses = {lane: at for lane, at in enumerate(patterns.get(row.address, ())) if at is not None}
-        if (found := cure(addresses, width_of(row.opcode))) != UNKNOWN:
+        if (found := cure(addresses, width_of(row.opcode), widest)) != UNKNOWN:
             return found
     return UNKNOWN
 
 
-def cure(addresses: Mapping[int, int], width: int) -> str:
+def cure(addresses: Mapping[int, int], width: int, widest: int = _WORD) -> str:
     """Return what parts the banks of stores of `width` bytes; `addresses` are the lanes' places in bytes.
 
-    A padding is named only if it removes every conflict, counted by the emulator's own rule. Rows are not known: the
-    words that become more may be one row or several.
+    Rows whose length is a multiple of `widest` bytes, which the kernel's widest access of shared memory has, stay such
+    rows: it may be an access of this array, and needs its address aligned. A padding is named only if it removes every
+    conflict, counted by the emulator's own rule. Rows are not known: the words that become more may be one row or
+    several.
     """
     steps = _steps(addresses)
     if steps is None or _conflicts(addresses, width) == 0:
         return UNKNOWN
     unit = max(1, width // _WORD)
-    tried = ((row, pad) for row in steps.rows for pad in range(unit, _BANKS, unit))
+    tried = ((row, pad) for row in steps.rows for pad in range(unit, _BANKS, unit)
+             if row * _WORD % widest or pad * _WORD % widest == 0)  # fmt: skip
     found = next(((row, pad) for row, pad in tried if not _conflicts(steps.padded(row, pad, addresses), width)), None)
     cause = f"Neighbouring lanes store {counted(steps.step, 'word')} apart"
     if steps.turn:
@@ -76,7 +80,9 @@ def cure(addresses: Mapping[int, int], width: int) -> str:
             f"{counted(steps.turn, 'word')} from run to run"
         )
     if found is None:
-        return f"{cause}. No padding of rows parts them: {_OTHER_LANES}."
+        alignable = any(row * _WORD % widest == 0 for row in steps.rows) and widest > width
+        which = f" that keeps accesses of {widest} bytes aligned" if alignable else ""
+        return f"{cause}. No padding of rows{which} parts them: {_OTHER_LANES}."
     row, pad = found
     return f"{cause}. Pad rows so that {row} words become {row + pad}, or {_OTHER_LANES}."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +14,7 @@ from gemmlab.cli.answer import CsvFlag, Form, answer_form, print_csv, print_json
 from gemmlab.cli.console import progress_console, table_console
 from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import require_place
+from gemmlab.core.errors import UsageError
 
 if TYPE_CHECKING:
     from gemmlab.core.records import Record
@@ -27,13 +28,17 @@ def cache(
         typer.Argument(
             autocompletion=kernel_names,
             metavar="[KERNEL]...",
-            help="Kernels by id, or solutions (.toml) of exercises about blocks; without any, the ladder.",
+            help="Kernels by id, or solutions (.toml) of exercises about caches; without any, the ladder.",
         ),
     ] = None,
     op: Annotated[str, typer.Option(help="Operation.")] = "gemm",
-    sizes: Annotated[str, typer.Option(help="256, 256,512, 256:4096:128, MxNxK.")] = "128",
-    l1: Annotated[str | None, typer.Option(help="Size and ways of L1, as 48K/12. Default: this machine's.")] = None,
-    l2: Annotated[str | None, typer.Option(help="Size and ways of L2, as 2M/16. Default: this machine's.")] = None,
+    sizes: Annotated[
+        str | None, typer.Option(help="256, 256,512, 256:4096:128, MxNxK. Default: 128, or the exercise's.")
+    ] = None,
+    l1: Annotated[
+        str | None, typer.Option(help="Size and ways of L1, as 48K/12. Default: this machine's, or the exercise's.")
+    ] = None,
+    l2: Annotated[str | None, typer.Option(help="Size and ways of L2, as 2M/16. Default: likewise.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print record and rows as JSON, nothing else.")] = False,
     as_csv: CsvFlag = False,
     save: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
@@ -41,16 +46,22 @@ def cache(
     """Simulate the cache misses of kernels, and time their packing."""
     from gemmlab.core.records import save_record, to_json
     from gemmlab.core.tabular import csv_text, flat
-    from gemmlab.kernels.catalog import ladder
+    from gemmlab.kernels.catalog import find_kernel, ladder
+    from gemmlab.kernels.choice_exercise import SUFFIX
     from gemmlab.observe.cache_record import cache_rows, run_cache
     from gemmlab.ops.catalog import find_op
 
     form = answer_form(as_json=as_json, as_csv=as_csv)
     operation = find_op(op)
-    problems = operation.parse_sizes(sizes)
+    solved = [_solution(name) for name in kernels or [] if name.endswith(SUFFIX)]
+    if len(solved) == 1 and len(kernels or []) == 1:
+        sizes, l1, l2 = sizes or solved[0].sizes, l1 or solved[0].l1, l2 or solved[0].l2
+    problems = operation.parse_sizes(sizes or "128")
     if save is not None:
         require_place("--save", save)
-    chosen = [_kernel(name) for name in kernels] if kernels else ladder(op, "cpu")
+    others = iter(solved)
+    named = [next(others).kernel if name.endswith(SUFFIX) else find_kernel(name) for name in kernels or []]
+    chosen = named or ladder(op, "cpu")
     caches = _caches(l1, l2)
     with _progress() as progress:
         record = run_cache(chosen, operation, problems, caches, progress)
@@ -65,12 +76,24 @@ def cache(
         _print_table(record, caches)
 
 
-def _kernel(name: str) -> Kernel:
-    """Return the kernel of an id; for a file that solves an exercise, the exercise's kernel with the file's blocks."""
-    from gemmlab.kernels.blocking_exercise import SUFFIX, kernel_with_blocks
-    from gemmlab.kernels.catalog import find_kernel
+@dataclass(frozen=True, slots=True)
+class _Solved:
+    """A file that solves an exercise about caches."""
 
-    return kernel_with_blocks(Path(name))[1] if name.endswith(SUFFIX) else find_kernel(name)
+    kernel: Kernel
+    sizes: str
+    l1: str
+    l2: str
+
+
+def _solution(name: str) -> _Solved:
+    """Return a solution's kernel with its values, and what its exercise simulates."""
+    from gemmlab.kernels.choice_exercise import kernel_with_values
+
+    exercise, kernel, chosen = kernel_with_values(Path(name))
+    if not exercise.l1:
+        raise UsageError(f"{name}: no caches judge this exercise: gemmlab check {name}")
+    return _Solved(kernel, exercise.size_for(chosen), exercise.l1, exercise.l2)
 
 
 def _caches(l1: str | None, l2: str | None) -> Caches:

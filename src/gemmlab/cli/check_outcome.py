@@ -53,7 +53,7 @@ def _show(checked: CheckResult) -> None:
             typer.echo("\n" + report.details())
             continue
         for remark in report.remarks:
-            typer.echo(f"{report.subject}: {remark.strip()}")
+            typer.echo(f"{report.subject}: {remark[2:]}")
     for name, error in checked.errors.items():
         typer.echo(f"\n{name}: {error}")
     if checked.not_checked:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-DEVICE_HELP = "Where to run: cpu, cuda[:N] (an NVIDIA GPU) or emulated[:sm_XX] (its machine code, without one)."
+DEVICE_HELP = (
+    "Where to run: cpu, cuda[:N] (an NVIDIA GPU) or emulated[:sm_90] (its machine code, without one; sm_75 to sm_90a)."
+)
 _ANY_WIDTH = 1 << 16
 PIPE_WIDTH = 140
 """Width in columns when the output is not a terminal."""

@@ -53,7 +53,7 @@ def explain(
     ],
     gpu: Annotated[str, typer.Option(help="The GPU to explain for: H200, A100, L4 ... Default: by --arch, H200.")] = "",
     arch: Annotated[
-        str, typer.Option(help="Code for sm_75, sm_80, sm_86, sm_87, sm_89 or sm_90. Default: what --gpu runs.")
+        str, typer.Option(help="Code for sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a. Default: what --gpu runs.")
     ] = "",
     sizes: Annotated[
         str, typer.Option(help="The one size to count at, as 256 or MxNxK; it is predicted too. Default: 256, or 2^22.")

@@ -50,17 +50,18 @@ def new(
 
 
 def _new_exercise(file: Path | None, rung: str, *, force: bool, as_json: bool) -> None:
-    from gemmlab.kernels.blocking_exercise import SUFFIX, blocking_ids, find_blocking
+    from gemmlab.kernels.choice_exercise import SUFFIX, choice_ids, find_choice
     from gemmlab.kernels.exercise import find_exercise
 
-    if rung not in blocking_ids():
+    if rung not in choice_ids():
         _new_file(file or Path(find_exercise(rung).file_name), rung, force=force, as_json=as_json)
         return
-    blocking = find_blocking(rung)
-    path = file or Path(blocking.file_name)
+    choice = find_choice(rung)
+    path = file or Path(choice.file_name)
     if path.suffix != SUFFIX:
-        raise UsageError(f"{path}: the exercise of {rung} is about its blocks, in a file as {blocking.file_name}")
-    _write(path, blocking.text(), [blocking.command(path), f"gemmlab check {path}"], force=force, as_json=as_json)
+        raise UsageError(f"{path}: the exercise of {rung} is a choice of values, in a file as {choice.file_name}")
+    steps = [step for step in (choice.command(path), f"gemmlab check {path}") if step]
+    _write(path, choice.text(), steps, force=force, as_json=as_json)
 
 
 def _new_file(file: Path, exercise: str | None, *, force: bool, as_json: bool) -> None:

@@ -35,7 +35,7 @@ def sass(
         str,
         typer.Argument(autocompletion=kernel_names, metavar="KERNEL", help="A GPU kernel, a .cu, .cubin or .ptx file."),
     ],
-    arch: Annotated[str, typer.Option(help="Code for sm_80, sm_89, sm_90 ... Default: sm_90.")] = "",
+    arch: Annotated[str, typer.Option(help="Code for sm_80, sm_89, sm_90, sm_90a ... Default: sm_90.")] = "",
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
     ] = None,

@@ -7,6 +7,12 @@ from pathlib import Path
 
 RACE = "race"
 """Kind of hazard: accesses of several threads to one element, of which at least one writes, without an order."""
+OUTSIDE = "out of bounds"
+"""Kind of hazard: an access outside all arrays of its memory."""
+BARRIER = "barrier"
+"""Kind of hazard: a barrier that not all threads reach together."""
+WARP_SYNC = "warp sync"
+"""Kind of hazard: an instruction for which a warp's lanes wait, and some of them never come."""
 UNWRITTEN = "unwritten"
 """Kind of hazard: a read of memory that nothing has written."""
 UNFINISHED = "unfinished"

@@ -13,7 +13,8 @@ _MOST = 80
 """Characters of a line that are shown."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SUBSCRIPTED = re.compile(r"([A-Za-z_]\w*)\s*\[")
-_SHARED = re.compile(r"__shared__\b[^;{}]*?([A-Za-z_]\w*)\s*(?:\[[^;{}]*)?;")
+_SHARED = re.compile(r"__shared__\b([^;{}]*);")
+_ATTRIBUTES = re.compile(r"\([^()]*\)")
 
 
 def with_source(hazards: Iterable[Hazard], texts: Mapping[str, str] | None = None) -> tuple[Hazard, ...]:
@@ -42,6 +43,17 @@ def _described(hazard: Hazard, sources: dict[str, str]) -> Hazard:
     return replace(hazard, text=_short(text), other_text=_short(other), array=array)
 
 
+def shared_extents(source: str) -> dict[str, str]:
+    """Return the `__shared__` variables that a text declares, each with its extents as written: `{"As": "[16][8]"}`."""
+    found = {}
+    for declared in _SHARED.findall(source):
+        for part in _ATTRIBUTES.sub("", declared).split(","):
+            before, bracket, extents = part.partition("[")
+            if names := _NAME.findall(before):
+                found[names[-1]] = (bracket + extents).strip()
+    return found
+
+
 def _line(source: str, number: int) -> str:
     lines = source.splitlines()
     return lines[number - 1].strip() if 0 < number <= len(lines) else ""
@@ -56,7 +68,7 @@ def source_text(file: str) -> str:
 
 
 def _array(space: str, source: str, lines: list[str]) -> str:
-    shared = set(_SHARED.findall(source))
+    shared = set(shared_extents(source))
     subscripted = set.intersection(*(set(_SUBSCRIPTED.findall(line)) for line in lines))
     if space == "shared":
         named = shared.intersection(*(_NAME.findall(line) for line in lines)) or subscripted

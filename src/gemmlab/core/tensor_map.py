@@ -24,6 +24,8 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.words import counted
 
 BYTES = 128
+_STATED, _STATED_AT = struct.Struct("<Q"), 64
+"""The bytes of a box, and their place in a map."""
 MOST_DIMENSIONS = 5
 MOST_BOX, MOST_ELEMENT_STRIDE, STRIDE_LIMIT = 256, 8, 1 << 40
 MOST_BOX_BYTES = 227 * 1024
@@ -262,3 +264,8 @@ def packed_strides(shape: tuple[int, ...], nbytes: int) -> tuple[int, ...]:
         stride *= extent
         strides.append(stride)
     return tuple(strides)
+
+
+def box_bytes(encoded: bytes) -> int:
+    """Return the bytes of a box (`TiledMap.stated_bytes`) of a map of 128 bytes."""
+    return int(_STATED.unpack_from(encoded, _STATED_AT)[0])

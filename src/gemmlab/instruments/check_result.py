@@ -75,7 +75,8 @@ class CheckResult(Display, Tabular):
             ([row.get(name) for name in names] for row in rows),
             texts=range(3),
         )
-        wrong = frozenset((place, 1) for place, row in enumerate(rows) if row["result"] != "PASS")
+        good = {report.subject for report in self.reports if report.passed}
+        wrong = frozenset((place, 1) for place, row in enumerate(rows) if row["kernel"] not in good)
         details = [(report.subject, report.explain()) for report in self.reports if not report.passed]
         details += [(name, str(error)) for name, error in self.errors.items()]
         badge = "passed" if self.passed else "not passed"
@@ -94,7 +95,7 @@ NOT_RUN = "NOT RUN"
 
 
 def verdict(report: CheckReport) -> str:
-    """Return a report's verdict in a word or two: `PASS`, `RACE`, `WRONG AT EDGES`, `STOPPED` by the time, ..."""
+    """Return a report's verdict in a word or two: `PASS`, `SOLVED`, `RACE`, `WRONG AT EDGES`, `STOPPED`, ..."""
     return report.verdict.kind.upper()
 
 

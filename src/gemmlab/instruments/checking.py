@@ -11,7 +11,6 @@ from typing import Any
 from gemmlab.core.errors import GemmlabError, UsageError
 from gemmlab.core.time_limit import require_seconds, time_limit
 from gemmlab.core.words import counted
-from gemmlab.instruments.blocking_check import check_blocking
 from gemmlab.instruments.call_arguments import (
     Facts,
     KernelName,
@@ -24,9 +23,10 @@ from gemmlab.instruments.call_arguments import (
 )
 from gemmlab.instruments.check_result import CheckResult, CheckState
 from gemmlab.instruments.check_runs import CheckRequest
+from gemmlab.instruments.choice_check import check_choice
 from gemmlab.instruments.default_device import open_for
-from gemmlab.kernels.blocking_exercise import SUFFIX
 from gemmlab.kernels.by_name import named_kernels
+from gemmlab.kernels.choice_exercise import SUFFIX
 from gemmlab.ops.catalog import find_op
 from gemmlab.timing.families import library_operation, operation_of
 from gemmlab.verify.case_tally import Progress as CaseProgress
@@ -95,10 +95,10 @@ def check_runs(
 
 
 def _solutions(names: Sequence[str], solutions: Sequence[str], *, options: Sequence[object], seed: int) -> Runs:
-    """Return the checks of exercises about blocks, which state their own sizes and device."""
+    """Return the checks of exercises that choose values, which state their own sizes and device."""
     if len(solutions) < len(names) or any(options):
         raise UsageError(f"{solutions[0]}: an exercise is checked alone, at its own sizes and on its own device")
-    return {name: partial(check_blocking, Path(name), seed) for name in solutions}
+    return {name: partial(check_choice, Path(name), seed) for name in solutions}
 
 
 def run_checks(

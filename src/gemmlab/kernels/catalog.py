@@ -22,6 +22,7 @@ _CPU_SUFFIX = ".py"
 SOURCE_SUFFIX = ".cu"
 SOURCE_SUFFIXES = (SOURCE_SUFFIX, ".cuh")
 """Suffixes of files that may be a user's kernels."""
+_SOLUTION = ".toml"
 
 
 def all_kernels() -> tuple[Kernel, ...]:
@@ -139,6 +140,11 @@ def find_kernel(kernel_id: str) -> Kernel:
             return kernel
     if wanted in broken_kernels():
         raise UsageError(broken_kernels()[wanted])
+    if kernel_id.endswith(_SOLUTION):
+        raise UsageError(
+            f"{kernel_id} chooses values for an exercise and is no kernel: gemmlab check {kernel_id} judges it, "
+            f"gemmlab cache {kernel_id} shows its misses"
+        )
     # Ids have no dots.
     if Path(kernel_id).suffix[1:].isidentifier() or Path(kernel_id).is_file():
         raise UsageError(

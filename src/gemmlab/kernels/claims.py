@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gemmlab.core.counters import Counters
+from gemmlab.core.criteria import Criterion, criteria
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression
 from gemmlab.core.program import Config
@@ -46,6 +47,11 @@ def demand(claim: str) -> str:
     return "the exercise requires" if claim.startswith(OF_EXERCISE) else "its file expects"
 
 
+def judgement_line(criterion: Criterion, values: Mapping[str, float]) -> str:
+    """Return a criterion with what was counted, and whether that meets it."""
+    return f"{'met' if criterion.that(values) else 'NOT MET'}: {criterion.result(values)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Expectation:
     """A statement about the counters of one run, `shared_load_excess == 0`."""
@@ -59,6 +65,8 @@ class Expectation:
     """File and line of the statement."""
     hidden: bool = False
     """True for a check of an exercise: it is not in the file, and only such checks decide."""
+    says: str = ""
+    """Words for the figure, or for the whole statement (`core.criteria`); its own names are used if it is empty."""
 
     def check_names(self, instance: Config, scalars: Mapping[str, Any]) -> None:
         """Raise `UsageError`, with file and line, for a name that `verdict` does not know."""
@@ -75,12 +83,30 @@ class Expectation:
         `executed_LDG_128` (executions by warps of LDG with the modifier 128), numbers of problem and configuration.
         `UsageError` for any other name.
         """
+        values = self._values(counters, instance, scalars)
+        if self.that(values):
+            return ""
+        if self.hidden:
+            broken = [one.result(values) for one in self.criteria(values) if not one.that(values)]
+            return f"{self.where}: {', '.join(broken)} at {self.shape}"
+        figures = ", ".join(f"{name} = {values[name]:.12g}" for name in sorted(self.that.names))
+        return f"{self.where}: {self.that.text} does not hold for {self.shape}: {figures}"
+
+    def judgements(self, counters: Counters, instance: Config, scalars: Mapping[str, Any]) -> list[str]:
+        """Return each criterion with what was counted, `met: barriers: 72 (at most 80) at 128x64x128`."""
+        values = self._values(counters, instance, scalars)
+        return [f"{judgement_line(one, values)} at {self.shape}" for one in self.criteria(values)]
+
+    def criteria(self, values: Mapping[str, Any]) -> list[Criterion]:
+        """Return the criteria in it. Names of `values` that nothing counts are known before a run."""
+        counters = frozenset(Counters.names())
+        known = frozenset(name for name in values if name not in counters and not name.startswith(_EXECUTED))
+        return criteria(self.that, known, self.says)
+
+    def _values(self, counters: Counters, instance: Config, scalars: Mapping[str, Any]) -> dict[str, Any]:
         measured = {name: metric.value for name, metric in counters.totals().items()}
         values = {**measured, **counters.facts(), **problem_names(scalars), **instance}
         for name in self.that.names:
             if name.startswith(_EXECUTED):
                 values[name] = counters.executed(name.removeprefix(_EXECUTED).replace("_", "."))
-        if self.that(values):
-            return ""
-        figures = ", ".join(f"{name} = {values[name]:.12g}" for name in sorted(self.that.names))
-        return f"{self.where}: {self.that.text} does not hold for {self.shape}: {figures}"
+        return values

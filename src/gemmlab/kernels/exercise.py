@@ -25,11 +25,14 @@ from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import nearest
-from gemmlab.kernels.blocking_exercise import blocking_ids
-from gemmlab.kernels.claims import OF_EXERCISE
+from gemmlab.kernels.choice_exercise import choice_ids
+from gemmlab.kernels.claims import OF_EXERCISE, Expectation
 from gemmlab.kernels.cuda_file.fact_reader import FactReader
 from gemmlab.kernels.cuda_file.header import HeaderValues, Statement, read_text
+from gemmlab.kernels.exercise_words import NO_EXERCISE, SOLVED_WHEN
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.names import problem_names
+from gemmlab.ops.catalog import find_op
 
 _FOLDER = Path(__file__).parent / "exercises"
 _OPENING = re.compile(r"/\*[ \t]*exercise[ \t]*\n(.*?)\*/\s*", re.DOTALL)
@@ -45,7 +48,9 @@ class Exercise:
     start: str
     """The file to start from, whose kernel is called `my_kernel`."""
     expect: tuple[Any, ...]
-    """Statements that the counters of a solution must meet: texts, or tables with `that` and `shape`."""
+    """Statements that the counters of a solution must meet: texts, or tables with `that`, `shape` and `says`."""
+    untried: tuple[str, ...] = ()
+    """Contents of operands that a solution is not tried with (`Kernel.untried`)."""
 
     @property
     def file_name(self) -> str:
@@ -53,11 +58,33 @@ class Exercise:
         return f"my_{self.rung}.cu"
 
     def text(self, kernel: str) -> str:
-        """Return the file to start from, with the task in front, for a kernel of that name."""
-        task = "\n".join(
-            f"// {line}" for line in wrap(f"Exercise for {self.rung}. {self.task}", _WIDTH, break_on_hyphens=False)
+        """Return the file to start from, with the task and its criteria in front, for a kernel of that name."""
+        task = wrap(f"Exercise for {self.rung}. {self.task}", _WIDTH, break_on_hyphens=False)
+        lines = "\n".join(f"// {line}" for line in [*task, SOLVED_WHEN, *(f"  - {one}" for one in self.criteria())])
+        return f"{lines}\n\n{self.start.replace('my_kernel', kernel)}"
+
+    def criteria(self) -> list[str]:
+        """Return what the counters must show, in words and numbers: `barriers: at most 80 at 128x64x128`."""
+        from gemmlab.kernels.catalog import find_kernel
+
+        op = find_op(find_kernel(self.rung).op)
+        found = [f"numbers: of usual sizes; {' and '.join(self.untried)} ones are not tried"] if self.untried else []
+        for one in self.expectations(op.name):
+            (problem,) = op.parse_sizes(one.shape)
+            constants = problem_names(op.scalars(problem))
+            found += [f"{criterion.request(constants)} at {one.shape}" for criterion in one.criteria(constants)]
+        return found
+
+    def expectations(self, op: str) -> tuple[Expectation, ...]:
+        """Return the checks as statements about a kernel of the operation."""
+        stated = [one if isinstance(one, dict) else {"that": one} for one in self.expect]
+        plain = [{key: value for key, value in one.items() if key != "says"} for one in stated]
+        statement = Statement(f"{OF_EXERCISE}{self.rung}", {"expect": plain})
+        checks = FactReader(HeaderValues(statement.origin, (statement,))).expect(op, {})
+        return tuple(
+            replace(check, where=statement.origin, hidden=True, says=one.get("says", ""))
+            for check, one in zip(checks, stated, strict=True)
         )
-        return f"{task}\n\n{self.start.replace('my_kernel', kernel)}"
 
 
 def exercise_ids() -> list[str]:
@@ -68,7 +95,9 @@ def exercise_ids() -> list[str]:
 def find_exercise(rung: str) -> Exercise:
     """Return the exercise of a rung; `UsageError` with the nearest names if there is none."""
     if rung not in exercise_ids():
-        known = sorted([*exercise_ids(), *blocking_ids()])
+        if why := NO_EXERCISE.get(rung):
+            raise UsageError(f"no exercise for {rung}: {why}")
+        known = sorted([*exercise_ids(), *choice_ids()])
         raise UsageError(f"no exercise for {rung!r}; {nearest(rung, known, 'rungs with one')}")
     path = _FOLDER / f"{rung}.cu"
     text = read_text(path)
@@ -76,7 +105,9 @@ def find_exercise(rung: str) -> Exercise:
     if opening is None:
         raise UsageError(f"{path}: no `/* exercise` comment at its beginning")
     stated = tomllib.loads(opening[1])
-    return Exercise(rung, stated["task"], text[opening.end() :], tuple(stated["expect"]))
+    return Exercise(
+        rung, stated["task"], text[opening.end() :], tuple(stated["expect"]), tuple(stated.get("untried", ()))
+    )
 
 
 def with_checks(kernel: Kernel, rung: str) -> Kernel:
@@ -84,6 +115,5 @@ def with_checks(kernel: Kernel, rung: str) -> Kernel:
 
     Raises `UsageError` for a rung without an exercise.
     """
-    stated = Statement(f"{OF_EXERCISE}{rung}", {"expect": [*find_exercise(rung).expect]})
-    checks = FactReader(HeaderValues(stated.origin, (stated,))).expect(kernel.op, {})
-    return replace(kernel, expect=(*kernel.expect, *(replace(one, where=stated.origin, hidden=True) for one in checks)))
+    exercise = find_exercise(rung)
+    return replace(kernel, expect=(*kernel.expect, *exercise.expectations(kernel.op)), untried=exercise.untried)

@@ -118,6 +118,8 @@ class Kernel:
     """Restrictions on the problem; empty for a kernel that takes any."""
     expect: tuple[Expectation, ...] = ()
     """Statements that its counters must meet."""
+    untried: tuple[str, ...] = ()
+    """Contents of operands, as `special`, that a check leaves out: those that its exercise is not about."""
 
     def configure(self, overrides: Mapping[str, int] | None = None) -> dict[str, int]:
         """Return the default configuration with `overrides`; `UsageError` for an unknown or illegal parameter."""

@@ -13,6 +13,14 @@ from gemmlab.ops.catalog import all_ops, find_op
 from gemmlab.ops.op import Op
 
 
+def other_operation(op: str) -> str:
+    """Return what to do about a kernel that computes something else than the operation."""
+    return (
+        f"A kernel that computes something else than {op} needs its operation, in a Python file, as "
+        "examples/operations/softmax.py is one: gemmlab check softmax.cu --op ./softmax.py"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class OpNames:
     """Names of an operation's values, as in `Op.scalars` and `Op.operands`."""

@@ -15,7 +15,7 @@ from gemmlab.verify.check_report import CheckReport, Failure
 from gemmlab.verify.condition import Condition
 from gemmlab.verify.elementwise import Mismatch
 from gemmlab.verify.guards import Violation
-from gemmlab.verify.verdict import PASSED, STOPPED, Faults, Verdict, verdict_of
+from gemmlab.verify.verdict import PASSED, SOLVED, STOPPED, Faults, Verdict, verdict_of
 
 MOST_FAILURES = 8
 """Checking stops after this many failing cases: they suffice for a diagnosis, and a faulty kernel may do harm."""
@@ -48,6 +48,8 @@ class Tally:
         self._source = (0.0, "")
         self._stopped: tuple[str, Mapping[str, int]] = ("", {})
         self._stray: Counter[str] = Counter()
+        self.criteria: tuple[str, ...] = ()
+        """The criteria of an exercise, each with what was counted."""
 
     @property
     def enough(self) -> bool:
@@ -120,7 +122,8 @@ class Tally:
         self, planned: int, conditions: Sequence[Condition] | None = None, *, probed: bool = False
     ) -> CheckReport:
         """Return the report on the cases so far, of `planned` cases in all. `conditions` as for `verdict_of`."""
-        verdict = verdict_of(self.faults(), conditions, probed=probed) if self._failures else Verdict(PASSED, "")
+        good = Verdict(SOLVED if self.criteria else PASSED, "")
+        verdict = verdict_of(self.faults(), conditions, probed=probed) if self._failures else good
         if not self._failures and self._stopped[0]:
             verdict = Verdict(STOPPED, "")
         seconds = time.perf_counter() - self._started
@@ -140,4 +143,5 @@ class Tally:
             self._stopped[1],
             dict(self._stray),
             self._precision,
+            criteria=self.criteria,
         )

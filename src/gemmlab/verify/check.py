@@ -22,6 +22,7 @@ from gemmlab.verify.check_report import CheckReport
 from gemmlab.verify.diagnosis import described, far_cases, needs
 from gemmlab.verify.expectations import judge_claims, require_counters, require_known_names
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
+from gemmlab.verify.leading_lines import with_lines
 from gemmlab.verify.nan_hint import nan_cause
 from gemmlab.verify.nan_sources import nan_sources
 from gemmlab.verify.stray_words import without_stray
@@ -64,6 +65,11 @@ def check_kernel(
     refused = Counter(filter(None, reasons))
     if refused and cases is None:
         planned = list(dict.fromkeys([*planned, *fitted(kernel, op, placed.config, wanted)]))
+    for name in kernel.untried:
+        left = [problem for problem in planned if getattr(problem, "contents", "") != name]
+        if len(left) < len(planned):
+            refused[f"other numbers than the {name} ones, which its exercise is not about"] = len(planned) - len(left)
+        planned = left
     if wanted and not planned:
         raise UsageError(f"{kernel.id} takes none of the sizes: {'; '.join(refused)}")
     for problem in planned:
@@ -111,6 +117,7 @@ def check_kernel(
         if tally.unsound:
             faults = tally.faults()
             conditions, probed = needs(placed, op, faults.failing, faults.passing, threads=threads, seed=seed)
+            conditions = with_lines(conditions, kernel.path)
         unsound = tally.unsound
         # Rows far apart show nothing where a fault is not understood: it may be the cause of a wrong result there.
         if not unsound or conditions:
@@ -119,9 +126,11 @@ def check_kernel(
                 wrong = [compared.mismatch for compared in far.comparisons]
                 tally.case(far.problem, wrong, (), hazards=far.hazards, far=far.operand)
         # What the counters of a wrong kernel show is of no interest.
-        for problem, broken in judge_claims(kernel, device, op, seed=seed) if not unsound else ():
+        for judgement in judge_claims(kernel, device, op, seed=seed) if not unsound else ():
             extra += 1
-            tally.case(problem, (), (), suffix=f" (what {demand(broken)})", claims=[broken] if broken else [])
+            claims = [judgement.broken] if judgement.broken else []
+            tally.case(judgement.problem, (), (), suffix=f" (what {demand(judgement.broken)})", claims=claims)
+            tally.criteria += judgement.judgements
     except TimeLimitError as error:
         tally.stop("what its file expects", len(planned) + extra, error)
     return tally.report(len(planned) + extra, conditions, probed=probed)

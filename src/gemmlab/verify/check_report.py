@@ -13,10 +13,16 @@ from gemmlab.core.words import assignments, counted
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
 from gemmlab.verify.guards import Violation
 from gemmlab.verify.missing_barrier import lines_of, missing_barriers
+from gemmlab.verify.race_causes import barrier_words, faulty_barrier, leading_kind, same_element
 from gemmlab.verify.verdict import PASSED, Verdict
 
 MOST_EXPLAINED = 3
 """Failures explained at length: one of each kind, and others up to this number; `--json` has all of them."""
+
+
+def _rank(hazard: Hazard, cause: str) -> tuple[bool, int]:
+    """Return a key that puts hazards of the kind that others follow from first, in the order of their lines."""
+    return (False, hazard.line) if hazard.kind == cause else (True, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,10 @@ class CheckReport(Display):
     """Reads of unwritten memory that reach no result, in words, and the number of cases that have them."""
     precision: str = FLOAT32
     """The precision that the bound of an element's error follows from."""
+    computed: bool = True
+    """False for an exercise that only chooses values: there are no results, so none are right."""
+    criteria: tuple[str, ...] = ()
+    """The criteria of an exercise, each with what was counted and what was asked for."""
 
     @property
     def timed_out(self) -> bool:
@@ -126,14 +136,20 @@ class CheckReport(Display):
         """Lines on what the verdict does not cover: traits of the kernel, stray reads, cases left out."""
         left_out = (f"  {counted(count, 'case')} left out: it needs {reason}" for reason, count in self.refused.items())
         strays = (f"  it {stray} ({counted(count, 'case')})" for stray, count in self.stray.items())
-        return [*(f"  it {trait}" for trait in self.traits), *strays, *left_out]
+        return [*(f"  it {trait}" for trait in self.traits), *strays, *left_out, *self.exercise]
+
+    @property
+    def exercise(self) -> list[str]:
+        """Lines on an exercise that was judged: whether it is solved, then each criterion with its figure."""
+        head = "  the exercise is solved:" if self.passed else "  the exercise is not solved:"
+        return [head, *(f"    {one}" for one in self.criteria)] if self.criteria else []
 
     def explain(self) -> str:
         """The outcome in words: a few failures at length, one of each kind first, then the problems of the others."""
         left_out = self.remarks
         if self.passed:
-            error = f"largest error {self.worst_ratio:.3f} of its bound"
-            return "\n".join([f"{self.subject}: {self.cases} cases right, {error}", *left_out])
+            error = f"{self.cases} cases right, largest error {self.worst_ratio:.3f} of its bound"
+            return "\n".join([f"{self.subject}: {error if self.computed else 'figures right'}", *left_out])
         return f"{self.subject}: {self.verdict}\n{self.details()}"
 
     def details(self) -> str:
@@ -142,7 +158,7 @@ class CheckReport(Display):
         if not self.failures:
             return "\n".join([f"{self.subject}: {self.time_limit}", *left_out])
         head = f"{self.subject}: {len(self.failures)} of {self.cases} cases failed"
-        head += ", with results that are right" if self.right else ""
+        head += ", with results that are right" if self.right and self.computed else ""
         if self.cases < self.planned:
             head += f" (stopped there; {self.planned} planned)"
         worded = [failure for failure in self.failures if not failure.only_hazards]
@@ -160,13 +176,29 @@ class CheckReport(Display):
         for failure in self.failures:
             for hazard in failure.hazards:
                 found.setdefault((hazard.kind, hazard.space, lines_of(hazard)), []).append(hazard)
-        barriers = missing_barriers(group[0] for group in found.values())
+        every = [hazard for group in found.values() for hazard in group]
+        barriers, faulty = missing_barriers(every), faulty_barrier(every)
+        cause = leading_kind([every], "")
         places = set[str]()
-        for group in found.values():
-            place = barriers.get(lines_of(group[0]), "") if group[0].kind == RACE else ""
-            missing = f"; {place} orders these accesses, too" if place in places else f"; put {place}" if place else ""
-            places.add(place)
-            yield f"  in {counted(len(group), 'case')}: {group[0].explain()}{missing}"
+        # What others follow from comes first.
+        for group in sorted(found.values(), key=lambda group: _rank(group[0], cause)):
+            # One case may show lanes of a warp, another one several warps, which say more.
+            one = next((hazard for hazard in group if "__syncthreads" in hazard.message), group[0])
+            place = barriers.get(lines_of(one), "") if one.kind == RACE else ""
+            cure = ""
+            if one.kind == RACE and one.space != "global" and faulty is not None:
+                cure = f"; it follows from {barrier_words(faulty)}, which not all threads reach"
+            elif twice := same_element(one):
+                cure = f"; {twice}"
+            elif place:
+                cure = f"; {place} orders these accesses, too" if place in places else f"; put {place}"
+                places.add(place)
+            sentence = one.explain()
+            if cure:
+                # The place says which barrier it is.
+                for missing in (": __syncthreads() is missing", ": __syncwarp() is missing"):
+                    sentence = sentence.removesuffix(missing)
+            yield f"  in {counted(len(group), 'case')}: {sentence}{cure}"
 
     def _outcome(self) -> str:
         return "passed" if self.passed else "not passed" if self.failures else "stopped"

@@ -22,6 +22,8 @@ class Condition:
     """True if it is about where arrays begin, which a problem does not say."""
     opposite: str = ""
     """The property of all problems that fail, where that is shorter: `K % 8 == 3`."""
+    packed: str = ""
+    """The operand whose rows must lie without gaps, if it is about that."""
     either: tuple[Condition, ...] = ()
     """The properties of which one suffices, if there are several."""
 

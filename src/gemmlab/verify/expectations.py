@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,19 @@ def require_counters(kernel: Kernel, device: Device) -> None:
         raise UsageError(f"{kernel.id} is an exercise, which counters judge: --device emulated, not {device.id}")
 
 
-def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> Iterator[tuple[Any, str]]:
-    """For each statement, yield its problem, and the counted value if the statement is wrong, else an empty text.
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One statement of a kernel's file, or of its exercise, beside what was counted."""
+
+    problem: Any
+    broken: str
+    """The statement with the counted values if it is wrong; else empty."""
+    judgements: tuple[str, ...] = ()
+    """For a check of an exercise, each criterion with what was counted."""
+
+
+def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> Iterator[Judgement]:
+    """Judge each statement.
 
     Yields nothing if the device does not count. Raises `UsageError` for a statement about
     something that is not counted.
@@ -44,4 +56,6 @@ def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> It
         if observation is not None:
             scalars = op.scalars(problem)
             values = kernel.instantiate(placed.config, scalars)
-            yield problem, expectation.verdict(observation.counters, values, scalars)
+            counters = observation.counters
+            judgements = expectation.judgements(counters, values, scalars) if expectation.hidden else ()
+            yield Judgement(problem, expectation.verdict(counters, values, scalars), tuple(judgements))

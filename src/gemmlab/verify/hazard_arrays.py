@@ -62,7 +62,11 @@ def with_arrays(
         elif hazard.space == "shared":
             offset = (address & 0xFFFFFF) - shared_start
             inside = [a.name for a in by_name.values() if a.start <= offset < a.start + a.nbytes]
-            yield replace(hazard, array=inside[0]) if inside and not hazard.array else hazard
+            # Behind all of them: an index of the last one is the likeliest to lead there.
+            last = max(by_name.values(), key=lambda array: array.start, default=None)
+            behind = [last.name] if last is not None and offset >= last.start + last.nbytes else []
+            name = hazard.array or next(iter(inside or behind), "")
+            yield replace(hazard, array=name)
         elif not places:
             yield hazard
         else:

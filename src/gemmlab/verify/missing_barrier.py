@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gemmlab.core.hazard import RACE, Hazard
@@ -50,7 +50,11 @@ def missing_barriers(hazards: Iterable[Hazard], read: Callable[[str], str] = sou
     other one lacks it; if neither has, the way down is named.
     """
     found: list[_Cure] = []
-    for lines, hazard in {lines_of(hazard): hazard for hazard in reversed([*hazards])}.items():
+    every = [*hazards]
+    by_lines = {lines_of(hazard): hazard for hazard in reversed(every)}
+    # One race of two lines may be of lanes of a warp, another one of several warps: that needs the block's barrier.
+    by_lines |= {lines_of(hazard): hazard for hazard in every if hazard.kind == RACE and _THREADS in hazard.message}
+    for lines, hazard in by_lines.items():
         asks = hazard.kind == RACE and (_THREADS in hazard.message or _WARP in hazard.message)
         if asks and hazard.space != "global" and hazard.line and hazard.other_line:
             found.append(_cure(hazard, lines, read))
@@ -59,6 +63,11 @@ def missing_barriers(hazards: Iterable[Hazard], read: Callable[[str], str] = sou
         if not any(_join(cure, each) for cure in cures):
             cures.append(each)
     return {lines: str(cure) for cure in cures for lines in cure.lines}
+
+
+def barrier_lines(lines: Sequence[str]) -> list[int]:
+    """Return the numbers of the lines, from 1 on, that have a barrier."""
+    return [number for number, line in enumerate(lines, 1) if _BARRIER.search(line)]
 
 
 def _cure(hazard: Hazard, lines: Lines, read: Callable[[str], str]) -> _Cure:

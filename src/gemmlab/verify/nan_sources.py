@@ -18,19 +18,25 @@ def nan_sources(
 ) -> Contents:
     """Return the contents without the operands that are all NaN and do not reach a result; all where none does.
 
-    If a result is NaN and several operands are, the problem runs once for each of them, with zeros in the others.
+    If a result is NaN and operands are, the problem runs with zeros in all of these: where the result is NaN still, it
+    comes from elsewhere, as from behind the end of a row. Then it runs once for each, with zeros in the others.
     """
     suspects = [name for name, values in contents.items() if values.size and np.isnan(values).all()]
-    if len(suspects) < 2 or not any(math.isnan(wrong.value) for wrong in wrongs):
+    if not suspects or not any(math.isnan(wrong.value) for wrong in wrongs):
         return contents
     outputs = [operand.name for operand in op.operands(problem) if operand.role != "in"]
 
     def reaches(name: str) -> bool:
+        """Return whether a result is NaN if only the operand of that name is; none is with an empty name."""
         others = {other: np.zeros_like(contents[other]) for other in suspects if other != name}
         case = GuardedRun(placed, op, problem, {**contents, **others}, threads=threads)
         case.run()
         return any(np.isnan(case.guarded[output].contents()).any() for output in outputs)
 
+    if reaches(""):
+        return {name: values for name, values in contents.items() if name not in suspects}
+    if len(suspects) == 1:
+        return contents
     innocent = [name for name in suspects if not reaches(name)]
     if len(innocent) == len(suspects):
         return contents

@@ -161,7 +161,7 @@ def _others(kernel: Kernel, op: Op, whole: Whole) -> Iterator[Condition]:
         known = [(step, right) for step, right in tried if right is not None]
         least = next((step for step, right in known if right), 0)
         if known and not least:
-            yield Condition(f"{leading} is the length of a row", _packed(op, operand.name))
+            yield Condition(f"{leading} is the length of a row", _packed(op, operand.name), packed=operand.name)
         elif least > 1:
             yield Condition(f"{leading} % {least} == 0", _rows_of(op, operand.name, least), ragged=True)
     layouts = (

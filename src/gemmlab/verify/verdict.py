@@ -8,12 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemmlab.core.hazard import RACE, TWO_WRITES, Hazard
+from gemmlab.core.hazard import BARRIER, RACE, TWO_WRITES, Hazard
 from gemmlab.kernels.claims import demand
 from gemmlab.verify.condition import Condition, contradicted
 from gemmlab.verify.missing_barrier import lines_of, missing_barriers
+from gemmlab.verify.race_causes import (
+    Place,
+    barrier_words,
+    declared_as,
+    faulty_barrier,
+    leading_kind,
+    same_element,
+)
 
 PASSED = "pass"
+SOLVED = "solved"
+"""An exercise that passes."""
 STOPPED = "stopped"
 UNEXPECTED = "not as expected"
 OVERFLOW = "index overflow"
@@ -81,10 +91,15 @@ def _near(faults: Faults, conditions: Sequence[Condition] | None, *, probed: boo
     """Return the verdict on rows as they usually lie; `None` if there is nothing wrong."""
     kinds = Counter(kind for case in faults.hazards for kind in dict.fromkeys(hazard.kind for hazard in case))
     if kinds:
-        kind = kinds.most_common(1)[0][0]
-        first = next(hazard for case in faults.hazards for hazard in case if hazard.kind == kind)
+        kind = leading_kind(faults.hazards, kinds.most_common(1)[0][0])
+        every = [hazard for case in faults.hazards for hazard in case]
         edges = _edges(faults, conditions) if probed and kind != RACE else ""
-        text = _race(faults) if kind == RACE else _of_hazard(first)
+        if kind == RACE:
+            text = _race(faults)
+        elif kind == BARRIER and (place := faulty_barrier(every)) is not None:
+            text = _barrier(place, every)
+        else:
+            text = _of_hazard(first := next(hazard for hazard in every if hazard.kind == kind)) + declared_as(first)
         return Verdict(kind, "; ".join(filter(None, [text, edges, _results(faults)])))
     if faults.outside and not faults.wrong:
         edges = _edges(faults, conditions) if probed else ""
@@ -128,18 +143,31 @@ def _of_hazard(hazard: Hazard) -> str:
     return f"{hazard.array} at {where}" if hazard.array else where
 
 
+def _barrier(place: Place, hazards: Sequence[Hazard]) -> str:
+    """Name the barrier, and what follows from it."""
+    races = _arrays([hazard for hazard in hazards if hazard.kind == RACE])
+    follows = f"; {races} race because of that" if races else ""
+    return f"not all threads reach {barrier_words(place)}: it stands under a condition, or in divergent code{follows}"
+
+
+def _arrays(hazards: Sequence[Hazard]) -> str:
+    return " and ".join(dict.fromkeys(hazard.array for hazard in hazards if hazard.array))
+
+
 def _race(faults: Faults) -> str:
     """Name the arrays that race in one case, and the missing barrier of the first of them."""
     races = next(found for case in faults.hazards if (found := [one for one in case if one.kind == RACE]))
-    arrays = " and ".join(dict.fromkeys(one.array for one in races if one.array)) or f"{races[0].space} memory"
+    arrays = _arrays(races) or f"{races[0].space} memory"
     every = (one for case in faults.hazards for one in case)
     barrier = missing_barriers(every).get(lines_of(races[0]), "")
     file = Path(races[0].file).name
-    missing = f"; missing: {barrier} of {file}" if barrier else ""
+    missing = f"; missing in {file}: {barrier}" if barrier else ""
     # Where the kernel reads the element first, for beta, the read races too; the second writer is the cause of both.
     writes = next((one for one in races if TWO_WRITES in one.message), None)
     if writes is not None:
         return f"{writes.array or arrays}, at {Path(writes.file).name}:{writes.line}: {TWO_WRITES}"
+    if twice := same_element(races[0]):
+        return f"{races[0].array or arrays}, at {file}:{races[0].line}: {twice}"
     return f"{arrays}, at {file}:{races[0].line}, accessed by several threads without an order{missing}"
 
 

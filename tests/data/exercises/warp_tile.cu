@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(128) my_kernel(int M, int N, int K, const floa
     B += blockIdx.x * 128;
     C += blockIdx.y * 64 * N + blockIdx.x * 128;
     const int x = t % 16, y = t / 16;  // [0, 16), [0, 8)
-    const auto row_of = [&](int i) { return y * 4 + i / 4 * 32 + i % 4; };  // of a thread's result i, j in [0, 8)
+    const auto row_of = [&](int i) { return y * 8 + i; };  // of a thread's result i, j in [0, 8)
     const auto col_of = [&](int j) { return x * 4 + j / 4 * 64 + j % 4; };
 
     float sums[8][8] = {};
@@ -36,5 +36,6 @@ __global__ void __launch_bounds__(128) my_kernel(int M, int N, int K, const floa
         __syncthreads();
     }
     for (int i = 0; i < 8; ++i)
-        for (int j = 0; j < 8; ++j) C[row_of(i) * N + col_of(j)] = sums[i][j];
+        for (int j = 0; j < 8; j += 4)
+            *reinterpret_cast<float4*>(&C[row_of(i) * N + col_of(j)]) = *reinterpret_cast<const float4*>(&sums[i][j]);
 }

@@ -154,6 +154,21 @@ def test_a_padding_is_named_only_if_it_helps(places: list[int], width: int, said
     assert said in cure({lane: 4 * at for lane, at in enumerate(places)}, width)
 
 
+@pytest.mark.parametrize(
+    ("row", "widest", "said"),
+    [
+        (68, 4, "Pad rows so that 68 words become 70, or"),
+        # A float4 of a row of 70 words would begin at an odd multiple of 8 bytes.
+        (68, 8, "Pad rows so that 68 words become 70, or"),
+        (68, 16, "No padding of rows that keeps accesses of 16 bytes aligned parts them: change which"),
+        # Rows of 33 words have no float4 in them: that is in another array.
+        (33, 16, "Pad rows so that 33 words become 34, or"),
+    ],
+)
+def test_a_padding_keeps_the_rows_aligned_for_the_widest_access(row: int, widest: int, said: str) -> None:
+    assert said in cure({lane: 4 * (lane % 16 * row + lane // 16) for lane in range(32)}, 4, widest)
+
+
 @pytest.mark.parametrize("places", [[], [5], [*range(32)], [lane * lane for lane in range(32)]])
 def test_lanes_without_conflicts_or_without_a_rule_have_no_cure(places: list[int]) -> None:
     assert cure({lane: 4 * at for lane, at in enumerate(places)}, 4) == UNKNOWN

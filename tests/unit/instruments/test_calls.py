@@ -127,7 +127,11 @@ def test_explain_predicts_and_holds_two() -> None:
 @needs_compiler
 def test_a_kernel_page_is_written(tmp_path: Path) -> None:
     page = gemmlab.explain("naive", sizes=64).to_html(tmp_path / "page.html")
-    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    # The verdict stands before everything else.
+    verdict = text.index('<p class="verdict">Right at 64x64x64. Bound by ')
+    assert text.index("<h1>") < verdict < min(text.index('id="about"'), text.index('id="findings"'))
     with pytest.raises(gemmlab.UsageError, match="does not exist"):
         gemmlab.explain("naive", sizes=64).to_html(tmp_path / "nowhere" / "page.html")
 

@@ -19,6 +19,7 @@ from gemmlab.kernels.user_kernel import starting_text, user_kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.verify.check import check_kernel
 from gemmlab.verify.check_report import CheckReport
+from gemmlab.verify.verdict import SOLVED
 from support.cuda_source import needs_compiler
 
 SOLUTIONS = Path(__file__).parents[2] / "data" / "exercises"
@@ -42,6 +43,11 @@ def test_an_exercise_belongs_to_a_rung_and_hides_its_checks(rung: str, tmp_path:
     ]
     assert text.startswith(f"// Exercise for {rung}. ")
     assert "expect =" not in text
+    criteria = exercise.criteria()
+    assert len(criteria) >= len(exercise.expect)
+    assert all(f"//   - {one}\n" in text for one in criteria)
+    # Plain units: one figure, one number.
+    assert [one for one in criteria if " * " in one or "//" in one] == []
     assert "my_kernel" not in text
     assert max(map(len, text.splitlines())) <= 120
 
@@ -65,6 +71,8 @@ def test_a_right_solution_passes(rung: str, tmp_path: Path) -> None:
     path.write_text((SOLUTIONS / f"{rung}.cu").read_text(encoding="utf-8").replace("my_kernel", "mine"))
     report = judged(path)
     assert report.passed, report.explain()
+    assert report.verdict.kind == SOLVED
+    assert "  the exercise is solved:\n    met: " in report.explain()
 
 
 @needs_compiler
@@ -82,6 +90,31 @@ def test_a_loop_may_ask_whether_there_is_a_next_tile(tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     report = judged(path)
     assert report.passed, report.explain()
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("rung", "whole", "half"),
+    [
+        ("warp_tile", "x * 4 + j / 4 * 64 + j % 4", "x * 8 + j"),
+        (
+            "warp_tile",
+            (
+                "for (int j = 0; j < 8; j += 4)\n            *reinterpret_cast<float4*>(&C[row_of(i) * N + col_of(j)]) "
+                "= *reinterpret_cast<const float4*>(&sums[i][j]);"
+            ),
+            "for (int j = 0; j < 8; ++j) C[row_of(i) * N + col_of(j)] = sums[i][j];",
+        ),
+    ],
+)
+def test_half_a_solution_fails(rung: str, whole: str, half: str, tmp_path: Path) -> None:
+    path, text = tmp_path / "mine.cu", (SOLUTIONS / f"{rung}.cu").read_text(encoding="utf-8")
+    assert whole in text
+    path.write_text(text.replace(whole, half).replace("my_kernel", "mine"), encoding="utf-8")
+    report = judged(path)
+    assert report.right
+    assert not report.passed
+    assert any("NOT MET" in one for one in report.criteria)
 
 
 def test_every_solution_has_an_exercise_and_every_exercise_a_solution() -> None:
@@ -131,8 +164,10 @@ def test_check_names_the_exercise_that_is_not_solved(tmp_path: Path, monkeypatch
     assert run("new", "--exercise", "reduce_sequential").exit_code == 0
     result = run("check", "my_reduce_sequential.cu", "--device", "emulated")
     assert result.exit_code == 1
-    assert "the exercise requires something else: exercise reduce_sequential: " in " ".join(result.output.split())
-    assert "exercise reduce_sequential: shared_load_requests <= 25" in " ".join(result.output.split())
+    said = " ".join(result.output.split())
+    assert "exercise reduce_sequential: shared load excess: 70 (exactly 0)" in said
+    assert "the exercise is not solved: met: shared load requests: 25 (at most 25) at 256" in said
+    assert "NOT MET: shared load excess: 70 (exactly 0) at 256" in said
 
 
 def run(*arguments: str) -> Result:

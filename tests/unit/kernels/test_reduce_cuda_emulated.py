@@ -71,7 +71,7 @@ def test_a_kernel_is_right_at_every_edge_and_commits_no_hazard(kernel: Kernel, a
 def test_what_a_file_expects_is_what_is_counted(kernel: Kernel, arch: str) -> None:
     judged = list(judge_claims(kernel, device(arch), OP))
     assert len(judged) == len(kernel.expect)
-    assert [broken for _, broken in judged if broken] == []
+    assert [one.broken for one in judged if one.broken] == []
 
 
 @pytest.mark.slow

@@ -56,6 +56,31 @@ def test_copies_are_under_way_until_their_group_is_waited_for() -> None:
     assert sorted((span.begin, span.end) for span in line.flights) == [(0, 5), (2, 7), (3, 7)]
 
 
+def test_products_of_warpgroups_are_under_way_until_their_group_is_waited_for() -> None:
+    product, last = "HGMMA.64x128x8.F32.TF32 R24, gdesc[UR4], R24", "HGMMA.64x128x8.F32.TF32 R24, gdesc[UR4], R24, gsb0"
+    wait = "WARPGROUP.DEPBAR.LE gsb0, 0x{}"
+    codes = (product, last, product, last, wait.format(1), "NOP", wait.format(0), last)
+    line = timeline([timed(code, 16 * place) for place, code in enumerate(codes)], header=-1)
+    assert sorted((span.begin, span.end) for span in line.flights) == [(0, 4), (1, 4), (2, 6), (3, 6), (7, 8)]
+    assert {span.kind for span in line.flights} == {MATH}
+
+
+def test_boxes_are_under_way_until_the_wait_at_their_barrier() -> None:
+    announce, box = "SYNCS.ARRIVE.TRANS64 RZ, [R11+URZ+0x3000], R14", "UTMALDG.2D [UR4], [UR12]"
+    wait, other = (f"SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R17+URZ+0x{at}], R16" for at in (3000, 3020))
+    codes = [(announce, 0), (box, 1), (box, 2), (announce, 0), (box, 1), (other, 3), (wait, 4), (wait, 4)]
+    line = timeline([timed(code, 16 * place) for code, place in codes], header=-1)
+    # The second stage is not waited for: the same wait is only tried again.
+    assert sorted(line.flights, key=lambda span: span.begin) == [Span(GLOBAL, 1, 6), Span(GLOBAL, 2, 6)]
+
+
+@pytest.mark.slow
+def test_the_copies_and_products_of_a_kernel_for_hopper_are_under_way() -> None:
+    hopper = subject("tma_pipeline")
+    kinds = {span.kind for span in timeline(executed_by(hopper, 0), loop_code(hopper).header).flights}
+    assert {GLOBAL, MATH} <= kinds
+
+
 def test_at_a_barrier_all_warps_wait_for_the_last() -> None:
     work, meet = timed("FFMA R0, R1, R2, R0", 0, stall=4), timed("BAR.SYNC.DEFER_BLOCKING 0x0", 16, stall=2)
     load = timed("LDS R4, [R5]", 32, stall=3)

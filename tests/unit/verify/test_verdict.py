@@ -21,6 +21,7 @@ from gemmlab.verify.missing_barrier import lines_of, missing_barriers
 from gemmlab.verify.verdict import Faults, verdict_of
 from support.cuda_source import needs_compiler
 from support.fake_device import FakeDevice, Gemm, make_kernel, right
+from support.racing_kernel import RACE
 
 OP = GemmOp()
 Wrong = Callable[[Gemm], bool]
@@ -193,36 +194,12 @@ def test_a_broken_expectation_is_no_wrong_result(tmp_path: Path) -> None:
     )
 
 
-RACE = """/* gemmlab
-grid = "ceil_div(N, 32) * ceil_div(M, 8)"
-threads = "32, 8"
-*/
-__global__ void race(int M, int N, int K, float alpha, const float* A, const float* B, float* C)
-{
-    __shared__ float As[8][32];
-    __shared__ float Bs[32][32];
-    const int tiles = (N + 31) / 32, x = threadIdx.x, y = threadIdx.y;
-    const long long row = blockIdx.x / tiles * 8 + y, col = blockIdx.x % tiles * 32 + x;
-    float sum = 0.0f;
-    for (int from = 0; from < K; from += 32) {
-        As[y][x] = row < M && from + x < K ? A[row * K + from + x] : 0.0f;
-        for (int k = y; k < 32; k += 8)
-            Bs[k][x] = from + k < K && col < N ? B[static_cast<long long>(from + k) * N + col] : 0.0f;
-        __syncthreads();  // FIRST
-        for (int k = 0; k < 32; ++k) sum += As[y][k] * Bs[k][x];
-        __syncthreads();  // SECOND
-    }
-    if (row < M && col < N) C[row * N + col] = alpha != 0.0f && K ? alpha * sum : 0.0f;
-}
-"""
-
-
 @needs_compiler
 @pytest.mark.parametrize(
     ("without", "place"),
     [
-        ("FIRST", "missing: __syncthreads() between line 15 and line 17 of "),
-        ("SECOND", "missing: __syncthreads() after line 17, before line 13 is reached again in the loop of "),
+        ("FIRST", "missing in race.cu: __syncthreads() between line 15 and line 17"),
+        ("SECOND", "missing in race.cu: __syncthreads() after line 17, before line 13 is reached again in the loop"),
     ],
 )
 def test_a_race_names_the_arrays_and_the_place_of_the_missing_barrier(tmp_path: Path, without: str, place: str) -> None:
@@ -235,7 +212,7 @@ def test_a_race_names_the_arrays_and_the_place_of_the_missing_barrier(tmp_path: 
     assert place in text
     # As and Bs race, and the one barrier is named as one.
     told = [line for line in report.explain().splitlines() if line.startswith("  in ") and "()" in line]
-    barrier = place.removeprefix("missing: ").removesuffix(" of ")
+    barrier = place.removeprefix("missing in race.cu: ")
     assert len(told) == 2
     assert told[0].endswith(f"; put {barrier}")
     assert told[1].endswith(f"; {barrier} orders these accesses, too")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.listing.code import Code, code_of
@@ -15,8 +16,10 @@ from gemmlab.analysis.listing.samples import Samples, by_address, samples_for
 from gemmlab.analysis.listing.source_files import SourceFile, source_files
 from gemmlab.analysis.model.quoted_prediction import modelled
 from gemmlab.core.errors import GemmlabError, TimeLimitError
+from gemmlab.core.words import counted as counted_words
 from gemmlab.observe.tracing import SIZES, trace_kernel
 from gemmlab.ops.catalog import find_op
+from gemmlab.verify.race_causes import leading_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,10 @@ class Listing:
     """(name, text): where and at what size it was counted, occupancy, bound."""
     notes: tuple[str, ...] = ()
     """Reasons why something is missing."""
+    verdict: str = ""
+    """The outcome of the run: whether it was right, and what limits it. Empty for code that was not run."""
+    sound: bool = True
+    """False if the run's results were wrong, or it did what it must not."""
 
     def column(self, name: str) -> Column | None:
         """Return the column of that name, `None` if the listing lacks it."""
@@ -75,7 +82,8 @@ def explained_listing(
     columns += _measured(code, samples)
     return Listing(
         code, source_files(code, texts), tuple(columns), pins_of(explained, code.rows), pictures,
-        (*_facts(explained), *_agreement(code, columns)), tuple(notes),
+        (*_facts(explained), *_agreement(code, columns)), tuple(notes), _verdict(explained),
+        not (subject.wrong or subject.hazards),
     )  # fmt: skip
 
 
@@ -120,6 +128,18 @@ def _pictures(explained: Explanation, code: Code) -> tuple[tuple[LanePicture, ..
     except (GemmlabError, MemoryError) as error:
         return (), [f"No pictures of accesses: {error}"]
     return (), ["No pictures of accesses: other instances of this kernel run at the sizes that are traced."]
+
+
+def _verdict(explained: Explanation) -> str:
+    subject, roofline = explained.subject, explained.roofline
+    if subject.hazards:
+        kind = leading_kind([subject.hazards], subject.hazards[0].kind)
+        first = next((hazard for hazard in subject.hazards if hazard.kind == kind), subject.hazards[0])
+        outcome = f"{counted_words(len(subject.hazards), 'hazard')}, the first one {first.kind}"
+        outcome += f" at {Path(first.file).name}:{first.line}" if first.line else ""
+    else:
+        outcome = f"Wrong at {subject.size.label}" if subject.wrong else f"Right at {subject.size.label}"
+    return f"{outcome}. Bound by {roofline.bound_by}: at most {roofline.bound:,.0f} {subject.unit}."
 
 
 def _facts(explained: Explanation) -> tuple[tuple[str, str], ...]:

@@ -11,7 +11,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.kernels.cuda_file.c_types import MAP_TYPE, REALS, TEXTURE_TYPE, TICKET_POINTERS, element_of, is_plain
 from gemmlab.kernels.cuda_file.signature import Argument, Signature
-from gemmlab.kernels.names import OpNames, map_over, shown, texture_over
+from gemmlab.kernels.names import OpNames, map_over, other_operation, shown, texture_over
 
 _TEXTURE = re.compile(r"(?:tex(?:ture)?_?)?(\w+?)(?:_?tex(?:ture)?)?", re.IGNORECASE)
 _OVER = re.compile(r"(texture|tensor_map)\((\w+)\)")
@@ -102,7 +102,7 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
         raise UsageError(
             f"arguments of {signature} cannot all be matched by name: {'; '.join(problems)} "
             f"(found: {matched or 'none'}; {names.op} has {every}). "
-            f"If the kernel computes something else than {names.op}, state its operation, --op FILE.py. "
+            f"{other_operation(names.op)}. "
             f"Otherwise say what each one is, in order: {_example(signature, found, names)}"
         )
     return ArgumentMatch(tuple(name for name in found if name is not None), square)

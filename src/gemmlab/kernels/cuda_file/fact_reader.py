@@ -14,7 +14,7 @@ from gemmlab.core.precision import PRECISIONS
 from gemmlab.core.program import Config
 from gemmlab.kernels.claims import DEFAULT_SHAPE, Expectation
 from gemmlab.kernels.cuda_file.header import HeaderValues
-from gemmlab.kernels.names import OpNames
+from gemmlab.kernels.names import OpNames, other_operation
 from gemmlab.ops.catalog import find_op
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
@@ -131,12 +131,17 @@ class FactReader:
 
     def expression(self, key: str, text: int | str, known: Iterable[str] | None) -> Expression:
         """Parse an expression that may use the `known` names; any names if `None`."""
+        hint = ""
         try:
             expression = parse(str(text))
             if known is not None:
+                known = [*known]
+                # Only a product has leading dimensions: gemm is what nobody stated.
+                if self._stated.get("op") is None and "lda" in known:
+                    hint = f". {other_operation('gemm')}"
                 expression.check_names(known)
         except UsageError as error:
-            raise self._stated.error(key, str(error), text) from None
+            raise self._stated.error(key, f"{error}{hint}", text) from None
         return expression
 
     def dimensions(self, key: str, known: Iterable[str]) -> tuple[Expression, ...]:

@@ -5,7 +5,7 @@ __pipeline_memcpy_async, or inline PTX) bring them to the second buffer, 16 byte
 through a register on its way in."""
 expect = [
     { shape = "128x64x128", that = "global_load_requests == 0 and shared_store_requests == 0" },
-    { shape = "128x64x128", that = "128 * async_copy_requests == M * K * (N // 64) + K * N * (M // 64)" },
+    { shape = "128x64x128", that = "async_copy_requests == (M * K * (N // 64) + K * N * (M // 64)) // 128" },
     { shape = "128x64x128", that = "barriers <= (K // 16 + 1) * (M // 64) * (N // 64) * 8" },
 ]
 */

@@ -3,7 +3,7 @@ task = """
 Blocks that run together lie in a few rows of tiles and read all of B for them. Number the tiles so that they lie in
 a patch as wide as it is high, in strips of eight columns of tiles for instance: fewer different sectors a wave."""
 expect = [
-    { shape = "512x2048x8", that = "global_load_sectors_distinct <= 6500" },
+    { shape = "512x2048x8", says = "sectors loaded, each once for the blocks that run at a time", that = "global_load_sectors_distinct <= 6500" },
 ]
 */
 /* gemmlab

@@ -4,7 +4,7 @@ Every thread of a block reads its row of A and its column of B from global memor
 again. Keep tiles of 32 x 32 of A and B in shared memory: the block loads each word once a tile, all threads wait,
 all multiply, and all wait again before the next tiles come."""
 expect = [
-    { shape = "64x96x64", that = "16 * 32 * global_load_requests <= M * N * K" },
+    { shape = "64x96x64", that = "global_load_requests <= M * N * K // 512" },
     "shared_load_excess == 0 and shared_store_excess == 0",
 ]
 */

@@ -4,7 +4,7 @@ No two lanes meet in a bank, and still a load of Bs takes four wavefronts: 16 la
 half a warp wants 16 different float4. Give a warp 4 x 8 threads and number its lanes so that each half is as square
 as can be: two wavefronts a load, for A and for B."""
 expect = [
-    "executed_LDS == executed_LDS_128 and shared_load_wavefronts == 2 * executed_LDS_128",
+    { says = "every shared load has 128 bits and takes two wavefronts", that = "executed_LDS == executed_LDS_128 and shared_load_wavefronts == 2 * executed_LDS_128" },
 ]
 */
 /* gemmlab

@@ -4,7 +4,7 @@ A matrix times a column. A thread has a row of A to itself, so the lanes of a wa
 each. Let a warp take a row: its lanes go along k, and shuffles add what they have at the end. Shared memory is not
 needed."""
 expect = [
-    { shape = "64x1x1024", that = "4 * global_load_sectors <= M * K" },
+    { shape = "64x1x1024", that = "global_load_sectors <= M * K // 4" },
     { shape = "64x1x1024", that = "executed_SHFL > 0 and shared_load_requests == 0" },
 ]
 */

@@ -4,7 +4,7 @@ A thread stores its 4 x 4 results one by one, so the lanes of a warp write words
 the sectors that there are. Turn the results in shared memory first, as maxas does: a warp then stores 32
 neighbours, four sectors a request. Watch the banks where you turn."""
 expect = [
-    { shape = "64x128x64", that = "global_store_sectors_per_request == 4 and 32 * global_store_requests == M * N" },
+    { shape = "64x128x64", that = "global_store_sectors_per_request == 4 and global_store_requests == M * N // 32" },
 ]
 */
 /* gemmlab

@@ -5,8 +5,8 @@ change places, if A and B change theirs alike. This kernel loads A word by word,
 time, with two products, and let each lane have steps 4 c to 4 c + 3 of them: then a row of A takes one float4, not four
 loads. B stays as it is, in the same order of steps."""
 expect = [
-    { shape = "64x96x64", that = "1024 * executed_LDG_128 == M * N * K" },
-    { shape = "64x96x64", that = "1024 * executed_HMMA_1688_F32_TF32 == M * N * K" },
+    { shape = "64x96x64", that = "executed_LDG_128 == M * N * K // 1024" },
+    { shape = "64x96x64", that = "executed_HMMA_1688_F32_TF32 == M * N * K // 1024" },
 ]
 */
 /* gemmlab

@@ -3,7 +3,7 @@ task = """
 A thread loads two words for one multiply-add. Let it compute two elements of a column of C, so that a word of B
 serves twice: three words for two multiply-adds. The grid has half as many blocks then; M may be odd."""
 expect = [
-    { shape = "64x64x32", that = "2 * 32 * global_load_requests <= 3 * M * N * K" },
+    { shape = "64x64x32", that = "global_load_requests <= 3 * M * N * K // 64" },
     { shape = "64x64x32", that = "global_store_sectors_per_request == 4" },
 ]
 */

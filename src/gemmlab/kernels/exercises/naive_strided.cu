@@ -4,7 +4,7 @@ Lanes walk down a column of C here, so a load of A and a store of C touch 32 sec
 touch, then change the two lines that turn a thread's number into row and column."""
 expect = [
     { shape = "64x64x32", that = "global_store_sectors_per_request == 4" },
-    { shape = "64x64x32", that = "2 * global_load_sectors <= 5 * global_load_requests" },
+    { shape = "64x64x32", that = "global_load_sectors <= 5 * M * N * K // 32" },
 ]
 */
 /* gemmlab

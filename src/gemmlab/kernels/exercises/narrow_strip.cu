@@ -6,7 +6,7 @@ sums of all eight rows, and nothing stops a warp before its sums are done. Then 
 each result."""
 expect = [
     { shape = "8x128x512", that = "barriers <= 8 * (N // 32)" },
-    { shape = "8x128x512", that = "32 * global_store_requests == M * N" },
+    { shape = "8x128x512", that = "global_store_requests == M * N // 32" },
 ]
 */
 /* gemmlab

@@ -4,7 +4,7 @@ Each block computes one tile, so each begins with barriers to set up and an empt
 fourth tile: a grid of at most 4, a loop over tiles in both roles, and stages counted on from tile to tile, so that the
 warp that copies fills the ring for the next tile while the others still store this one."""
 expect = [
-    { shape = "128x96x64", that = "executed_UTMALDG * 32 * 32 * 32 == 2 * M * N * K and barriers <= 4 * 9" },
+    { shape = "128x96x64", that = "executed_UTMALDG == 2 * (M // 32) * (N // 32) * (K // 32) and barriers <= 4 * 9" },
 ]
 */
 /* gemmlab

@@ -3,8 +3,8 @@ task = """
 A row times a matrix. A lane has one column and reads one word of B at a time. Give it four neighbouring columns, as
 one float4: a quarter of the requests for the same bytes."""
 expect = [
-    { shape = "1x512x64", that = "128 * executed_LDG_128 == K * N" },
-    { shape = "1x512x64", that = "128 * executed_STG_128 == N" },
+    { shape = "1x512x64", that = "executed_LDG_128 == K * N // 128" },
+    { shape = "1x512x64", that = "executed_STG_128 == N // 128" },
 ]
 */
 /* gemmlab

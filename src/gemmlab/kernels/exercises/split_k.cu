@@ -7,7 +7,7 @@ before the ticket, and whoever reads one after it; tickets must be 0 again at th
 "4096 * blocks", tickets = "M // 32 * (N // 32)"."""
 expect = [
     { shape = "32x64x256", that = "global_atomic_requests == 4 * (M // 32) * (N // 32)" },
-    { shape = "32x64x256", that = "32 * global_store_requests >= 4 * M * N" },
+    { shape = "32x64x256", that = "global_store_requests >= 4 * M * N // 32" },
 ]
 */
 /* gemmlab

@@ -4,7 +4,7 @@ A thread reads two words from shared memory for each multiply-add. Let 256 threa
 results that lie below each other: a word of Bs then serves four multiply-adds from a register, so five words serve
 four."""
 expect = [
-    { shape = "64x96x64", that = "4 * 32 * (executed_LDS + executed_LDS_64 + 3 * executed_LDS_128) <= 5 * M * N * K" },
+    { shape = "64x96x64", says = "words of shared memory loaded by a warp, each for all its lanes", that = "executed_LDS + executed_LDS_64 + 3 * executed_LDS_128 <= 5 * M * N * K // 128" },
     "shared_load_excess == 0 and shared_store_excess == 0",
 ]
 */

@@ -5,7 +5,7 @@ in the header which box a copy brings, `[maps]` with `A = { type = "float32", bo
 `const __grid_constant__ CUtensorMap A` and B for the pointers; and include tensor_copy.cuh, which has copy_box and the
 barriers that count its bytes. Two stages, so that thread 0 asks for the next boxes before this step is multiplied."""
 expect = [
-    { shape = "64x96x128", that = "global_load_requests == 0 and executed_UTMALDG * 32 * 32 * 32 == 2 * M * N * K" },
+    { shape = "64x96x128", that = "global_load_requests == 0 and executed_UTMALDG == 2 * (M // 32) * (N // 32) * (K // 32)" },
 ]
 */
 /* gemmlab

@@ -5,7 +5,7 @@ row or column that does not exist may be any that does, since nobody stores its 
 may stay in the loop is whether there is a next tile. Asked for at 61x59x509, which has 16 blocks of 8 warps and 32 turns:
 at most 80 comparisons of integers (ISETP) in a warp. The file to start from has 163."""
 expect = [
-    { shape = "61x59x509", that = "executed_ISETP <= 80 * 16 * 8" },
+    { shape = "61x59x509", says = "comparisons of whole numbers by warps (ISETP)", that = "executed_ISETP <= 80 * 16 * 8" },
 ]
 */
 /* gemmlab

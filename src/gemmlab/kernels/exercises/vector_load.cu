@@ -3,7 +3,7 @@ task = """
 A thread brings four words of A and four of B to shared memory, one at a time. Let it bring them as one float4 each:
 a quarter of the requests. Operands and rows are aligned to 16 bytes (`align`)."""
 expect = [
-    { shape = "64x128x64", that = "128 * global_load_requests <= M * K * (N // 64) + K * N * (M // 64)" },
+    { shape = "64x128x64", that = "global_load_requests <= (M * K * (N // 64) + K * N * (M // 64)) // 128" },
 ]
 */
 /* gemmlab

@@ -5,7 +5,7 @@ step before it may ask again. Add a ninth warp that only copies, and a second pa
 threads that multiply arrive when they have read a stage. The copying thread waits there and not for the block, so that
 after the beginning no warp meets a barrier of the block."""
 expect = [
-    { shape = "64x96x128", that = "executed_UTMALDG * 32 * 32 * 32 == 2 * M * N * K and 1024 * barriers <= 9 * M * N" },
+    { shape = "64x96x128", that = "executed_UTMALDG == 2 * (M // 32) * (N // 32) * (K // 32) and barriers <= 9 * (M // 32) * (N // 32)" },
 ]
 */
 /* gemmlab

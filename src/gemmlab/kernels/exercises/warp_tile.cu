@@ -1,10 +1,12 @@
 /* exercise
 task = """
-A thread has 8 x 8 results in one piece, so lanes beside each other read Bs 32 bytes apart and meet in its banks.
-Cut the eight columns of a thread into two pieces of four, so that neighbouring lanes read neighbouring float4; then
-the rows."""
+A thread has 8 x 8 results in one piece, so lanes beside each other read Bs 32 bytes apart and meet in its banks. Cut
+the eight columns of a thread into two pieces of four, so that neighbouring lanes read neighbouring float4 of Bs. Each
+row of a piece is then a float4 of C, beside that of the next lane: store it as one."""
 expect = [
-    "shared_load_excess == 0",
+    { says = "wavefronts of shared loads that bank conflicts add", that = "shared_load_excess == 0" },
+    { says = "stores of a float4", that = "executed_STG_128 == M * N // 128" },
+    { says = "sectors of a store, of which a warp's float4 fill 16", that = "global_store_sectors_per_request == 16" },
 ]
 */
 /* gemmlab

@@ -5,7 +5,7 @@ Let the tensor cores do them. Declare fragments of nvcuda::wmma for m16n16k8 wit
 of A and an 8 x 16 piece of B straight from global memory, round each element by __float_to_tf32, and mma_sync;
 store_matrix_sync writes the sums."""
 expect = [
-    { shape = "64x96x64", that = "512 * executed_HMMA_1684_F32_TF32 == M * N * K" },
+    { shape = "64x96x64", that = "executed_HMMA_1684_F32_TF32 == M * N * K // 512" },
     { shape = "64x96x64", that = "executed_FFMA == 0" },
 ]
 */

@@ -6,7 +6,7 @@ columns. Where a row is 16 or 64 floats long, several of these lie in one bank. 
 so that the 32 words of each load lie in 32 banks."""
 expect = [
     { shape = "128x64x64", that = "shared_load_excess == 0" },
-    { shape = "128x64x64", that = "512 * executed_HMMA_1684_F32_TF32 == M * N * K" },
+    { shape = "128x64x64", that = "executed_HMMA_1684_F32_TF32 == M * N * K // 512" },
 ]
 */
 /* gemmlab

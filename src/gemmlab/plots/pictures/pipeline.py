@@ -2,11 +2,13 @@
 
 Time is the sum of the stall fields of the executed instructions. That is the least time that a warp needs; further
 waits, for memory, other warps or a busy pipe, do not show in the code. Dependency barriers tell how long a load is in
-flight: from the load that sets a barrier to the first instruction that waits for it.
+flight: from the load that sets a barrier to the first instruction that waits for it. Products of warpgroups are under
+way until their group is waited for, boxes of tensors until the wait at the barrier that counts their bytes.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -29,7 +31,10 @@ from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 from gemmlab.sass.instruction import Instruction
 
 LANES = (GLOBAL, STORE, BARRIER, LOAD, MATH, ADDRESS, OTHER)
-UNDER_WAY = {GLOBAL: "#f6cdb8", LOAD: "#b9e4d6"}
+UNDER_WAY = {GLOBAL: "#f6cdb8", LOAD: "#b9e4d6", MATH: "#bcd9ec"}
+_BARRIER_AT = re.compile(r"\+(0x[0-9a-f]+)\]")
+_CLOSES = "gsb0"
+"""The operand of the last multiplication of a group."""
 _WIDTH = 820
 _NONE = 7
 _TICKS = 8
@@ -51,7 +56,7 @@ class Timeline:
     issued: tuple[Span, ...]
     """Issued instructions; consecutive ones of one kind are one span."""
     flights: tuple[Span, ...]
-    """Loads and copies in flight, from their issue to the wait for them."""
+    """Loads, copies and products under way, from their issue to the wait for them."""
     rounds: tuple[int, ...]
     """Cycles at which iterations of the main loop begin."""
     cycles: int
@@ -80,30 +85,101 @@ def timeline(executed: Sequence[Instruction], header: int, rounds: int = 3) -> T
     return Timeline(tuple(issued), tuple(_flights(shown, starts, time)), tuple(marks), time)
 
 
+class _Groups:
+    """Operations under way in groups, which are waited for in the order in which they were closed."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._groups: list[list[int]] = [[]]
+
+    def begin(self, start: int) -> None:
+        self._groups[-1].append(start)
+
+    def close(self) -> None:
+        self._groups.append([])
+
+    def wait(self, left: int, start: int) -> Iterator[Span]:
+        """Yield the operations of all closed groups but the newest `left`, which end at `start`."""
+        while len(self._groups) - 1 > left:
+            yield from (Span(self._kind, since, start) for since in self._groups.pop(0))
+
+    def rest(self, end: int) -> Iterator[Span]:
+        """Yield the operations that nothing has waited for, which are under way at the end."""
+        return (Span(self._kind, since, end) for group in self._groups for since in group)
+
+
+class _Boxes:
+    """Copies by the copy engine, from their issue to this warp's wait at the barrier that counts their bytes.
+
+    A ring of stages is waited for in order. Its barriers are told by their offset in shared memory: that of the arrival
+    which announces the bytes. A warp that only copies never waits for them, and has no flights.
+    """
+
+    def __init__(self) -> None:
+        self._announced = ""
+        self._stages: list[list[int]] = []
+        self._waited_at = -1
+
+    def announce(self, instruction: Instruction) -> None:
+        self._announced = _offset(instruction)
+        self._stages.append([])
+
+    def begin(self, start: int) -> None:
+        self._waited_at = -1
+        if self._stages:
+            self._stages[-1].append(start)
+
+    def wait(self, instruction: Instruction, start: int) -> Iterator[Span]:
+        """Yield the copies of the oldest stage; a wait that is tried again is one."""
+        again, self._waited_at = self._waited_at == instruction.address, instruction.address
+        if not again and self._stages and _offset(instruction) == self._announced:
+            yield from (Span(GLOBAL, since, start) for since in self._stages.pop(0))
+
+    def work(self) -> None:
+        self._waited_at = -1
+
+
+def _offset(instruction: Instruction) -> str:
+    found = _BARRIER_AT.search(instruction.text)
+    return found[1] if found else ""
+
+
 def _flights(shown: Sequence[Instruction], starts: Sequence[int], end: int) -> Iterator[Span]:
     pending: dict[int, list[tuple[str, int]]] = {}
-    copies: list[list[int]] = [[]]
+    copies, products, boxes = _Groups(GLOBAL), _Groups(MATH), _Boxes()
     for start, instruction in zip(starts, shown, strict=True):
         control, kind = instruction.control, kind_of(instruction)
         for barrier in (number for number in range(6) if control.wait_mask >> number & 1):
             yield from (Span(what, since, start) for what, since in pending.pop(barrier, []))
+        left = next((operand.value for operand in instruction.operands if operand.kind == "imm"), 0)
         if instruction.opcode == "LDGSTS":
-            copies[-1].append(start)
+            copies.begin(start)
         elif instruction.opcode == "LDGDEPBAR":
-            copies.append([])
+            copies.close()
         elif instruction.opcode == "DEPBAR":
-            # All committed groups but the newest `left` have arrived.
-            left = next((operand.value for operand in instruction.operands if operand.kind == "imm"), 0)
-            while len(copies) - 1 > left:
-                yield from (Span(GLOBAL, since, start) for since in copies.pop(0))
-        elif kind in UNDER_WAY and control.write_barrier != _NONE:
+            yield from copies.wait(left, start)
+        elif instruction.opcode == "HGMMA":
+            products.begin(start)
+            boxes.work()
+            if _CLOSES in instruction.text:
+                products.close()
+        elif instruction.opcode == "WARPGROUP" and "DEPBAR" in instruction.modifiers:
+            yield from products.wait(left, start)
+        elif instruction.opcode == "UTMALDG":
+            boxes.begin(start)
+        elif instruction.opcode == "SYNCS" and "TRYWAIT" in instruction.modifiers:
+            yield from boxes.wait(instruction, start)
+        elif instruction.name == "SYNCS.ARRIVE.TRANS64":
+            boxes.announce(instruction)
+        elif kind in (GLOBAL, LOAD) and control.write_barrier != _NONE:
             pending.setdefault(control.write_barrier, []).append((kind, start))
     yield from (Span(kind, since, end) for flights in pending.values() for kind, since in flights)
-    yield from (Span(GLOBAL, since, end) for group in copies for since in group)
+    yield from copies.rest(end)
+    yield from products.rest(end)
 
 
 def pipeline_chart(line: Timeline) -> VegaChart:
-    """Draw a timeline with one row per kind of instruction; pale bars are loads and copies in flight."""
+    """Draw a timeline with one row per kind of instruction; pale bars are loads, copies and products under way."""
     lanes = [lane for lane in LANES if any(span.kind == lane for span in line.issued)]
     scale = _WIDTH / max(1, line.cycles)
     sheet = Sheet(square=1.0)
@@ -159,10 +235,10 @@ def _draw(subject: Subject) -> VegaChart:
 DRAWING = Drawing(
     name="pipeline",
     place=64,
-    title="Timeline of a warp: instructions issued, and loads in flight",
+    title="Timeline of a warp: instructions issued, and what is under way",
     caption="The first warp of the first block as it was executed, up to three iterations of the main loop. Time is "
-    "the sum of its stall fields in cycles (it may wait longer); pale bars go from a load to the first instruction "
-    "that waits for it.",
+    "the sum of its stall fields in cycles (it may wait longer); pale bars go from a load, a copy or a product of "
+    "warpgroups to the first instruction that waits for it.",
     applies=lambda subject: subject.on_gpu and bool(loop_code(subject).instructions),
     draw=_draw,
 )

@@ -1,0 +1,37 @@
+"""The list of all exercises: the rung, the task, the commands."""
+
+from __future__ import annotations
+
+from blocks.markdown import markdown_table
+from gemmlab.kernels.catalog import all_kernels
+from gemmlab.kernels.choice_exercise import choice_ids, find_choice
+from gemmlab.kernels.exercise import find_exercise
+from gemmlab.kernels.exercise_words import NO_EXERCISE
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.rung_draft import page_of
+
+
+def exercises() -> str:
+    """Return a table of all rungs in order, each with its task and the commands that begin and judge it."""
+    rungs = [kernel for kernel in all_kernels() if kernel.step is not None]
+    rows = [[f"[`{one.id}`]({page_of(one).name}#{one.id})", _task(one), _commands(one)] for one in rungs]
+    return markdown_table(["rung", "task", "commands"], rows, ["task", "commands"])
+
+
+def _task(kernel: Kernel) -> str:
+    if kernel.id in NO_EXERCISE:
+        return f"None. {NO_EXERCISE[kernel.id]}"
+    task = find_choice(kernel.id).task if kernel.id in choice_ids() else find_exercise(kernel.id).task
+    return " ".join(task.split()).replace("|", "\\|")
+
+
+def _commands(kernel: Kernel) -> str:
+    if kernel.id in NO_EXERCISE:
+        return ""
+    chosen = kernel.id in choice_ids()
+    file = find_choice(kernel.id).file_name if chosen else find_exercise(kernel.id).file_name
+    device = "" if chosen else " --device emulated"
+    return f"`gemmlab new --exercise {kernel.id}`, `gemmlab check {file}{device}`"
+
+
+BLOCKS = {"exercises": exercises}

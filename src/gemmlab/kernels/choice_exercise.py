@@ -1,0 +1,168 @@
+"""Exercises of CPU rungs: choose a few values, judged by figures that follow from them on any machine.
+
+An exercise is one file, `exercises/RUNG.toml`, with the task, the values to start from and the criteria. `gemmlab new
+--exercise RUNG` writes a file with one table, `gemmlab check` judges it:
+
+    exercise = "cache_block"
+
+    [blocks]
+    KC = 64
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from gemmlab.core.criteria import Criterion, criteria
+from gemmlab.core.errors import UsageError
+from gemmlab.core.expr import parse
+from gemmlab.core.words import nearest
+from gemmlab.kernels.cuda_file.header import read_text
+from gemmlab.kernels.exercise_words import SOLVED_WHEN
+
+if TYPE_CHECKING:
+    from gemmlab.kernels.kernel import Kernel
+
+SUFFIX = ".toml"
+_FOLDER = Path(__file__).parent / "exercises"
+_WIDTH = 115
+Chosen = Mapping[str, int | str]
+"""The values of a solution by name: whole numbers, or one of a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceExercise:
+    """The exercise of one rung of a CPU's ladder."""
+
+    rung: str
+    task: str
+    measure: str
+    """The figures that judge it (`instruments.choice_figures`)."""
+    table: str
+    """Name of the table in a solution: `blocks`, `sizes`, ..."""
+    start: Chosen
+    """The values to start from."""
+    expect: tuple[Mapping[str, str], ...]
+    """Statements on the figures, as tables with `that` and `says`."""
+    size: str = ""
+    """The problem, in the size grammar of the operation; `{NAME}` stands for a chosen value."""
+    config: Mapping[str, int] = field(default_factory=dict)
+    """Parameters of the kernel that are not chosen."""
+    l1: str = ""
+    """Size and ways of the simulated first cache, as `8K/8`."""
+    l2: str = ""
+    threads: int = 1
+    least: int = 1
+    """The least of the whole numbers that may be chosen."""
+    most: int = 65536
+    """The largest."""
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The words that a value may be, by name; the others are whole numbers."""
+    computes: bool = True
+    """True if the kernel's results are checked with the chosen values, too."""
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file that is written where none is chosen."""
+        return f"my_{self.rung}{SUFFIX}"
+
+    def command(self, solution: Path) -> str:
+        """Return the command that shows the misses of a solution's values; empty where caches do not judge it."""
+        return f"gemmlab cache {solution}" if self.l1 else ""
+
+    def lines(self) -> str:
+        """Return the file to start from, without the task."""
+        values = "\n".join(f"{name} = {_toml(value)}" for name, value in self.start.items())
+        return f'exercise = "{self.rung}"\n\n[{self.table}]\n{values}\n'
+
+    def text(self) -> str:
+        """Return the file to start from, with the task and its criteria in front."""
+        task = wrap(f"Exercise for {self.rung}. {self.task}", _WIDTH, break_on_hyphens=False)
+        shown = [
+            *task,
+            SOLVED_WHEN if self.computes else SOLVED_WHEN_COUNTED,
+            *(f"  - {one}" for one in self.requests()),
+        ]
+        return "\n".join(f"# {line}" for line in shown) + f"\n\n{self.lines()}"
+
+    def criteria(self) -> list[Criterion]:
+        """Return the criteria."""
+        return [one for each in self.expect for one in criteria(parse(each["that"]), frozenset(), each.get("says", ""))]
+
+    def requests(self) -> list[str]:
+        """Return what the figures must be, in words and numbers."""
+        return [one.request({}) for one in self.criteria()]
+
+    def size_for(self, chosen: Chosen) -> str:
+        """Return the problem with chosen values."""
+        return self.size.format(**chosen)
+
+
+SOLVED_WHEN_COUNTED = "Solved when gemmlab check finds:"
+
+
+def _toml(value: int | str) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def choice_ids() -> list[str]:
+    """Return the ids of all rungs whose exercise is a choice of values."""
+    return sorted(path.stem for path in _FOLDER.glob(f"*{SUFFIX}"))
+
+
+def find_choice(rung: str) -> ChoiceExercise:
+    """Return the exercise of a rung; `UsageError` gives the nearest names where there is none."""
+    if rung not in choice_ids():
+        raise UsageError(f"no exercise for {rung!r}; {nearest(rung, choice_ids(), 'rungs with one')}")
+    stated = tomllib.loads(read_text(_FOLDER / f"{rung}{SUFFIX}"))
+    stated["words"] = {name: tuple(words) for name, words in stated.get("words", {}).items()}
+    return ChoiceExercise(rung, **{**stated, "expect": tuple(stated["expect"])})
+
+
+def read_solution(path: Path) -> tuple[ChoiceExercise, dict[str, int | str]]:
+    """Return the exercise that a file is a solution of, and its values.
+
+    Raises `UsageError`, with the file, for a file that cannot be read or states something else.
+    """
+    try:
+        stated: dict[str, Any] = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: {error}") from error
+    rung = stated.pop("exercise", None)
+    if not isinstance(rung, str):
+        raise UsageError(f'{path}: a solution begins with `exercise = "RUNG"`, as gemmlab new --exercise writes it')
+    exercise = find_choice(rung)
+    values = stated.get(exercise.table)
+    if set(stated) != {exercise.table} or not isinstance(values, dict):
+        raise UsageError(f'{path}: a solution has `exercise = "{rung}"` and a table [{exercise.table}], nothing else')
+    for name, value in values.items():
+        if name not in exercise.start:
+            raise UsageError(f"{path}: there is no {name} to choose; {nearest(name, exercise.start, 'to be chosen')}")
+        words = exercise.words.get(name)
+        if words and value not in words:
+            raise UsageError(f"{path}: {name} = {value!r} is none of {', '.join(words)}")
+        if not words and (type(value) is not int or not exercise.least <= value <= exercise.most):
+            raise UsageError(f"{path}: {name} = {value!r} is no whole number from {exercise.least} to {exercise.most}")
+    return exercise, {**exercise.start, **values}
+
+
+def kernel_with_values(path: Path) -> tuple[ChoiceExercise, Kernel, dict[str, int | str]]:
+    """Return the exercise that a file is a solution of, its kernel with those values that are parameters, and all of
+    the values.
+
+    Raises `UsageError` as `read_solution`, and for values that the kernel does not take.
+    """
+    from gemmlab.kernels.catalog import find_kernel
+
+    exercise, chosen = read_solution(path)
+    kernel = find_kernel(exercise.rung)
+    values = {name: value for name, value in chosen.items() if name in kernel.params and isinstance(value, int)}
+    try:
+        return exercise, replace(kernel, params=kernel.configure({**exercise.config, **values})), chosen
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error

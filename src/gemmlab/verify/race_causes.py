@@ -1,0 +1,89 @@
+"""Causes of races other than a missing barrier: one that not all threads reach, and an array that is too small."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from gemmlab.core.hazard import BARRIER, OUTSIDE, RACE, WARP_SYNC, Hazard
+from gemmlab.core.hazard_source import shared_extents, source_text
+from gemmlab.verify.missing_barrier import barrier_lines
+from gemmlab.verify.source_loops import innermost, loops_of, without_comments
+
+Read = Callable[[str], str]
+Place = tuple[str, int]
+"""A file and a line."""
+_CONDITION = re.compile(r"\bif\s*\(")
+_STORE = re.compile(r"\bwrite of shared memory\b.*\(ST")
+DIVERGENT = "divergent"
+"""A word of the message of a barrier that only some threads of a warp reach."""
+
+
+def leading_kind(cases: Sequence[Sequence[Hazard]], usual: str) -> str:
+    """Return the kind of hazard that others follow from, or else the `usual` one."""
+    every = [hazard for case in cases for hazard in case]
+    if any(hazard.kind == OUTSIDE and hazard.space == "shared" for hazard in every):
+        return OUTSIDE
+    return BARRIER if faulty_barrier(every) is not None else usual
+
+
+def faulty_barrier(hazards: Iterable[Hazard], read: Read = source_text) -> Place | None:
+    """Return the place of a barrier that not all threads reach, if the hazards show one; the first in its file.
+
+    The emulator notices one that threads of the same warp pass by. One that whole warps pass by stands under a
+    condition, between the lines of a race that it would order.
+    """
+    found: list[Place] = []
+    for hazard in hazards:
+        if hazard.line and _passed_by(hazard):
+            found.append((hazard.file, hazard.line))
+        elif hazard.kind == RACE and hazard.space == "shared" and hazard.line and not hazard.other_file:
+            first, last = sorted((hazard.line, hazard.other_line or hazard.line))
+            lines = without_comments(read(hazard.file)).split("\n")
+            found += [(hazard.file, at) for at in barrier_lines(lines) if first < at < last and _conditional(lines, at)]
+    return min(found, default=None)
+
+
+def _passed_by(hazard: Hazard) -> bool:
+    """Return whether a hazard is a barrier that some threads of a warp do not reach."""
+    divergent = hazard.kind == BARRIER and DIVERGENT in hazard.message
+    return divergent or (hazard.kind == WARP_SYNC and bool(barrier_lines([hazard.text])))
+
+
+def _conditional(lines: Sequence[str], at: int) -> bool:
+    """Return whether the barrier of a line stands behind an `if`, on that line or at the end of the one before."""
+    before = next((line for line in reversed(lines[: at - 1]) if line.strip()), "").strip()
+    opens = _CONDITION.search(before) is not None and before.endswith((")", "{"))
+    return _CONDITION.search(lines[at - 1]) is not None or opens
+
+
+def same_element(race: Hazard, read: Read = source_text) -> str:
+    """Return, for two stores of one line in the same round to one element of shared memory, why: the array's extents.
+
+    Empty for any other race: one of different lines, or of rounds of a loop that no barrier parts.
+    """
+    if race.kind != RACE or race.line != race.other_line or race.other_file or _STORE.search(race.message) is None:
+        return ""
+    text = without_comments(read(race.file))
+    loop = innermost(loops_of(text), race.line, race.line)
+    if loop is not None and not any(loop.first <= at <= loop.last for at in barrier_lines(text.split("\n"))):
+        return ""
+    extents = shared_extents(text).get(race.array, "")
+    declared = f": {race.array} is declared as {race.array}{extents}, " if extents else ": "
+    return (
+        f"two threads write the same element{declared}so an index goes past the end of a row, or the array is too small"
+    )
+
+
+def declared_as(hazard: Hazard, read: Read = source_text) -> str:
+    """Return `, which is declared as Bs[15][16]` for an access behind an array of shared memory."""
+    if hazard.kind != OUTSIDE or hazard.space != "shared" or not hazard.array:
+        return ""
+    extents = shared_extents(without_comments(read(hazard.file))).get(hazard.array, "")
+    return f", which is declared as {hazard.array}{extents}" if extents else ""
+
+
+def barrier_words(place: Place) -> str:
+    """Return a barrier's place in words."""
+    return f"the barrier at {Path(place[0]).name}:{place[1]}"

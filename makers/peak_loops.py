@@ -29,7 +29,7 @@ from gemmlab.kernels.by_name import kernel_named
 from gemmlab.toolchain.cache import decode
 from gemmlab.verify.changed_code import Build, build_of
 from peak_loop.variants import VARIANTS
-from peak_loop.written import rewritten
+from gemmlab.sass.rewriting.loop import rewritten
 from sass_on_gpu import packed
 from sass_variants import Timed, timed
 

@@ -77,6 +77,8 @@ class Facts:
     maps: tuple[OperandMap, ...]
     """Operands that the copy engine brings."""
     expect: tuple[Expectation, ...]
+    written_anew: tuple[str, ...]
+    """Architectures for which the main loop in the package's machine code is written anew."""
     exercise: str
     """The rung whose exercise the file is a solution of; empty where it is none."""
 
@@ -138,5 +140,6 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         args=reader.args(),
         options=reader.options(),
         expect=reader.expect(op, params),
+        written_anew=reader.written_anew(),
         exercise=reader.text("exercise"),
     )

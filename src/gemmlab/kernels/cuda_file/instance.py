@@ -40,6 +40,8 @@ class Instances:
     """Template parameters that the problem decides."""
     options: tuple[str, ...] = ()
     """Options of the compiler, beside those that the configuration makes. A rung has none, and no code for the host."""
+    written_anew: tuple[str, ...] = ()
+    """Architectures for which the main loop in the package's machine code is written anew."""
 
     def entry(self, instance: Config) -> str:
         """Return the name expression, `block_tile<32, 32, 32>`."""
@@ -65,6 +67,7 @@ class Instances:
             path=str(self.path),
             options=options,
             headers=code.headers,
+            written_anew=target in self.written_anew,
         )
 
 
@@ -83,7 +86,9 @@ def find_instances(
     names = [parameter.name for parameter in used]
     decided = tuple(name for name in names if name in flags and name not in facts.params)
     macros = _macros(text, facts, signature, names)
-    return Instances(path, text, facts.arch, signature, "", tuple(used), macros, decided, options)
+    return Instances(
+        path, text, facts.arch, signature, "", tuple(used), macros, decided, options, facts.written_anew
+    )
 
 
 def _used(facts: Facts, signature: Signature, flags: Sequence[str]) -> list[TemplateParameter]:

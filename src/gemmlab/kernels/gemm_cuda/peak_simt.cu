@@ -137,6 +137,9 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
         }
         commit_copies();  // a group a block of k, an empty one where there is none
     }
+    // The loop reads the first words of the buffer behind the last block of k, and uses none: so there are some.
+    if (range.count < STAGES)
+        for (int i = threadIdx.x; i < STAGE; i += blockDim.x) shared[range.count * STAGE + i] = 0.0f;
     wait_for_copies<STAGES - 2>();
     __syncthreads();
 
@@ -170,8 +173,8 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
         free = now;
         asm volatile("" : "+r"(free));  // it is not to be computed by itself, beside `now`
         now = now == (STAGES - 1) * STAGE ? 0 : now + STAGE;
-        read(shared + now, 0);  // behind the last block whatever is there, which nobody uses
-        multiply(BK - 1);       // the last step's products fill the wait for these words
+        read(shared + now, 0);
+        multiply(BK - 1);  // the last step's products fill the wait for these words
     } while (--left);
     leave_room_behind_loop();
 }

@@ -27,7 +27,7 @@ def archive_code(program: Program) -> Artifact:
 
 
 def written_anew(artifact: Artifact) -> Artifact:
-    """Return compiled code with its main loops written anew, without PTX. Raises `UsageError` as `archive_code` does."""
+    """Return compiled code with its main loops written anew, without PTX. Raises `UsageError` as `archive_code`."""
     function = _function(artifact, artifact.texts["sass"])
     code = rewritten(artifact.code, function, name=artifact.kernel)
     text = disassemble(code, artifact.kernel)
@@ -37,7 +37,6 @@ def written_anew(artifact: Artifact) -> Artifact:
         artifact,
         code=code,
         digest=digest(code, artifact.kernel),
-        compiler=f"{artifact.compiler}, main loop written anew",
         resources={**artifact.resources, "registers": registers},
         texts={"sass": text},
     )

@@ -54,10 +54,8 @@ def loops(layout: str = "nn") -> list[CompiledLoop]:
 @every_layout
 def test_every_loop_of_every_layout_is_written_anew(layout: str) -> None:
     code, function = anew(layout)
-    compiled = rung("128x256x40", layout).function
     assert len(loops(layout)) == LOOPS[layout]
-    faults = {str(one) for one in check_function(compiled, ARCH)}
-    assert {str(one) for one in check_function(function, ARCH)} <= faults
+    assert check_function(function, ARCH) == ()
     stated = read_cubin(code, "anew").functions[function.name].registers
     assert stated == LIMIT + 2
     assert excess(function, ARCH, stated) is None
@@ -97,7 +95,7 @@ def test_every_variant_has_them_too(variant: str) -> None:
     code = rewritten(made.artifact.code, made.function, VARIANTS[variant])
     assert np.array_equal(made.run(code, device), made.run(made.artifact.code, device))
     function = parse(disassemble(code, variant))[made.function.name]
-    assert len(check_function(function, ARCH)) <= len(check_function(made.function, ARCH))
+    assert check_function(function, ARCH) == ()
 
 
 @every_variant

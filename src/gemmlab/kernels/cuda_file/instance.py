@@ -86,9 +86,7 @@ def find_instances(
     names = [parameter.name for parameter in used]
     decided = tuple(name for name in names if name in flags and name not in facts.params)
     macros = _macros(text, facts, signature, names)
-    return Instances(
-        path, text, facts.arch, signature, "", tuple(used), macros, decided, options, facts.written_anew
-    )
+    return Instances(path, text, facts.arch, signature, "", tuple(used), macros, decided, options, facts.written_anew)
 
 
 def _used(facts: Facts, signature: Signature, flags: Sequence[str]) -> list[TemplateParameter]:

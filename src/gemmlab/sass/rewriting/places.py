@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gemmlab.core.errors import UsageError
-from gemmlab.sass.instruction import Instruction
 from gemmlab.sass.rewriting.accesses import cells
 from gemmlab.sass.rewriting.compiled import DEPTH, CompiledLoop
 from gemmlab.sass.rewriting.registers import Registers

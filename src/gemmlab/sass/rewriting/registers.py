@@ -53,9 +53,7 @@ def planned(loop: CompiledLoop, variant: Variant, limit: int = LIMIT) -> Registe
     others = [one for one in others if not (one.opcode == "MOV" and one.operands[0].index in twins)]
     following = (loop.of_a.following, loop.of_b.following)
     read = {register for one in (*others, *following) for register in registers(one, writes=False)}
-    at_entry = {
-        register for one in (*loop.of_a.entry, *loop.of_b.entry) for register in registers(one, writes=False)
-    }
+    at_entry = {register for one in (*loop.of_a.entry, *loop.of_b.entry) for register in registers(one, writes=False)}
     free += sorted(loop.carried - read - loop.behind - set(free))
     # Registers that the first addresses come from cannot hold these: they go to temporaries first.
     free.sort(key=lambda register: register not in at_entry)
@@ -95,4 +93,3 @@ def _sums(
         free.remove(sums[place])
         zeroed.append(sums[place])
     return sums, tuple(zeroed)
-

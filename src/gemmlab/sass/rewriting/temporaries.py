@@ -24,7 +24,10 @@ class Named:
 
 
 def named(
-    instructions: Sequence[Instruction], last: Sequence[Instruction], kept: frozenset[int], free: list[int],
+    instructions: Sequence[Instruction],
+    last: Sequence[Instruction],
+    kept: frozenset[int],
+    free: list[int],
     twins: dict[int, int],
 ) -> list[Named]:
     """Name temporaries anew, pairs first; what is named leaves `free`. `kept` are registers that keep their names.

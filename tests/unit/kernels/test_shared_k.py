@@ -138,7 +138,7 @@ def test_blocks_of_a_stream_work_alike() -> None:
     ],
 )
 def test_tiles_are_divided_where_it_pays(shape: tuple[int, int, int], tickets: int) -> None:
-    """Of the tiles of the last two rounds, and then each block but the last ends with a part of one."""
+    """Only tiles of the last two rounds are; each block but the last then ends with a part of one."""
     config = {**SMALL_TILE, "SHARE": 4, "BLOCKS": 7}
     _, observation = product(find_kernel("peak_simt"), GemmProblem(*shape), config)
     assert observation.counters.facts()["global_atomic_requests"] == tickets

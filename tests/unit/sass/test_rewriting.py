@@ -17,9 +17,13 @@ from gemmlab.sass.checking.control_codes import check_function
 from gemmlab.sass.checking.register_room import excess
 from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.parse import parse
+from gemmlab.sass.rewriting.accesses import registers
 from gemmlab.sass.rewriting.compiled import CompiledLoop, compiled_loops
 from gemmlab.sass.rewriting.loop import rewritten, written
+from gemmlab.sass.rewriting.places import placed
 from gemmlab.sass.rewriting.registers import LIMIT, planned
+from gemmlab.sass.rewriting.temporaries import Named
+from gemmlab.sass.rewriting.variant import FASTEST
 from gemmlab.toolchain.cubin import read_cubin
 from gemmlab.toolchain.nvdisasm import disassemble
 from gemmlab.verify.changed_code import Build, build_of
@@ -137,3 +141,17 @@ def test_a_jump_over_the_loop_is_refused() -> None:
     code = [jump if one is branch else one for one in made.instructions]
     with pytest.raises(UsageError, match="the code behind the main loop is entered from elsewhere too"):
         compiled_loops(replace(made, instructions=tuple(code)))
+
+
+def test_work_that_would_come_too_early_is_refused() -> None:
+    """Integer work comes before the next stage's address: it must not overwrite what that is computed from."""
+    loop = loops()[0]
+    plan = planned(loop, FASTEST)
+    following = plan.following_a
+    (read, *_) = sorted(registers(following.instruction, writes=False))
+    work = next(one for one in plan.others if one.instruction.opcode == "IADD3")
+    (result,) = registers(work.instruction, writes=True)
+    late = replace(work.instruction, address=following.instruction.address + 16)
+    bad = Named(late, work.reads, {result: following.reads.get(read, read)})
+    with pytest.raises(UsageError, match="IADD3 .* ends what LEA .* reads"):
+        placed(loop, replace(plan, others=(*plan.others, bad)))

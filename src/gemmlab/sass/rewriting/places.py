@@ -57,11 +57,11 @@ class _Node:
         return renamed(self.instruction, *self._names) | codes
 
     def waits_for(self, earlier: _Node) -> bool:
-        """Whether the latency of an earlier one has to pass."""
+        """Return whether the latency of an earlier one has to pass."""
         return bool(earlier.writes & (self.reads | self.writes))
 
     def follows(self, earlier: _Node) -> bool:
-        """Whether it has to stay behind an earlier one."""
+        """Return whether it has to stay behind an earlier one."""
         return self.waits_for(earlier) or bool(earlier.reads & self.writes)
 
 
@@ -95,6 +95,7 @@ def placed(loop: CompiledLoop, plan: Registers) -> Places:
     places.put(_WAIT, waiting.word(control(4, stay=False)))
     places.put(_WAIT + 2, barrier.word(control(wait=1 << ODD | 1 << ODD_REST)))
     for address, base in ((plan.following_b, plan.base_b), (plan.following_a, plan.base_a)):
+        _require_kept(loop, rest, address)
         (result,) = cells(address.instruction, writes=True)
         places.put(
             (DEPTH - 1) * STEP, renamed(address.instruction, address.reads, {result: base}) | control(), empties=True
@@ -103,8 +104,18 @@ def placed(loop: CompiledLoop, plan: Registers) -> Places:
     return places
 
 
+def _require_kept(loop: CompiledLoop, rest: Iterable[_Node], address: Named) -> None:
+    """Refuse integer work that ends what the next stage's address is computed from, since it comes before that."""
+    reads = {address.reads.get(cell, cell) for cell in cells(address.instruction, writes=False)}
+    for node in rest:
+        if node.instruction.address > address.instruction.address and node.writes & reads:
+            raise UsageError(
+                f"{loop.function.name}: {node.instruction.text} ends what {address.instruction.text} reads"
+            )
+
+
 def _before_copies(loop: CompiledLoop, nodes: Sequence[_Node]) -> list[_Node]:
-    """What the copies need of this iteration."""
+    """Return what the copies need of this iteration, in order. Raises `UsageError` if that reads what a copy does."""
     wanted = [node for node in nodes if node.instruction.opcode == "LDGSTS"]
     found: list[_Node] = []
     for number, node in reversed([*enumerate(nodes)]):

@@ -1,10 +1,10 @@
-// Room for machine code: a loop that is written anew keeps its sums in other registers than the compiler, and puts them
-// back where the compiler's code behind it looks for them (sass/rewriting). That takes instructions that the compiler
-// does not have.
+// Room for machine code. A loop that is written anew (sass/rewriting) keeps its sums in other registers than the
+// compiler, and puts them back where the compiler's code behind the loop looks for them. That takes instructions for
+// which a cubin has no place, unless its source leaves some.
 #pragma once
 
-// Right behind the loop. Of these instructions nothing is left in the loop written anew; those that the compiler makes
-// of them count events for a profiler, and cost one cycle each.
+// Stands right behind the loop, for sm_90. In the loop written anew nothing is left of these instructions; as the
+// compiler makes them, they count events for a profiler.
 __device__ __forceinline__ void leave_room_behind_loop()
 {
 #if __CUDA_ARCH__ == 900

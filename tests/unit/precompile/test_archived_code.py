@@ -37,7 +37,7 @@ def programs(arch: str = ARCH) -> list[Program]:
 
 
 @needs_compiler
-@pytest.mark.sampled(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(4))
 def test_the_archive_has_what_is_made_of_the_compilers_code(number: int) -> None:
     """A change of the planner is not seen by the archive's keys."""
@@ -62,6 +62,7 @@ def test_its_control_codes_are_sound(number: int) -> None:
 
 
 @needs_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["128x256x32:nn", "130x250x33:nt"])
 def test_nothing_is_read_too_early_that_the_compiler_does_not(size: str) -> None:
     """Poison follows one path of the compiler's stores, under a predicate, on which no barrier is held."""

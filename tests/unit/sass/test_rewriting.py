@@ -93,6 +93,7 @@ def test_a_written_loop_has_the_bits_of_the_compilers(size: str, layout: str) ->
     assert np.array_equal(made.run(anew(layout)[0], device), right)
 
 
+@pytest.mark.slow
 @every_variant
 def test_every_variant_has_them_too(variant: str) -> None:
     made, device = rung("128x256x40"), EmulatedDevice(ARCH)

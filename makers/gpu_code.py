@@ -1,11 +1,12 @@
 """Write the machine code of the tuned kernels into the package: `src/gemmlab/gpu_code`.
 
-    python makers/gpu_code.py [--processes 2]
+    python makers/gpu_code.py [--processes 2] [--stale]
     python makers/gpu_code.py --check
 
 It has what the library may choose on a GPU of the record, and each rung in its default configuration, for sm_90 and
-sm_90a. What is not in the cache is compiled (minutes after an edit of a header that all share). `--check` compiles
-nothing: it ends with 1 and names what is missing or was made of other sources.
+sm_90a. Where a rung's file says `written_anew`, its main loops are (`precompile/archived_code.py`), in every layout.
+What is not in the cache is compiled (minutes after an edit of a header that all share); with `--stale` only what is
+missing or was made of other sources. `--check` compiles nothing: it ends with 1 and names that.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from gemmlab.dispatch.measurements import FILE as PRODUCTS
 from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.dispatch.waves import PARTS
 from gemmlab.kernels.catalog import all_kernels, find_kernel
+from gemmlab.precompile.archived_code import archive_code
 from gemmlab.precompile.cubins import Job, jobs, run_all
 from gemmlab.toolchain import build_cuda, code_archive
 
@@ -49,7 +51,10 @@ def _of_ladder() -> Iterator[Job]:
     for kernel in all_kernels():
         if kernel.device == "cuda":
             layouts = (LADDER_LAYOUT,) if LADDER_LAYOUT in kernel.layouts else ()
-            yield from jobs([kernel.id], [ARCH], {}, layouts=layouts)[0]
+            every = jobs([kernel.id], [ARCH], {})[0]
+            # Nobody but this archive has code that is written anew.
+            anew = [job for job in every if job.program.written_anew]
+            yield from anew or jobs([kernel.id], [ARCH], {}, layouts=layouts)[0]
 
 
 def stale() -> list[str]:
@@ -57,14 +62,18 @@ def stale() -> list[str]:
     return sorted(f"{job.kernel} {job.program.entry}" for job in wanted() if build_cuda.archived(job.program) is None)
 
 
-def _compiled(job: Job) -> code_archive.Made:
-    artifact, _ = build_cuda.compile_here(job.program)
-    return code_archive.Made(build_cuda.source_of(job.program), artifact)
+def _made(job: Job) -> code_archive.Made:
+    return code_archive.Made(build_cuda.source_of(job.program), archive_code(job.program))
 
 
-def write(processes: int) -> None:
+def _kept_or_made(job: Job) -> code_archive.Made:
+    kept = build_cuda.archived(job.program)
+    return code_archive.Made(build_cuda.source_of(job.program), kept) if kept else _made(job)
+
+
+def write(processes: int, *, only_stale: bool) -> None:
     made: dict[tuple[str, str], list[code_archive.Made]] = defaultdict(list)
-    for job, outcome in run_all(wanted(), processes, _compiled):
+    for job, outcome in run_all(wanted(), processes, _kept_or_made if only_stale else _made):
         if isinstance(outcome, GemmlabError):
             raise SystemExit(str(outcome))
         made[job.program.target, job.kernel].append(outcome)
@@ -86,9 +95,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--stale", action="store_true")
     given = parser.parse_args()
     if given.check:
         names = stale()
         print("\n".join(names) or "the machine code is that of the sources")
         sys.exit(1 if names else 0)
-    write(given.processes)
+    write(given.processes, only_stale=given.stale)

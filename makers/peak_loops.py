@@ -1,4 +1,4 @@
-"""Main loops written anew in machine code, timed in turns on a GPU beside async_copy and torch.mm.
+"""The main loop of peak_simt written anew in several ways, timed in turns on a GPU beside async_copy and torch.mm.
 
     python makers/peak_loops.py prepare --out loops.npz                                  (no GPU)
     python makers/peak_loops.py run loops.npz [--sizes 2048,4096,8192] [--rounds 8] [--seconds 60] --out peak-loops.json
@@ -26,36 +26,30 @@ from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device import Buffer
 from gemmlab.kernels.bound import BoundKernel
 from gemmlab.kernels.by_name import kernel_named
+from gemmlab.sass.rewriting.loop import rewritten
 from gemmlab.toolchain.cache import decode
 from gemmlab.verify.changed_code import Build, build_of
 from peak_loop.variants import VARIANTS
-from peak_loop.written import rewritten
 from sass_on_gpu import packed
 from sass_variants import Timed, timed
 
-ARCH, BASE, SMALL = "sm_90", "async_copy", "256x512x72"
-FOLDER = Path(__file__).parent / "peak_loop"
-SOURCES = ("loop8", "stream8")
+ARCH, BASE, RUNG, SMALL = "sm_90", "async_copy", "peak_simt", "256x512x72"
 INNER = 3
 UNITS = 8
 """Largest error in units of 2^-24 of the largest element of |A| |B|."""
 
 
-def build(source: str, size: str, artifact: Artifact | None = None) -> Build:
-    """A source beside this file, or a rung."""
-    name = str(FOLDER / f"{source}.cu") if source in SOURCES else source
-    return build_of(kernel_named(name), ARCH, size, {}, artifact)
+def build(rung: str, size: str, artifact: Artifact | None = None) -> Build:
+    return build_of(kernel_named(rung), ARCH, size, {}, artifact)
 
 
 def prepare(out: Path) -> None:
-    """Write the code of every source as compiled, and with each loop."""
-    codes: dict[str, Any] = {BASE: packed(build(BASE, SMALL).artifact)}
-    for source in SOURCES:
-        made = build(source, SMALL)
-        codes[source] = packed(made.artifact)
-        for name, variant in VARIANTS.items():
-            code = rewritten(made.artifact.code, made.function, variant, f"{source}_{name}")
-            codes[f"{source}_{name}"] = np.frombuffer(code, np.uint8)
+    """Write the code of both rungs as compiled, and of one with each loop."""
+    made = build(RUNG, SMALL)
+    codes: dict[str, Any] = {BASE: packed(build(BASE, SMALL).artifact), RUNG: packed(made.artifact)}
+    for name, variant in VARIANTS.items():
+        code = rewritten(made.artifact.code, made.function, variant, f"{RUNG}_{name}")
+        codes[f"{RUNG}_{name}"] = np.frombuffer(code, np.uint8)
     with out.open("wb") as file:
         np.savez_compressed(file, **codes)
     print(f"{len(codes)} contestants, {out.stat().st_size:,} bytes")
@@ -103,13 +97,13 @@ def run(prepared: Path, sizes: Sequence[str], rounds: int, seconds: float, out: 
     compiler = ""
     with np.load(prepared) as file:
         codes = {label: file[label].tobytes() for label in file.files}
-    compiled = {source: decode(codes[source]) for source in (BASE, *SOURCES)}
+    compiled = {rung: decode(codes[rung]) for rung in (BASE, RUNG)}
     for number, size in enumerate(sizes):
         product: Product | None = None
         found: dict[str, BoundKernel] = {}
         for label, code in codes.items():
-            source = label if label in compiled else label.partition("_")[0]
-            made = build(source, size, compiled[source])
+            rung = label if label in compiled else RUNG
+            made = build(rung, size, compiled[rung])
             compiler = made.artifact.compiler
             product = product or Product(device, made, int(size))
             try:

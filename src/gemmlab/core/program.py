@@ -47,6 +47,8 @@ class Program:
     """Compiler options added to the toolchain's own; one of the same name replaces the toolchain's."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Name in `#include` -> text of the header."""
+    written_anew: bool = False
+    """True if the package's machine code for this target is not the compiler's alone: its main loop is written anew."""
 
     def source(self) -> str:
         """Return the source code. `CompileError` names the kernel if `emit` fails; `MemoryError` stays what it is."""

@@ -29,11 +29,15 @@ from gemmlab.toolchain.virtual_files import CompilerInput, place
 def build(program: Program) -> Artifact:
     """Return the compiled program: from the cache, by any compiler, or compiled by the installed one.
 
+    Where the main loop is written anew in the package's machine code, it is that code: the same everywhere.
     Without a compiler, code shipped with the package is used, too. Line information names `program.path`. Raises
     `CompileError`, and `NoCompilerError` if the code is not found and cannot be compiled.
     """
     files = place(program)
     source = _source(program, files)
+    anew = _written_anew(program, files, source)
+    if anew is not None:
+        return anew
     try:
         found = _found_or_compiled(program, files, source)
     except NoCompilerError as error:
@@ -94,10 +98,19 @@ def ship(program: Program, folder: Path) -> Path:
     """
     files = place(program)
     source = _source(program, files)
-    made = _found_or_compiled(program, files, source)
+    made = _written_anew(program, files, source) or _found_or_compiled(program, files, source)
     if "sass" not in made.texts:
         made = replace(made, texts={**made.texts, "sass": nvdisasm.disassemble(made.code, made.kernel)})
     return shipped.put(folder, program, source, made)
+
+
+def _written_anew(program: Program, files: CompilerInput, source: str) -> Artifact | None:
+    """Return the archive's code of a program whose main loop is written anew there, with its text."""
+    found = code_archive.find(program, source, files.path) if program.written_anew else None
+    if found is None:
+        return None
+    made = _finished(found, files)
+    return made if "sass" in made.texts else shipped.find(program, source, files.path) or made
 
 
 def _named(program: Program) -> str:

@@ -58,7 +58,8 @@ def read_line_tables(cubin: bytes, name: str) -> LineTables:
     `name` stands in errors. Raises `UsageError` for a malformed file.
     """
     elf = read_elf(cubin, name)
-    sections = {section.name: section for section in elf.sections}
+    # The package's archive has zeros in their place.
+    sections = {section.name: section for section in elf.sections if any(section.data)}
     try:
         source = _by_function(elf, sections, SOURCE)
         ptx = _by_function(elf, sections, PTX)

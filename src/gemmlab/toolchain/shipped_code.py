@@ -44,7 +44,8 @@ def put(folder: Path, program: Program, alias: str, artifact: Artifact) -> Path:
     """Write the file that `find` looks for once `folder` is part of an installed package."""
     import lzma
 
-    short = replace(artifact, texts={name: artifact.texts[name] for name in _READ})
+    # Code whose main loop is written anew has no log.
+    short = replace(artifact, texts={name: artifact.texts.get(name, "") for name in _READ})
     path = _file(folder, program, alias)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(lzma.compress(encode(short, level=0)))

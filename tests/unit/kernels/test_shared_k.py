@@ -29,11 +29,15 @@ __device__ __forceinline__ uint3 block_from_the_end()
 }
 #define blockIdx (block_from_the_end())
 """
-SMALL: Config = {"BM": 32, "BN": 64, "BK": 16, "TM": 8, "KGROUPS": 2}
+SMALL_TILE: Config = {"BM": 32, "BN": 64, "BK": 16, "TM": 8}
+SMALL: Config = {**SMALL_TILE, "KGROUPS": 2}
 each_way = pytest.mark.parametrize(
-    ("name", "shares"),
-    [("split_k", {"SPLITS": 3}), ("split_k", {"SPLITS": 20, "ONCE": 3}), ("stream_k", {"BLOCKS": 7})],
-)
+    ("name", "config"),
+    [
+        ("split_k", {**SMALL, "SPLITS": 3}), ("split_k", {**SMALL, "SPLITS": 20, "ONCE": 3}),
+        ("stream_k", {**SMALL, "BLOCKS": 7}), ("peak_simt", {**SMALL_TILE, "SHARE": 4, "BLOCKS": 7}),
+    ],
+)  # fmt: skip
 
 
 @cache
@@ -51,8 +55,8 @@ def product(kernel: Kernel, problem: GemmProblem, config: Config) -> tuple[bytes
 
 @needs_compiler
 @each_way
-def test_the_order_of_blocks_changes_no_bit(name: str, shares: Config, tmp_path: Path) -> None:
-    kernel, config = find_kernel(name), {**SMALL, **shares}
+def test_the_order_of_blocks_changes_no_bit(name: str, config: Config, tmp_path: Path) -> None:
+    kernel = find_kernel(name)
     path = tmp_path / f"{name}.cu"
     before, opening, behind = kernel.path.read_text(encoding="utf-8").partition('#include "parts.cuh"')
     path.write_text(before + REVERSED + opening + behind)
@@ -67,7 +71,7 @@ def test_the_order_of_blocks_changes_no_bit(name: str, shares: Config, tmp_path:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 @each_way
-def test_parts_are_right_in_every_layout(name: str, shares: Config, layout: str) -> None:
+def test_parts_are_right_in_every_layout(name: str, config: Config, layout: str) -> None:
     cases = [
         GemmProblem(40, 60, 100).with_layout(layout),
         GemmProblem(33, 67, 131, 0.5, -1.0).with_layout(layout),
@@ -75,11 +79,13 @@ def test_parts_are_right_in_every_layout(name: str, shares: Config, layout: str)
         GemmProblem(31, 5, 0, 1.0, 2.0).with_layout(layout),
         GemmProblem(31, 5, 40, 0.0, 2.0).with_layout(layout),
     ]
-    report = check_kernel(find_kernel(name), device("sm_80"), OP, config={**SMALL, **shares}, cases=cases)
+    report = check_kernel(find_kernel(name), device("sm_80"), OP, config=config, cases=cases)
     assert report.passed, report.explain()
 
 
-@pytest.mark.parametrize(("name", "parameter"), [("split_k", "SPLITS"), ("stream_k", "BLOCKS")])
+@pytest.mark.parametrize(
+    ("name", "parameter"), [("split_k", "SPLITS"), ("stream_k", "BLOCKS"), ("peak_simt", "BLOCKS")]
+)
 def test_the_number_of_parts_is_the_launches_alone(name: str, parameter: str) -> None:
     kernel, scalars = find_kernel(name), OP.scalars(GemmProblem(64, 64, 64))
     made = {
@@ -117,3 +123,22 @@ def test_blocks_of_a_stream_work_alike() -> None:
     _, observation = product(kernel, GemmProblem(32, 192, 112), {**SMALL, "BLOCKS": 4})
     # Parts are left and read again for tiles 0 (2 blocks), 1 (2) and 2 (2): each block but one meets twice.
     assert observation.counters.facts()["global_atomic_requests"] == 6
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("shape", "tickets"),
+    [
+        ((32, 64, 16 * 40), 9),  # one tile of 40 steps: all of 7 blocks, added as 4 and 3, then 2
+        ((32, 64, 16 * 12), 3),  # of 12 steps: a block for each 4
+        ((32, 64, 16 * 4), 0),  # of 4: not divided
+        ((64, 64 * 7, 16 * 9), 0),  # 14 tiles come out even
+        ((32, 64 * 22, 16 * 9), 12),  # 22: two rounds of 7 stay whole, the other 8 are divided
+        ((32, 64 * 6, 16 * 9), 0),  # 6: it would save two steps
+    ],
+)
+def test_tiles_are_divided_where_it_pays(shape: tuple[int, int, int], tickets: int) -> None:
+    """Only tiles of the last two rounds are; each block but the last then ends with a part of one."""
+    config = {**SMALL_TILE, "SHARE": 4, "BLOCKS": 7}
+    _, observation = product(find_kernel("peak_simt"), GemmProblem(*shape), config)
+    assert observation.counters.facts()["global_atomic_requests"] == tickets

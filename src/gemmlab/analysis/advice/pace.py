@@ -89,7 +89,8 @@ PACE = (
         "(100 - issue_best_pct) // 2 + 1",
         "The main loop can reach {issue_best_pct:.0f} % of the FMA peak; {loop_other:.4g} of its {loop_slots:.4g} "
         "issue slots are not FFMA.",
-        "More results a thread (16 x 8) halve the loads; past that only tensor cores, with inputs of 11 bits.",
+        "More results a thread (16 x 8) halve the loads, and machine code in another order loses fewer cycles; past "
+        "that only tensor cores, with inputs of 11 bits.",
         ("async_copy", "peak_simt", "wmma_tf32"),
         any_precision=True,
     ),

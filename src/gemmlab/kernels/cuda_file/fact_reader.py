@@ -49,6 +49,14 @@ class FactReader:
             raise self._stated.error("arch", f"unknown architecture {value!r}; known: {', '.join(ARCHITECTURES)}")
         return value
 
+    def written_anew(self) -> tuple[str, ...]:
+        """Return the architectures for which the main loop is written anew."""
+        names = self.texts("written_anew")
+        for name in names:
+            if name not in ARCHITECTURES:
+                raise self._stated.error("written_anew", f"{name!r} is none of {', '.join(ARCHITECTURES)}", name)
+        return tuple(names)
+
     def precision(self) -> str:
         """Return the precision that is stated; empty if none is."""
         value = self.text("precision")

@@ -78,6 +78,8 @@ class Facts:
     maps: tuple[OperandMap, ...]
     """Operands that the copy engine loads."""
     expect: tuple[Expectation, ...]
+    written_anew: tuple[str, ...]
+    """Architectures for which the main loop in the package's machine code is written anew."""
     exercise: str
     """The rung whose exercise the file solves; empty if it is no solution."""
 
@@ -139,5 +141,6 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         args=reader.args(),
         options=reader.options(),
         expect=reader.expect(op, params),
+        written_anew=reader.written_anew(),
         exercise=reader.text("exercise"),
     )

@@ -42,6 +42,8 @@ class Instances:
     """Compiler options besides those of the configuration. If there are any, host code is removed from the text; a rung
     has neither.
     """
+    written_anew: tuple[str, ...] = ()
+    """Architectures for which the main loop in the package's machine code is written anew."""
 
     def entry(self, instance: Config) -> str:
         """Return the name expression, `block_tile<32, 32, 32>`."""
@@ -67,6 +69,7 @@ class Instances:
             path=str(self.path),
             options=options,
             headers=code.headers,
+            written_anew=target in self.written_anew,
         )
 
 
@@ -85,7 +88,7 @@ def find_instances(
     names = [parameter.name for parameter in used]
     decided = tuple(name for name in names if name in flags and name not in facts.params)
     macros = _macros(text, facts, signature, names)
-    return Instances(path, text, facts.arch, signature, "", tuple(used), macros, decided, options)
+    return Instances(path, text, facts.arch, signature, "", tuple(used), macros, decided, options, facts.written_anew)
 
 
 def _used(facts: Facts, signature: Signature, flags: Sequence[str]) -> list[TemplateParameter]:

@@ -61,6 +61,7 @@ BLOCKS = [108, 132, 264]
 #include "quarters.cuh"
 #include "residency.cuh"
 #include "specialize.cuh"
+#include "stretches.cuh"
 #include "tile.cuh"
 
 //   three tiles of 5 blocks of k on four blocks: 15 steps, so 4 4 4 3
@@ -78,23 +79,6 @@ BLOCKS = [108, 132, 264]
 // whose first block is f and whose last one is l, has places 2 f .. 2 f + l - f for them; those of the next tile that
 // is shared begin at 2 l or beyond.
 using Step = unsigned long long;
-
-// `steps` dealt to `blocks` in stretches; the first have one more where they cannot be even.
-struct Stretches {
-    Step each;      // steps of a block
-    unsigned more;  // blocks that have one more
-
-    __device__ __forceinline__ Stretches(Step steps, unsigned blocks)
-        : each(steps / blocks), more(static_cast<unsigned>(steps % blocks))
-    {
-    }
-    __device__ __forceinline__ Step first_step(unsigned block) const { return block * each + min(block, more); }
-    __device__ __forceinline__ unsigned block_of(Step step) const
-    {
-        const Step longer = more * (each + 1);  // steps of the blocks that have one more
-        return static_cast<unsigned>(step < longer ? step / (each + 1) : more + (step - longer) / each);
-    }
-};
 
 // Adds the products of some blocks of k, at least one, to the group's sums: the flow of async_copy. `shared` holds
 // STAGES tiles of A and B and is free: a barrier has passed since others used it.
@@ -200,7 +184,7 @@ stream_k(
     const int depth = sum_depth(K, alpha);
     const unsigned blocks_of_k = max(ceil_div(depth, BK), 1u);  // an empty sum is a step too: C is scaled
     const unsigned across = ceil_div(N, BN);
-    const Stretches stretches(static_cast<Step>(ceil_div(M, BM)) * across * blocks_of_k, gridDim.x);
+    const Stretches<Step> stretches(static_cast<Step>(ceil_div(M, BM)) * across * blocks_of_k, gridDim.x);
     const Step end = stretches.first_step(blockIdx.x + 1);
     const Shape shape;
     for (Step step = stretches.first_step(blockIdx.x); step < end;) {

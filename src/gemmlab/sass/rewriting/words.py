@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmlab.sass.instruction import Instruction
+from gemmlab.sass.register_accesses import accesses_of
 from gemmlab.sass.writing.word import decode, encode
 
 _CONTROL = 105
@@ -52,11 +53,18 @@ def branch(encoding: int, distance: int) -> int:
     return encoding & ~fields | (number & 0xFF) << 16 | (number >> 8) << 34
 
 
-def renamed(instruction: Instruction, names: Mapping[int, int]) -> int:
+def renamed(instruction: Instruction, sources: Mapping[int, int], results: Mapping[int, int]) -> int:
     """The word of an instruction with other registers, without control codes."""
     word = decode(instruction)
+    written = {access.operand for access in accesses_of(instruction).writes}
     for slot in word.slots:
-        number = word.number(slot.operand, slot.part)
+        number, names = word.number(slot.operand, slot.part), results if slot.operand in written else sources
         if slot.kind == "reg" and number in names:
             word = word.with_register(slot.operand, names[number], slot.part)
     return encode(word) & MASK
+
+
+def added(result: int, source: int, number: int) -> int:
+    """IADD3 of a register and a number, without control codes."""
+    no_predicates = 0xF << 87 | 7 << 84 | 7 << 81 | 0xF << 77
+    return 0x7810 | result << 16 | source << 24 | (number & 0xFFFFFFFF) << 32 | RZ << 64 | no_predicates

@@ -1,0 +1,153 @@
+"""The code of a function with its main loops written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmlab.core.errors import UsageError
+from gemmlab.sass.checking.register_room import RESERVE
+from gemmlab.sass.instruction import SassFunction
+from gemmlab.sass.rewriting.compiled import A_STEP, B_STEP, COLUMNS, DEPTH, LOADS, ROWS, CompiledLoop, compiled_loops
+from gemmlab.sass.rewriting.places import (
+    EVEN,
+    EVEN_REST,
+    ODD,
+    ODD_REST,
+    STEP,
+    Places,
+    placed,
+)
+from gemmlab.sass.rewriting.registers import LIMIT, Registers, planned
+from gemmlab.sass.rewriting.stage_address import StageAddress
+from gemmlab.sass.rewriting.variant import FASTEST, Variant
+from gemmlab.sass.rewriting.words import NO_BARRIER, RZ, added, branch, control, ffma, load, mov, nop, renamed
+from gemmlab.sass.writing.cubin_code import with_words
+from gemmlab.sass.writing.register_count import with_register_count
+
+_ALL = 0x3F
+_ORDER = (("b", 0), ("a", 0), ("b", 1), ("a", 1), ("a", 2), ("a", 3))
+"""Operand and part of each load; after three of them the first four rows have come."""
+_LATENCY = 6
+"""Cycles until a result of integer arithmetic or a copy can be read."""
+
+
+def rewritten(cubin: bytes, function: SassFunction, variant: Variant = FASTEST, name: str = "cubin") -> bytes:
+    """Return the cubin with its main loops written anew.
+
+    Raises `UsageError` if it has no loop of 16 x 8 results with a step of 8, or one that does something unknown.
+    """
+    code = with_words(cubin, function, written(function, variant), name=name)
+    return with_register_count(code, function.name, LIMIT + RESERVE, name)
+
+
+def written(function: SassFunction, variant: Variant = FASTEST) -> list[int]:
+    """Return all words of the function."""
+    words = [one.encoding for one in function.instructions]
+    for loop in compiled_loops(function):
+        made = _words(loop, variant)
+        room = loop.stop + loop.room - loop.start
+        if len(made) > room:
+            raise UsageError(
+                f"{function.name}: the loop and what is right behind it take {len(made)} words; the compiler's loop "
+                f"has {loop.stop - loop.start}, and pmevent reserves {loop.room}"
+            )
+        words[loop.start : loop.start + room] = [*made, *[nop()] * (room - len(made))]
+    return words
+
+
+def _words(loop: CompiledLoop, variant: Variant) -> list[int]:
+    plan = planned(loop, variant)
+    places = placed(loop, plan)
+    _put_loads(loop, plan, variant, places)
+    body = [*_body(plan, variant, places)]
+    body[-1] = branch(body[-1], -16 * len(body))
+    return [*_entry(loop, plan), *body, *_tail(loop, plan)]
+
+
+def _entry(loop: CompiledLoop, plan: Registers) -> Iterator[int]:
+    """Addresses of the first stage, and zeros in registers that the compiler has for something else."""
+    wait = _ALL
+    for address, base in ((loop.of_a, plan.base_a), (loop.of_b, plan.base_b)):
+        for word in _first_address(address, base):
+            yield word | control(_LATENCY, wait=wait)
+            wait = 0
+    for register in plan.zeroed:
+        yield mov(register, RZ)
+    yield nop(_LATENCY)
+
+
+def _first_address(address: StageAddress, base: int) -> Iterator[int]:
+    (register,) = {operand.index for one in address.entry for operand in one.operands[:1]}
+    known = False
+    for one in address.entry:
+        yield renamed(one, {register: base} if known else {}, {register: base})
+        known = True
+    if address.more:
+        yield added(base, base, address.more)
+
+
+def _put_loads(loop: CompiledLoop, plan: Registers, variant: Variant, places: Places) -> None:
+    for step in range(DEPTH):
+        following, odd = (step + 1) % DEPTH, (step + 1) % 2
+        at = variant.last_loads if step == DEPTH - 1 else variant.loads
+        for number, (operand, part) in enumerate(_ORDER):
+            if operand == "a":
+                base, offset = plan.base_a, loop.of_a.offset + A_STEP * following + 64 * part
+                register = plan.a[odd][4 * part]
+            else:
+                base, offset = plan.base_b, loop.of_b.offset + B_STEP * following + 128 * part
+                register = plan.b[odd][4 * part]
+            barrier = NO_BARRIER
+            if number == (2 if variant.halves else LOADS - 1):
+                barrier = ODD if odd else EVEN
+            elif number == LOADS - 1:
+                barrier = ODD_REST if odd else EVEN_REST
+            places.put(STEP * step + at[number], load(loop.template, register, base, offset, barrier))
+
+
+def _products(variant: Variant) -> Iterator[tuple[int, int, int]]:
+    """Step, row and column of each FFMA."""
+    lines, length = (COLUMNS, ROWS) if variant.by_columns else (ROWS, COLUMNS)
+    for step in range(DEPTH):
+        for line in range(lines):
+            for number in range(length):
+                along = length - 1 - number if line % 2 else number
+                yield (step, along, line) if variant.by_columns else (step, line, along)
+
+
+def _body(plan: Registers, variant: Variant, places: Places) -> Iterator[int]:
+    products = [*_products(variant)]
+    for number, (step, row, column) in enumerate(products):
+        yield from places.words.get(number, ())
+        reuse = wait = 0
+        if number + 1 < len(products) and number + 1 not in places.emptied:
+            following = products[number + 1]
+            reuse = (following[:2] == (step, row)) | (following[::2] == (step, column)) << 1
+        if (row, column) == (0, 0):
+            wait = 1 << (ODD if step % 2 else EVEN)
+        elif variant.halves and (row, column) == (4, 0):
+            wait = 1 << (ODD_REST if step % 2 else EVEN_REST)
+        total = plan.sums[row, column]
+        yield ffma(total, plan.a[step % 2][row], plan.b[step % 2][column], total, reuse=reuse, wait=wait)
+    yield from places.words.get(len(products), ())
+
+
+def _tail(loop: CompiledLoop, plan: Registers) -> Iterator[int]:
+    """Behind the loop: each sum back to where the compiler has it."""
+    yield nop(wait=_ALL)
+    moved = {home: plan.sums[at] for at, home in loop.sums.items() if plan.sums[at] != home}
+    for result, source in _moves(moved, plan.base_a):
+        yield mov(result, source, 5)
+    yield nop(8)
+
+
+def _moves(pending: dict[int, int], spare: int) -> Iterator[tuple[int, int]]:
+    """Copies one after another that act as all at once, circles through a spare register."""
+    while pending:
+        ready = [result for result in pending if result not in pending.values()]
+        for result in ready:
+            yield result, pending.pop(result)
+        if not ready:
+            result, source = next(iter(pending.items()))
+            yield spare, source
+            pending = {to: spare if held == source else held for to, held in pending.items()}

@@ -1,0 +1,158 @@
+"""Places of everything but FFMAs and loads of fragments: integer work where a step begins, copies between FFMAs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gemmlab.core.errors import UsageError
+from gemmlab.sass.rewriting.accesses import cells
+from gemmlab.sass.rewriting.compiled import DEPTH, CompiledLoop
+from gemmlab.sass.rewriting.registers import Registers
+from gemmlab.sass.rewriting.temporaries import Named
+from gemmlab.sass.rewriting.words import NO_BARRIER, control, renamed
+
+STEP = 128
+"""FFMAs of a step."""
+GROUP, COPIES = 0, 1
+"""Barriers of the group of copies, and of the last copy's operands; loads of constants use the second one before."""
+EVEN, ODD, EVEN_REST, ODD_REST = 2, 3, 4, 5
+"""Barriers of the fragments of even and odd steps; `_REST`: of the last load, if they are waited for in halves."""
+_FIRST_COPY, _BETWEEN_COPIES = STEP + 72, 8
+_WAIT = 6 * STEP + 96
+"""The wait for copies, right before the barrier."""
+_MOST_TOGETHER = 12
+"""Instructions in a row between FFMAs."""
+_APART = (STEP, STEP // 2, STEP // 4)
+"""FFMAs between dependent instructions: more than any latency. The more, the better: operand caches are empty anyway
+where a step begins."""
+_CONSTANTS = ("LDC", "ULDC")
+
+
+@dataclass(slots=True)
+class Places:
+    """Words by the number of the FFMA that they stand before."""
+
+    words: dict[int, list[int]] = field(default_factory=dict)
+    emptied: set[int] = field(default_factory=set)
+    """FFMAs before which an instruction of the same pipe empties the operand cache."""
+
+    def put(self, at: int, word: int, *, empties: bool = False) -> None:
+        self.words.setdefault(at, []).append(word)
+        if empties:
+            self.emptied.add(at)
+
+
+class _Node:
+    """An instruction with the cells that it reads and writes under their new names."""
+
+    def __init__(self, one: Named) -> None:
+        self.instruction, self._names = one.instruction, (one.reads, one.writes)
+        self.reads, self.writes = (
+            {names.get(cell, cell) for cell in cells(one.instruction, writes=kind)}
+            for kind, names in enumerate(self._names)
+        )
+
+    def word(self, codes: int) -> int:
+        return renamed(self.instruction, *self._names) | codes
+
+    def waits_for(self, earlier: _Node) -> bool:
+        """Return whether the latency of an earlier one has to pass."""
+        return bool(earlier.writes & (self.reads | self.writes))
+
+    def follows(self, earlier: _Node) -> bool:
+        """Return whether it has to stay behind an earlier one."""
+        return self.waits_for(earlier) or bool(earlier.reads & self.writes)
+
+
+def placed(loop: CompiledLoop, plan: Registers) -> Places:
+    """Place all others. Raises `UsageError` if the loop lacks what a loop of asynchronous copies has."""
+    places, nodes = Places(), [_Node(one) for one in plan.others]
+
+    def pick(opcode: str) -> list[_Node]:
+        found = [node for node in nodes if node.instruction.opcode == opcode and not node.instruction.is_idle]
+        for node in found:
+            nodes.remove(node)
+        if not found:
+            raise UsageError(f"{loop.function.name}: no {opcode} in its main loop")
+        return found
+
+    before = _before_copies(loop, nodes)
+    copies = pick("LDGSTS")
+    (group,), (waiting,), (barrier,), (back,) = (pick(name) for name in ("LDGDEPBAR", "DEPBAR", "BAR", "BRA"))
+    for node in [node for node in nodes if node.instruction.is_idle]:
+        nodes.remove(node)
+        places.put(_FIRST_COPY, node.word(control()))
+    rest = [node for node in nodes if node not in before]
+
+    _put_levels(loop, places, before, 0, _FIRST_COPY - _APART[-1])
+    for number, node in enumerate(copies):
+        at = _FIRST_COPY + _BETWEEN_COPIES * number
+        places.put(at, node.word(control(read=COPIES if node is copies[-1] else NO_BARRIER)))
+    behind = _FIRST_COPY + _BETWEEN_COPIES * len(copies)
+    places.put(behind, group.word(control(written=GROUP)))
+    _put_levels(loop, places, rest, -(-behind // STEP) * STEP, _WAIT - _APART[-1], wait=1 << COPIES)
+    places.put(_WAIT, waiting.word(control(4, stay=False)))
+    places.put(_WAIT + 2, barrier.word(control(wait=1 << ODD | 1 << ODD_REST)))
+    for address, base in ((plan.following_b, plan.base_b), (plan.following_a, plan.base_a)):
+        _require_kept(loop, rest, address)
+        (result,) = cells(address.instruction, writes=True)
+        places.put(
+            (DEPTH - 1) * STEP, renamed(address.instruction, address.reads, {result: base}) | control(), empties=True
+        )
+    places.put(DEPTH * STEP, back.word(control(6)), empties=True)
+    return places
+
+
+def _require_kept(loop: CompiledLoop, rest: Iterable[_Node], address: Named) -> None:
+    """Refuse integer work that ends what the next stage's address is computed from, since it comes before that."""
+    reads = {address.reads.get(cell, cell) for cell in cells(address.instruction, writes=False)}
+    for node in rest:
+        if node.instruction.address > address.instruction.address and node.writes & reads:
+            raise UsageError(
+                f"{loop.function.name}: {node.instruction.text} ends what {address.instruction.text} reads"
+            )
+
+
+def _before_copies(loop: CompiledLoop, nodes: Sequence[_Node]) -> list[_Node]:
+    """Return what the copies need of this iteration, in order. Raises `UsageError` if that reads what a copy does."""
+    wanted = [node for node in nodes if node.instruction.opcode == "LDGSTS"]
+    found: list[_Node] = []
+    for number, node in reversed([*enumerate(nodes)]):
+        if node in wanted or node.instruction.is_idle:
+            continue
+        later = [other for other in (*wanted, *found) if other in nodes[number + 1 :]]
+        if any(other.waits_for(node) for other in later) or any(other.follows(node) for other in found):
+            found.append(node)
+    for node in found:
+        copies = [copy for copy in wanted if nodes.index(copy) < nodes.index(node)]
+        if any(node.follows(copy) for copy in copies):
+            raise UsageError(f"{loop.function.name}: {node.instruction.text} overwrites what an earlier copy reads")
+    return found[::-1]
+
+
+def _put_levels(
+    loop: CompiledLoop, places: Places, nodes: Iterable[_Node], start: int, end: int, wait: int = 0
+) -> None:
+    """One behind the other from `start` on, dependent ones apart; the first one waits for the barriers of `wait`."""
+    levels: list[list[_Node]] = []
+    for node in nodes:
+        earlier = [(other, number) for number, level in enumerate(levels) for other in level]
+        least = max((number + node.waits_for(other) for other, number in earlier if node.follows(other)), default=0)
+        while least < len(levels) and len(levels[least]) >= _MOST_TOGETHER:
+            least += 1
+        levels += [[] for _ in range(least + 1 - len(levels))]
+        levels[least].append(node)
+    apart = next((some for some in _APART if start + some * (len(levels) - 1) <= end), None)
+    if apart is None:
+        raise UsageError(
+            f"{loop.function.name}: {len(levels)} instructions that depend on each other have no place between FFMAs "
+            f"{start} and {end}"
+        )
+    constants = [node for level in levels for node in level if node.instruction.opcode in _CONSTANTS]
+    for number, level in enumerate(levels):
+        for node in level:
+            awaits = wait | (1 << COPIES if any(node.waits_for(constant) for constant in constants) else 0)
+            codes = control(wait=awaits, written=COPIES if node in constants else NO_BARRIER)
+            places.put(start + apart * number, node.word(codes), empties=True)
+            wait = 0

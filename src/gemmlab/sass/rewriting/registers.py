@@ -1,0 +1,95 @@
+"""Registers of a written loop: every sum in the other bank than its column's fragment, two sets of fragments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmlab.core.errors import UsageError
+from gemmlab.sass.rewriting.accesses import registers
+from gemmlab.sass.rewriting.compiled import COLUMNS, ROWS, CompiledLoop
+from gemmlab.sass.rewriting.temporaries import Named, named, twins_of
+from gemmlab.sass.rewriting.variant import Variant
+
+LIMIT = 252
+"""Registers that the code may use; the cubin states two more, which the hardware keeps."""
+_CIRCLE = 16
+"""Sums that change places among each other: one copy more than sums behind the loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    a: tuple[dict[int, int], dict[int, int]]
+    b: tuple[dict[int, int], dict[int, int]]
+    """Fragments of even and of odd steps, by row and by column."""
+    sums: dict[tuple[int, int], int]
+    zeroed: tuple[int, ...]
+    """Registers of sums that the compiler's code before the loop does not set to zero."""
+    base_a: int
+    base_b: int
+    """Addresses of the stage that is read."""
+    others: tuple[Named, ...]
+    """The compiler's other instructions that stay, in its order."""
+    following_a: Named
+    following_b: Named
+    """The last instruction of each address of the next iteration's stage."""
+
+
+def planned(loop: CompiledLoop, variant: Variant, limit: int = LIMIT) -> Registers:
+    """Plan the registers. Raises `UsageError` if the loop needs more than `limit`."""
+    first = {*loop.a.values(), *loop.b.values()}
+    taken = loop.carried | first | {*loop.sums.values(), 1} | loop.through
+    free = [register for register in range(limit) if register not in taken]
+    quads = [start for start in range(0, limit, 4) if all(start + lane in free for lane in range(4))]
+    quads = quads[-(ROWS + COLUMNS) // 4 :]
+    if len(quads) < (ROWS + COLUMNS) // 4:
+        raise UsageError(
+            f"{loop.function.name}: {len(quads)} free quads below R{limit} for the second fragments, not 6"
+        )
+    free = [register for register in free if register // 4 * 4 not in quads]
+    second = [start + lane for start in quads for lane in range(4)]
+    sums, zeroed = _sums(loop, free, wrong=variant.wrong_bank, by_rows=variant.by_columns)
+    others = [one for one in loop.others if not (variant.no_idle and one.is_idle)]
+    twins = twins_of(others, loop.carried) if variant.no_copies else {}
+    others = [one for one in others if not (one.opcode == "MOV" and one.operands[0].index in twins)]
+    following = (loop.of_a.following, loop.of_b.following)
+    read = {register for one in (*others, *following) for register in registers(one, writes=False)}
+    at_entry = {register for one in (*loop.of_a.entry, *loop.of_b.entry) for register in registers(one, writes=False)}
+    free += sorted(loop.carried - read - loop.behind - set(free))
+    # Registers that the first addresses come from cannot hold these: they go to temporaries first.
+    free.sort(key=lambda register: register not in at_entry)
+    known = named(others, following, loop.carried, free, twins)
+    bases = [register for register in free if register not in at_entry]
+    if len(bases) < len(following):
+        raise UsageError(f"{loop.function.name}: no register below R{limit} is left for the addresses of a stage")
+    return Registers(
+        (loop.a, dict(enumerate(second[:ROWS]))), (loop.b, dict(enumerate(second[ROWS:]))), sums, zeroed,
+        bases[0], bases[1], tuple(known[:-2]), known[-2], known[-1],
+    )  # fmt: skip
+
+
+def _sums(
+    loop: CompiledLoop, free: list[int], *, wrong: bool, by_rows: bool
+) -> tuple[dict[tuple[int, int], int], tuple[int, ...]]:
+    """The register of each sum, and those of them that are no sum's for the compiler."""
+
+    def right(place: tuple[int, int]) -> int:
+        return (1 + wrong - place[0 if by_rows else 1]) % 2
+
+    sums = {place: register for place, register in sorted(loop.sums.items()) if register % 2 == right(place)}
+    misplaced = [[place for place in sorted(loop.sums) if place not in sums and loop.sums[place] % 2 == bank]
+                 for bank in range(2)]  # fmt: skip
+    pairs = min(map(len, misplaced))
+    for start in range(0, pairs, _CIRCLE // 2):
+        circle = [place for pair in zip(*(some[start : min(start + _CIRCLE // 2, pairs)] for some in misplaced),
+                                        strict=True) for place in pair]  # fmt: skip
+        for place, following in zip(circle, [*circle[1:], circle[0]], strict=True):
+            sums[place] = loop.sums[following]
+    zeroed: list[int] = []
+    for place in (*misplaced[0][pairs:], *misplaced[1][pairs:]):
+        spare = [register for register in free if register % 2 == right(place)]
+        if not spare:
+            raise UsageError(f"{loop.function.name}: no register of bank {right(place)} is left for the sum {place}")
+        sums[place] = min(spare, key=lambda register: (register ^ 1 in free, register))
+        free.remove(sums[place])
+        zeroed.append(sums[place])
+    return sums, tuple(zeroed)

@@ -1,0 +1,158 @@
+"""Main loops that are written anew: the bits of the compiler's, sound control codes, few reads of three; refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from gemmlab.core.errors import UsageError
+from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.sass.banks import bank_reads
+from gemmlab.sass.blocks import flow_graph
+from gemmlab.sass.checking.control_codes import check_function
+from gemmlab.sass.checking.register_room import excess
+from gemmlab.sass.instruction import Instruction, SassFunction
+from gemmlab.sass.parse import parse
+from gemmlab.sass.rewriting.accesses import registers
+from gemmlab.sass.rewriting.compiled import CompiledLoop, compiled_loops
+from gemmlab.sass.rewriting.loop import rewritten, written
+from gemmlab.sass.rewriting.places import placed
+from gemmlab.sass.rewriting.registers import LIMIT, planned
+from gemmlab.sass.rewriting.temporaries import Named
+from gemmlab.sass.rewriting.variant import FASTEST
+from gemmlab.toolchain.cubin import read_cubin
+from gemmlab.toolchain.nvdisasm import disassemble
+from gemmlab.verify.changed_code import Build, build_of
+from peak_loop.variants import VARIANTS
+from support.changed_code import subject
+from support.cuda_source import needs_compiler
+
+pytestmark = needs_compiler
+ARCH = "sm_90"
+LOOPS = {"nn": 2, "nt": 1, "tn": 2, "tt": 2}
+"""Loops by layout: one for operands that come as float4, and one for others where that makes a difference."""
+every_layout = pytest.mark.parametrize("layout", sorted(LOOPS))
+every_variant = pytest.mark.parametrize("variant", sorted(VARIANTS))
+
+
+@cache
+def rung(size: str, layout: str = "nn") -> Build:
+    return build_of(find_kernel("peak_simt"), ARCH, f"{size}:{layout}", {})
+
+
+@cache
+def anew(layout: str) -> tuple[bytes, SassFunction]:
+    made = rung("128x256x40", layout)
+    code = rewritten(made.artifact.code, made.function)
+    return code, parse(disassemble(code, "anew"))[made.function.name]
+
+
+def loops(layout: str = "nn") -> list[CompiledLoop]:
+    return compiled_loops(rung("128x256x40", layout).function)
+
+
+@every_layout
+def test_every_loop_of_every_layout_is_written_anew(layout: str) -> None:
+    code, function = anew(layout)
+    assert len(loops(layout)) == LOOPS[layout]
+    assert check_function(function, ARCH) == ()
+    stated = read_cubin(code, "anew").functions[function.name].registers
+    assert stated == LIMIT + 2
+    assert excess(function, ARCH, stated) is None
+    for loop in loops(layout):
+        body = body_of(function, loop)
+        assert len(body) < loop.stop - loop.start
+        assert not any(one.is_idle for one in body)
+        # The second of two iterations: the first begins with an empty operand cache.
+        reads = bank_reads([*body, *body], ARCH)[len(body) :]
+        three = [sum(some) for one, some in zip(body, reads, strict=True) if one.opcode == "FFMA"].count(3)
+        assert three <= 16
+
+
+def body_of(function: SassFunction, loop: CompiledLoop) -> tuple[Instruction, ...]:
+    """The written loop in the place of a compiled one."""
+    graph = flow_graph(function)
+    (block,) = (
+        one
+        for number, one in enumerate(graph.blocks)
+        if number in one.successors and loop.start <= one.start < loop.stop
+    )
+    return function.instructions[block.start : block.stop]
+
+
+@every_layout
+@pytest.mark.parametrize("size", ["128x256x40", "129x261x77", "3x5x1", "140x270x8"])
+def test_a_written_loop_has_the_bits_of_the_compilers(size: str, layout: str) -> None:
+    made, device = rung(size, layout), EmulatedDevice(ARCH)
+    right = made.run(made.artifact.code, device)
+    assert np.isfinite(right.view(np.float32)).all()
+    assert np.array_equal(made.run(anew(layout)[0], device), right)
+
+
+@pytest.mark.slow
+@every_variant
+def test_every_variant_has_them_too(variant: str) -> None:
+    made, device = rung("128x256x40"), EmulatedDevice(ARCH)
+    code = rewritten(made.artifact.code, made.function, VARIANTS[variant])
+    assert np.array_equal(made.run(code, device), made.run(made.artifact.code, device))
+    function = parse(disassemble(code, variant))[made.function.name]
+    assert check_function(function, ARCH) == ()
+
+
+@every_variant
+def test_every_sum_is_in_the_bank_of_its_variant(variant: str) -> None:
+    chosen = VARIANTS[variant]
+    plan = planned(loops()[0], chosen)
+    assert len(set(plan.sums.values())) == 128
+    banks = {(total + (place[0] if chosen.by_columns else place[1])) % 2 for place, total in plan.sums.items()}
+    assert banks == ({0} if chosen.wrong_bank else {1})
+    assert max(plan.sums.values()) < LIMIT
+    fragments = {register for some in (*plan.a, *plan.b) for register in some.values()}
+    assert not fragments & set(plan.sums.values())
+    assert len(fragments) == 48
+
+
+def test_other_loops_are_refused_with_what_they_lack() -> None:
+    with pytest.raises(UsageError, match="no loop of one block with 16 x 8 x 8 FFMAs"):
+        compiled_loops(subject("thread_tile_2d", ARCH, "33").function)
+
+
+def test_too_few_registers_are_refused() -> None:
+    with pytest.raises(UsageError, match="free quads below R176"):
+        planned(loops()[0], VARIANTS["split"], 176)
+
+
+def test_a_source_without_reserved_words_is_refused() -> None:
+    made = rung("128x256x40").function
+    plain = tuple(replace(one, opcode="NOP") if one.opcode == "PMTRIG" else one for one in made.instructions)
+    with pytest.raises(UsageError, match="pmevent reserves 0"):
+        written(replace(made, instructions=plain))
+
+
+def test_a_jump_over_the_loop_is_refused() -> None:
+    """What is behind the loop moves, so nothing may go there but the loop."""
+    made = rung("128x256x40").function
+    (first, *_), branch = loops(), next(one for one in made.instructions if one.opcode == "BRA" and one.operands)
+    label = next(operand for operand in branch.operands if operand.kind == "label")
+    jump = replace(branch, predicate=None, operands=(replace(label, value=16 * first.stop),))
+    code = [jump if one is branch else one for one in made.instructions]
+    with pytest.raises(UsageError, match="the code behind the main loop is entered from elsewhere too"):
+        compiled_loops(replace(made, instructions=tuple(code)))
+
+
+def test_work_that_would_come_too_early_is_refused() -> None:
+    """Integer work comes before the next stage's address: it must not overwrite what that is computed from."""
+    loop = loops()[0]
+    plan = planned(loop, FASTEST)
+    following = plan.following_a
+    (read, *_) = sorted(registers(following.instruction, writes=False))
+    work = next(one for one in plan.others if one.instruction.opcode == "IADD3")
+    (result,) = registers(work.instruction, writes=True)
+    late = replace(work.instruction, address=following.instruction.address + 16)
+    bad = Named(late, work.reads, {result: following.reads.get(read, read)})
+    with pytest.raises(UsageError, match=r"IADD3 .* ends what LEA .* reads"):
+        placed(loop, replace(plan, others=(*plan.others, bad)))

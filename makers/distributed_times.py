@@ -32,7 +32,8 @@ from gemmlab.core.files import replace_file
 from gemmlab.core.precision import UNIT_ROUNDOFF
 from gemmlab.devices.select import open_device
 from gemmlab.distributed.algorithm import choose
-from gemmlab.distributed.panels import PANEL, Panels
+from gemmlab.distributed.panels import PANEL
+from gemmlab.distributed.rotation import Rotation, turns_of
 from gemmlab.distributed.traffic import Traffic
 
 SCHEMA = "gemmlab.distributed/1"
@@ -142,12 +143,12 @@ def slowest(way: Callable[[], object], kind: str) -> float:
 
 
 def messages(own: torch.Tensor, depth: int, mesh: DeviceMesh) -> None:
-    """Send all panels, of which two are under way at a time."""
-    panels = Panels(own, depth, mesh.get_group(0), Traffic())
-    panels.start(0)
-    for first in range(0, depth, PANEL):
-        panels.start(first + PANEL)
-        panels.take(first)
+    """Send all panels, of which one is under way while another is taken."""
+    turns = turns_of(depth, mesh.size(), mesh.get_local_rank())
+    panels = Rotation(own, turns, mesh.get_group(0), Traffic())
+    for turn in range(1, len(turns)):
+        panels.start(turn)
+        panels.take(turn)
 
 
 def by_panels(a: torch.Tensor, b: torch.Tensor, depth: int) -> torch.Tensor:

@@ -240,8 +240,8 @@ SOURCE = Source(
             "Speed of `naive` at 4096 with `UNROLL` 1024 relative to 16: less than 0.98 x.", _unrolled_too_far,
         ),
         Claim(
-            "Blocks start in the order of their numbers; once some have ended, nobody can say which SM gets which, so "
-            "a swizzle helps little.",
+            "Blocks start in the order of their numbers; once some have ended, no one can predict which SM gets "
+            "which block, so a swizzle helps little.",
             "The SM and the start of each block of a launch, twice: 95% or more of those that fit at first are the "
             "first by number, and half or fewer of the later ones run on the same SM both times.", _blocks_on_sms,
         ),

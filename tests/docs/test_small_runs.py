@@ -32,7 +32,7 @@ from gemmlab.devices.select import open_device
 from support.cuda_source import needs_compiler
 
 CLAIMS = {
-    BLOCK_TO_SM: "nobody can say which SM", COMPILER_OPTIONS: "More than 128 registers",
+    BLOCK_TO_SM: "no one can predict which SM", COMPILER_OPTIONS: "More than 128 registers",
     STREAMS: "several streams fill",
 }  # fmt: skip
 

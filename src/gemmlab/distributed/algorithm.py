@@ -1,8 +1,9 @@
 """The algorithm for a product of DTensors: the one that is predicted to take the least time.
 
 A rank receives bytes before the product, when an operand is redistributed, and meanwhile, as panels. The model adds the
-time of the former to the longer one of the latter and the multiplication, and what nothing can hide: the first panel's
-way or the last panel's product. Each panel after the first reads and writes C once more.
+time of the former to the longer one of the latter and the multiplication, and what nothing can hide: the last panel's
+product, or the first panel's way where no rank has a part to begin with. Each product after the first reads and writes
+C once more.
 """
 
 from __future__ import annotations
@@ -89,20 +90,25 @@ def choose(
     ranks, kind = prod(mesh), device if device in LINK else "cpu"
     link, rates = LINK[kind] if link is None else link, RATE[kind]
     rate = rates.get(precision, rates[HIGHEST])
-    panels = max(1, -(-k // PANEL))
     found = list[Candidate]()
     for algorithm, into_a, into_b, into_c in _algorithms(a, b, mesh):
         if reproducible and algorithm == "k":
             continue
         before = _moved(m * k, a, into_a, mesh) + _moved(k * n, b, into_b, mesh)
-        meanwhile = _panels(m * k, into_a, COLUMNS, mesh) + _panels(k * n, into_b, ROWS, mesh)
+        panels_a, panels_b = _panels(m * k, into_a, COLUMNS, mesh), _panels(k * n, into_b, ROWS, mesh)
+        meanwhile = panels_a + panels_b
         after, share = 0.0, 1 if algorithm == "local" else ranks
-        again = 2.0 * FLOAT_BYTES * m * n / share / MEMORY[kind] * (panels - 1)
+        # A rank begins with its own part of k where one operand travels.
+        rotates = not reproducible and (panels_a > 0) != (panels_b > 0)
+        around = mesh[-1] if panels_a else mesh[0]
+        turns = 1 + (around - 1) * -(-k // around // PANEL) if rotates else max(1, -(-k // PANEL))
+        again = 2.0 * FLOAT_BYTES * m * n / share / MEMORY[kind] * (turns - 1)
         if algorithm == "k":
             meanwhile, after, again = 0.0, FLOAT_BYTES * m * n * (ranks - 1) / ranks, 0.0
         work = 2.0 * m * n * k / share / rate + again
         travel = meanwhile / link
-        seconds = (before + after) / link + max(travel + work / panels, work + travel / panels)
+        first = 0.0 if rotates else travel / turns
+        seconds = (before + after) / link + max(travel + work / turns, first + work)
         found.append(Candidate(algorithm, into_a, into_b, into_c, before, meanwhile + after, seconds))
     found.sort(key=lambda one: one.seconds)
     return Choice(found[0], tuple(found))

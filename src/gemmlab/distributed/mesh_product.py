@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch.distributed.tensor import DTensor
 
 from gemmlab.api import gemm as multiply
@@ -15,8 +16,9 @@ from gemmlab.core.precision import PRECISIONS
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 from gemmlab.distributed.agreement import CALL, answered, bits, require_agreement
 from gemmlab.distributed.algorithm import Candidate, explain_choice
-from gemmlab.distributed.panels import PANEL, Panels
+from gemmlab.distributed.panels import Panels, Source, Whole, panels_of
 from gemmlab.distributed.placements import COLUMNS, ROWS, SUM, placement_for, words
+from gemmlab.distributed.rotation import Rotation, turns_of
 from gemmlab.distributed.traffic import Traffic
 
 MOST_DIMENSIONS = 2
@@ -34,10 +36,11 @@ def gemm(
 
     Where an operand is cut along k, its panels of 4,096 terms travel while others are multiplied. A rank holds its
     shards, its part of C and two panels of each such operand: 32,768 bytes for each row of its part of C, and each
-    column. `traffic` counts the panels' bytes.
+    column; half as much again where A travels alone, since its columns are copied. `traffic` counts the panels' bytes.
 
-    Sums go panel by panel. With `reproducible` (as in `gemmlab.gemm`) the result has the same bits on any number of
-    ranks: the algorithm `"k"`, which adds the ranks' sums, is not taken then.
+    If one operand travels, each rank begins with its own part of k, so its sums have an order of their own. With
+    `reproducible` (as in `gemmlab.gemm`) the result has the same bits on any number of ranks: sums go panel by panel
+    from the first term on, and the algorithm `"k"`, which adds the ranks' sums, is not taken.
 
     Raises `ArgumentTypeError` (a TypeError) for other operands, `UsageError` (a ValueError) for shapes and meshes that
     do not fit, and on every rank when the ranks' calls differ; `DeviceError` when a rank does not take part.
@@ -68,29 +71,55 @@ def _by_panels(
     way: Candidate, traffic: Traffic,
 ) -> torch.Tensor:  # fmt: skip
     """This rank's part of C. Both operands come as panels, of which those under way are not the ones multiplied."""
-    depth = a.shape[1]
     # k along the first axis: of A that is a view, whose panels are made contiguous only to be sent.
-    lefts = Panels(a.to_local().t(), depth, _group(a, way.a, COLUMNS), traffic)
-    rights = Panels(b.to_local(), depth, _group(b, way.b, ROWS), traffic)
+    left, right = a.to_local().t(), b.to_local()
     alpha, beta = factors
     c = None if added is None else added.to_local()
-    rows, columns = lefts.width, rights.width
-    if depth == 0 or alpha == 0.0:
-        zeros = a.to_local().new_zeros((rows, columns))
-        return zeros if c is None else beta * c
-    result = a.to_local().new_empty((rows, columns))
-    firsts = range(0, depth, PANEL)
-    for panels in (lefts, rights):
-        answered(lambda panels=panels: panels.start(0))
-    for first in firsts:
-        left, right = answered(lambda first=first: (lefts.take(first), rights.take(first)))
-        for panels in (lefts, rights):
-            answered(lambda panels=panels, first=first: panels.start(first + PANEL))
-        if first == 0 and (lefts.travels or rights.travels):
-            options = options | _beside_messages(left.t(), right, options)
-        before, factor = (c, beta) if first == 0 else (result, 1.0)
-        multiply(left.t(), right, c=before, alpha=alpha, beta=0.0 if before is None else factor, out=result, **options)
+    result = left.new_empty((left.shape[1], right.shape[1]))
+    if a.shape[1] == 0 or alpha == 0.0:
+        return result.zero_() if c is None else beta * c
+    groups = _group(a, way.a, COLUMNS), _group(b, way.b, ROWS)
+    terms, sources = _sources((left, right), groups, a.shape[1], options["reproducible"], traffic)
+    for source in sources:
+        answered(lambda source=source: source.start(0))
+    before = False
+    for turn, some in enumerate(terms):
+        one, two = answered(lambda turn=turn: [source.take(turn) for source in sources])
+        if turn + 1 < len(terms):
+            for source in sources:
+                answered(lambda source=source, turn=turn: source.start(turn + 1))
+        if not some:
+            continue
+        if not before and groups != (None, None):
+            options = options | _beside_messages(one.t(), two, options)
+        onto, factor = (result, 1.0) if before else (c, beta)
+        multiply(one.t(), two, c=onto, alpha=alpha, beta=0.0 if onto is None else factor, out=result, **options)
+        before = True
     return result
+
+
+def _sources(
+    local: tuple[torch.Tensor, torch.Tensor], groups: tuple[Any, Any], depth: int, reproducible: bool, traffic: Traffic
+) -> tuple[list[range], list[Source]]:
+    """Return the terms of k of each turn, and the two operands.
+
+    One operand that travels does so in rotation, unless the order of sums must be that of any number of ranks. Where
+    both travel, along two dimensions of the mesh, they have to meet in the same order on all ranks.
+    """
+    travels = [group for group in groups if group is not None]
+    if len(travels) == 1 and not reproducible:
+        group = travels[0]
+        turns = turns_of(depth, dist.get_world_size(group), dist.get_rank(group))
+        terms = [turn.terms for turn in turns]
+        return terms, [
+            Whole(each, terms) if theirs is None else Rotation(each, turns, theirs, traffic)
+            for each, theirs in zip(local, groups, strict=True)
+        ]
+    terms = panels_of(depth)
+    return terms, [
+        Whole(each, terms) if theirs is None else Panels(each, depth, theirs, traffic)
+        for each, theirs in zip(local, groups, strict=True)
+    ]
 
 
 def _beside_messages(left: torch.Tensor, right: torch.Tensor, options: dict[str, Any]) -> dict[str, Any]:

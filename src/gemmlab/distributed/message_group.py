@@ -30,4 +30,6 @@ def message_group(group: Any) -> Any:
         _made[group] = dist.new_group(
             dist.get_process_group_ranks(group), pg_options=options, use_local_synchronization=True
         )
+        # All ranks make the connections together: later some may have nothing to send.
+        dist.barrier(group=_made[group])
     return _made[group]

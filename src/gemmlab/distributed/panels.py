@@ -1,13 +1,14 @@
 """Panels of an operand along k, sent by the ranks that have them while other panels are multiplied.
 
-A panel is PANEL terms of k, wherever the operand is cut, so that the order of each sum does not depend on the number of
-ranks. In memory k comes first: then the part of a panel that one rank sends is contiguous.
+Here the order is the same on all ranks: a panel is PANEL terms of k, wherever the operand is cut, so that the order of
+each sum does not depend on the number of ranks. In memory k comes first: then the part of a panel that one rank sends
+is contiguous.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
@@ -20,48 +21,60 @@ PANEL = 4096
 """Terms of k. Each panel's product reads and writes C once more, so there are few."""
 
 
-class Panels:
-    """The panels of one operand, in turn: `local` is what this rank has of it, k along the first axis.
+class Source(Protocol):
+    """An operand, panel after panel, in an order that was agreed on beforehand."""
 
-    `group` are the ranks that the operand's k is cut between; `None` if this rank has all of it.
-    """
+    def start(self, turn: int) -> None:
+        """Begin to send the panel of a turn. All ranks of the group call it, in the order of turns."""
+
+    def take(self, turn: int) -> torch.Tensor:
+        """Return the panel of a turn, once it is there."""
+
+
+def panels_of(depth: int) -> list[range]:
+    """Return the panels of k, in order."""
+    return [range(first, min(first + PANEL, depth)) for first in range(0, depth, PANEL)]
+
+
+class Whole:
+    """An operand of which this rank has all of k."""
+
+    def __init__(self, local: torch.Tensor, terms: Sequence[range]) -> None:
+        self._local, self._terms = local, terms
+
+    def start(self, turn: int) -> None:
+        """Do nothing: the panel is there."""
+
+    def take(self, turn: int) -> torch.Tensor:
+        """Return the part of the operand."""
+        terms = self._terms[turn]
+        return self._local[terms.start : terms.stop]
+
+
+class Panels:
+    """The panels of an operand whose k is cut between the ranks of `group`: `local` is what this rank has of it."""
 
     def __init__(self, local: torch.Tensor, depth: int, group: Any, traffic: Traffic) -> None:
         self._local, self._depth, self._group, self._traffic = local, depth, group, traffic
-        self._beside = None if group is None else message_group(group)
+        self._terms = panels_of(depth)
+        self._beside = message_group(group)
         self._waiting = dict[int, tuple[torch.Tensor, list[Any]]]()
 
-    @property
-    def travels(self) -> bool:
-        """True if panels come from other ranks."""
-        return self._group is not None
-
-    @property
-    def width(self) -> int:
-        """Rows of A or columns of B that this rank has."""
-        return int(self._local.shape[1])
-
-    def start(self, first: int) -> None:
-        """Begin to send the panel that begins at k = `first`, if there is one. All ranks of the group call it.
+    def start(self, turn: int) -> None:
+        """Begin to send a panel.
 
         Nothing is multiplied while the first panel travels, so it may take as many multiprocessors as it likes.
         """
-        if first >= self._depth:
-            return
-        terms = range(first, min(first + PANEL, self._depth))
-        if self._group is None:
-            self._waiting[first] = (self._local[terms.start : terms.stop], [])
-            return
+        terms = self._terms[turn]
         panel = self._local.new_empty((len(terms), self._local.shape[1]))
-        group = self._beside if first else self._group
+        group = self._beside if turn else self._group
         sent = [dist.broadcast(part, root, group=group, async_op=True) for part, root in self._parts(panel, terms)]
-        self._waiting[first] = (panel, sent)
-        size = sum(each.numel() * each.element_size() for each, _ in self._waiting.values())
-        self._traffic.largest_buffer = max(self._traffic.largest_buffer, size)
+        self._waiting[turn] = (panel, sent)
+        self._traffic.hold(each for each, _ in self._waiting.values())
 
-    def take(self, first: int) -> torch.Tensor:
-        """Return the panel that begins at k = `first`, once it is there."""
-        panel, sent = self._waiting.pop(first)
+    def take(self, turn: int) -> torch.Tensor:
+        """Return a panel, once it is there."""
+        panel, sent = self._waiting.pop(turn)
         for each in sent:
             each.wait()
         return panel

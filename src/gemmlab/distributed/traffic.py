@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import torch
 
 
 @dataclass(slots=True)
@@ -13,3 +16,7 @@ class Traffic:
     """Bytes."""
     largest_buffer: int = 0
     """Bytes of the panels that lay in buffers at the same time, at most."""
+
+    def hold(self, buffers: Iterable[torch.Tensor]) -> None:
+        """Count the buffers that are in use now."""
+        self.largest_buffer = max(self.largest_buffer, sum(each.numel() * each.element_size() for each in buffers))

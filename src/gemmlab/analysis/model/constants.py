@@ -16,7 +16,7 @@ class Constants:
     """Latency of a sector that hits L1. Same source."""
     l2: float = 263.0
     """Latency of a sector that hits L2. Same source."""
-    memory: float = 1000.0
+    memory: float = 900.0
     """Latency of a sector from device memory. Fitted. The same source measures 479 with one thread; the recorded times
     have cold caches and many requests in flight."""
     texture: float = 90.0
@@ -33,6 +33,9 @@ class Constants:
     """Cycles within which an instruction's source registers must be read, one per bank and cycle. From Huerta et al.,
     arXiv 2503.20481, on an A6000. The bank conflicts that follow come close to the dispatch stalls of Nsight Compute.
     """
+    returned: float = 0.25
+    """Issue slots of its partition that each register costs which a load writes. From loops written by hand on the H200
+    (docs/performance-notes.md): beyond their issue slots they take 0.8 to 1.5 for each load of four registers."""
     fetch: float = 16.0
     """Cycles to fetch 128 bytes of code that a partition's cache lacks. From the cycles per instruction of `warp_tile`
     on the H200 with one warp a partition, where no other limit applies."""
@@ -43,7 +46,7 @@ class Constants:
     """Fraction of L2's peak bandwidth that kernels reach. Assumed."""
     memory_share: float = 0.9
     """Fraction of device memory's peak bandwidth that kernels reach: `reduce_peak` reads 4.30 of 4.8 TB/s."""
-    launch_us: float = 4.0
+    launch_us: float = 4.5
     """Microseconds between two events around an empty kernel. Fitted."""
     next_us: float = 1.5
     """Microseconds that a launch right after another one costs, beyond its own run time. From the time that a second

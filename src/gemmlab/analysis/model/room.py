@@ -37,8 +37,9 @@ copy.
 _ROLES = {BARRIER: MEET, COMMIT: CLOSE, COPIES: AWAIT, ASYNC_COPY: COPY}
 
 COLUMNS: Mapping[str, Type] = {
-    # Per instruction of the code. `waits`: a bit per dependency barrier. `bank0`, `bank1`: registers read per bank.
-    "stall": F64, "latency": F64, "busy": F64, "bank0": F64, "bank1": F64,
+    # Per instruction of the code. `slots`: cycles until its partition may issue again. `waits`: a bit per dependency
+    # barrier. `bank0`, `bank1`: registers read per bank.
+    "slots": F64, "stall": F64, "latency": F64, "busy": F64, "bank0": F64, "bank1": F64,
     "waits": I64, "write": I64, "read": I64, "pipe": I64, "role": I64, "left": I64,
     # Sums over the executions of an instruction: their number, the cycles that warps spent there, and of these the
     # cycles until a dependency barrier was released and until its line of code was there.
@@ -104,6 +105,7 @@ def columns_of(
     lasts = np.cumsum([len(request.sectors) for request in requests])
     steps = np.concatenate([np.empty((0, 2), np.int64), *ways])
     found: dict[str, Any] = {
+        "slots": [1.0 + constants.returned * line.returned for line in code],
         "stall": [line.stall for line in code], "latency": [_latency(line, constants) for line in code],
         "busy": [line.busy for line in code],
         **{f"bank{bank}": [line.reads[bank] if line.reads else 0 for line in code] for bank in range(BANKS)},

@@ -1,7 +1,8 @@
 """Simulate the warps of one SM: the cycles that a number of resident blocks take to execute their script.
 
-Each of the four partitions issues one instruction a cycle: from the same warp as before while it is ready, else from
-the warp that has been ready longest. A warp is ready when its last instruction's stall count is over, the dependency
+Each of the four partitions issues one instruction a cycle, and fewer beside loads, whose results take turns with those
+of arithmetic on their way into registers: from the same warp as before while it is ready, else from the warp that has
+been ready longest. A warp is ready when its last instruction's stall count is over, the dependency
 barriers it waits for are released, and its line of code is in the instruction cache. Shared units serve requests in
 the order of issue: the pipes and two register banks of a partition, L1 with shared memory, the SM's link to L2. A
 sector that a warp of the same block has already requested is not requested again; all wait for the first arrival.

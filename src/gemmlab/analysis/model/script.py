@@ -12,19 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.analysis.arithmetic import mma_sync_flops
-from gemmlab.core.counters import TEXTURE_LOAD
+from gemmlab.core.counters import GLOBAL_LOAD, LOCAL_LOAD, SHARED_LOAD, TEXTURE_LOAD
 from gemmlab.core.gpu import WARP, GpuLimits
 from gemmlab.core.trace import Access, Trace
 from gemmlab.sass import metrics
 from gemmlab.sass.banks import bank_reads
 from gemmlab.sass.instruction import Instruction
 from gemmlab.sass.pipes import pipe
+from gemmlab.sass.widths import registers_of
 
 NONE = 7
 """Number that stands for no dependency barrier."""
 BARRIER, COMMIT, COPIES = "barrier", "commit", "copies"
 """Roles in addition to the counters' kinds: a block's barrier, the end of a group of copies, a wait for groups."""
 _ROLES = {"BAR": BARRIER, "LDGDEPBAR": COMMIT}
+_RETURNED = frozenset({GLOBAL_LOAD, LOCAL_LOAD, SHARED_LOAD, TEXTURE_LOAD})
+"""Roles of instructions whose results come from memory into registers."""
 _ALU_LANES, _XU_LANES = 64, 16
 """Lanes of an SM, from the table of arithmetic throughput by compute capability in the CUDA programming guide."""
 _TEXTURE_UNITS, _LINE_BYTES = 4, 128
@@ -53,6 +56,8 @@ class Line:
     """Groups of copies that may still be in flight after the instruction, if its role is `COPIES`."""
     reads: tuple[int, ...]
     """Registers read from each bank, not counting operands that `.reuse` provides."""
+    returned: int = 0
+    """Registers of a thread that a load from memory writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +150,7 @@ def _line(i: Instruction, reads: tuple[int, ...], kind: str, limits: GpuLimits) 
         stall=max(1, control.stall), waits=tuple(bit for bit in range(NONE) if control.wait_mask >> bit & 1),
         write=control.write_barrier, read=control.read_barrier, pipe=pipe(i), busy=_busy(i, limits), role=role,
         left=left, reads=reads if any(reads) else (),
+        returned=len(registers_of(i)[1]) if role in _RETURNED else 0,
     )  # fmt: skip
 
 

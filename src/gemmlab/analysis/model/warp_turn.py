@@ -74,7 +74,7 @@ def _emit_issue(fn: Function, module: Module) -> None:
     time = fn.call(module["read_banks"], table, part, at, due)
     _emit_stay(room, number, at, time)
     room["times"][at] = room["times"][at] + 1
-    room["free"][part] = time + 1.0
+    room["free"][part] = time + room["slots"][at]
     room["pipes"][part * room.get("pipe_count") + room["pipe"][at]] = time + room["busy"][at]
     latency = room["latency"][at]
     taken, done = fn.var(F64, time), fn.var(F64, time + latency)

@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "all products of a batch in one launch: a block finds its product, then its tile"
-idea = "A launch costs more than a small product, and one small product fills no GPU: together they do both once."
+idea = "A launch costs more than a small product, and a small product leaves a GPU idle: one launch for all fills it."
 source = "batched GEMM as in cuBLAS (gemmStridedBatched) and MAGMA; the tile is async_copy's, in several sizes"
 op = "batch"
 arch = "sm_80"

@@ -1,7 +1,7 @@
 /* gemmlab
-summary = "products of a few rows or columns: each wide matrix is read once, and no tile is filled with nothing"
+summary = "products of a few rows or columns: each wide matrix is read once, without padded tiles"
 idea = "A tile of 32 rows for one row computes 32 times too much; without tiles the rate of reading memory is the limit."
-source = "batched GEMV as in cuBLAS and in decoding kernels: lanes along the words that lie side by side"
+source = "batched GEMV as in cuBLAS and in decoding kernels: lanes along adjacent words"
 op = "batch"
 arch = "sm_80"
 transposes = ["nn", "nt", "tn", "tt"]

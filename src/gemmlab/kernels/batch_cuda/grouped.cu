@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "products of different shapes, anywhere in memory, in one launch: a block looks its product up"
-idea = "What batched works out from strides a table says here, which comes with the arguments and is searched in 6 steps."
+idea = "A table in the arguments, searched in 6 steps, replaces the strides by which batched finds matrices."
 source = "grouped GEMM as in cuBLAS (gemmGroupedBatched) and CUTLASS, with the table by value; the tile is async_copy's"
 op = "batch"
 arch = "sm_80"

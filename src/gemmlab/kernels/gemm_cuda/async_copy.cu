@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "cp.async through several stages of shared memory, 16 x 8 results a thread"
-idea = "Tiles on their way hold no registers, so several are under way and a thread can own twice as many results."
+idea = "Tiles in flight take no registers, so several are copied at a time and a thread can own twice as many results."
 source = "Chinese GPU GEMM worklog: its gemm_cp_sync; turning A by copies of 4 bytes is known from public SGEMM kernels"
 op = "gemm"
 after = "conflict_free"

@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "each tile by the cheapest parts that hold its operands: halves, bfloat16, or multiply-adds in float32"
-idea = "Whether two halves hold a row is found out while it is split, so only the tiles that need more pay for more."
+idea = "The launch that splits a row finds whether two halves hold it, so only tiles that need more parts pay for them."
 source = "the idea is this project's; the parts are those of f16x3 and bf16x6"
 op = "gemm"
 after = "bf16x6"

@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "8 x 8 results a thread in quarters of 4 x 4, lanes in z-order"
-idea = "Lanes in z-order read shared memory in the fewest passes: no gain on an H200; A and B come in turns."
+idea = "Lanes in z-order read shared memory in the fewest passes: no gain on an H200; A and B are loaded in turn."
 source = "Chinese GPU GEMM worklog: its gemm_bank_free; Chinese SGEMM notes on maxas: the lane map, which they scan"
 op = "gemm"
 after = "unguarded"

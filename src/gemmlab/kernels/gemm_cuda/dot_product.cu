@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "a row or a column times lines with k along them: lanes go along k, words go to registers"
-idea = "As row_product, no word twice; here lanes go along k, four steps each, so even one result keeps all lanes busy."
+idea = "A thread uses no word twice, as in row_product; lanes go along k, so even one result keeps all lanes busy."
 source = "reduce_peak, with two operands; the dot products of public GEMV kernels"
 op = "gemm"
 after = "row_product"

@@ -1,6 +1,6 @@
 /* gemmlab
-summary = "two tiles of each matrix in shared memory: one is computed with while the next one arrives"
-idea = "While a k-block is multiplied the next one is on its way, and a block meets once a k-block instead of twice."
+summary = "two tiles of each matrix in shared memory: one is multiplied while the next one is loaded"
+idea = "While a k-block is multiplied the next one is loaded, and a k-block takes one barrier instead of two."
 source = "Chinese SGEMM notes: version 5; Chinese compilation on SGEMM: its kernel with prefetch; CUDA GEMM notes: 6"
 op = "gemm"
 after = "register_stage"

@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "the Maxwell design, 256 threads for 128 x 128: four warps load A and four B, through textures"
-idea = "Half of the threads bring A and half B, with two tracks of 32 bits: from Maxwell, and no gain on an H200."
+idea = "Half of the threads load A and half B, by 32-bit track pointers: a design for Maxwell, no gain on an H200."
 source = "Chinese notes on SGEMM, the Maxwell assembler's walk-through: its 256-thread implementation"
 op = "gemm"
 after = ""

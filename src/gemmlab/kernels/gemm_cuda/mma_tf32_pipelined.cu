@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "tensor cores through mma.sync with TF32 inputs, swizzled shared memory, cp.async in several stages"
-idea = "Where a fragment's layout is known, 16-byte loads bring what WMMA fetches word by word, without bank conflicts."
+idea = "The layout of fragments is known, so 16-byte loads fetch what WMMA fetches word by word, without bank conflicts."
 source = "beyond the Chinese GEMM notes, which end with WMMA; the fragments' layouts are those of PTX's mma.m16n8k8"
 op = "gemm"
 after = "wmma_tf32_pipelined"

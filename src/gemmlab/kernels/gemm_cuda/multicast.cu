@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "TF32 on Hopper's tensor cores, clusters of two blocks that share what they copy"
-idea = "What two neighbouring tiles both need is read from L2 once and lands in both blocks: two thirds of the traffic, and no gain on an H200."
+idea = "Rows that two neighbouring tiles need are read from L2 once and written to both blocks: two thirds of the traffic, and no gain on an H200."
 source = "NVIDIA, CUTLASS 3.x, multicast of tensor copies in clusters"
 op = "gemm"
 after = "persistent"

@@ -1,7 +1,7 @@
 /* gemmlab
 summary = "one thread an element, neighbours down a column: the wrong way round"
-idea = "The plainest kernel, and a trap: lanes that walk down M touch a sector each, on A and on C."
-source = "the bad contrast to naive, from the first kernel of public CUDA matmul worklogs: x and y exchanged"
+idea = "The plainest kernel, and a trap: lanes along M access a sector each, of A and of C."
+source = "the slow counterpart of naive, first kernel of public CUDA matmul worklogs: x and y exchanged"
 op = "gemm"
 in_order = true
 after = ""

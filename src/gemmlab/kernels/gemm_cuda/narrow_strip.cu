@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "a few rows or columns: every warp streams a share of k through shared memory of its own"
-idea = "The wide operand is read once, so bytes under way decide, and no barrier stops a warp before its sums are done."
+idea = "The wide operand is read once, so the bytes in flight decide, and no barrier stops a warp before its sums are done."
 source = "public split-k GEMV and skinny GEMM kernels; the ring of cp.async stages made a warp's own"
 op = "gemm"
 after = "async_copy"

@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "fragments of both tiles staged in registers by 128-bit shared loads"
-idea = "Fragments come by LDS.128, as the compiler had them already: the gain is from whole tiles without guards."
+idea = "Fragments are loaded by LDS.128, as the compiler did already; the gain comes from whole tiles without guards."
 source = "Chinese summary of SGEMM versions: its v4; Chinese SGEMM write-up: the fragments of its tiled kernel"
 op = "gemm"
 after = "vector_load"

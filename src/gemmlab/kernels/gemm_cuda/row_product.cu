@@ -1,6 +1,6 @@
 /* gemmlab
-summary = "a row or a column times lines that lie across k: a lane has four of them, words go to registers"
-idea = "No word is used twice by a thread, so it needs no shared memory: loads under way are all that counts."
+summary = "a row or a column times lines that are adjacent at each k: a lane has four of them, in registers"
+idea = "A thread uses no word twice, so it needs no shared memory: only the loads in flight count."
 source = "narrow_strip without its ring; reduce_peak's loads"
 op = "gemm"
 after = "narrow_strip"

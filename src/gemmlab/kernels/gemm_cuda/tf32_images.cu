@@ -1,6 +1,6 @@
 /* gemmlab
-summary = "TF32 on Hopper's tensor cores for operands that no tensor map describes: copied once, as shared memory wants them"
-idea = "A launch that turns, rounds and swizzles both operands costs their memory twice more, and then any layout and any distance of rows runs at the rate of the best."
+summary = "TF32 on Hopper's tensor cores for operands that no tensor map describes: copied once, in the layout of shared memory"
+idea = "A first launch transposes, rounds and swizzles both operands: one more read and write of each, and then any layout and row pitch runs at the best rate."
 source = "CUTLASS 3.x has no kernel for such operands; the launches are those of f16x3"
 op = "gemm"
 after = "persistent"

@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "TF32 on Hopper's tensor cores, a ring of stages that the copy engine fills and rounds"
-idea = "One thread asks for whole boxes; no thread computes addresses, rounds, or keeps words in registers, and stages ahead hide memory's latency."
+idea = "One thread requests whole boxes; no thread computes addresses, rounds, or keeps words in registers, and stages ahead hide memory's latency."
 source = "PTX ISA, cp.async.bulk.tensor and mbarrier; NVIDIA, CUTLASS 3.x"
 op = "gemm"
 after = "wgmma_tf32"

@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "warp tiles, two buffers, and a loop without guards"
-idea = "The matrices' ends are settled before the loop: no load in it has a guard, and one jump is left of 20."
+idea = "The ends of the matrices are handled before the loop: its loads have no guards, and one jump of 20 is left."
 source = "CUTLASS: its predicated tile iterators bring the ragged block of k first"
 op = "gemm"
 after = "warp_tile_double_buffer"

@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "TF32 on Hopper's tensor cores, a warpgroup that copies and two that multiply"
-idea = "The thread that copies multiplies nothing: it asks for a stage as soon as both warpgroups have read its place."
+idea = "The thread that copies does not multiply: it requests a stage as soon as both warpgroups have read its place."
 source = "NVIDIA, CUTLASS 3.x, warp-specialized kernels for Hopper; setmaxnreg"
 op = "gemm"
 after = "tma_pipeline"

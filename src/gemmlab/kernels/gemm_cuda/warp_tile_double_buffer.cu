@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "warp tiles with two buffers"
-idea = "A second buffer spares every other barrier: no gain on an H200, where choosing the buffer costs more."
+idea = "A second buffer saves every other barrier: no gain on an H200, where choosing the buffer costs more."
 source = "Chinese SGEMM profiling notes: their kernel 5, the one that met cuBLAS"
 op = "gemm"
 after = "warp_tile"

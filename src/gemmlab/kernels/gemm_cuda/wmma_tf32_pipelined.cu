@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "WMMA with cp.async in several stages, padded tiles and grouped blocks"
-idea = "Copies for later blocks of k are under way while tensor cores work on this one; padding keeps lanes apart."
+idea = "Copies of later blocks of k are in flight while tensor cores work on this one; padding keeps lanes apart."
 source = "Chinese GEMM notes on an RTX 4050: their fastest WMMA kernel, and why three stages are slow"
 op = "gemm"
 after = "wmma_tf32"

@@ -1,5 +1,5 @@
 /* gemmlab
-summary = "each thread adds two elements on their way into shared memory"
+summary = "each thread adds two elements while it loads them into shared memory"
 idea = "Half of the threads had nothing to do from the first step on: now each adds once, in half as many blocks."
 source = "Chinese article on GPU reductions after Mark Harris: its reduce3"
 op = "reduce"

@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "a tree in shared memory between neighbours, threads picked by a remainder"
-idea = "A block halves its values in as many steps as a tree is deep, where one thread would take an addition for each."
+idea = "A block adds its values in as many steps as a tree is deep; one thread would need an addition for each."
 source = "Chinese article on GPU reductions after Mark Harris: its reduce0"
 op = "reduce"
 after = ""

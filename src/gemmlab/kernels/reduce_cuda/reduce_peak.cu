@@ -1,6 +1,6 @@
 /* gemmlab
-summary = "16-byte loads, many on their way at once; one launch, ended by the block that comes last"
-idea = "Memory is kept busy by loads on their way, not by threads: a thread has LOADS * 16 bytes under way."
+summary = "16-byte loads, many in flight; one launch, in which the last block adds the parts"
+idea = "Loads in flight keep memory busy, not threads: a thread has LOADS * 16 bytes in flight."
 source = "beyond the article: vector loads, registers in place of shared memory, a ticket in place of a second launch"
 op = "reduce"
 after = "reduce_shuffle"

@@ -1,6 +1,6 @@
 /* gemmlab
-summary = "the tree between the two halves of what is left"
-idea = "Neighbouring lanes read neighbouring words, so no two of them meet in a bank of shared memory."
+summary = "each step adds the upper half of the values to the lower half"
+idea = "Neighbouring lanes read neighbouring words, so there are no bank conflicts."
 source = "Chinese article on GPU reductions after Mark Harris: its reduce2"
 op = "reduce"
 after = "reduce_strided_index"

@@ -1,7 +1,7 @@
 /* gemmlab
 summary = "sums along axes whose elements lie apart: columns side by side, strips of threads share the rows"
 idea = "Adjacent lanes own adjacent columns, so each load is whole lines and nothing is exchanged until all rows are read."
-source = "beyond the article: column sums as in torch's vectorized outer reduction, parts met by tickets"
+source = "beyond the article: column sums as in torch's vectorized outer reduction, parts added by tickets"
 op = "sums"
 after = ""
 branch = true

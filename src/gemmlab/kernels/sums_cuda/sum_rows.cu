@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "sums along the axis whose elements are adjacent: a team of threads a row, long rows cut into parts"
-idea = "Teams are as large as rows are long, and a thread has LOADS * 16 bytes under way, so rows of any length read alike."
+idea = "Teams grow with the rows, and a thread has LOADS * 16 bytes in flight, so rows of any length are read at one rate."
 source = "beyond the article: reduce_peak for many rows, with one ticket a row for rows that several blocks read"
 op = "sums"
 after = ""

@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "sums along short rows: a few threads a row, ROWS rows a thread at once"
-idea = "A short row gives a thread one load, so each thread asks for one load of ROWS rows before it adds up any."
+idea = "A short row gives a thread one load, so each thread requests one load of ROWS rows before it adds any."
 source = "beyond the article: segmented sums as in CUB's DeviceSegmentedReduce, several segments a warp"
 op = "sums"
 after = "sum_rows"

@@ -49,7 +49,9 @@ class Program:
     """Name in `#include` -> text of the header."""
 
     def source(self) -> str:
-        """Return the source code. `CompileError` names the kernel if `emit` fails; `MemoryError` stays what it is."""
+        """Return the source code. `CompileError` names the kernel if `emit` fails; a `MemoryError` is raised
+        unchanged.
+        """
         try:
             return self.emit()
         except MemoryError:

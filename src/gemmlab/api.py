@@ -183,7 +183,7 @@ def _load(precision: str = HIGHEST) -> CpuProduct:
 def checked(call: Call) -> tuple[Request, Float32Array | None, int | None]:
     """Return the operands of a call for the CPU, a view of `out` if it is given, and the number of threads.
 
-    Raises what `gemm` raises for arrays that it does not take.
+    Raises the errors of `gemm` for arrays that it does not take.
     """
     try:
         operands = request(call, host_operand)
@@ -249,7 +249,7 @@ def _in_one_order(
 ) -> None:
     """Compute stacks of products so that a row's bits do not depend on the number of rows.
 
-    Single rows have loops of their own, which add up in another order. So a single row is computed twice, as two rows.
+    Single rows have separate loops, which sum in another order. So a single row is computed twice, as two rows.
     """
     if full.shape[-2] != 1:
         _load().run(lefts, rights, full, alpha, beta, count)

@@ -42,7 +42,7 @@ def gemm_group(
     The table of products is part of the launch, so a group can be captured in a graph. Each sum is one chain of
     multiply-adds in the order of k: `reproducible` costs nothing there. On a CPU the products are computed in turn.
 
-    Raises what `gemm` raises, with the number of the product, `ArgumentTypeError` for operands that are no lists, and
+    Raises the errors of `gemm`, with the number of the product, `ArgumentTypeError` for operands that are no lists, and
     `UsageError` for lists of different lengths and for an `out` that shares memory with an array of another product.
     All products are checked first: if one is refused, none is computed.
     """

@@ -97,7 +97,7 @@ def _number(name: str, value: Any) -> float:
 def _result(
     c: object, shape: tuple[int, int], a: Float32Array, b: Float32Array, *, keep: bool, overwrite: bool
 ) -> Float32Array:
-    """Return the array for the result: `c` itself if asked for and possible, else a new array, with c's values if
+    """Return the array for the result: `c` itself if requested and possible, else a new array, with c's values if
     `keep`.
     """
     if c is None:

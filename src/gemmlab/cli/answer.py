@@ -45,7 +45,7 @@ class Answer(Protocol):
 
 
 def answer_form(*, as_json: bool, as_csv: bool) -> Form:
-    """Return the form that the flags ask for. Raises `UsageError` for both."""
+    """Return the form that the flags request. Raises `UsageError` for both."""
     if as_json and as_csv:
         raise UsageError("--json, --csv: name one of them")
     return Form.JSON if as_json else Form.CSV if as_csv else Form.TEXT

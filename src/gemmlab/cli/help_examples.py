@@ -44,7 +44,7 @@ def epilog(verb: str) -> str | None:
 
 
 def kernel_names(incomplete: str) -> Iterator[str]:
-    """Yield the ids of kernels that begin with what has been typed."""
+    """Yield the ids of kernels that begin with `incomplete`."""
     from gemmlab.kernels.catalog import all_kernels
 
     yield from (kernel.id for kernel in all_kernels() if kernel.id.startswith(incomplete))

@@ -19,7 +19,7 @@ def emit_entries(
 ) -> Function:
     """Emit the exported entries for a product, and return the one for C.
 
-    With `small`, small products of a stack have loops of their own, which compute the same bits as the product.
+    With `small`, small products of a stack have separate loops, which compute the same bits as the product.
     """
     stack = emit_stack(module, blocks, product, serial_work, small=small)
     entry = emit_c_entry(module, product, C_ENTRY)

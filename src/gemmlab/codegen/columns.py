@@ -1,7 +1,7 @@
 """Sums of columns: adjacent elements belong to different results, and rows are added to each other.
 
 Eight rows at a time are added as a tree, and their sum is added to the sums of a block, which stay in the L1 cache.
-After `CHAIN` such additions a block's sums are added to the totals, in double precision. So a term goes through some
+After `CHAIN` such additions the block's sums are added to the totals, in double precision. So a term goes through some
 seventy additions in a row, however many rows there are.
 """
 

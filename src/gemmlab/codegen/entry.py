@@ -1,9 +1,9 @@
 """The entries of the compiled product: one for C callers, one for Python arrays.
 
-`emit_c_entry` is what kernels export and ctypes calls. `emit_python_entry` is a METH_FASTCALL function that reads
-NumPy's array structure itself: for three plain float32 matrices a whole call costs some tenths of a microsecond. It
-serves the common case only. For anything else it returns None, and the general front end in Python prepares the
-operands or raises an error that says what is wrong with them.
+`emit_c_entry` makes the function that kernels export and ctypes calls. `emit_python_entry` is a METH_FASTCALL function
+that reads NumPy's array structure itself: for three plain float32 matrices a whole call costs some tenths of a
+microsecond. It serves the common case only. For anything else it returns None, and the general front end in Python
+prepares the operands or raises an error that says what is wrong with them.
 """
 
 from __future__ import annotations

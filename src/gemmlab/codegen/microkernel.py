@@ -30,7 +30,8 @@ LINE = 16
 _GROUP = 3
 """Rows reached from one base pointer: x86 addresses base, base + stride and base + 2 * stride."""
 _C_LEAD = 8
-"""Rounds before the end at which the tile of C is prefetched: late, because the operands would evict it from L1 again.
+"""Rounds before the end at which the tile of C is prefetched: late, because the operands would evict it from L1
+again.
 """
 COPY_LEAD = 16
 """Rounds between the prefetch of a row of B into L2 and its copy: some 1000 cycles, the way from memory. A prefetch
@@ -110,11 +111,11 @@ def emit_microkernel(
 ) -> Function:
     """Emit `C[rows, cols] = alpha * A B + beta * C` for one register tile and any k >= 0.
 
-    `panel`: A is k-major, element (r, k) at `a[k * a_stride + r]`; otherwise row-major, at
-    `a[r * a_stride + k]`. B's row k starts at `b[k * b_stride]`. The rows `ahead` are prefetched into L2, or, with
-    `copying`, packed one after the other to `packed`: a few loads and stores among many multiply-adds, where a
-    packing pass of its own would wait for memory. `loosening` does the same for A in rows, k >= LINE: it copies a
-    line's width of each row before it multiplies the one before. `beta == 0` does not read C.
+    `panel`: A is k-major, element (r, k) at `a[k * a_stride + r]`; otherwise row-major, at `a[r * a_stride + k]`. B's
+    row k starts at `b[k * b_stride]`. The rows `ahead` are prefetched into L2, or, with `copying`, packed one after the
+    other to `packed`: a few loads and stores among many multiply-adds, where a separate packing pass would wait for
+    memory. `loosening` does the same for A in rows, k >= LINE: it copies a line's width of each row before it
+    multiplies the one before. `beta == 0` does not read C.
     """
     lanes = module.lanes
     width = vectors * lanes

@@ -12,7 +12,8 @@ from gemmlab.ir.types import F32, F64, I8, I32, I64, VOID, pointer
 from gemmlab.ir.values import Value
 
 PYTHON_WORDS = ("ndarray", "float32", "float", "int", "none", "true", "false", "new_array")
-"""Objects whose addresses are stored in the runtime's memory from `PYTHON_AT` on, and NumPy's function `PyArray_New`.
+"""Objects whose addresses are stored in the runtime's memory from `PYTHON_AT` on, and NumPy's function
+`PyArray_New`.
 """
 
 # Offsets in CPython's and NumPy's structures, the same since NumPy 1.7; checked when the entry is made.

@@ -1,7 +1,7 @@
 """Reductions along any axes, by several threads: a plan gives the elements of each result.
 
 A plan is made in Python once for a layout (`dispatch/sum_plans.py`). The elements summed into a result are a nest of
-rows (`codegen/nests.py`). Either each result has a nest of its own, or adjacent results are summed together, as columns
+rows (`codegen/nests.py`). Either each result has its own nest, or adjacent results are summed together, as columns
 (`codegen/columns.py`). Whatever the number of threads, one long row is cut into the same parts, and other rows are not
 cut along their length, so results are the same to the bit.
 """

@@ -48,7 +48,7 @@ def huge_pages(nbytes: int) -> int:
     A page is allocated when a thread first writes to it, so a worker's workspace lies in the memory of the worker's own
     node.
 
-    Private to the process: after a fork, parent and child write to pages of their own.
+    Private to the process: after a fork, parent and child write to separate pages.
     """
     try:
         memory = private_memory(nbytes + HUGE_PAGE)

@@ -44,7 +44,7 @@ def emit_stack(
 ) -> Function:
     """Emit `stack`, which computes every product of a stack; the module has the product already.
 
-    `small`: small products have loops of their own.
+    With `small`, small products have separate loops.
     """
     run = _emit_run(module, blocks, product) if small else _emit_plain_run(module, product)
     part = _emit_part(module, run)

@@ -85,8 +85,8 @@ def division(
 ) -> Division:  # fmt: skip
     """Return the cheapest grid of at most `threads` rectangles, whose extents are multiples of `multiples`.
 
-    `extents` are m, n and k. On a tie it has the most rows of rectangles: two of them side by side share a cache line
-    in every row of C. Packing is shared only if there is a `kc`.
+    `extents` are m, n and k. Of equally cheap grids it is the one with the most rows of rectangles: rectangles side by
+    side share a cache line in every row of C. Packing is shared only if there is a `kc`.
     """
     (tile_rows, tile_cols), (m, n, k) = multiples, extents
     tiles_m, tiles_n = fn.ceil_div(m, tile_rows), fn.ceil_div(n, tile_cols)

@@ -73,7 +73,7 @@ class SiteCounters:
     page_wavefronts_ideal: int = 0
     page_sectors: int = 0
     """For an asynchronous copy, three counts that Nsight Compute's source page shows in place of `wavefronts`,
-    `wavefronts_ideal` and `sectors`. They follow a rule of their own (see `emulator.copy_counts`).
+    `wavefronts_ideal` and `sectors`. They follow a separate rule (see `emulator.copy_counts`).
     """
     pattern: tuple[int | None, ...] = field(default=(), compare=False, repr=False)
     """Byte address of each lane minus that of the first active lane, in the last access to shared memory; `None` for an

@@ -24,7 +24,7 @@ def data_dir() -> Path | None:
 
 
 def require_data_dir() -> Path:
-    """Return the folder, made if need be. `UsageError` if there can be none."""
+    """Return the folder, created if necessary. `UsageError` if that is impossible."""
     found = data_dir()
     if found is None:
         raise UsageError("there is no home to store measurements in; set HOME or GEMMLAB_DATA_DIR")

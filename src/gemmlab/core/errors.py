@@ -51,7 +51,9 @@ class CompileError(GemmlabError):
 
 
 class NoCompilerError(CompileError):
-    """A compiler is not installed, or does not match the other installed packages; the message says what to install."""
+    """A compiler is not installed, or does not match the other installed packages; the message names the package to
+    install.
+    """
 
 
 class PeerError(GemmlabError):
@@ -59,7 +61,7 @@ class PeerError(GemmlabError):
 
 
 class ProfilerError(GemmlabError):
-    """Nsight Compute is not installed here, or lacks the permission to count; the message says what to do."""
+    """Nsight Compute is not installed here, or lacks the permission to count; the message names the remedy."""
 
 
 class RecordError(GemmlabError):

@@ -67,7 +67,7 @@ class _ExprError(Exception):
 
 
 def parse(text: str) -> Expression:
-    """Parse an expression. Raises `UsageError` with the text, the column (from 1) and what is allowed."""
+    """Parse an expression. Raises `UsageError` with the text, the column (from 1) and a list of what is allowed."""
     text = " ".join(text.split())
     names: set[str] = set()
     try:

@@ -90,12 +90,12 @@ class GpuModel:
 
     @property
     def l2_gbs(self) -> float:
-        """Upper bound of the level-2 bandwidth, 10^9 bytes a second: an SM receives at most 64 bytes a clock."""
+        """Upper bound of the level-2 bandwidth, 10^9 bytes a second: an SM receives at most 64 bytes per clock."""
         return min(self.l2_bytes_per_clock, 64 * self.sms) * self.boost_mhz / 1e3
 
     @property
     def l1_gbs(self) -> float:
-        """Bandwidth of all SMs' level-1 caches and shared memories, 10^9 bytes a second: 128 bytes a clock each."""
+        """Bandwidth of all SMs' level-1 caches and shared memories, 10^9 bytes a second: 128 bytes per clock each."""
         return self.sms * 128 * self.boost_mhz / 1e3
 
     @property
@@ -167,8 +167,8 @@ def model(name: str) -> GpuModel:
 
 
 def occupancy(limits: GpuLimits, registers: int, smem_bytes: int, threads: int, barriers: int = 0) -> Occupancy:
-    """Compute occupancy from `registers` a thread, `threads` a block, its shared memory, static and dynamic, and its
-    named barriers.
+    """Compute occupancy from `registers` per thread and, per block, `threads`, bytes of static and dynamic shared
+    memory, and named `barriers`.
 
     A kernel that needs more registers or shared memory than a block may have gets 0 blocks. Raises `UsageError` for
     counts that no kernel has.

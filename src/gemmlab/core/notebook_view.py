@@ -67,7 +67,7 @@ class View:
     images: tuple[tuple[bytes, str], ...] = ()
     """SVG files, with a text for each."""
     folded: tuple[tuple[str, str], ...] = ()
-    """Long texts: the line to click on, and what it opens."""
+    """Long texts: the line to click on, and the text that it opens."""
     notes: tuple[str, ...] = ()
 
     def html(self) -> str:

@@ -39,7 +39,9 @@ AS_FLOAT32 = (FLOAT32, *PARTS)
 """Precisions with errors of float32: their speeds are compared with those of float32 libraries."""
 
 BF16X3_ROUNDOFF = 2.0**-14
-"""Largest relative error of a product of two parts each: 2^-16 for each operand, 2^-16 for what is left out."""
+"""Largest relative error of a product of two parts each: 2^-16 for each operand, 2^-16 for the product that is left
+out.
+"""
 TF32_ROUNDOFF = 2.0**-11
 """Largest relative error of rounding a normal number to TF32, to nearest."""
 TF32_HALF_SUBNORMAL = 2.0**-137

@@ -51,7 +51,9 @@ class Program:
     """True if the package's machine code for this target is not the compiler's alone: its main loop is written anew."""
 
     def source(self) -> str:
-        """Return the source code. `CompileError` names the kernel if `emit` fails; `MemoryError` stays what it is."""
+        """Return the source code. `CompileError` names the kernel if `emit` fails; a `MemoryError` is raised
+        unchanged.
+        """
         try:
             return self.emit()
         except MemoryError:

@@ -40,7 +40,7 @@ class TimeLimit:
         return time.monotonic() >= self.end
 
     def error(self, what: str, how_far: str = "", **progress: int) -> TimeLimitError:
-        """Return the error to raise: `what` was stopped, and how far it had come in words and as numbers."""
+        """Return the error to raise: `what` was stopped, with its progress in words and as numbers."""
         detail = f": {how_far}" if how_far else ""
         return TimeLimitError(f"{what}: stopped at the time limit of {self.seconds:g} s{detail}", progress)
 

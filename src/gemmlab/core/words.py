@@ -18,7 +18,9 @@ def nearest(name: str, known: Iterable[str], others: str = "known", most: int = 
 
 
 def nearest_of_many(name: str, known: Iterable[str], command: str) -> str:
-    """Return the end of an error message where all known names are too many: similar ones, and what lists them all."""
+    """Return the end of an error message where all known names are too many: similar ones, and the command that lists
+    them all.
+    """
     names = list(known)
     near = get_close_matches(name, names) or get_close_matches(name, names, cutoff=_FAINT)
     guess = f"did you mean {', '.join(map(printable, near))}? " if near else ""

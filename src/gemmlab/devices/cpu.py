@@ -89,7 +89,7 @@ class CpuDevice(DeviceIdentity):
     def upload(self, array: npt.NDArray[Any]) -> CpuBuffer:
         """Return the array's own memory: kernels work on it in place."""
         if not array.flags.c_contiguous:
-            raise UsageError("a device works in place on contiguous arrays only")
+            raise UsageError("only contiguous arrays can be used in place on a device")
         return CpuBuffer(array)
 
     def free(self, buffer: CpuBuffer) -> None:

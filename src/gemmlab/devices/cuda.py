@@ -24,7 +24,7 @@ from gemmlab.toolchain.build_cuda import for_gpu
 class CudaDevice(CudaLaunches):
     """A device that runs kernels on one GPU, in the context that torch, CuPy and the CUDA runtime use too.
 
-    `mode` is the state of the caches for `time` (`cuda_timing`). Work goes to a stream of its own, `stream`. Raises
+    `mode` is the state of the caches for `time` (`cuda_timing`). Work is queued on the device's own `stream`. Raises
     `DeviceError`, which says what is missing, without such a GPU, a driver or the Python binding.
     """
 

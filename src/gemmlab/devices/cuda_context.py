@@ -16,7 +16,7 @@ from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 
 
 class CudaContext(DeviceIdentity):
-    """The context on one GPU that torch, CuPy and the CUDA runtime use too, with a stream of its own, `stream`.
+    """The context on one GPU that torch, CuPy and the CUDA runtime use too, with its own `stream`.
 
     Raises `DeviceError`, which says what is missing, without such a GPU, a driver or the Python binding.
     """

@@ -156,7 +156,7 @@ class ClockedDevice(Protocol):
 
 @runtime_checkable
 class CountingDevice(Protocol):
-    """A device that counts what a kernel does while it runs, and detects accesses outside of its buffers."""
+    """A device that counts a kernel's operations while it runs, and detects accesses outside of its buffers."""
 
     def observe(self, loaded: Any, launch: Launch, *, races: bool = False, filling: int | None = None) -> Observation:
         """Run once, as `launch` does, and return counters and errors.

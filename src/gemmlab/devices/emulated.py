@@ -178,7 +178,7 @@ class EmulatedDevice(DeviceIdentity):
         return replace(observation, hazards=(*hazards, *hazards_of_ptx(loaded)))
 
     def trace(self, loaded: EmulatedLoaded, launch: Launch, request: TraceRequest) -> Trace:
-        """Run once, as `observe` does, and record what `request` asks for."""
+        """Run once, as `observe` does, and record the parts that `request` names."""
         geometry, outcome = self._run(loaded, launch, request)
         observation = observe(loaded.image, geometry, outcome, self.id)
         assert outcome.recorded is not None  # noqa: S101 - it was asked for

@@ -59,7 +59,7 @@ def owner_of(buffer: Any) -> Any:
 
 
 def matrix_texture(device: Device, buffer: Buffer, ld: int) -> int:
-    """Return the handle of a texture, four floats a texel, over a row-major matrix with rows `ld` floats apart, or 0.
+    """Return the handle of a texture, four floats per texel, over a row-major matrix with rows `ld` floats apart, or 0.
 
     It is 0 if a row would begin within a texel, if the matrix has less than one texel or more than a texture can have,
     and on a device without textures.

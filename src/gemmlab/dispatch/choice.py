@@ -36,7 +36,8 @@ from gemmlab.ops.gemm_problem import GemmProblem
 CHAIN = "k"
 """`Choice.order` of sums that are one chain of multiply-adds in the order of k."""
 VECTOR_BYTES = 16
-"""The widest alignment, in bytes, that a kernel of the table may need. Arrays have it unless they are parts of others.
+"""The widest alignment, in bytes, that a kernel of the table may need. Arrays have it unless they are parts of
+others.
 """
 MOST_BLOCKS = 1100
 """The most blocks that share k: more would not run at once, and were not measured."""
@@ -57,7 +58,7 @@ def choice_for(call: Call, what: Stored, where: Gpu) -> Choice:
 def _own(usual: Choice, call: Call, problem: GemmProblem, where: Gpu, aligned: bool) -> Choice | None:
     """Return the choice that was measured on this very machine; `None` without one, or if it does not serve the call.
 
-    A caller who asks for a reproducible order gets the shipped choice: the order must not depend on a machine.
+    A caller who requests a reproducible order gets the shipped choice: the order must not depend on a machine.
     """
     entry = stored_choice(where.machine, time_key(problem), call.precision) if where.machine else None
     if entry is None or call.reproducible:
@@ -87,10 +88,9 @@ def choose(
 ) -> Choice:  # fmt: skip
     """Return the kernel of `table` with the least time, among those that read the problem's layout in place.
 
-    `precision` is what a caller may ask for (`dispatch/precision_rule.py`). With `reproducible`, only kernels are
+    `precision` is a request by a caller (`dispatch/precision_rule.py`). With `reproducible`, only kernels are
     considered whose results are one chain of multiply-adds in the order of k. `aligned` says that all operands begin on
-    16 bytes. Raises `UsageError` when nothing can run,
-    and says why.
+    16 bytes. Raises `UsageError` when nothing can run, and says why.
     """
     precision_for(precision, {entry.precision for entry in table.entries})
     refused: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The choice of a kernel for a product on a GPU: what runs, why, and what else was considered."""
+"""The choice of a kernel for a product on a GPU: the kernel, the reason, and the other candidates."""
 
 from __future__ import annotations
 

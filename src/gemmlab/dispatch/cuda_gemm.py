@@ -52,7 +52,9 @@ class Plan:
     scratch_at: tuple[int, ...] = ()
     """Positions of the addresses of workspace and tickets; empty for a kernel that needs none."""
     following: tuple[WordsLaunch, ...] = ()
-    """Further launches that read what `launch` left in the workspace. Their arguments differ only in constants."""
+    """Further launches that read the data that `launch` wrote to the workspace. Their arguments differ only in
+    constants.
+    """
 
     mask: int = 0
     """The bits that must be 0 in operands' addresses, besides those of a float's alignment."""

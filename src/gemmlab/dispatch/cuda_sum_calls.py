@@ -34,7 +34,7 @@ def device_sum(
 
     `axis` is the caller's form of `axes`, under which later calls are found.
 
-    Raises `ArgumentTypeError`, `UsageError`, `DeviceError` and `CompileError`, and says what would be right.
+    Raises `ArgumentTypeError`, `UsageError`, `DeviceError` and `CompileError`, which name the remedy.
     """
     package = package_of(x)
     if found.dtype != np.float32:

@@ -49,7 +49,8 @@ class PreparedSum:
     plan: AxisPlan
     launches: tuple[_Launches, ...]
     needs: Needs | None
-    """Scratch memory, which begins with the room for what one stage passes to the next; `None` if no launch needs any.
+    """Scratch memory, which begins with the results that one stage passes to the next; `None` if no launch needs
+    any.
     """
     between: int
     """Bytes that one stage passes to the next."""

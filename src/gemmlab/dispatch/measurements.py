@@ -41,7 +41,7 @@ class Figures(NamedTuple):
 class Measurement:
     """One kernel in one configuration: the resources of a block, and the measured times.
 
-    The figures are fitted to the products that were measured; `waves.estimate` says what they mean.
+    The figures are fitted to the products that were measured; `waves.estimate` explains them.
     """
 
     kernel: str
@@ -55,7 +55,8 @@ class Measurement:
     smem: int
     """Bytes of shared memory of a block, static and dynamic."""
     grid: tuple[str, ...]
-    """The number of blocks that take `steps` steps, along each axis of the grid, as expressions of the kernel's file.
+    """The number of blocks that take `steps` steps, along each axis of the grid, as expressions of the kernel's
+    file.
     """
     figures: Figures
     """The figures fitted to the times of all products."""

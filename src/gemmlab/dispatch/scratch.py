@@ -33,7 +33,8 @@ _MOST_STREAMS = 256
 _NOT_CAPTURING = 0
 
 Fresh = Callable[[], Any]
-"""A function that returns an uninitialised array, large enough for the scratch memory, on the caller's current stream.
+"""A function that returns an uninitialised array, large enough for the scratch memory, on the caller's current
+stream.
 """
 
 
@@ -44,7 +45,7 @@ class Needs(NamedTuple):
     tickets: int
     """Number of 32-bit words."""
     passed_on: bool = False
-    """True if a launch reads what an earlier launch of the call left there. Launches of other calls must not come
+    """True if a launch reads data that an earlier launch of the call left there. Launches of other calls must not come
     between.
     """
 

@@ -38,7 +38,7 @@ def shadow(found: DeviceArray) -> Float32Array:
 
 
 def packed(shape: tuple[int, ...], pointer: int = _ANYWHERE) -> Float32Array:
-    """Return the float32 at an address as an array in C order."""
+    """Return a float32 array of this shape in C order over the memory at `pointer`."""
     strides = tuple(4 * math.prod(shape[index + 1 :]) for index in range(len(shape)))
     return shadow(DeviceArray(pointer, shape, strides, np.dtype(np.float32), None, None))
 

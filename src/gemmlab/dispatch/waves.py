@@ -19,9 +19,9 @@ are written to memory and read again. So
 
     start + max((steps + ends) * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache + 2 * left / memory
 
-Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge costs as much as a full
-one. Nor do layouts, or rows that do not begin on 16 bytes: separate figures for them, fitted to fewer products, led to
-worse choices.
+Tile efficiency and skinny shapes need no separate rule: a tile that hangs over the edge costs as much as a full one.
+Nor do layouts, or rows that do not begin on 16 bytes: separate figures for them, fitted to fewer products, led to worse
+choices.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Gpu:
     known: str = ""
     """The model's name in `core.gpu.model`; empty for a model that is not known there."""
     machine: str = ""
-    """The name under which measurements of this machine's GPU are stored; empty for a model that is not this machine's.
+    """The name under which measurements of this machine's GPU are stored; empty for a model that is not this
+    machine's.
     """
 
 
@@ -95,7 +96,7 @@ def gpu_of_facts(name: str, facts: Mapping[str, Any]) -> Gpu:
     limits = next(filter(None, map(_limits, (a for a in reversed(gpu.ARCHITECTURES) if _number(a) <= wanted))), None)
     if limits is None:
         raise UsageError(f"gemm: nothing is known about {name}, compute capability {capability}")
-    # Two words a clock: memory for GPUs transfers on both edges.
+    # Two words per clock: memory of GPUs transfers on both edges.
     memory_gbs = 2 * facts["memory_clock_khz"] * facts["memory_bus_bits"] / 8 / 1e6
     try:
         called = gpu.model(name).name
@@ -144,9 +145,7 @@ def scaled_figures(entry: Measurement, where: Gpu, table: Table) -> Figures:
 
 
 def odd_rows(problem: GemmProblem) -> bool:
-    """Return whether some operand that kernels read by four floats along its rows has rows that are not aligned to 16
-    bytes.
-    """
+    """Return whether an operand that kernels read four floats at a time has rows that are not aligned to 16 bytes."""
     p = problem
     return bool(p.trans_a and p.lda % 4) or bool(not p.trans_b and p.ldb % 4) or bool(p.ldc % 4)
 

@@ -9,7 +9,7 @@ from gemmlab.kernels.rungs_on import rungs_on
 
 
 def rungs_here(op: str, device: Device) -> tuple[Kernel, ...]:
-    """Return the rungs that run on an open device; a notice names each of the others, and what it needs."""
+    """Return the rungs that run on an open device; a notice names each of the others and its requirements."""
     found = rungs_on(op, device)
     for line in found.left_out:
         notice(line)

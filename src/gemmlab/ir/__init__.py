@@ -6,4 +6,4 @@ from gemmlab.core.sources import Sources
 
 _PACKAGE = Path(__file__).parents[1]
 GENERATOR = Sources(path for room in ("ir", "codegen", "probes") for path in (_PACKAGE / room).rglob("*.py"))
-"""All files that decide what CPU code is generated. They are recorded here, before any of them is imported."""
+"""All files that determine the generated CPU code. They are recorded here, before any of them is imported."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A scalar, vector or pointer type. `element` is what a pointer points at or a vector holds."""
+    """A scalar, vector or pointer type. `element` is the type that a pointer points at or a vector consists of."""
 
     name: str
     element: Type | None = None

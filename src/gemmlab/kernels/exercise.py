@@ -1,7 +1,7 @@
 """The exercises of rungs: a file to start from, a task, and statements about the counters of a right solution.
 
-An exercise is one file, `exercises/RUNG.cu`. Its opening comment has the task and the checks, the rest is what
-`gemmlab new --exercise RUNG` writes:
+An exercise is one file, `exercises/RUNG.cu`. Its opening comment has the task and the checks, `gemmlab new --exercise
+RUNG` writes the rest:
 
     /* exercise
     task = "Turn x and y."

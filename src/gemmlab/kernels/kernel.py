@@ -61,7 +61,7 @@ class Kernel:
     precisions: Mapping[int, str] = field(default_factory=dict)
     """Other precisions by the value of the parameter `PRODUCTS`."""
     unavailable: Callable[[], str] = field(default=lambda: "", repr=False)
-    """Return what this machine lacks for the kernel; empty if nothing."""
+    """Return the requirements of the kernel that this machine lacks; empty if there are none."""
     layouts: tuple[str, ...] = ("nn",)
     """Operand layouts that the kernel reads in place; for others the front end copies operands."""
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -100,7 +100,8 @@ class Kernel:
     from_problem: tuple[str, ...] = ()
     """Compile-time parameters that the problem determines, not the configuration: `TRANS_A`, `OPERATOR`."""
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = field(default=lambda _i, _s: None, repr=False)
-    """The most consecutive additions that a term goes through, from an instance and `Op.scalars`; `None` if not stated.
+    """The most consecutive additions that a term goes through, from an instance and `Op.scalars`; `None` if not
+    stated.
     """
     in_order: Callable[[Config], bool] = field(default=lambda _config: False, repr=False)
     """Return whether each sum is one chain of multiply-adds in the order of k and the result

@@ -59,7 +59,9 @@ class TensorMap:
         return found
 
     def _within(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return `strides` of a tensor that lies in an array of this shape."""
+        """Return the checked `strides`. Raises `UsageError` if the tensor of these extents is not inside an array of
+        `shape`.
+        """
         strides = tuple(int(stride) for stride in self.strides or ())
         if len(strides) != len(extents) or strides[-1:] != (1,) or min(strides) < 0:
             raise UsageError(f"tensor map: strides {strides} of shape {extents}: there must be one an axis, the last 1")

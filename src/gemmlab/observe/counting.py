@@ -48,7 +48,7 @@ class Count:
 
 
 def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total: None) -> Record:
-    """Run every kernel once on every problem and return a record of what the device counted.
+    """Run every kernel once on every problem and return a record of the device's counters.
 
     The record has a note in place of counters for a kernel that does not compile or does not take a problem. Raises
     `UsageError` if the device does not count or there is nothing to count, `MemoryError` for problems that need too

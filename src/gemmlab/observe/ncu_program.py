@@ -23,7 +23,7 @@ TROUBLE = {
     "Profiling is not supported": "this version is too old for the GPU, or the GPU too old for it: install another one",
     "driver resource": "another profiler or DCGM is counting: end it, or pause it with `dcgmi profile --pause`",
 }
-"""Text in an error message of ncu -> what the user can do about it."""
+"""Text in an error message of ncu -> the remedy for the user."""
 _ELSEWHERE = ("cuda/bin/ncu", "cuda-*/bin/ncu"), ("nsight-compute/*/ncu",)
 _FOLDERS = Path("/usr/local"), Path("/opt/nvidia")
 _GROUPS = hasattr(os, "killpg")
@@ -51,7 +51,7 @@ def version(ncu: str) -> str:
 
 
 def run(command: Sequence[str], precision: str = FLOAT32) -> str:
-    """Run ncu and return its standard output. `precision` is what a profiled library may round its inputs to.
+    """Run ncu and return its standard output. `precision` is the type to which a profiled library may round its inputs.
 
     Raises `ProfilerError` when it cannot be started or lacks permission, `PeerError` with the end of its output when it
     fails, `TimeLimitError` when the current time limit passes.

@@ -1,7 +1,7 @@
 """`python -m gemmlab.observe.ncu_target PLAN DONE`: the program that ncu profiles; it executes each contestant once.
 
 The plan has an operation, problems and contestants. The first execution loads and chooses code; profiling is switched
-on around the second. DONE lists, in order, what was executed and how many launches each took.
+on around the second. DONE lists, in order, the executed contestants and the number of launches of each.
 """
 
 from __future__ import annotations

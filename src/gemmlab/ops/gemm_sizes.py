@@ -1,4 +1,4 @@
-"""Products in the command line's size grammar: what `ops/sizes.py` reads, in batches and with options.
+"""Products in the command line's size grammar: the sizes of `ops/sizes.py`, with batches and options.
 
 `16*512x64x512` is a batch of 16. Options follow after colons, in any order: a layout (`128x4096x4096:nt`); elements
 between the end of a row and the next one (`1024:lda+4`, `1024:ld+1` for all three operands); in a batch `a0` or `b0`

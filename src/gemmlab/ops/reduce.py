@@ -125,7 +125,7 @@ class ReduceOp:
 
 
 def _sum(x: Float32Array, steps: int) -> tuple[float, float]:
-    """Return the sum and its bound, piece by piece: converted to float64 at once, a long row would take much memory."""
+    """Return the sum and its bound, computed piece by piece: a whole long row in float64 would take much memory."""
     sums, magnitudes = [], []
     exact = x.size <= PIECE
     for first in range(0, x.size, PIECE):

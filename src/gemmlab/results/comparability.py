@@ -18,7 +18,7 @@ _MACHINE = {
     "cpu": ("vendor", "family", "model", "physical_cores", "logical_cpus"),
     "cuda": ("compute_capability", "sms", "memory_bytes"),
 }
-"""Facts that, with the name, must agree for two devices to be of the same model, by family of devices."""
+"""By family of devices, the facts that, besides the name, must agree if two devices are of the same model."""
 _HOW = ("min_time_us", "warm_up_us", "inner_us", "interleaved", "mode")
 _CLOCK_DRIFT = 0.02
 """Largest relative difference of median clocks without a warning; a GPU's clock steps are half a percent."""

@@ -55,8 +55,8 @@ def config_specs(
 ) -> list[Spec]:  # fmt: skip
     """Return kernels as contestants on a device, each in its default configuration without `named` and `some`.
 
-    `named` are configurations of the only kernel; `some` is `"all"` or the number to take from each tuning space.
-    On a device with memory of its own, configurations of one kernel share a worker process. Raises `UsageError`.
+    `named` are configurations of the only kernel; `some` is `"all"` or the number to take from each tuning space. On a
+    device with separate memory, configurations of one kernel share a worker process. Raises `UsageError`.
     """
     specs = [kernel_spec(kernel, device, mode) for kernel in kernels]
     if named and some is not None:

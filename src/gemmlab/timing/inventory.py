@@ -141,7 +141,7 @@ def compilers() -> dict[str, str | None]:
 
 
 def cuda_compiler() -> dict[str, Any]:
-    """Return the CUDA compiler's name, architectures and disassembler; `reason` says what is missing."""
+    """Return the CUDA compiler's name, architectures and disassembler; `reason` names the missing package."""
     from gemmlab.toolchain import nvdisasm, nvrtc
 
     facts: dict[str, Any] = {"compiler": None, "architectures": [], "disassembler": None, "reason": ""}

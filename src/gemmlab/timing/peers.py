@@ -198,7 +198,7 @@ def worker_cpus(threads: int) -> list[int]:
 def find_library(name: str) -> str:
     """Return the path of the library in an installed wheel (`openblas`, `mkl`, `onednn`, `cublas`).
 
-    `PeerError` says what to install.
+    `PeerError` names the package to install.
     """
     path = _openblas_path() if name == "openblas" else _wheels_path(*_WHEELS[name])
     if path is None:

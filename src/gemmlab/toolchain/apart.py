@@ -81,7 +81,7 @@ def is_foreign(program: Program) -> bool:
 def compile_apart(program: Program) -> Artifact:
     """Compile a program in a child process.
 
-    Raises what `compilation.compile_cubin` does, and `CompileError` if the compiler crashes.
+    Raises as `compilation.compile_cubin` does, and `CompileError` if the compiler crashes.
     """
     try:
         return _compiled(program)

@@ -23,7 +23,7 @@ _TEXTS = ("kernel", "language", "target", "entry", "fingerprint", "path")
 
 
 def message(program: Program) -> bytes:
-    """Return a program as a message. Raises what `Program.emit` does."""
+    """Return a program as a message. Raises as `Program.emit` does."""
     values: dict[str, Any] = {name: getattr(program, name) for name in _TEXTS}
     values |= {name: [*getattr(program, name)] for name in ("options", "exports")}
     values |= {name: dict(getattr(program, name)) for name in ("headers", "resources")}

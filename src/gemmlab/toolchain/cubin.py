@@ -109,7 +109,8 @@ class Cubin:
     symbols: Mapping[str, Variable]
     relocations: tuple[Relocation, ...]
     sections: Mapping[str, Section] = field(repr=False)
-    """The sections that a loader puts into memory: code, constant banks, `.nv.global.init`, and `.nv.global` (zeros).
+    """The sections that a loader puts into memory: code, constant banks, `.nv.global.init`, and `.nv.global`
+    (zeros).
     """
     labels: Mapping[str, tuple[str, int]] = field(repr=False)
     """Functions that lie within another function's code, by name: (section, offset)."""
@@ -123,7 +124,7 @@ class Cubin:
 
 
 def read_cubin(data: bytes, name: str) -> Cubin:
-    """Parse a cubin; `name` stands in errors. Raises `UsageError` saying what is wrong with it.
+    """Parse a cubin; errors name it `name`. Raises `UsageError` that describes the fault.
 
     The result is consistent: symbols and relocations lie within their sections, parameters within their bank.
     """

@@ -72,7 +72,7 @@ class Elf:
 
 
 def read_elf(data: bytes, name: str) -> Elf:
-    """Parse a file; `name` stands in errors. Raises `UsageError` saying what is wrong with it."""
+    """Parse a file; errors name it `name`. Raises `UsageError` that describes the fault."""
     if not data.startswith(b"\x7fELF"):
         raise UsageError(f"{name}: not an ELF file (it begins with {data[:4].hex(' ') or 'nothing'})")
     if len(data) < _HEADER.size:

@@ -55,7 +55,7 @@ class LineTables:
 def read_line_tables(cubin: bytes, name: str) -> LineTables:
     """Read the line tables of a cubin; without line information they are empty.
 
-    `name` stands in errors. Raises `UsageError` for a malformed file.
+    Errors name it `name`. Raises `UsageError` for a malformed file.
     """
     elf = read_elf(cubin, name)
     # The package's archive has zeros in their place.

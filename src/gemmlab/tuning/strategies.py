@@ -40,7 +40,7 @@ class Constants:
     """The constants of `Halving`, fixed on other recorded spaces than those that evaluate it (docs/tuning.md)."""
 
     first: int = 12
-    """Number of configurations before the process is used."""
+    """Number of configurations before the Gaussian process is used."""
     promising: float = 0.5
     """The fraction of the space, with the shortest forecasts, over which the first ones are spread."""
     leave: float = 1.15
@@ -54,7 +54,9 @@ class Constants:
     batch: int = 4
     """The least number of configurations between two fits."""
     again: float = 1.4
-    """The process's lengths are fitted again when the number of configurations has grown by this factor."""
+    """The lengths of the Gaussian process are fitted again when the number of configurations has grown by this
+    factor.
+    """
 
 
 FITTED = Constants()
@@ -62,7 +64,7 @@ FITTED = Constants()
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """Lengths of the process, and the number of configurations to which they were fitted."""
+    """Lengths of the Gaussian process, and the number of configurations to which they were fitted."""
 
     count: int
     lengths: Float64Array

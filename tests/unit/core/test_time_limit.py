@@ -211,7 +211,7 @@ def test_a_kernel_that_stays_on_a_gpu_is_left_there(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(fake, "cuStreamQuery", not_ready, raising=False)
     start = time.monotonic()
     with (
-        pytest.raises(TimeLimitError, match=r"double: stopped at the time limit of 0.2 s: cuda:0 does not tell") as hit,
+        pytest.raises(TimeLimitError, match=r"double: stopped at the time limit of 0.2 s: cuda:0 does not") as hit,
         time_limit(0.2),
     ):
         device.launch(loaded, request)

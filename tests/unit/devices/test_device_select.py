@@ -123,7 +123,7 @@ def test_without_the_binding_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
         (FakeDriver(init=803), "does not start: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, what it means"),
         (
             FakeDriver(version=12080),
-            r"serves CUDA 12\.8 and does not load .* NVRTC 13\.5\.37: .*gemmlab\[cuda12\]",
+            r"supports CUDA 12\.8 and does not load .* NVRTC 13\.5\.37: .*gemmlab\[cuda12\]",
         ),
     ],
 )

@@ -31,7 +31,7 @@ def test_sizes_of_the_command_line() -> None:
     [
         ({"batch": -1}, "at least 0 products"),
         ({"stride_a": -2}, "stride_a = -2"),
-        ({"stride_c": 0}, "results of 4 rows, 5 elements apart, overlap; it must be at least 20, or 5 where ldc"),
+        ({"stride_c": 0}, "results of 4 rows, 5 elements apart, overlap; it must be at least 20, or 5 if ldc"),
         ({"stride_c": 5}, "overlap"),
         ({"stride_c": 5, "ldc": 9}, "overlap"),
         ({"ldb": 3}, "ldb = 3 is shorter"),

@@ -78,7 +78,7 @@ def emit_block(module: Module, products: int) -> Function:
 
 
 def _add(fn: Function, a: Value, b: Value, products: Sequence[Pair], beside: Callable[[], object]) -> None:
-    """Add products of parts for 32 of k to all four accumulators; `beside` emits what is done after each."""
+    """Add products of parts for 32 of k to all four accumulators; `beside` emits the code after each product."""
     at: tuple[int | None, int | None] = (None, None)
     for left, right in products:
         if left != at[0] and right != at[1]:

@@ -6,8 +6,8 @@
           for each strip of 32 columns (jr)    strip of B, split while tiles multiply by the one before
             for each panel (ir)                tiles, or multiply-adds: `fits` of panel and strip decides
 
-Jobs begin at multiples of 32 rows and columns, k-blocks depend on k alone. So the same panels meet the same strips
-whatever the number of threads, and the result has the same bits.
+Jobs begin at multiples of 32 rows and columns, k-blocks depend on k alone. So the same panels are multiplied by the
+same strips for any number of threads, and the result has the same bits.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Item:
 
 
 def macros_of(found: Iterable[Token]) -> dict[str, frozenset[str]]:
-    """Return the names in the text of each macro that the file defines; `"{"` if it has a body."""
+    """Return, for each macro that the file defines, the names in its text, and `"{"` and `";"` if these occur in it."""
     macros: dict[str, frozenset[str]] = {}
     for token in found:
         if token.is_directive and (match := _DEFINE.match(token.text)):

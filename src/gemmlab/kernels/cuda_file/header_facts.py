@@ -54,7 +54,8 @@ class Facts:
     results; else empty.
     """
     phases: Expression
-    """The number of launches of one execution. Expressions of the launch and the arguments may name `phase`, from 0 on.
+    """The number of launches of one execution. Expressions of the launch and the arguments may name `phase`, from 0
+    on.
     """
     early: bool
     """True if launches after the first may begin before the previous one has ended; they wait for its results."""

@@ -1,4 +1,6 @@
-"""Accumulators that are vectors: a number a lane, eight vectors in turn, in short chains (see `codegen/rowsum.py`)."""
+"""Accumulators that are vectors: one number per lane, eight vectors in turn, in short chains (see
+`codegen/rowsum.py`).
+"""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def _cells(values: Values, step: int, filling: int) -> Values:
 
 
 def _problem(subject: Subject) -> Any:
-    """Return the problem to draw: the one asked for, or two blocks of the kernel per direction, up to a limit."""
+    """Return the problem to draw: the requested one, or two blocks of the kernel per direction, up to a limit."""
     if subject.problem is not None:
         return subject.problem
     op, config = find_op(subject.kernel.op), subject.config

@@ -19,7 +19,7 @@ A_STEP, B_STEP = 4 * 132, 4 * 260
 LOADS = (ROWS + COLUMNS) // 4
 """Loads of a step."""
 ROOM = "PMTRIG"
-"""What the source reserves words with behind the loop: `pmevent`."""
+"""Opcode (`pmevent`) of the instructions with which the source reserves room after the loop."""
 _A_APART, _B_APART = 64, 128
 """Bytes between the parts of a fragment, of four elements each."""
 _PRODUCTS = ROWS * COLUMNS * DEPTH

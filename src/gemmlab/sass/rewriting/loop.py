@@ -20,7 +20,7 @@ from gemmlab.sass.rewriting.places import (
 from gemmlab.sass.rewriting.registers import LIMIT, Registers, planned
 from gemmlab.sass.rewriting.stage_address import StageAddress
 from gemmlab.sass.rewriting.variant import FASTEST, Variant
-from gemmlab.sass.rewriting.words import NO_BARRIER, RZ, added, branch, control, ffma, load, mov, nop, renamed
+from gemmlab.sass.rewriting.words import NO_BARRIER, RZ, added, branch, control, ffma, load, mov, nop, with_registers
 from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.sass.writing.register_count import with_register_count
 
@@ -80,7 +80,7 @@ def _first_address(address: StageAddress, base: int) -> Iterator[int]:
     (register,) = {operand.index for one in address.entry for operand in one.operands[:1]}
     known = False
     for one in address.entry:
-        yield renamed(one, {register: base} if known else {}, {register: base})
+        yield with_registers(one, {register: base} if known else {}, {register: base})
         known = True
     if address.more:
         yield added(base, base, address.more)
@@ -150,4 +150,4 @@ def _moves(pending: dict[int, int], spare: int) -> Iterator[tuple[int, int]]:
         if not ready:
             result, source = next(iter(pending.items()))
             yield spare, source
-            pending = {to: spare if held == source else held for to, held in pending.items()}
+            pending = {to: spare if at == source else at for to, at in pending.items()}

@@ -10,7 +10,7 @@ from gemmlab.sass.rewriting.accesses import cells
 from gemmlab.sass.rewriting.compiled import DEPTH, CompiledLoop
 from gemmlab.sass.rewriting.registers import Registers
 from gemmlab.sass.rewriting.temporaries import Named
-from gemmlab.sass.rewriting.words import NO_BARRIER, control, renamed
+from gemmlab.sass.rewriting.words import NO_BARRIER, control, with_registers
 
 STEP = 128
 """FFMAs of a step."""
@@ -54,7 +54,7 @@ class _Node:
         )
 
     def word(self, codes: int) -> int:
-        return renamed(self.instruction, *self._names) | codes
+        return with_registers(self.instruction, *self._names) | codes
 
     def waits_for(self, earlier: _Node) -> bool:
         """Return whether the latency of an earlier one has to pass."""
@@ -95,16 +95,18 @@ def placed(loop: CompiledLoop, plan: Registers) -> Places:
     places.put(_WAIT, waiting.word(control(4, stay=False)))
     places.put(_WAIT + 2, barrier.word(control(wait=1 << ODD | 1 << ODD_REST)))
     for address, base in ((plan.following_b, plan.base_b), (plan.following_a, plan.base_a)):
-        _require_kept(loop, rest, address)
+        _require_sources(loop, rest, address)
         (result,) = cells(address.instruction, writes=True)
         places.put(
-            (DEPTH - 1) * STEP, renamed(address.instruction, address.reads, {result: base}) | control(), empties=True
+            (DEPTH - 1) * STEP,
+            with_registers(address.instruction, address.reads, {result: base}) | control(),
+            empties=True,
         )
     places.put(DEPTH * STEP, back.word(control(6)), empties=True)
     return places
 
 
-def _require_kept(loop: CompiledLoop, rest: Iterable[_Node], address: Named) -> None:
+def _require_sources(loop: CompiledLoop, rest: Iterable[_Node], address: Named) -> None:
     """Refuse integer work that ends what the next stage's address is computed from, since it comes before that."""
     reads = {address.reads.get(cell, cell) for cell in cells(address.instruction, writes=False)}
     for node in rest:

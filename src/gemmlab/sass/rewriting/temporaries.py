@@ -26,16 +26,16 @@ class Named:
 def named(
     instructions: Sequence[Instruction],
     last: Sequence[Instruction],
-    kept: frozenset[int],
+    permanent: frozenset[int],
     free: list[int],
     twins: dict[int, int],
 ) -> list[Named]:
-    """Name temporaries anew, pairs first; what is named leaves `free`. `kept` are registers that keep their names.
+    """Name temporaries anew, pairs first; what is named leaves `free`. `permanent` are registers that keep their names.
 
     `last` are further instructions, whose results get no names. `twins` are names that are given already. Raises
     `UsageError` if no register is left.
     """
-    temporaries = {cell for one in instructions for cell in registers(one, writes=True)} - kept
+    temporaries = {cell for one in instructions for cell in registers(one, writes=True)} - permanent
     pairs = {first for one in instructions for first in _pairs(one) if first in temporaries}
     found = [*_values(instructions, last, temporaries | twins.keys(), pairs)]
     values = {value for one in found for some in (one.reads, one.writes) for value in some.values()}
@@ -79,13 +79,13 @@ def _values(
         yield Named(one, reads, writes)
 
 
-def twins_of(instructions: Sequence[Instruction], kept: frozenset[int]) -> dict[int, int]:
+def twins_of(instructions: Sequence[Instruction], permanent: frozenset[int]) -> dict[int, int]:
     """Copies of registers that nothing writes -> their sources, if pairs stay pairs."""
     found = {
         one.operands[0].index: one.operands[1].index
         for one in instructions
         if one.opcode == "MOV" and one.predicate is None and one.operands[1].kind == "reg"
-        and one.operands[1].index in kept and one.operands[0].index not in kept
+        and one.operands[1].index in permanent and one.operands[0].index not in permanent
     }  # fmt: skip
     paired = all(found.get(copy ^ 1) == source ^ 1 and copy % 2 == source % 2 for copy, source in found.items())
     return found if paired else {}

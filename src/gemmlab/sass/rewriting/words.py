@@ -53,7 +53,7 @@ def branch(encoding: int, distance: int) -> int:
     return encoding & ~fields | (number & 0xFF) << 16 | (number >> 8) << 34
 
 
-def renamed(instruction: Instruction, sources: Mapping[int, int], results: Mapping[int, int]) -> int:
+def with_registers(instruction: Instruction, sources: Mapping[int, int], results: Mapping[int, int]) -> int:
     """The word of an instruction with other registers, without control codes."""
     word = decode(instruction)
     written = {access.operand for access in accesses_of(instruction).writes}

@@ -13,7 +13,6 @@ from gemmlab.core import gpu
 from gemmlab.core.counters import Counters
 from gemmlab.core.errors import UsageError
 from gemmlab.core.hazard import Hazard
-from gemmlab.core.hazard_source import with_source
 from gemmlab.core.notebook_view import Display
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Artifact, Launch
@@ -29,6 +28,7 @@ from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.parse import parse
 from gemmlab.timing.families import family_of
 from gemmlab.toolchain.ptxas_log import Remark, serialized, setmaxnreg_ignored
+from gemmlab.verify.diagnosis import described
 from gemmlab.verify.guarded_run import compare_results
 from gemmlab.verify.guards import GuardedBuffer
 from gemmlab.verify.nan_hint import nan_cause
@@ -185,7 +185,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
         kernel=kernel, config=chosen, arch=arch, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
         launch=_main_launch(kernel, bound.launches),
-        counters=observation.counters, hazards=with_source(hazards), wrong=tuple(wrong), unit=op.unit,
+        counters=observation.counters, hazards=described(artifact, hazards, {}), wrong=tuple(wrong), unit=op.unit,
         size=_size(op, problem), scaled=_size(op, large),
     )  # fmt: skip
 

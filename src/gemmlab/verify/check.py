@@ -20,7 +20,7 @@ from gemmlab.ops.op import Op, Problem
 from gemmlab.verify.case_tally import Progress, Tally
 from gemmlab.verify.check_report import CheckReport
 from gemmlab.verify.diagnosis import described, far_cases, needs
-from gemmlab.verify.expectations import judge_claims, require_counters, require_known_names
+from gemmlab.verify.expectations import judge_claims, require_counters, require_known_names, unjudged
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
 from gemmlab.verify.leading_lines import with_lines
 from gemmlab.verify.nan_hint import nan_cause
@@ -74,8 +74,9 @@ def check_kernel(
         raise UsageError(f"{kernel.id} takes none of the sizes: {'; '.join(refused)}")
     for problem in planned:
         require_memory(check_bytes(op, problem), f"checking size {problem.label}")
+    traits = [*factor_notes(kernel, op), *unjudged(kernel, stated=cases is not None or bool(config))]
     tally = Tally(
-        kernel.id, device.id, placed.config, threads, seed, refused, factor_notes(kernel, op),
+        kernel.id, device.id, placed.config, threads, seed, refused, traits,
         kernel.precision_in(placed.config),
     )  # fmt: skip
     for index, problem in enumerate(planned):

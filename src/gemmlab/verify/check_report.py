@@ -166,7 +166,7 @@ class CheckReport(Display):
         shown = [failure for failure in worded if failure in firsts]
         shown += [failure for failure in worded if failure not in shown][: max(MOST_EXPLAINED - len(shown), 0)]
         others = "; ".join(failure.problem for failure in self.failures if failure not in shown)
-        also = [f"{self.subject} also fails at {others}"] if others else []
+        also = [f"{self.subject} {'also ' if shown else ''}fails at {others}"] if others else []
         also += [f"{self.subject}: {self.time_limit}"] if self.timed_out else []
         return "\n".join([head, *left_out, *self._hazards(), *(failure.explain() for failure in shown), *also])
 

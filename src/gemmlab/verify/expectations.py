@@ -31,6 +31,13 @@ def require_counters(kernel: Kernel, device: Device) -> None:
         raise UsageError(f"{kernel.id} is an exercise, which counters judge: --device emulated, not {device.id}")
 
 
+def unjudged(kernel: Kernel, *, stated: bool) -> list[str]:
+    """Return a remark on an exercise that is checked at `stated` sizes or values: its criteria have their own."""
+    if stated and any(expectation.hidden for expectation in kernel.expect):
+        return ["is an exercise, whose criteria were not judged: check it without sizes and values for that"]
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """One statement of a kernel's file, or of its exercise, beside what was counted."""

@@ -157,7 +157,7 @@ def _arrays(hazards: Sequence[Hazard]) -> str:
 def _race(faults: Faults) -> str:
     """Name the arrays that race in one case, and the missing barrier of the first of them."""
     races = next(found for case in faults.hazards if (found := [one for one in case if one.kind == RACE]))
-    arrays = _arrays(races) or f"{races[0].space} memory"
+    arrays = _arrays(races) or f"{races[0].space} memory".lstrip()
     every = (one for case in faults.hazards for one in case)
     barrier = missing_barriers(every).get(lines_of(races[0]), "")
     file = Path(races[0].file).name
@@ -168,7 +168,8 @@ def _race(faults: Faults) -> str:
         return f"{writes.array or arrays}, at {Path(writes.file).name}:{writes.line}: {TWO_WRITES}"
     if twice := same_element(races[0]):
         return f"{races[0].array or arrays}, at {file}:{races[0].line}: {twice}"
-    return f"{arrays}, at {file}:{races[0].line}, accessed by several threads without an order{missing}"
+    called = f" called from {races[0].called_from}" if races[0].called_from else ""
+    return f"{arrays}, at {file}:{races[0].line}{called}, accessed without an order{missing}"
 
 
 def _results(faults: Faults) -> str:

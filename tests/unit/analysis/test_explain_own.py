@@ -12,6 +12,7 @@ from gemmlab.analysis.store_steps import UNKNOWN, cure
 from gemmlab.core.gpu import model
 from gemmlab.kernels.user_kernel import user_kernel
 from support.cuda_source import needs_compiler
+from support.racing_kernel import RACE
 
 HEADER = '/* gemmlab\ngrid = "ceil_div(N, 32), M"\nthreads = "32"\n*/\n'
 SIGNATURE = "__global__ void mine(int M, int N, int K, const float *A, const float *B, float beta, float *C) {\n"
@@ -193,3 +194,15 @@ def test_bank_conflicts_are_told_with_their_line(tmp_path: Path) -> None:
     order = [finding.key for finding in found.findings]
     assert order.index("load conflicts") < order.index("narrow shared loads")
     assert order.index("narrow global loads") > order.index("store conflicts")
+
+
+@needs_compiler
+def test_a_hazard_names_the_line_that_calls_the_function_it_is_in(tmp_path: Path) -> None:
+    path = tmp_path / "race.cu"
+    load = "__device__ void put(float* to, float value)\n{\n    *to = value;\n}\n"
+    text = RACE.replace("__global__", f"{load}__global__").replace("As[y][x] = row < M", "put(&As[y][x], row < M")
+    text = text.replace("A[row * K + from + x] : 0.0f;", "A[row * K + from + x] : 0.0f);")
+    path.write_text(text.replace("__syncthreads();  // FIRST", ""), encoding="utf-8")
+    found = explain(user_kernel(path), "sm_90", model("H200"), {}, "64")
+    call = 1 + text[: text.index("put(&As")].count("\n")
+    assert any(f"called from race.cu:{call}" in hazard.explain() for hazard in found.subject.hazards)

@@ -177,3 +177,14 @@ def run(*arguments: str) -> Result:
 
 def test_an_exercise_has_a_file_name_of_its_own() -> None:
     assert Exercise("naive", "Do it.", "", ()).file_name == "my_naive.cu"
+
+
+@needs_compiler
+def test_an_exercise_at_stated_sizes_says_that_its_criteria_were_not_judged(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text(starting_text(path, "block_tile"), encoding="utf-8")
+    kernel = user_kernel(path)
+    op = find_op(kernel.op)
+    report = check_kernel(kernel, open_device("emulated"), op, cases=op.parse_sizes("32"))
+    assert report.passed
+    assert "criteria were not judged" in report.explain()

@@ -134,7 +134,7 @@ def test_a_source_without_reserved_words_is_refused() -> None:
 
 
 def test_a_jump_over_the_loop_is_refused() -> None:
-    """What is behind the loop moves, so nothing may go there but the loop."""
+    """Code after the loop moves, so only the loop itself may branch there."""
     made = rung("128x256x40").function
     (first, *_), branch = loops(), next(one for one in made.instructions if one.opcode == "BRA" and one.operands)
     label = next(operand for operand in branch.operands if operand.kind == "label")

@@ -137,6 +137,8 @@ def _verdict(explained: Explanation) -> str:
         first = next((hazard for hazard in subject.hazards if hazard.kind == kind), subject.hazards[0])
         outcome = f"{counted_words(len(subject.hazards), 'hazard')}, the first one {first.kind}"
         outcome += f" at {Path(first.file).name}:{first.line}" if first.line else ""
+        outcome += f" called from {first.called_from}" if first.called_from else ""
+        outcome += f"; results are wrong at {subject.size.label}" if subject.wrong else ""
     else:
         outcome = f"Wrong at {subject.size.label}" if subject.wrong else f"Right at {subject.size.label}"
     return f"{outcome}. Bound by {roofline.bound_by}: at most {roofline.bound:,.0f} {subject.unit}."

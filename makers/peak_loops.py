@@ -26,7 +26,7 @@ from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device import Buffer
 from gemmlab.kernels.bound import BoundKernel
 from gemmlab.kernels.by_name import kernel_named
-from gemmlab.sass.rewriting.loop import rewritten
+from gemmlab.sass.rewriting.written_loop import rewritten
 from gemmlab.toolchain.cache import decode
 from gemmlab.verify.changed_code import Build, build_of
 from peak_loop.variants import VARIANTS

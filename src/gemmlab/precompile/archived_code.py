@@ -9,8 +9,8 @@ from gemmlab.core.program import Artifact, Program
 from gemmlab.sass.checking.control_codes import Finding, check_function
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.parse import parse
-from gemmlab.sass.rewriting.compiled import compiled_loops
-from gemmlab.sass.rewriting.loop import rewritten
+from gemmlab.sass.rewriting.compiled_loop import compiled_loops
+from gemmlab.sass.rewriting.written_loop import rewritten
 from gemmlab.toolchain.build_cuda import compile_here
 from gemmlab.toolchain.cubin import digest, read_cubin
 from gemmlab.toolchain.nvdisasm import disassemble

@@ -17,13 +17,13 @@ from gemmlab.sass.checking.control_codes import check_function
 from gemmlab.sass.checking.register_room import excess
 from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.parse import parse
-from gemmlab.sass.rewriting.accesses import registers
-from gemmlab.sass.rewriting.compiled import CompiledLoop, compiled_loops
-from gemmlab.sass.rewriting.loop import rewritten, written
-from gemmlab.sass.rewriting.places import placed
-from gemmlab.sass.rewriting.registers import LIMIT, planned
+from gemmlab.sass.rewriting.compiled_loop import CompiledLoop, compiled_loops
+from gemmlab.sass.rewriting.placement import placed
+from gemmlab.sass.rewriting.register_cells import registers
+from gemmlab.sass.rewriting.register_plan import LIMIT, planned
 from gemmlab.sass.rewriting.temporaries import Named
 from gemmlab.sass.rewriting.variant import FASTEST
+from gemmlab.sass.rewriting.written_loop import rewritten, written
 from gemmlab.toolchain.cubin import read_cubin
 from gemmlab.toolchain.nvdisasm import disassemble
 from gemmlab.verify.changed_code import Build, build_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gemmlab.core.errors import UsageError
 from gemmlab.sass.cells import UNIFORM
 from gemmlab.sass.instruction import Instruction
-from gemmlab.sass.rewriting.accesses import cells
+from gemmlab.sass.rewriting.register_cells import cells
 
 CONTROLLING = ("LDGSTS", "LDGDEPBAR", "DEPBAR", "BAR", "BRA")
 """Opcodes that a loop of asynchronous copies has beside arithmetic."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gemmlab.core.errors import UsageError
 from gemmlab.sass.instruction import Instruction
 from gemmlab.sass.register_accesses import accesses_of
-from gemmlab.sass.rewriting.accesses import registers
+from gemmlab.sass.rewriting.register_cells import registers
 
 _VALUE = 1 << 10
 """Value number v of register r is v * _VALUE + r until it has a register."""

@@ -7,8 +7,29 @@ from collections.abc import Iterator
 from gemmlab.core.errors import UsageError
 from gemmlab.sass.checking.register_room import RESERVE
 from gemmlab.sass.instruction import SassFunction
-from gemmlab.sass.rewriting.compiled import A_STEP, B_STEP, COLUMNS, DEPTH, LOADS, ROWS, CompiledLoop, compiled_loops
-from gemmlab.sass.rewriting.places import (
+from gemmlab.sass.rewriting.compiled_loop import (
+    A_STEP,
+    B_STEP,
+    COLUMNS,
+    DEPTH,
+    LOADS,
+    ROWS,
+    CompiledLoop,
+    compiled_loops,
+)
+from gemmlab.sass.rewriting.loop_words import (
+    NO_BARRIER,
+    RZ,
+    added,
+    branch,
+    control,
+    ffma,
+    load,
+    mov,
+    nop,
+    with_registers,
+)
+from gemmlab.sass.rewriting.placement import (
     EVEN,
     EVEN_REST,
     ODD,
@@ -17,10 +38,9 @@ from gemmlab.sass.rewriting.places import (
     Places,
     placed,
 )
-from gemmlab.sass.rewriting.registers import LIMIT, Registers, planned
+from gemmlab.sass.rewriting.register_plan import LIMIT, Registers, planned
 from gemmlab.sass.rewriting.stage_address import StageAddress
 from gemmlab.sass.rewriting.variant import FASTEST, Variant
-from gemmlab.sass.rewriting.words import NO_BARRIER, RZ, added, branch, control, ffma, load, mov, nop, with_registers
 from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.sass.writing.register_count import with_register_count
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gemmlab.core.errors import UsageError
-from gemmlab.sass.rewriting.accesses import cells
-from gemmlab.sass.rewriting.compiled import DEPTH, CompiledLoop
-from gemmlab.sass.rewriting.registers import Registers
+from gemmlab.sass.rewriting.compiled_loop import DEPTH, CompiledLoop
+from gemmlab.sass.rewriting.loop_words import NO_BARRIER, control, with_registers
+from gemmlab.sass.rewriting.register_cells import cells
+from gemmlab.sass.rewriting.register_plan import Registers
 from gemmlab.sass.rewriting.temporaries import Named
-from gemmlab.sass.rewriting.words import NO_BARRIER, control, with_registers
 
 STEP = 128
 """FFMAs of a step."""

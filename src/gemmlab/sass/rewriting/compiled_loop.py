@@ -9,7 +9,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.sass.blocks import Block, FlowGraph, flow_graph
 from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.liveness import live_registers
-from gemmlab.sass.rewriting.accesses import registers
+from gemmlab.sass.rewriting.register_cells import registers
 from gemmlab.sass.rewriting.stage_address import StageAddress, needed, stage_address
 
 ROWS, COLUMNS, DEPTH = 16, 8, 8

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmlab.core.errors import UsageError
-from gemmlab.sass.rewriting.accesses import registers
-from gemmlab.sass.rewriting.compiled import COLUMNS, ROWS, CompiledLoop
+from gemmlab.sass.rewriting.compiled_loop import COLUMNS, ROWS, CompiledLoop
+from gemmlab.sass.rewriting.register_cells import registers
 from gemmlab.sass.rewriting.temporaries import Named, named, twins_of
 from gemmlab.sass.rewriting.variant import Variant
 

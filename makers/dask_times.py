@@ -4,8 +4,8 @@
 
 For each cluster, workers x threads, the operands of each product are made and kept by the workers. Then the two
 products take turns; a time is that until every block of the result is in the workers' memory. One result of each is
-compared with float64 in sampled rows. A last product has operands and a result that together exceed the memory of
-the workers, so that Dask spills blocks; its record has the highest resident memory of a worker beside the limit.
+compared with float64 in sampled rows. A last product has operands and a result that together exceed 60 % of the
+workers' limit, so that Dask spills blocks; its record has the highest resident memory of a worker beside the limit.
 The record is written after each product. No product begins after the stated seconds.
 """
 

@@ -63,6 +63,12 @@ class Hazard:
     other_instruction: int = field(default=-1, compare=False, repr=False)
     """The same of the other access."""
 
+    @property
+    def place(self) -> str:
+        """`tile.cuh:3 called from mine.cu:12`, or the kernel's name if the line is not known."""
+        where = f"{Path(self.file).name}:{self.line}" if self.line else self.kernel
+        return f"{where} called from {self.called_from}" if self.called_from else where
+
     def explain(self) -> str:
         """Return the hazard as one sentence."""
         where = f"{self.file or self.kernel}:{self.line}" if self.line else self.kernel

@@ -18,7 +18,7 @@ from gemmlab.distributed.agreement import CALL, answered, bits, require_agreemen
 from gemmlab.distributed.algorithm import Candidate, explain_choice
 from gemmlab.distributed.panels import Panels, Source, Whole, panels_of
 from gemmlab.distributed.placements import COLUMNS, ROWS, SUM, placement_for, words
-from gemmlab.distributed.rotation import Rotation, turns_of
+from gemmlab.distributed.rotation import Rotation, Turn, turns_of
 from gemmlab.distributed.traffic import Traffic
 
 MOST_DIMENSIONS = 2
@@ -107,19 +107,17 @@ def _sources(
     both travel, along two dimensions of the mesh, they have to meet in the same order on all ranks.
     """
     travels = [group for group in groups if group is not None]
+    turns: list[Turn] = []
     if len(travels) == 1 and not reproducible:
-        group = travels[0]
-        turns = turns_of(depth, dist.get_world_size(group), dist.get_rank(group))
-        terms = [turn.terms for turn in turns]
-        return terms, [
-            Whole(each, terms) if theirs is None else Rotation(each, turns, theirs, traffic)
-            for each, theirs in zip(local, groups, strict=True)
-        ]
-    terms = panels_of(depth)
-    return terms, [
-        Whole(each, terms) if theirs is None else Panels(each, depth, theirs, traffic)
-        for each, theirs in zip(local, groups, strict=True)
-    ]
+        turns = turns_of(depth, dist.get_world_size(travels[0]), dist.get_rank(travels[0]))
+    terms = [turn.terms for turn in turns] or panels_of(depth)
+
+    def source(each: torch.Tensor, group: Any) -> Source:
+        if group is None:
+            return Whole(each, terms)
+        return Rotation(each, turns, group, traffic) if turns else Panels(each, depth, group, traffic)
+
+    return terms, [source(each, group) for each, group in zip(local, groups, strict=True)]
 
 
 def _beside_messages(left: torch.Tensor, right: torch.Tensor, options: dict[str, Any]) -> dict[str, Any]:

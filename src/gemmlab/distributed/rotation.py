@@ -73,8 +73,7 @@ class Rotation:
             messages.append(dist.P2POp(dist.irecv, panel, self._ranks[now.owner], self._group))
         self._waiting[turn] = (panel, sent, dist.batch_isend_irecv(messages) if messages else [])
         self._traffic.received += panel.numel() * panel.element_size()
-        copied = () if sent.data_ptr() == self._local[now.sent.start - own.start :].data_ptr() else (sent,)
-        self._traffic.hold((panel, *copied))
+        self._traffic.hold((panel,) if self._local.is_contiguous() else (panel, sent))
 
     def take(self, turn: int) -> torch.Tensor:
         """Return the panel of a turn, once it is there."""

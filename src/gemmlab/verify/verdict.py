@@ -138,9 +138,7 @@ def _edges(faults: Faults, conditions: Sequence[Condition] | None) -> str:
 
 
 def _of_hazard(hazard: Hazard) -> str:
-    where = f"{Path(hazard.file).name}:{hazard.line}" if hazard.line else hazard.kernel
-    where += f" called from {hazard.called_from}" if hazard.called_from else ""
-    return f"{hazard.array} at {where}" if hazard.array else where
+    return f"{hazard.array} at {hazard.place}" if hazard.array else hazard.place
 
 
 def _barrier(place: Place, hazards: Sequence[Hazard]) -> str:
@@ -168,8 +166,7 @@ def _race(faults: Faults) -> str:
         return f"{writes.array or arrays}, at {Path(writes.file).name}:{writes.line}: {TWO_WRITES}"
     if twice := same_element(races[0]):
         return f"{races[0].array or arrays}, at {file}:{races[0].line}: {twice}"
-    called = f" called from {races[0].called_from}" if races[0].called_from else ""
-    return f"{arrays}, at {file}:{races[0].line}{called}, accessed without an order{missing}"
+    return f"{arrays}, at {races[0].place}, accessed without an order{missing}"
 
 
 def _results(faults: Faults) -> str:

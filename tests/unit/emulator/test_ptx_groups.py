@@ -13,7 +13,7 @@ def wait(left: int) -> str:
 
 
 def groups(*lines: str) -> tuple[tuple[Open, ...], tuple[InFlight, ...]]:
-    """Of a function whose first statement is in line 2."""
+    """Return the findings in a function whose first statement is in line 2."""
     found = groups_of("\n".join((".visible .entry k(.param .u64 p) {", *lines, "ret;", "}")), "k")
     return found.open, found.in_flight
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.listing.code import Code, code_of
@@ -136,8 +135,7 @@ def _verdict(explained: Explanation) -> str:
         kind = leading_kind([subject.hazards], subject.hazards[0].kind)
         first = next((hazard for hazard in subject.hazards if hazard.kind == kind), subject.hazards[0])
         outcome = f"{counted_words(len(subject.hazards), 'hazard')}, the first one {first.kind}"
-        outcome += f" at {Path(first.file).name}:{first.line}" if first.line else ""
-        outcome += f" called from {first.called_from}" if first.called_from else ""
+        outcome += f" at {first.place}" if first.line else ""
         outcome += f"; results are wrong at {subject.size.label}" if subject.wrong else ""
     else:
         outcome = f"Wrong at {subject.size.label}" if subject.wrong else f"Right at {subject.size.label}"

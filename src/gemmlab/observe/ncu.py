@@ -12,10 +12,12 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import PeerError, UsageError
+from gemmlab.core.hardware import usable_cpus
 from gemmlab.observe.ncu_program import find_ncu, run
 from gemmlab.observe.ncu_report import METRICS, Instructions, from_csv, from_report, totals_from_csv
 from gemmlab.observe.profile import Profile
@@ -54,6 +56,10 @@ _METRICS = (
     r"launch__(registers_per_thread|grid_size|block_size|waves_per_multiprocessor|occupancy_\w+)",
 )
 """Patterns of the metrics to keep from a report; those of sections exist only if this ncu and GPU have them."""
+SESSIONS, IN_A_SESSION = 4, 3
+"""The most runs of ncu at a time, and the most kernels of one. Most of a run's time is the processor's, and ncu lets one
+process at a time profile.
+"""
 
 
 def profile(specs: Sequence[Spec], op: str, problems: Sequence[Problem], ncu: str = "ncu") -> list[Profile]:
@@ -64,12 +70,13 @@ def profile(specs: Sequence[Spec], op: str, problems: Sequence[Problem], ncu: st
     """
     path = find_ncu(ncu)
     ours = [spec for spec in specs if spec.kind == "kernel"]
-    found = _session(path, ours, op, problems) if ours else []
+    shares = [ours[start : start + IN_A_SESSION] for start in range(0, len(ours), IN_A_SESSION)]
+    sessions: list[tuple[Sequence[Spec], Sequence[Problem]]] = [(share, problems) for share in shares]
     # The number of launches that a library makes is unknown: alone in a session, all launches are its own.
-    for spec in (spec for spec in specs if spec.kind != "kernel"):
-        for problem in problems:
-            found += _session(path, [spec], op, [problem])
-    return found
+    sessions += [([spec], [problem]) for spec in specs if spec.kind != "kernel" for problem in problems]
+    with ThreadPoolExecutor(max(1, min(SESSIONS, len(sessions), len(usable_cpus()) // 2))) as pool:
+        profiled = pool.map(lambda session: _session(path, session[0], op, session[1]), sessions)
+        return [one for profiles in profiled for one in profiles]
 
 
 def _session(ncu: str, specs: Sequence[Spec], op: str, problems: Sequence[Problem]) -> list[Profile]:

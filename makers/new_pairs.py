@@ -1,7 +1,7 @@
 """Judge the model by pairs of configurations that were never measured before.
 
 `python makers/new_pairs.py` draws configurations that no record of the H200 has, and stores what the model predicts for
-them: commit that first. `python makers/new_pairs.py --time` then times them on the GPU, which takes about a minute,
+them: commit that first. `python makers/new_pairs.py --time` then times them on the GPU, which takes less than a minute,
 stores the times beside the predictions, and prints how many signs are right and the median error of the ratios.
 """
 
@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-import gemmlab
 from gemmlab.analysis.model.changes import LEAST
 from gemmlab.analysis.model.kernel_study import loads_of, study
 from gemmlab.analysis.model.predict import Model
@@ -26,12 +25,15 @@ from gemmlab.core import gpu
 from gemmlab.kernels.aliases import read_record
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
+from gemmlab.timing.prebuild import prebuild
+from quick_times import QuickTimes, Trial, cold_device, instances
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 PAIRS = RESULTS / "pairs-h200.json"
 ARCH, GPU = "sm_90", gpu.model("H200")
 SIZES, EACH, GROUPS = (1536, 2560, 3072), 3, 17
 """Edges of the products; configurations of a rung at one of them; how many such groups, 51 pairs in all."""
+REPEATS = 11
 
 
 def main() -> None:
@@ -70,19 +72,20 @@ def predicted() -> list[dict[str, Any]]:
 
 
 def timed() -> list[dict[str, Any]]:
-    """Return the stored predictions with times measured now."""
+    """Return the stored predictions with times measured now: medians of `REPEATS` runs, cold caches."""
     rows: list[dict[str, Any]] = json.loads(PAIRS.read_text(encoding="utf-8"))
-    for name, size in dict.fromkeys((row["kernel"], row["size"]) for row in rows):
-        own = [row for row in rows if (row["kernel"], row["size"]) == (name, size)]
-        found = gemmlab.bench(
-            name, device="cuda", configs=[row["config"] for row in own], sizes=size, peers=(), processes=1, rounds=3,
-            naive=False,
-        )  # fmt: skip
-        for result in found.record.results:
-            for row in own:
-                if result.facts.get("config") == row["config"]:
-                    row["measured_us"] = median(sample.time_us for sample in result.samples)
-                    row["same_code"] = result.facts["code_sha256"] == row["code_sha256"]
+    op = find_op("gemm")
+    problems = {row["size"]: op.parse_sizes(str(row["size"]))[0] for row in rows}
+    trials = [(row, problems[row["size"]], Trial(row["kernel"], row["config"])) for row in rows]
+    device = cold_device("cuda")
+    prebuild((code for _, problem, trial in trials for code in instances([problem], [trial])), device, compiled=True)
+    times = QuickTimes(device, list(problems.values()))
+    for row, problem, trial in trials:
+        if not times.right(problem, trial):
+            raise SystemExit(f"{trial.kernel} {dict(trial.config)} is wrong at {problem.label}")
+        bound = times.bound(problem, trial)
+        row["measured_us"] = float(f"{median(bound.time(REPEATS)):.5g}")
+        row["same_code"] = bound.loaded.artifact.digest == row["code_sha256"]
     return rows
 
 

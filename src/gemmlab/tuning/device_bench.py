@@ -18,7 +18,7 @@ from gemmlab.core.hardware import usable_cpus
 from gemmlab.core.stats import geometric_mean
 from gemmlab.devices.device import Device
 from gemmlab.kernels.by_name import NamedKernel
-from gemmlab.ops.op import Op
+from gemmlab.ops.op import Contents, Expected, Op
 from gemmlab.timing.arena import Arena
 from gemmlab.timing.configurations import configured
 from gemmlab.timing.families import family_of
@@ -77,7 +77,7 @@ class DeviceBench:
         self._began = time.perf_counter()
         self._family = family_of(of.device.family, of.op.name)
         self._arena = Arena(of.op, of.problems, seed=SEED)
-        self._expected: list[Mapping[str, Any]] | None = None
+        self._known: list[tuple[Contents, Mapping[str, Expected]]] | None = None
         self._spec = kernel_spec(of.named, of.device.device_name, of.mode)
         self._builders = Builders(of.named, len(usable_cpus()))
         self._waiting = list[int]()
@@ -150,13 +150,13 @@ class DeviceBench:
     def _run(self, place: int) -> str:
         """Run once at each problem and compare; return the fault, empty if there is none."""
         of = self.subject
-        contents = [self._arena.fill(index) for index in range(len(of.problems))]
-        if self._expected is None:
+        if self._known is None:
+            # Kept for all configurations: to fill and multiply takes longer than a configuration's own run.
             precision = of.named.kernel.precision
-            pairs = zip(of.problems, contents, strict=True)
-            self._expected = [of.op.reference(problem, inside, precision=precision) for problem, inside in pairs]
+            filled = [(problem, self._arena.fill(index)) for index, problem in enumerate(of.problems)]
+            self._known = [(into, of.op.reference(problem, into, precision=precision)) for problem, into in filled]
         crew, name = self._crew_now(), self._name(place)
-        for index, (inside, expected) in enumerate(zip(contents, self._expected, strict=True)):
+        for index, (inside, expected) in enumerate(self._known):
             self._arena.restore(index, inside)
             if not crew.run(name, index):
                 return crew.lost[name]

@@ -20,7 +20,7 @@ Names = Mapping[str, float]
 """Values by name. Whole numbers are exact at any size; measured values may be fractions."""
 _Run = Callable[[Names], float]
 
-LONGEST_TEXT = 400
+LONGEST_TEXT = 2000
 DEEPEST = 40
 LARGEST = 2**63
 """Every intermediate result must be smaller than this in magnitude."""

@@ -64,7 +64,7 @@ tune.BM = [32, 64, 128]
     assert (other.shape, dict(other.config)) == ("64x32x16", {"BM": 32})
     assert other.that.names == {"some.counter"}
     assert other.where == f"mine.cu:{FIRST_LINE + 19}: expect"
-    assert set(KEYS) <= {*Facts.__dataclass_fields__, "transposes", "step"}
+    assert set(KEYS) <= {*Facts.__dataclass_fields__, "transposes", "step", "let"}
 
 
 def test_what_is_not_stated_has_a_meaning() -> None:
@@ -73,6 +73,37 @@ def test_what_is_not_stated_has_a_meaning() -> None:
     assert (facts.branch, facts.aliases) == (False, ())
     assert (facts.grid, facts.threads, facts.args, facts.layouts) == ((), (), None, ("nn",))
     assert facts.smem_bytes({}) == 0
+
+
+def test_parts_of_expressions_have_names() -> None:
+    facts = facts_of("""
+params = { BM = 64, SHARE = 4 }
+grid = "tiles if tiles > SHARE else most"
+steps = "tiles * K"
+let.tiles = "ceil_div(M, BM)"
+let.most = "min(tiles + 1, SHARE)"
+""")
+    assert facts.grid[0].text == "(ceil_div(M, BM)) if (ceil_div(M, BM)) > SHARE else (min((ceil_div(M, BM)) + 1, SHARE))"
+    assert facts.grid[0]({"M": 640, "BM": 64, "SHARE": 4}) == 10
+    assert facts.grid[0]({"M": 65, "BM": 64, "SHARE": 4}) == 3
+    assert facts.steps.names == {"M", "BM", "K"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "why"),
+    [
+        ('Tiles = "1"', "small letters"), ('min = "1"', "a meaning already"), ('alpha = "1"', "a meaning already"),
+        ("tiles = 1", "not an expression"),
+    ],
+)  # fmt: skip
+def test_a_part_that_no_expression_could_name_is_refused(stated: str, why: str) -> None:
+    with pytest.raises(UsageError, match=rf"mine.cu:\d+: let: .*{why}"):
+        facts_of(f"let.{stated}")
+
+
+def test_a_part_names_only_parts_before_it() -> None:
+    with pytest.raises(UsageError, match="later"):
+        facts_of('grid = "first"\nlet.first = "later + 1"\nlet.later = "M"')
 
 
 @pytest.mark.parametrize(

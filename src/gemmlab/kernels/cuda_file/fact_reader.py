@@ -19,6 +19,8 @@ from gemmlab.ops.catalog import find_op
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
 _PARAMETER = re.compile(r"[A-Z][A-Z0-9_]*")
+_PART = re.compile(r"[a-z][a-z0-9_]*")
+_TAKEN = ("ceil_div", "min", "max", "blocks", "phase", "and", "or", "not", "if", "else")
 _ID = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
 _PRECISIONS = (*PRECISIONS, "float64", "float16", "bfloat16", "e8m13", "int32")
@@ -32,6 +34,7 @@ class FactReader:
 
     def __init__(self, stated: HeaderValues) -> None:
         self._stated = stated
+        self._parts = dict[str, str]()
 
     def text(self, key: str, default: str = "") -> str:
         value = self._stated.get(key)
@@ -104,6 +107,23 @@ class FactReader:
                 raise self._stated.error("params", f"{name} = {value!r} is not a whole number of 32 bits", name)
         return params
 
+    def name_parts(self, names: OpNames) -> None:
+        """Read `let`, names for parts of expressions: all expressions read from here on may use them, and a part those
+        before it.
+        """
+        for name, text in self._table("let").items():
+            if not _PART.fullmatch(name):
+                raise self._stated.error("let", f"{name!r}: parts are named in small letters, as tiles", name)
+            if name in names.in_expressions or name in _TAKEN:
+                raise self._stated.error("let", f"{name} has a meaning already", name)
+            if not isinstance(text, str):
+                raise self._stated.error("let", f"{name} = {text!r} is not an expression", name)
+            self._parts[name] = f"({self._spelled_out(text)})"
+
+    def _spelled_out(self, text: str) -> str:
+        """Return an expression with the parts that `let` names in place of their names."""
+        return re.sub(r"(?<![\w.])[a-z][a-z0-9_]*(?![\w.])", lambda found: self._parts.get(found[0], found[0]), text)
+
     def ranges(self, key: str, params: Config) -> dict[str, tuple[int, ...]]:
         """Return lists of values by name of parameter."""
         table = self._table(key)
@@ -141,7 +161,7 @@ class FactReader:
         """Parse an expression that may use the `known` names; any names if `None`."""
         hint = ""
         try:
-            expression = parse(str(text))
+            expression = parse(self._spelled_out(str(text)))
             if known is not None:
                 known = [*known]
                 # Only a product has leading dimensions: gemm is what nobody stated.

@@ -29,7 +29,7 @@ KEYS = (
     "summary", "idea", "source", "op", "kernel", "after", "branch", "aliases", "step", "arch", "precision", "params",
     "tune", "search", "require", "grid", "threads", "smem_bytes", "steps", "tiles", "again", "workspace", "tickets",
     "roundings", "in_order", "align", "always_reads", "transposes", "args", "options", "expect", "phases", "early",
-    "maps", "exercise", "written_anew",
+    "maps", "exercise", "written_anew", "let",
 )  # fmt: skip
 """All keys that can be stated."""
 

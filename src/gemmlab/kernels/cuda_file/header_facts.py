@@ -101,6 +101,7 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
     except UsageError as error:
         raise stated.error("op", str(error)) from None
     params = reader.params(names)
+    reader.name_parts(names)
     known = (*names.in_expressions, *params)
     phases = reader.phases(known)
     of_launch = (*known, PHASE)

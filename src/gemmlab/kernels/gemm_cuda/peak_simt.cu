@@ -7,16 +7,14 @@ after = "stream_k"
 arch = "sm_80"
 written_anew = ["sm_90"]
 transposes = ["nn", "nt", "tn", "tt"]
-# One block a tile, or more that divide tiles where that saves each of them more than SHARE steps.
+# One block a tile. Tiles are divided among more blocks where that saves each block more than SHARE steps: `most` blocks
+# with equal stretches of all steps, or as many for each tile, where a stretch grows by at most SHARE steps.
 grid = """
-    min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(K, BK) // SHARE)
-    if ceil_div(K, BK) * (min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(K, BK) // SHARE)
-                          - ceil_div(M, BM) * ceil_div(N, BN))
-       > SHARE * min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(K, BK) // SHARE)
-    else min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN))"""
+    (tiles * of_a_tile if steps_of_k // of_a_tile <= tiles * steps_of_k // most + SHARE else most)
+    if steps_of_k * (most - tiles) > SHARE * most else min(BLOCKS, tiles)"""
 threads = "(BM // TM) * (BN // TN)"
 smem_bytes = "4 * STAGES * BK * (BM + BN + 8)"
-steps = "BK * ceil_div(ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(K, BK), max(1, blocks))"
+steps = "BK * ceil_div(tiles * steps_of_k, max(1, blocks))"
 workspace = "8 * BM * BN * blocks"
 tickets = "2 * blocks"
 require = [
@@ -42,6 +40,12 @@ expect = [
     { shape = "256x512x72", that = "128 * async_copy_requests == 8 * M * K + 2 * K * N" },
     { shape = "256x512x72", that = "async_copy_excess == 0 and shared_load_excess == 0 and global_load_requests == 0" },
 ]
+
+[let]
+tiles = "ceil_div(M, BM) * ceil_div(N, BN)"
+steps_of_k = "ceil_div(K, BK)"
+most = "min(BLOCKS, tiles * steps_of_k // SHARE)"
+of_a_tile = "most // max(1, tiles)"
 
 [params]
 BM = 128

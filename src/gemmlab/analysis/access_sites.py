@@ -42,7 +42,7 @@ class AccessRow:
     fewer. For textures it equals `sectors`, because their instructions do not have the number of bytes.
     """
     sectors_distinct: int
-    """Sectors that no earlier access of the same block was to."""
+    """Sectors that the block had not accessed before."""
     wavefronts: int
     """Wavefronts of shared memory."""
     wavefronts_ideal: int

@@ -48,14 +48,14 @@ class Arithmetic:
     opcode: str
     pipe: str
     lane_flops: int = 0
-    """Operations of a lane an instruction; 0 for matrix instructions."""
+    """Floating-point operations of one instruction in each lane; 0 for matrix instructions."""
     dense: Mapping[str, int] | None = None
     """Architecture -> dense operations of a matrix instruction per SM and cycle."""
     synchronous: bool = False
     """True for `mma.sync`, which reaches only a part of `dense` on architectures where `wgmma` reaches all of it."""
 
     def lanes(self, limits: GpuLimits) -> int:
-        """Return the instructions' lanes that an SM begins in a cycle."""
+        """Return the number of lanes for which an SM begins this arithmetic in a cycle."""
         if self.pipe == FMA:
             return limits.fma_lanes
         return fp64_lanes(limits) if self.pipe == DOUBLE else half_lanes(limits)

@@ -35,7 +35,7 @@ CLUSTER_RACE = GLOBAL_RACE
 """The arguments of `ACCESS`, and `strong`: `PLAIN`, `STRONG` (volatile) or `ATOMIC`."""
 PLAIN, STRONG, ATOMIC = range(3)
 SHARED = Space.SHARED * 65536
-"""Bits of an event's `extra` that say: shared memory."""
+"""Bits of an event's `extra` for shared memory."""
 WRITE_CLOCK, WRITE_BY, WRITE_SITE, WRITE_STRONG, READ_FAR_CLOCK, READ_FAR_BY, READ_FAR_SITE = range(0, 28, 4)
 """Offsets of i32 in the shadow's entry for one element and one accessing block: the last write and the last read, each
 with the warp's clock, warp * 32 + lane and the instruction; for the write also `strong`."""

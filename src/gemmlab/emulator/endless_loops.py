@@ -68,7 +68,7 @@ class Watch:
         self._analyses: dict[bytes, list[frozenset[int]] | None] = {}
 
     def look(self, resident: Unit) -> int:
-        """Check a block, if its next check is due. Return `SPENT` if it may go on, else its `Status` after the check.
+        """Check a block, if its next check is due. Return `SPENT` if it can go on, else its final or blocked `Status`.
 
         Raises `StoppedError` if the block never ends, or executed too many instructions.
         """

@@ -31,7 +31,7 @@ class Insn:
     WAVEFRONTS = 88
     IDEAL = 96
     FRESH = 104
-    """i64: sectors that no earlier access of the same wave of blocks was to."""
+    """i64: sectors that the wave of blocks had not accessed before."""
     EVENTS = 304
     """i64: hazards at this instruction so far; only the first `EVENT_LIMIT` are recorded as events."""
     EVENT_LIMIT = 64

@@ -99,7 +99,7 @@ def emit_fetch(fn: Function, module: Module) -> None:
 
 
 SHARED = 65536
-"""Bits of an event's `extra` that say: shared memory."""
+"""Bits of an event's `extra` for shared memory."""
 
 
 def _unready(

@@ -39,7 +39,7 @@ OPERAND_RACE = (
 )  # fmt: skip
 CHUNK = 16
 SHARED = Space.SHARED * 65536
-"""Bits of an event's `extra` that say: shared memory."""
+"""Bits of an event's `extra` for shared memory."""
 KNOW = OPERAND_RACE[:1] + OPERAND_RACE[2:3]
 
 

@@ -42,7 +42,7 @@ class Change:
 
 
 def changes(cases: Iterable[Case], least: float = LEAST) -> list[Change]:
-    """Return all pairs of configurations of a kernel at one size whose measured times differ by a factor of `least`."""
+    """Return all pairs of configurations of a kernel at one size whose times differ by the factor `least` or more."""
     found = []
     for group in grouped(cases, lambda case: f"{case.kernel} {case.size}").values():
         for pair in combinations(group, 2):

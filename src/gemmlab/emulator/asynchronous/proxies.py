@@ -104,8 +104,8 @@ def check_write(
 ) -> None:
     """Compare a write with earlier accesses, report races, and record the write in the shadow.
 
-    `proxy`: the asynchronous proxy writes. It does not write stores of registers (st.async), which need no proxy fence.
-    `adds`: the write is a reduction.
+    `proxy`: the asynchronous proxy makes the write; it does not make stores of registers (st.async), which need no
+    proxy fence. `adds`: the write is a reduction.
     """
     if not block.checks:
         return

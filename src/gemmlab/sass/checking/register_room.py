@@ -1,8 +1,8 @@
 """Check that a function uses no more registers than its cubin allows.
 
 A cubin states a number of registers a thread, and the hardware reserves two of them: for sm_80 and later, ptxas states
-the highest index plus three. If it states fewer, a GPU ends the kernel with "Warp Out-of-range Address" or "illegal
-instruction", and does not name the register.
+the highest index plus three. If a cubin states fewer, a GPU ends the kernel with "Warp Out-of-range Address" or
+"illegal instruction", and does not name the register.
 """
 
 from __future__ import annotations

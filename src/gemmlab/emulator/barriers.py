@@ -22,7 +22,7 @@ ARRIVE = (
     ("arrive_only", I32),
 )
 NO_SUCH_BARRIER = 2
-"""`extra` of an event: a barrier number of 16 or more, which is the event's `address`."""
+"""`extra` of the event for a barrier number of 16 or more; its `address` is that number."""
 RELEASE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("number", I64))
 
 

@@ -19,7 +19,7 @@ from gemmlab.core.counters import (
 
 SECTOR = 32
 SECTORS_IN_A_LINE = 4
-"""Sectors in a cache line, which L1 looks up and delivers in one cycle."""
+"""Sectors in a cache line; L1 looks up and delivers a line in one cycle."""
 _IN_SECTORS = frozenset({*GLOBAL_KINDS, LOCAL_LOAD, LOCAL_STORE, TEXTURE_LOAD})
 _IN_WAVEFRONTS = frozenset(SHARED_KINDS)
 _BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1, "16": 2, "8": 1}
@@ -38,17 +38,17 @@ class AccessRow:
     requests: int
     sectors: int
     sectors_ideal: int
-    """Sectors that hold as many bytes as the lanes ask for, at least one a request; lanes that share addresses need
-    fewer. Equal to `sectors` for textures, whose instructions do not tell the number of bytes.
+    """Fewest sectors for the bytes that the lanes request, at least one a request. Lanes that share addresses may need
+    fewer. For textures it equals `sectors`, because their instructions do not have the number of bytes.
     """
     sectors_distinct: int
-    """Sectors that no earlier access of the same block had touched."""
+    """Sectors that the block had not accessed before."""
     wavefronts: int
     """Wavefronts of shared memory."""
     wavefronts_ideal: int
     cycles: int
-    """Fewest cycles that the accesses occupy an SM's L1: one per shared wavefront, one per four sectors of a request.
-    """
+    """Fewest cycles for which the accesses occupy an SM's L1: one per shared wavefront, one per four sectors of a
+    request."""
     share: float
     """Fraction of the cycles of all rows."""
     address: int = -1
@@ -60,7 +60,7 @@ class AccessRow:
 
     @property
     def sectors_coalesced(self) -> int:
-        """Most sectors needed if the lanes accessed adjacent addresses; lanes that share one may need fewer."""
+        """Most sectors that the lanes' bytes need at adjacent addresses; lanes that share an address may need fewer."""
         return min(self.sectors, self.sectors_ideal)
 
     @property
@@ -82,13 +82,13 @@ def access_rows(counters: Counters) -> list[AccessRow]:
 def instruction_rows(counters: Counters) -> list[AccessRow]:
     """Return a row for each instruction that made a request, the costliest first.
 
-    Separate rows keep a good access from hiding a bad one in the same source line.
+    In a row for a whole source line, an efficient access may hide an inefficient one.
     """
     return _rows([site] for site in _sites(counters))
 
 
 def rows_by_address(counters: Counters) -> dict[int, AccessRow]:
-    """Return the row of each instruction that made a request by its address."""
+    """Return the row of each instruction that made a request, by the instruction's address."""
     sites = _sites(counters)
     total = sum(l1_cycles([site]) for site in sites)
     return {site.address: _row([site], total) for site in sites}
@@ -109,9 +109,9 @@ def _rows(groups: Iterable[list[SiteCounters]]) -> list[AccessRow]:
 def l1_cycles(sites: Iterable[SiteCounters]) -> int:
     """Return the fewest cycles for which the accesses of these sites occupy an SM's L1.
 
-    A wavefront of shared memory takes one cycle. A request of global memory takes one, or one per four sectors if that
-    is more; sectors scattered over more lines take longer, but the counts do not show it. Constants take none: they
-    have a cache of their own.
+    A wavefront of shared memory takes one cycle. A request of global memory takes one cycle per four sectors, at least
+    one; sectors scattered over more lines take longer, but the counts do not show that. Constants take none, because
+    they have another cache.
     """
     return sum(_cycles(site) for site in sites)
 
@@ -145,5 +145,5 @@ def _row(sites: list[SiteCounters], total: int) -> AccessRow:
 
 
 def width_of(opcode: str) -> int:
-    """Return the bytes that a lane accesses, of an opcode with its modifiers."""
+    """Return the bytes that a lane accesses by an opcode with its modifiers."""
     return next((_BYTES[part] for part in opcode.split(".")[1:] if part in _BYTES), 4)

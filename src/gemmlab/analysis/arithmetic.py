@@ -1,4 +1,4 @@
-"""The kinds of arithmetic that a main loop may do its work with: opcode, pipe, rate and peak of each.
+"""The kinds of arithmetic that may do the work of a main loop, each with opcode, pipe, rate and peak.
 
 Rates of pipes are from the table of arithmetic throughput by compute capability in the CUDA programming guide; those of
 tensor cores follow from the peaks in the data sheets.
@@ -20,22 +20,22 @@ PEAKS: Mapping[str, str] = {
     DOUBLE: "double-precision peak",
     HALF: "half-precision peak",
 }
-"""A pipe's peak in words."""
+"""Pipe -> words for its peak."""
 _TF32_FLOPS = {"sm_80": 1024, "sm_86": 512, "sm_87": 512, "sm_89": 512, "sm_90": 2048}
 """Dense TF32 operations per SM and cycle."""
 _HALF_FLOPS = {"sm_75": 1024, **{arch: 2 * rate for arch, rate in _TF32_FLOPS.items()}}
 _WHOLE_FLOPS = {arch: 2 * rate for arch, rate in _HALF_FLOPS.items()}
 _DOUBLE_FLOPS = {"sm_80": 128, "sm_90": 256}
 _MMA_SYNC = {"sm_90": 4 / 6.05}
-"""Fraction of that rate which `mma.sync` of floats reaches, on architectures where only `wgmma` reaches all of it.
-Timed on an H200 with TF32 operands in registers.
+"""Fraction of the dense rate that `mma.sync` of floats reaches, on architectures where only `wgmma` reaches all of it.
+Measured on an H200 with TF32 operands in registers.
 """
 _FP64_LANES = {"sm_70": 32, "sm_80": 32, "sm_90": 64, "sm_100": 64}
 _FEWEST_FP64_LANES = 2
-"""Double-precision lanes of all other known architectures; conversions to and from double are as slow there."""
+"""Double-precision lanes of an SM of all other known architectures; conversions to and from double are as slow."""
 _HALF_LANES = {"sm_80": 128, "sm_90": 128, "sm_100": 128}
 _FEWEST_HALF_LANES = 64
-"""Lanes for pairs of halves on all other known architectures."""
+"""Lanes of an SM for pairs of halves on all other known architectures."""
 _TF32 = "TF32"
 _TF32_DEPTH = 8
 
@@ -48,14 +48,14 @@ class Arithmetic:
     opcode: str
     pipe: str
     lane_flops: int = 0
-    """Operations of a lane; 0 for matrix instructions."""
+    """Floating-point operations of one instruction in each lane; 0 for matrix instructions."""
     dense: Mapping[str, int] | None = None
-    """Dense operations of a matrix instruction per SM and cycle, by architecture."""
+    """Architecture -> dense operations of a matrix instruction per SM and cycle."""
     synchronous: bool = False
-    """True if it reaches only a part of `dense` on architectures where other instructions reach all of it."""
+    """True for `mma.sync`, which reaches only a part of `dense` on architectures where `wgmma` reaches all of it."""
 
     def lanes(self, limits: GpuLimits) -> int:
-        """Return the instructions' lanes that an SM begins in a cycle."""
+        """Return the number of lanes for which an SM begins this arithmetic in a cycle."""
         if self.pipe == FMA:
             return limits.fma_lanes
         return fp64_lanes(limits) if self.pipe == DOUBLE else half_lanes(limits)
@@ -69,7 +69,7 @@ class Arithmetic:
         return _MMA_SYNC.get(arch, 1.0) if self.synchronous else 1.0
 
     def peak_gflops(self, model: GpuModel) -> float | None:
-        """Return the GFLOP/s of a GPU that executes only this; `None` for matrix instructions of unknown rate."""
+        """Return the GFLOP/s of a GPU that executes nothing else; `None` for matrix instructions of unknown rate."""
         if self.dense is not None:
             rate = self.dense.get(model.limits.arch)
             return None if rate is None else model.sms * rate * model.boost_mhz / 1e3
@@ -93,11 +93,11 @@ _KINDS = (
 )  # fmt: skip
 BY_NAME: Mapping[str, Arithmetic] = {kind.name: kind for kind in _KINDS}
 OPCODES = tuple(dict.fromkeys(kind.opcode for kind in _KINDS))
-"""The opcodes that may do a loop's work."""
+"""The opcodes of all kinds of arithmetic."""
 
 
 def arithmetic_of(opcode: str, instructions: Iterable[Instruction]) -> Arithmetic:
-    """Return the kind that the instructions of one of `OPCODES` belong to: for matrices it depends on their type."""
+    """Return the kind of arithmetic of one of `OPCODES`; for matrices it depends on the instructions' type."""
     first = next((i for i in instructions if i.opcode == opcode), None)
     if opcode not in _of_tf32 or first is None:
         return BY_NAME[opcode]
@@ -117,7 +117,10 @@ def half_lanes(limits: GpuLimits) -> int:
 
 
 def mma_sync_flops(arch: str, unknown: float) -> float:
-    """Return the TF32 operations per SM and cycle with `mma.sync` (HMMA); based on `unknown` if there is no rate."""
+    """Return the TF32 operations per SM and cycle with `mma.sync` (HMMA).
+
+    If the dense rate of the architecture is not known, `unknown` is taken for it.
+    """
     return _TF32_FLOPS.get(arch, unknown) * _MMA_SYNC.get(arch, 1.0)
 
 
@@ -125,4 +128,4 @@ _of_tf32: Mapping[str, Callable[[Instruction], bool]] = {
     "HMMA": lambda instruction: _TF32 in instruction.modifiers,
     "HGMMA": lambda instruction: metrics.matrix_shape(instruction)[2] == _TF32_DEPTH,
 }
-"""By opcode, whether an instruction multiplies TF32 numbers."""
+"""Opcode -> test whether an instruction multiplies TF32 numbers."""

@@ -1,4 +1,4 @@
-"""Bytes that the copy engine brings into shared memory: no thread asks for them, so no access counts them."""
+"""Bytes that the copy engine copies into shared memory; counters of the threads' accesses do not include them."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from gemmlab.core.program import Launch
 from gemmlab.core.tensor_map import BYTES, box_bytes
 
 _TENSOR, _BULK = "UTMALDG", "UBLKCP.S.G"
-"""Copies into shared memory: of boxes, and of bytes. UBLKCP.G.S goes the other way."""
+"""Opcodes that copy into shared memory: boxes of tensors, and contiguous bytes. (UBLKCP.G.S copies from it.)"""
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The bytes of all copies into shared memory in one run."""
+    """Bytes of all copies into shared memory in one run."""
 
     least: int = 0
-    """If each copy brings the smallest box of the launch's maps."""
+    """Bytes of tensor copies, if each copies the smallest box of the launch's tensor maps."""
     most: int = 0
-    """If each copy brings the largest one."""
+    """Bytes of tensor copies, if each copies the largest box."""
     unknown: int = 0
-    """Copies whose size is in a register, and so not known."""
+    """Number of copies whose size is in a register, and so not known."""
 
     @property
     def words(self) -> str:
-        """Return what figures of traffic leave out or suppose; empty without copies."""
+        """Return words for the assumptions about copies in figures of traffic; empty without copies."""
         boxes = "boxes of tensor maps" if self.most else ""
         return " and ".join(filter(None, [boxes, "operands once for bulk copies" if self.unknown else ""]))
 
 
 def copied_bytes(counters: Counters, launch: Launch) -> Copied:
-    """Return the bytes that tensor copies bring, by the boxes of the maps that the launch passes."""
+    """Return the bytes that copies bring into shared memory, from the boxes of the tensor maps that a launch passes."""
     boxes = [box_bytes(one.tobytes()) for one in launch.args if isinstance(one, np.void) and one.nbytes == BYTES]
     copies, unknown = (
         sum(site.executed for site in counters.sites if site.opcode.startswith(opcode)) for opcode in (_TENSOR, _BULK)

@@ -149,7 +149,7 @@ def explain_subject(subject: Subject) -> Explanation:
 
 
 def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[AccessRow]) -> dict[str, str]:
-    """Return the texts that findings quote, by name; their figures are numbers. Each of `rows` is one instruction's."""
+    """Return the texts that findings quote, by name; facts are their numbers. Each of `rows` is one instruction's."""
     binding = " and ".join(occupancy.binding)
     return {
         "binding": binding,
@@ -162,14 +162,14 @@ def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[Access
 
 
 def _call_sites(subject: Subject) -> dict[int, str]:
-    """Return the kernel's own line of each inlined instruction, none for code whose line information is malformed."""
+    """Return the kernel's own line of each inlined instruction, by address; empty if line information is malformed."""
     with suppress(UsageError):
         return call_sites(subject.artifact, subject.function)
     return {}
 
 
 def _remark(remark: Remark | None) -> str:
-    """A remark of ptxas with its place."""
+    """Return a remark of ptxas with its place; empty for `None`."""
     if remark is None:
         return ""
     return f"{remark.text} ({remark.place})" if remark.place else remark.text

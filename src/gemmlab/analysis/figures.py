@@ -34,7 +34,10 @@ def figures(explained: Explanation) -> list[Figure]:
 
 
 def side_by_side(one: Explanation, two: Explanation) -> list[tuple[Figure, str]]:
-    """Return the figures of either kernel, each with the second's text; a text is empty if that kernel lacks it."""
+    """Return all figures that at least one kernel has, each with the second kernel's text.
+
+    A text is empty if its kernel lacks the figure.
+    """
     first, second = ({(f.group, f.name): f.text for f in figures(explained)} for explained in (one, two))
     groups = list(dict.fromkeys(group for group, _name in (*first, *second)))
     # Figures that only the second kernel has follow the first kernel's figures of the same group.

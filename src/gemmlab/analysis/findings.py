@@ -1,4 +1,4 @@
-"""Findings: the rows of advice whose condition a kernel's facts fulfil, the costliest first."""
+"""Findings: the rows of advice whose condition is true for a kernel's facts, the costliest first."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gemmlab.core.numerals import plain
 from gemmlab.kernels.kernel import Kernel
 
 LEAST = 1.0
-"""Findings of less weight, in percent of the running time, are not shown."""
+"""Least weight, in percent of the running time, of findings that are shown."""
 
 
 class _Words(Formatter):
-    """The texts of advice with figures, of which none has an exponent."""
+    """A formatter for the texts of advice that writes no number with an exponent."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec.endswith("g"):
@@ -66,7 +66,7 @@ def find(
 ) -> list[Finding]:
     """Return the findings that apply, the heaviest first.
 
-    Texts may quote `words` beside the facts. A finding names only a rung of `ladder` that comes after the kernel (or
+    Texts may quote `words` besides the facts. A finding names only a rung of `ladder` that comes after the kernel (or
     after the rung that the kernel says it improves on) and has its precision. With `kernel=None`, for code outside the
     catalog, place and precision are unknown and every rung qualifies.
     """

@@ -1,4 +1,5 @@
-"""Issue slots: the load of a main loop's iteration on a partition of an SM, and the part of peak arithmetic it allows.
+"""Issue slots: the cycles that an iteration of a main loop takes on a partition of an SM, and the fraction of the peak
+that this allows.
 
 A partition issues one instruction a cycle and has a quarter of every pipe (`analysis/arithmetic.py` has the rates).
 """
@@ -41,7 +42,7 @@ class IssueReport:
     arithmetic: str
     """The name of the arithmetic that does the work, in `arithmetic.BY_NAME`: `"FFMA"`, `"HMMA"`, `"HMMA.16"`."""
     count: float
-    """Instructions of that opcode."""
+    """Number of instructions of that arithmetic."""
     slots: float
     """Number of all instructions, one issue slot each."""
     cycles: Mapping[str, float]
@@ -70,7 +71,7 @@ class IssueReport:
 
     @property
     def best_inside(self) -> float:
-        """Largest fraction of the peak if no access to memory, shared memory and L1 included, ever caused a wait."""
+        """Largest fraction of the peak if no access to memory, including shared memory and L1, caused a wait."""
         return self.work / self.cycles[self.busiest_inside]
 
 
@@ -82,7 +83,7 @@ def explain_issue(loop: LoopReport, limits: GpuLimits) -> IssueReport | None:
         return None
     arithmetic = arithmetic_of(opcode, loop.instructions)
     lanes = limits.fma_lanes / limits.partitions
-    # IMAD takes the half of the FMA pipe that multiplies integers twice as long: as much of the whole as FFMA does.
+    # IMAD occupies one half of the FMA pipe for twice as long, which is as much of the whole pipe as FFMA takes.
     fma = (loop.pipes.get("fma", 0.0) + loop.pipes.get("fmaheavy", 0.0)) * WARP / lanes
     # Conversions to and from double are no faster than double arithmetic.
     special = loop.pipes.get("xu", 0.0) + loop.mix.get("F2F", 0.0) * max(0.0, _XU_LANES / fp64_lanes(limits) - 1)
@@ -92,7 +93,7 @@ def explain_issue(loop: LoopReport, limits: GpuLimits) -> IssueReport | None:
         ALU: loop.pipes.get("alu", 0.0) * WARP * limits.partitions / _ALU_LANES,
         SPECIAL: special * WARP * limits.partitions / _XU_LANES,
         DOUBLE: loop.pipes.get("fp64", 0.0) * WARP * limits.partitions / fp64_lanes(limits),
-        # All partitions share one L1, and each has a warp that asks as much of it.
+        # All partitions share one L1, and each has a warp with as many accesses.
         L1: loop.l1_cycles * limits.partitions,
     }
     if (pairs := loop.pipes.get("fp16", 0.0)) and arithmetic.pipe == HALF:
@@ -107,7 +108,7 @@ def explain_issue(loop: LoopReport, limits: GpuLimits) -> IssueReport | None:
 
 
 def peak_gflops(arithmetic: str, model: GpuModel) -> float | None:
-    """Return the GFLOP/s of a GPU that executes only this; `None` for matrix instructions of unknown rate."""
+    """Return the GFLOP/s of a GPU that executes one kind of arithmetic alone; `None` if the rate is not known."""
     return BY_NAME[arithmetic].peak_gflops(model)
 
 

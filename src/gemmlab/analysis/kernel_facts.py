@@ -29,9 +29,9 @@ def facts_of(
     issue: IssueReport | None,
     roofline: RooflineReport,
 ) -> dict[str, float]:
-    """Return all figures that `advice.ADVICE` may name, those of `Counters.facts` included.
+    """Return all figures that `advice.ADVICE` may name, including those of `Counters.facts`.
 
-    Figures of the main loop are 0 for a kernel without one. Each of `rows` is of one instruction.
+    Figures of the main loop are 0 for a kernel without one. Each of `rows` belongs to one instruction.
     """
     op = "" if subject.kernel is None else subject.kernel.op.partition(":")[0]
     return {
@@ -63,7 +63,7 @@ def facts_of(
 
 
 def _executed_flops(subject: Subject) -> float:
-    """Return the operations of all lanes that were predicated on."""
+    """Return the floating-point operations of all lanes whose predicate was true."""
     on = {site.address: site.predicated_on_threads for site in subject.counters.sites}
     return sum(flops(i) / WARP * on.get(i.address, 0) for i in subject.function.instructions)
 
@@ -80,7 +80,7 @@ def _of_memory(subject: Subject, rows: Sequence[AccessRow], issue: IssueReport |
     requested = sum(row.sectors_coalesced for row in rows if row.kind in (*core.GLOBAL_KINDS, core.TEXTURE_LOAD))
     reading = [row for row in rows if row.kind in (core.GLOBAL_LOAD, core.TEXTURE_LOAD)]
     coalesced = sum(max(row.requests, row.sectors_coalesced / SECTORS_IN_A_LINE) for row in reading)
-    # Part of the time in which L1 is the limit: all of it if L1 is the busiest unit.
+    # Fraction of the time in which L1 is the limit, 1 if L1 is the busiest unit.
     pressure = 1.0 if issue is None else issue.cycles[L1] / issue.cycles[issue.busiest]
 
     def conflicts(kind: str) -> float:

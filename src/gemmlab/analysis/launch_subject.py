@@ -1,4 +1,4 @@
-"""The explanation of a launch: of any kernel, whatever it computes, from one run of its machine code."""
+"""The explanation of a launch of any kernel, from one run of its machine code."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _SECTOR = 32
 def explain_launch(
     artifact: Artifact, launch: Launch, counters: Counters | None, hazards: tuple[Hazard, ...], gpu: str = ""
 ) -> Explanation:
-    """Explain a launch for the GPU `gpu`, by default the one that its architecture stands for.
+    """Explain a launch for the GPU named `gpu`, by default the model of the code's architecture.
 
-    Its work is what it executed: the operations of all lanes, and the sectors that it touched, each once for a wave of
-    blocks. Raises `UsageError` for a launch that nothing counted, and for a GPU that does not run the code.
+    Its work is what it executed: the operations of all lanes, and the bytes of the sectors that it accessed, each
+    counted once for a wave of blocks. Raises `UsageError` for a launch that was not counted, and for a GPU that cannot
+    run the code.
     """
     if counters is None:
         raise UsageError(f"{artifact.kernel}: a launch on a GPU is not counted; launch it with device='emulated'")
@@ -34,7 +35,7 @@ def explain_launch(
     function = parse(artifact.texts["sass"])[artifact.entry]
     flops = _flops(function, counters)
     nbytes = max(1, _SECTOR * sum(site.sectors_distinct for site in counters.of_kind(*GLOBAL_KINDS)))
-    # Without floating-point operations the work is that of the bytes.
+    # Without floating-point operations, the work is the number of bytes.
     size = Size("this launch", flops or nbytes, nbytes, flops or nbytes)
     subject = Subject(
         kernel=None, config={}, arch=arch, model=model, artifact=replace(artifact, resources=_resources(artifact)),
@@ -45,13 +46,13 @@ def explain_launch(
 
 
 def _flops(function: SassFunction, counters: Counters) -> int:
-    """Return the operations of all lanes that took part."""
+    """Return the floating-point operations of all lanes that executed them."""
     lanes = {site.address: site.predicated_on_threads for site in counters.sites}
     return round(sum(metrics.flops(i) / metrics.WARP * lanes.get(i.address, 0) for i in function.instructions))
 
 
 def _resources(artifact: Artifact) -> Mapping[str, int]:
-    """Return the resources of an artifact; of a cubin that came without them, what it says itself."""
+    """Return the resources of an artifact; if it has none, those that its cubin states."""
     if "registers" in artifact.resources:
         return artifact.resources
     function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]

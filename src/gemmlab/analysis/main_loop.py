@@ -28,14 +28,14 @@ _JUMPS = frozenset({"BRA", "BRX", "BRXU", "JMP", "CALL", "RET"})
 
 @dataclass(frozen=True, slots=True)
 class LoopReport:
-    """One loop. Unless stated otherwise, counts are instructions that a warp executes in one iteration from the middle
-    of the loop, neither the first nor the last.
+    """A main loop. Unless stated otherwise, counts are instructions that a warp executes in one iteration other than
+    the first and the last.
     """
 
     header: int
-    """Address of its first instruction."""
+    """Address of the loop's first instruction."""
     lines: tuple[int, ...]
-    """Source lines of its arithmetic, ascending."""
+    """Source lines of the loop's arithmetic, ascending."""
     instructions: tuple[Instruction, ...] = field(repr=False)
     """Instructions that ran, by ascending address, without those of inner loops."""
     iterations: int
@@ -53,7 +53,7 @@ class LoopReport:
     wide_global: float
     """LDG.128 instructions and 16-byte asynchronous copies."""
     reuse_rate: float | None
-    """Fraction of the arithmetic's register operands with `.reuse`, which the next instruction need not read again."""
+    """Fraction of the arithmetic's register operands with `.reuse`; the next instruction need not read them again."""
     conflicted: int
     """Instructions in the code whose sources lie in too few register banks."""
     conflict_cycles: int
@@ -61,23 +61,23 @@ class LoopReport:
     moved: int
     """Multiply-adds in the code that write their sum to a register other than that of their addend."""
     stall_cycles: int
-    """Sum of the stall fields in one pass over the code: the fewest cycles that a single warp needs."""
+    """Sum of the stalls in one pass over the code: the fewest cycles that a single warp needs."""
     yields: int
     """Instructions in the code that ask the scheduler to prefer another warp."""
     waits: int
     """Instructions in the code that wait for a dependency barrier."""
     jumps: int
-    """Jumps in the code, not counting the one back to the header."""
+    """Jumps in the code, without the one back to the header."""
     wavefronts: float
     """Wavefronts of shared memory."""
     l1_cycles: float
-    """Fewest cycles that an SM's L1 is busy with those wavefronts and with global requests."""
+    """Fewest cycles for which an SM's L1 is busy with shared wavefronts and global requests."""
     barriers: float
     """BAR instructions."""
 
     @property
     def executed(self) -> float:
-        """Number of instructions, padding not counted."""
+        """Number of executed instructions without NOPs."""
         return sum(self.mix.values())
 
     @property
@@ -135,7 +135,7 @@ def explain_loop(function: SassFunction, sites: Sequence[SiteCounters], arch: st
 
 
 def _entries(graph: FlowGraph, loop: Loop, executed: Mapping[int, int]) -> int:
-    """Return an upper bound on the times the loop was entered: executions of the outside blocks before its header."""
+    """Return an upper bound on the entries into the loop: executions of the blocks outside that precede its header."""
     before = [b for i, b in enumerate(graph.blocks) if loop.header in b.successors and i not in loop.blocks]
     return sum(executed[graph.function.instructions[block.stop - 1].address] for block in before)
 

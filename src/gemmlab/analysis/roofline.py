@@ -15,12 +15,12 @@ from gemmlab.core.precision import FLOAT32, PRECISIONS, PRODUCTS
 
 NO_COPIES = Copied()
 L1_BYTES = 128
-"""Bytes that an SM's L1 moves in a cycle; every wavefront takes a whole cycle."""
+"""Bytes that an SM's L1 transfers in a cycle; every wavefront takes a whole cycle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of memory: least traffic, with perfect caching, and most traffic, with none."""
+    """One level of memory. Its least traffic assumes perfect caching above it, its most traffic none."""
 
     name: str
     bytes_least: int
@@ -48,7 +48,7 @@ class RooflineReport:
     peak_gflops: float
     """Peak of the arithmetic that the kernel uses."""
     inside_gflops: float
-    """Speed that the main loop's issue slots and pipes allow if no access to memory ever caused a wait."""
+    """Speed that the main loop's issue slots and pipes allow if no access to memory caused a wait."""
     inside_by: str
     """The busiest issue slot or pipe, which sets `inside_gflops`."""
     levels: tuple[Level, ...]
@@ -73,18 +73,18 @@ def explain_roofline(
     """Return the roofline report of a run at `size`, extrapolated to `scaled`.
 
     `counters` are those of the run; their `sectors_distinct` must be distinct within a block. `issue=None` means that
-    the main loop has no known arithmetic: the FMA peak then stands in for its limit. `precision` is the kernel's,
-    `copied` the bytes that the copy engine brings.
+    the main loop has no known arithmetic: then the FMA peak is used as its limit. `precision` is the kernel's, and
+    `copied` has the bytes that the copy engine copies into shared memory.
     """
     levels = tuple(_levels(counters, model, size, scaled, copied))
     peak, inside = model.peak_gflops, model.peak_gflops
     by = "FMA peak" if precision in PRECISIONS else "FMA peak of float32 (the loop has none of its own)"
     if issue is not None and (known := peak_gflops(issue.arithmetic, model)) is not None:
-        # Operations of the product are counted, of which each may take several of the tensor cores'.
+        # The roofline counts operations of the product; each may take several operations of the tensor cores.
         known /= PRODUCTS.get(precision, 1)
         peak, inside, by = known, known * issue.best_inside, issue.busiest_inside
-    # The small size is only run for its counters: traffic with cold caches means little there, and the written results
-    # weigh too much. The larger size decides.
+    # The small size is run only for its counters. Its traffic with cold caches means little, and results are too large
+    # a part of it. So the bound is that of the larger size.
     deciding = [level for level in levels if level.name not in _passed_over(size, scaled)]
     allowed = {by: inside, **{level.name: level.gflops_most for level in deciding}}
     bound_by = min(allowed, key=lambda name: allowed[name])
@@ -108,7 +108,7 @@ def _levels(counters: Counters, model: GpuModel, size: Size, scaled: Size, copie
     most = SECTOR * sum(site.sectors for site in touching) + copied.most
     least = SECTOR * sum(site.sectors_distinct for site in touching) + copied.least
     if copied.unknown:
-        # Their sizes are not known, but every operand passes L2 once.
+        # The sizes of these copies are not known, but every operand passes through L2 at least once.
         least, most = max(least, needed), max(most, needed)
     moved = L1_BYTES * l1_cycles(counters.sites)
     also = f", and {copied.words}" if copied.words else ""
@@ -121,8 +121,8 @@ def _levels(counters: Counters, model: GpuModel, size: Size, scaled: Size, copie
     yield _level(_dram(size), flops, needed, moved_bytes, model.memory_gbs,
                  "operands once, to everything that L2 is asked for")  # fmt: skip
     if scaled.label != label:
-        # Sectors read grow in proportion to the operations as long as the tiles stay the same. Results are written
-        # once however many terms each has, so sectors written grow in proportion to the operands.
+        # With the same tiles, sectors read grow in proportion to the operations. Each result is written once, no matter
+        # how many terms it has, so sectors written grow in proportion to the operands.
         written = SECTOR * sum(site.sectors_distinct for site in counters.of_kind(GLOBAL_STORE))
         once, every = (_grown(moved - written, written, size, scaled) for moved in (least, most))
         how = f"the same, scaled from {label}"

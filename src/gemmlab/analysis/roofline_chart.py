@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PEAKS = {"HGMMA": "tensor peak (16 bits)", "HMMA.16": "tensor peak (16 bits)", "IMMA": "tensor peak (8 bits)",
           "IGMMA": "tensor peak (8 bits)", "DMMA": "tensor peak (double)", "FADD": "peak of additions",
           "FMUL": "peak of products"}  # fmt: skip
-"""The names of peaks that a pipe's own name does not tell apart."""
+"""Arithmetic -> name of its peak, if the name of the pipe is not enough."""
 
 
 def under_roof(explained: Sequence[Explanation], measured: Mapping[str, float] | None = None) -> alt.LayerChart:
@@ -49,7 +49,8 @@ def _peak(explained: Explanation) -> str:
 
 
 def _placed(name: str, report: RooflineReport, measured: float | None) -> RooflinePoint:
-    # The last level of a name wins, which is that of the larger size: a size that fits into caches says little of DRAM.
+    # Of levels with the same name the last one is used, that of the larger size: a small size fits into caches, so it
+    # shows little about DRAM.
     levels = {level.name.partition(" ")[0]: level for level in report.levels}
     intensity = {name: (level.intensity_least, level.intensity_most) for name, level in levels.items()}
     return RooflinePoint(name, report.bound_gflops if measured is None else measured, intensity)

@@ -32,14 +32,14 @@ class StateCost:
     share: float
     """Fraction of the time between two instructions of a warp that is spent in this state."""
     samples: float | None
-    """Samples that found a warp in this state."""
+    """Number of samples in which a warp was in this state."""
     not_issued: float | None
-    """Samples that found a warp in this state while the partition issued no instruction."""
+    """Number of samples in which a warp was in this state and its partition issued no instruction."""
     cost: float | None
     """Estimated percentage of the partitions' cycles in which nothing was issued because of this state.
 
-    The cycles without an issue are shared out in proportion to `not_issued`, or to `cycles` if there are no such
-    samples. `None` if the number of cycles without an issue is unknown; 0 for a state that is no wait.
+    The cycles without an issue are divided among the states in proportion to `not_issued`, or to `cycles` if there are
+    no such samples. `None` if the number of cycles without an issue is unknown; 0 for a state that is not a wait.
     """
 
 
@@ -54,7 +54,7 @@ def issue_percent(profile: Profile) -> float | None:
 
 
 def waiting(profile: Profile) -> tuple[StateCost, ...]:
-    """Return every measured state of the warps, the costliest first."""
+    """Return the cost of every measured state of the warps, the costliest first."""
     cycles, samples = profile.stall_cycles, profile.stall_samples()
     without = profile.stall_samples(not_issued=True)
     measured = {**cycles, **samples}
@@ -143,8 +143,8 @@ def stall_findings(
 ) -> tuple[Finding, ...]:
     """Return a finding for each stall of a profile that costs 1 % or more, the costliest first.
 
-    If at least 10 % of the SMs get no block, a finding that says so comes first. `kernel` and `ladder` serve to name a
-    rung that does better; no rung is named without a ladder. The profile of a library has no findings.
+    If at least 10 % of the SMs get no block, a finding that says so comes first. A finding may name a rung of `ladder`
+    that comes after `kernel` and applies the remedy. The profile of a library has no findings.
     """
     if profile.is_library:
         return ()

@@ -17,7 +17,7 @@ class Stall:
     key: str
     """Name of the state in the metrics of samples, such as `"long_scoreboard"`."""
     meaning: str
-    """One sentence that says what the warp does in this state."""
+    """One sentence on what the warp does in this state."""
     cause: str
     """Usual cause of the state."""
     attempt: str
@@ -27,7 +27,7 @@ class Stall:
     ratio: str = ""
     """Name of the state in the metric of cycles; empty if it equals `key`."""
     waits: bool = True
-    """False for the two states in which a warp is not held up: `selected` and `not_selected`."""
+    """False for the two states in which a warp does not wait: `selected` and `not_selected`."""
 
     @property
     def name(self) -> str:

@@ -1,8 +1,9 @@
-"""The cure of bank conflicts of stores, from the steps by which lanes walk through shared memory.
+"""The remedy for bank conflicts of stores, from the strides between lanes' addresses in shared memory.
 
-Lanes that store together mostly walk in runs: `step` words from lane to lane, and `turn` words from the first lane of a
-run to the first one of the next. A tile that is transposed while it is loaded has a row's length as one of the two. An
-odd length alone is no cure: runs that are free of conflicts each may still meet one another.
+The addresses of lanes that store together are mostly runs with two strides: `step` words from lane to lane, and `turn`
+words from the first lane of a run to the first lane of the next. If a tile is transposed while it is loaded, one of the
+two is the length of a row. An odd length alone is not enough: runs without conflicts of their own may conflict with
+each other.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from gemmlab.observe.access_patterns import pattern_at
 _WORD, _BANKS = 4, 32
 _OTHER_LANES = "change which lane stores what"
 UNKNOWN = f"Let lanes that store together reach different banks: another row length, or {_OTHER_LANES}."
-"""The cure where the lanes' addresses are not known or follow no rule."""
+"""The remedy if the lanes' addresses are not known or do not form runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The walk of the lanes, in words: `step` between lanes of a run, `turn` between runs of `run` lanes.
+    """The strides of the lanes, in words: `step` between lanes of a run, `turn` between the starts of runs.
 
-    `turn` is 0 if all lanes are one run.
+    A run has `run` lanes. `turn` is 0 if all lanes are one run.
     """
 
     step: int
@@ -34,21 +35,21 @@ class Steps:
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Lengths in words that rows may have: the longer step, or the shorter one if that may be a row, too."""
+        """Lengths in words that rows of the array may have: the longer stride, and the shorter one if possible."""
         short, long = sorted((self.step, self.turn))
         return (short, long) if short >= _BANKS and long % short == 0 else (long,)
 
     def at(self, lane: int) -> int:
-        """Return the place of a lane in words, 0 for the first one."""
+        """Return the offset of a lane's address in words, 0 for the first lane."""
         return lane % self.run * self.step + lane // self.run * self.turn
 
     def padded(self, row: int, pad: int, lanes: Iterable[int]) -> dict[int, int]:
-        """Return the places of lanes in bytes if each row of `row` words has `pad` more."""
+        """Return the offset of each lane's address in bytes after `pad` words are added to each row of `row` words."""
         return {lane: _WORD * (at + at // row * pad) for lane in lanes for at in (self.at(lane),)}
 
 
 def cure_of_stores(counters: Counters, worst: Iterable[AccessRow]) -> str:
-    """Return what to try against the conflicts of the `worst` stores, each of which is one instruction."""
+    """Return the remedy for the conflicts of the `worst` stores, in words; each of these rows is one instruction."""
     patterns = {site.address: site.pattern for site in counters.sites}
     widest = max((width_of(site.opcode) for site in counters.of_kind(*SHARED_KINDS) if site.requests), default=_WORD)
     for row in worst:
@@ -59,12 +60,12 @@ def cure_of_stores(counters: Counters, worst: Iterable[AccessRow]) -> str:
 
 
 def cure(addresses: Mapping[int, int], width: int, widest: int = _WORD) -> str:
-    """Return what parts the banks of stores of `width` bytes; `addresses` are the lanes' places in bytes.
+    """Return the remedy for bank conflicts of stores, in words. `width` is bytes a lane.
 
-    Rows whose length is a multiple of `widest` bytes, which the kernel's widest access of shared memory has, stay such
-    rows: it may be an access of this array, and needs its address aligned. A padding is named only if it removes every
-    conflict, counted by the emulator's own rule. Rows are not known: the words that become more may be one row or
-    several.
+    `addresses` has each lane's byte offset. `widest` is the width in bytes of the kernel's widest access of shared
+    memory. That may be an access of this array, and must stay aligned: if the length of rows is a multiple of `widest`,
+    the padded length is one too. A padding is named only if it removes every conflict, counted by the emulator's own
+    rule. The rows of the array are not known: the stride that is padded may be one row or several.
     """
     steps = _steps(addresses)
     if steps is None or _conflicts(addresses, width) == 0:
@@ -88,7 +89,7 @@ def cure(addresses: Mapping[int, int], width: int, widest: int = _WORD) -> str:
 
 
 def _steps(addresses: Mapping[int, int]) -> Steps | None:
-    """Return the walk of lanes 0, 1, ... without a gap; `None` if they have another one, or walk backwards."""
+    """Return the strides of lanes 0, 1, ... without gaps; `None` if they do not form runs, or addresses descend."""
     count = len(addresses)
     if count < 2 or [*addresses] != list(range(count)) or any(at % _WORD for at in addresses.values()):
         return None

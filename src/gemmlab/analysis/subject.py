@@ -75,7 +75,7 @@ class Subject(Display):
     size: Size
     """The size that was run."""
     scaled: Size
-    """A larger size, which figures are extrapolated to."""
+    """A larger size, to which figures are extrapolated."""
 
     def _line(self) -> str:
         return f"{self.name}: {self.arch} code on {self.model.name}, counted at {self.size.label}"
@@ -87,12 +87,12 @@ class Subject(Display):
 
     @property
     def precision(self) -> str:
-        """The kernel's precision; float32 for a launch of any code, whose operations are counted as executed."""
+        """The kernel's precision; for a launch of any code float32, since its operations are counted as executed."""
         return FLOAT32 if self.kernel is None else self.kernel.precision
 
     @property
     def traits(self) -> list[str]:
-        """Parts of the contract that the kernel's file says it does not keep."""
+        """Parts of the contract that the kernel does not fulfil, as its file states."""
         return [] if self.kernel is None else factor_notes(self.kernel, find_op(self.kernel.op))
 
     @property
@@ -112,13 +112,13 @@ class Subject(Display):
 
     @property
     def serialized(self) -> Remark | None:
-        """The reason why ptxas lets the kernel wait after each warpgroup multiplication."""
+        """Ptxas's reason for making the kernel wait after each warpgroup multiplication; `None` if it does not."""
         texts = self.artifact.texts
         return serialized(texts.get("log", ""), texts.get("ptx", ""), self.artifact.entry)
 
     @property
     def setmaxnreg_ignored(self) -> Remark | None:
-        """The reason why ptxas ignored setmaxnreg."""
+        """Ptxas's reason for ignoring setmaxnreg; `None` if it did not."""
         texts = self.artifact.texts
         return setmaxnreg_ignored(texts.get("log", ""), texts.get("ptx", ""))
 

@@ -1,4 +1,4 @@
-"""The costliest source line of each kind of access, which a finding names, with that line's own figures."""
+"""The costliest source line of each kind of access, and its figures, for findings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS: Mapping[str, tuple[tuple[str, ...], str]] = {
 
 
 def worst_facts(rows: Sequence[AccessRow]) -> dict[str, float]:
-    """Return the figures of the worst line of each kind of access NAME. Each of `rows` is of one instruction.
+    """Return the figures of the worst line for each kind of access NAME. Each of `rows` belongs to one instruction.
 
     `NAME_worst_pct` is the line's percentage of L1's time, `NAME_worst_sectors` and `NAME_worst_ideal` are sectors per
     request, and `NAME_worst_excess` is the percentage of wavefronts that bank conflicts add.
@@ -39,18 +39,18 @@ def worst_facts(rows: Sequence[AccessRow]) -> dict[str, float]:
 
 
 def worst_words(rows: Sequence[AccessRow], callers: Mapping[int, str]) -> dict[str, str]:
-    """Return `NAME_place` of each kind of access: the worst line, `mine.cu:12` or `tile.cuh:3 called from mine.cu:12`.
+    """Return `NAME_place` for each kind of access: the worst line, `mine.cu:12` or `tile.cuh:3 called from mine.cu:12`.
 
-    `callers` are the lines of the kernel that inlined instructions belong to, by address. In code without line numbers
-    the place is the opcode, and `NOWHERE` if no access of the kind ran.
+    `callers` are the lines of the kernel that call inlined instructions, by address. In code without line numbers the
+    place is the opcode; it is `NOWHERE` if no access of the kind ran.
     """
     return {f"{name}_place": _place(worst_rows(rows, name), callers) for name in KINDS}
 
 
 def worst_rows(rows: Iterable[AccessRow], name: str) -> list[AccessRow]:
-    """Return the bad instructions of the line with the largest total cost.
+    """Return the costly instructions of the line with the largest total cost.
 
-    A line may contain a good access beside a bad one, as `A[i] * B[j]` does. Only instructions whose cost per request
+    A line may contain a cheap access and a costly one, as `A[i] * B[j]` does. Only instructions whose cost per request
     is at least half that of the line's worst instruction are returned.
     """
     kinds, cost = KINDS[name]

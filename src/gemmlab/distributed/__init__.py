@@ -1,7 +1,7 @@
 """The product of torch's DTensors: `gemmlab.distributed.gemm`, and its choice of an algorithm.
 
-torch keeps its part: process groups, meshes and redistribution are its own. gemmlab multiplies, and moves panels of the
-operands from rank to rank while it does. Importing this module makes `torch.ops.gemmlab.gemm` take DTensors as well.
+torch provides process groups, meshes and redistribution. gemmlab multiplies, and sends panels of the operands from rank
+to rank at the same time. After this module is imported, `torch.ops.gemmlab.gemm` takes DTensors as well.
 """
 
 from __future__ import annotations

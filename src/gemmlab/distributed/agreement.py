@@ -1,4 +1,4 @@
-"""All ranks must make the same call: shapes, placements, numbers, precision and version are compared first."""
+"""Comparison of the ranks' arguments before a distributed product: all ranks must make the same call."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ VERSION = ("version of gemmlab", __version__)
 
 
 def require_agreement(facts: Sequence[tuple[str, object]], mesh: Any) -> None:
-    """Compare what the ranks of a mesh say of their calls: (name, value) pairs, the same names on each.
+    """Compare the (name, value) pairs `facts` of all ranks of a mesh; every rank passes the same names in one order.
 
-    Raises `UsageError` on every rank when they differ, and names what does; `DeviceError` when a rank does not answer
-    within the time limit of its process group.
+    Raises `UsageError` on every rank if any value differs, with the names of these values; `DeviceError` if a rank does
+    not answer within the time limit of its process group.
     """
     values = [*facts, VERSION]
     own = torch.tensor([crc32(repr(value).encode()) for _, value in values], dtype=torch.int64, device=mesh.device_type)
@@ -30,7 +30,8 @@ def require_agreement(facts: Sequence[tuple[str, object]], mesh: Any) -> None:
         least, most = own.clone(), own.clone()
         answered(lambda: dist.all_reduce(least, dist.ReduceOp.MIN, group=group))  # noqa: B023 - called at once
         answered(lambda: dist.all_reduce(most, dist.ReduceOp.MAX, group=group))  # noqa: B023 - called at once
-        # Ranks of one line of the mesh know first: the next dimension tells the others.
+        # -1 marks a difference within this dimension's group. It then differs in the next dimension's groups as well,
+        # so after the last dimension all ranks of the mesh have the mark.
         own = torch.where(least == most, own, torch.full_like(own, -1))
     wrong = [
         f"{name} ({value!r} here)" for (name, value), digest in zip(values, own.tolist(), strict=True) if digest < 0
@@ -40,7 +41,10 @@ def require_agreement(facts: Sequence[tuple[str, object]], mesh: Any) -> None:
 
 
 def answered(collective: Any) -> Any:
-    """Run a collective. Raises `DeviceError` when the others do not take part: a rank ended, or its time is over."""
+    """Run a collective operation and return its result.
+
+    Raises `DeviceError` if another rank does not take part: it ended, or the time limit of the process group passed.
+    """
     try:
         return collective()
     except (RuntimeError, dist.DistError) as error:
@@ -51,5 +55,5 @@ def answered(collective: Any) -> Any:
 
 
 def bits(value: float) -> str:
-    """Return a number so that NaN equals itself and 0 differs from -0."""
+    """Return the bits of a float64 in hexadecimal: as text, NaN equals itself and 0 differs from -0."""
     return struct.pack("<d", value).hex()

@@ -1,9 +1,9 @@
-"""The algorithm for a product of DTensors: the one that is predicted to take the least time.
+"""The algorithm for a product of DTensors: the one with the least predicted time.
 
-A rank receives bytes before the product, when an operand is redistributed, and meanwhile, as panels. The model adds the
-time of the former to the longer one of the latter and the multiplication, and what nothing can hide: the last panel's
-product, or the first panel's way where no rank has a part to begin with. Each product after the first reads and writes
-C once more.
+A rank receives bytes before the product, when an operand is redistributed, and during the product, as panels. The
+predicted time is the sum of three terms: the redistribution; the longer of the panels' transfer and the multiplication;
+and the part that does not overlap. The latter is the last panel's product, or the transfer of the first panel if the
+ranks cannot begin with their own parts. Each panel's product after the first reads and writes C once more.
 """
 
 from __future__ import annotations
@@ -20,43 +20,46 @@ from gemmlab.distributed.placements import COLUMNS, REPLICA, ROWS, SUM, words
 
 FLOAT_BYTES = 4
 LINK = {"cuda": 383e9, "cpu": 2e9}
-"""Bytes a second that a rank receives. cuda: one H200 from another over NVLink, measured; cpu: gloo on one host."""
+"""Bytes a second that a rank receives. cuda: measured between two H200s over NVLink; cpu: gloo on one host."""
 RATE = {"cuda": {"highest": 53e12, "float32": 148e12, "tf32": 380e12}, "cpu": {"highest": 100e9}}
-"""Float32 operations a second of one rank by precision, the first one for others: large products of one H200."""
+"""Floating-point operations a second of one rank by device and precision; cuda: large products on one H200.
+
+Other precisions have the rate of `"highest"`.
+"""
 MEMORY = {"cuda": 4.0e12, "cpu": 10e9}
-"""Bytes a second that C is read and written with."""
+"""Bytes of C that a rank reads and writes a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One algorithm, with what it costs."""
+    """One algorithm with its layouts, transfers and predicted time."""
 
     algorithm: str
     """`"rows"`: each rank makes rows of C; `"columns"`: columns; `"grid"`: rows along the first dimension of the mesh,
-    columns along the second; `"k"`: each rank adds up a part of k, and the sums are reduced; `"local"`: each rank has
-    both operands and makes all of C."""
+    columns along the second; `"k"`: each rank multiplies its part of k, and the partial sums are reduced; `"local"`:
+    each rank has both operands and makes all of C."""
     a: tuple[str, ...]
-    """Words of `layout` for A, B and C by dimension of the mesh, once the algorithm begins."""
+    """Layouts of A, B and C when the algorithm begins: a word (`placements.py`) for each dimension of the mesh."""
     b: tuple[str, ...]
     c: tuple[str, ...]
     bytes_before: float
     """Bytes that a rank receives when operands are redistributed."""
     bytes_meanwhile: float
-    """Bytes that a rank receives as panels, or of the sums."""
+    """Bytes that a rank receives as panels of operands, or as partial sums of the algorithm `"k"`."""
     seconds: float
-    """Predicted."""
+    """Predicted time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The algorithm of a call, and all that were considered, the fastest first."""
+    """The algorithm of a call, and all algorithms that were considered, the one predicted fastest first."""
 
     best: Candidate
     considered: tuple[Candidate, ...]
 
     @property
     def reason(self) -> str:
-        """One sentence that says why."""
+        """One sentence with the algorithm's bytes and predicted time, and the other algorithms' times."""
         best = self.best
         moved = f"{plain(best.bytes_before / 1e6)} MB before and {plain(best.bytes_meanwhile / 1e6)} MB meanwhile"
         others = ", ".join(f"{one.algorithm} {duration(one.seconds * 1e6)}" for one in self.considered[1:])
@@ -69,7 +72,7 @@ class Choice:
 
 
 def explain_choice(a: Any, b: Any, *, precision: str = HIGHEST, reproducible: bool = False) -> Choice:
-    """Return the algorithm that `gemmlab.distributed.gemm` takes for two DTensors, with all that were considered."""
+    """Return the algorithm that `gemmlab.distributed.gemm` takes for the DTensors `a` (m x k) and `b` (k x n)."""
     return choose(
         (a.shape[0], b.shape[1], a.shape[1]), words(a.placements), words(b.placements), tuple(a.device_mesh.shape),
         a.device_mesh.device_type, precision=precision, reproducible=reproducible,
@@ -80,11 +83,12 @@ def choose(
     extents: tuple[int, int, int], a: tuple[str, ...], b: tuple[str, ...], mesh: tuple[int, ...], device: str, *,
     precision: str = HIGHEST, reproducible: bool = False, link: float | None = None,
 ) -> Choice:  # fmt: skip
-    """Return the choice for C (m x n) = A B with k terms; `extents` is (m, n, k).
+    """Return the choice for C = A B, A m x k and B k x n, both float32; `extents` is (m, n, k).
 
-    A pure function of these, so that all ranks choose the same. Ties go to the algorithm that is named first. With
+    `a` and `b` are the layouts: a word (`placements.py`) for each dimension of the mesh. The result depends on the
+    arguments alone, so all ranks choose the same. Of equally fast algorithms the first in `_algorithms` is taken. With
     `reproducible`, only algorithms are considered whose order of sums does not depend on the number of ranks. `link` is
-    in bytes a second; by default that of one host.
+    the bytes a second that a rank receives, by default those in `LINK`.
     """
     m, n, k = extents
     ranks, kind = prod(mesh), device if device in LINK else "cpu"
@@ -98,7 +102,7 @@ def choose(
         panels_a, panels_b = _panels(m * k, into_a, COLUMNS, mesh), _panels(k * n, into_b, ROWS, mesh)
         meanwhile = panels_a + panels_b
         after, share = 0.0, 1 if algorithm == "local" else ranks
-        # A rank begins with its own part of k where one operand travels.
+        # If only one operand is sent, each rank multiplies its own part of k first (`rotation`).
         rotates = not reproducible and (panels_a > 0) != (panels_b > 0)
         around = mesh[-1] if panels_a else mesh[0]
         turns = 1 + (around - 1) * -(-k // around // PANEL) if rotates else max(1, -(-k // PANEL))
@@ -117,7 +121,7 @@ def choose(
 def _algorithms(
     a: tuple[str, ...], b: tuple[str, ...], mesh: tuple[int, ...]
 ) -> list[tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:
-    """Return the algorithms of a mesh, with the words of A, B and C. A replica is used as it is."""
+    """Return the algorithms for a mesh, each with the layouts of A, B and C. A replicated operand stays replicated."""
     if len(mesh) == 1:
         whole_a, whole_b = a[0] == REPLICA, b[0] == REPLICA
         found = [("local", (REPLICA,), (REPLICA,), (REPLICA,))] if whole_a and whole_b else []
@@ -132,7 +136,10 @@ def _algorithms(
 
 
 def _panels(elements: int, into: tuple[str, ...], cut: str, mesh: tuple[int, ...]) -> float:
-    """Return the bytes of panels: an operand that is cut along k comes from the ranks that have its parts."""
+    """Return the bytes that a rank receives as panels of one operand; 0 if the operand is not cut along k.
+
+    `cut` is the word for a cut along k: `COLUMNS` for A, `ROWS` for B.
+    """
     size = float(FLOAT_BYTES * elements)
     for word, ranks in zip(into, mesh, strict=True):
         if word not in (cut, REPLICA):

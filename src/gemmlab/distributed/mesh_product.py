@@ -30,17 +30,19 @@ def gemm(
 ) -> DTensor:  # fmt: skip
     """Return `alpha * a @ b + beta * c` as a DTensor; all ranks of the mesh call it.
 
-    `a` (m x k), `b` (k x n) and `c` (m x n) are float32 DTensors of one mesh of one or two dimensions, with any
-    placements: cut into rows or columns, evenly or not, whole on each rank, or sums over ranks. The result is cut into
-    rows, columns or both, as `explain_choice` says. `c` is needed when `beta` is not 0, and is not read when it is.
+    `a` (m x k), `b` (k x n) and `c` (m x n) are float32 DTensors of one mesh of one or two dimensions. Each may have
+    any placement: cut into rows or columns, evenly or not, replicated, or a sum over ranks. The result is cut into
+    rows, columns or both, or replicated (`Candidate.c` of `explain_choice`). `c` is required if `beta` is not 0, and is
+    not read if `beta` is 0.
 
-    Where an operand is cut along k, its panels of 4,096 terms travel while others are multiplied. A rank holds its
-    shards, its part of C and two panels of each such operand: 32,768 bytes for each row of its part of C, and each
-    column; half as much again where A travels alone, since its columns are copied. `traffic` counts the panels' bytes.
+    An operand that is cut along k is sent in panels of 4,096 terms while earlier panels are multiplied. The memory of a
+    rank contains its shards, its part of C, and two panels of each such operand. Two panels of A take 32,768 bytes a
+    row of the rank's part of C, two panels of B as many bytes a column. If only A is sent, its panels take half as much
+    again, because its columns are copied first. `traffic` counts the bytes of panels.
 
-    If one operand travels, each rank begins with its own part of k, so its sums have an order of their own. With
-    `reproducible` (as in `gemmlab.gemm`) the result has the same bits on any number of ranks: sums go panel by panel
-    from the first term on, and the algorithm `"k"`, which adds the ranks' sums, is not taken.
+    If only one operand is sent, each rank begins with its own part of k, so the order of its sums differs from that of
+    other ranks. With `reproducible` (as in `gemmlab.gemm`) the result has the same bits on any number of ranks: sums
+    run from the first panel to the last, and the algorithm `"k"`, which adds sums of different ranks, is not taken.
 
     Raises `ArgumentTypeError` (a TypeError) for other operands, `UsageError` (a ValueError) for shapes and meshes that
     do not fit, and on every rank when the ranks' calls differ; `DeviceError` when a rank does not take part.
@@ -70,8 +72,8 @@ def _by_panels(
     a: DTensor, b: DTensor, added: DTensor | None, factors: tuple[float, float], options: dict[str, Any],
     way: Candidate, traffic: Traffic,
 ) -> torch.Tensor:  # fmt: skip
-    """This rank's part of C. Both operands come as panels, of which those under way are not the ones multiplied."""
-    # k along the first axis: of A that is a view, whose panels are made contiguous only to be sent.
+    """Return this rank's part of C. While the panels of one turn are multiplied, those of the next are sent."""
+    # Both operands have k as their first axis. For A this is a transposed view; only panels that are sent are copied.
     left, right = a.to_local().t(), b.to_local()
     alpha, beta = factors
     c = None if added is None else added.to_local()
@@ -101,10 +103,10 @@ def _by_panels(
 def _sources(
     local: tuple[torch.Tensor, torch.Tensor], groups: tuple[Any, Any], depth: int, reproducible: bool, traffic: Traffic
 ) -> tuple[list[range], list[Source]]:
-    """Return the terms of k of each turn, and the two operands.
+    """Return the terms of k of each turn, and the sources of the two operands' panels.
 
-    One operand that travels does so in rotation, unless the order of sums must be that of any number of ranks. Where
-    both travel, along two dimensions of the mesh, they have to meet in the same order on all ranks.
+    If one operand is sent and `reproducible` is false, its panels rotate (`Rotation`). If both are sent, along two
+    dimensions of the mesh, all ranks take their panels in the same order (`Panels`).
     """
     travels = [group for group in groups if group is not None]
     turns: list[Turn] = []
@@ -121,9 +123,10 @@ def _sources(
 
 
 def _beside_messages(left: torch.Tensor, right: torch.Tensor, options: dict[str, Any]) -> dict[str, Any]:
-    """Return a kernel of many short blocks, if the library would take one with a long block for each multiprocessor.
+    """Return options that choose a kernel of many short blocks, if the library would take a persistent one.
 
-    Of those blocks some would begin only after others ended, wherever messages take multiprocessors.
+    A persistent kernel has one long block for each multiprocessor. While NCCL occupies some of these, blocks that find
+    no free one would begin only after others have ended.
     """
     if left.device.type != "cuda" or options["precision"] != HIGHEST:
         return {}
@@ -137,7 +140,7 @@ def _beside_messages(left: torch.Tensor, right: torch.Tensor, options: dict[str,
 def _by_parts_of_k(
     a: DTensor, b: DTensor, added: DTensor | None, factors: tuple[float, float], options: dict[str, Any]
 ) -> DTensor:
-    """Each rank multiplies its part of k; the sums of all ranks become rows of C."""
+    """Return C cut into rows: each rank multiplies its part of k, and a reduce-scatter adds the partial sums."""
     alpha, beta = factors
     part: Any = multiply(a.to_local(), b.to_local(), alpha=alpha, **options)
     total = _placed(_whole(part, a, b, (SUM,)), (ROWS,))
@@ -145,7 +148,7 @@ def _by_parts_of_k(
 
 
 def _group(x: DTensor, way: tuple[str, ...], cut: str) -> Any:
-    """Return the ranks that k is cut between; `None` if it is not."""
+    """Return the process group among whose ranks k of an operand is cut; `None` if k is not cut."""
     mesh = x.device_mesh
     return next(
         (mesh.get_group(dimension) for dimension, word in enumerate(way) if word == cut and mesh.size(dimension) > 1),

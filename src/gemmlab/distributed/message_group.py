@@ -1,8 +1,9 @@
-"""Process groups for messages that travel while a GPU multiplies.
+"""Process groups for messages that are sent while a GPU multiplies.
 
-NCCL's kernels take multiprocessors, and wait for free ones behind the blocks of a product. The groups of a mesh are
-made for speed: 16 and more multiprocessors that blocks of a product then lack. Panels need little of a link, since
-their products last much longer; their group has few blocks, which start before those of a product.
+NCCL's kernels occupy multiprocessors, and wait for free ones if a product's blocks occupy all. The groups of a mesh
+are made for bandwidth: their kernels take 16 and more multiprocessors from a product. The transfer of a panel needs
+little bandwidth, because the product of a panel lasts much longer. So the groups made here have few blocks, on a stream
+of high priority, so that they start before a product's.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from weakref import WeakKeyDictionary
 import torch.distributed as dist
 
 BLOCKS = 4
-"""Multiprocessors that the messages of a rank take at most; some 20 GB/s each over NVLink."""
+"""Most multiprocessors that a rank's messages occupy; each transfers about 20 GB/s over NVLink."""
 _made: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def message_group(group: Any) -> Any:
-    """Return a group of the same ranks for messages beside products: `group` itself unless it is NCCL's.
+    """Return a group of the same ranks for messages that overlap with products: `group` itself unless it is NCCL's.
 
-    All ranks of the group call it. The group lives as long as `group` does, or until `destroy_process_group`.
+    All ranks of the group call this. The group is used again for later calls with the same `group`.
     """
     if dist.get_backend(group) != dist.Backend.NCCL:
         return group
@@ -30,6 +31,6 @@ def message_group(group: Any) -> Any:
         _made[group] = dist.new_group(
             dist.get_process_group_ranks(group), pg_options=options, use_local_synchronization=True
         )
-        # All ranks make the connections together: later some may have nothing to send.
+        # The barrier connects all ranks now; later some may have nothing to send and would not connect.
         dist.barrier(group=_made[group])
     return _made[group]

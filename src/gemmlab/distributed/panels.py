@@ -1,8 +1,8 @@
-"""Panels of an operand along k, sent by the ranks that have them while other panels are multiplied.
+"""Panels of an operand along k, which their owners broadcast while other panels are multiplied.
 
-Here the order is the same on all ranks: a panel is PANEL terms of k, wherever the operand is cut, so that the order of
-each sum does not depend on the number of ranks. In memory k comes first: then the part of a panel that one rank sends
-is contiguous.
+The order of panels is the same on all ranks, and a panel is PANEL terms of k no matter where the operand is cut: so the
+order of each sum does not depend on the number of ranks. k is the first axis in memory, so the part of a panel that one
+rank sends is contiguous.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
 
 PANEL = 4096
-"""Terms of k. Each panel's product reads and writes C once more, so there are few."""
+"""Terms of k in a panel. Panels are long, because each panel's product after the first reads and writes C once more."""
 
 
 class Source(Protocol):
-    """An operand, panel after panel, in an order that was agreed on beforehand."""
+    """An operand that is read in panels; the panel of each turn is fixed beforehand."""
 
     def start(self, turn: int) -> None:
-        """Begin to send the panel of a turn. All ranks of the group call it, in the order of turns."""
+        """Begin the transfer of a turn's panel. All ranks of the group call this, in the order of turns."""
 
     def take(self, turn: int) -> torch.Tensor:
-        """Return the panel of a turn, once it is there."""
+        """Wait for the panel of a turn and return it: terms of k x rows of A, or columns of B."""
 
 
 def panels_of(depth: int) -> list[range]:
-    """Return the panels of k, in order."""
+    """Return the terms of each panel of k, in order; `depth` is the number of terms."""
     return [range(first, min(first + PANEL, depth)) for first in range(0, depth, PANEL)]
 
 
 class Whole:
-    """An operand of which this rank has all of k."""
+    """An operand whose k is not cut: this rank has every panel already."""
 
     def __init__(self, local: torch.Tensor, terms: Sequence[range]) -> None:
         self._local, self._terms = local, terms
 
     def start(self, turn: int) -> None:
-        """Do nothing: the panel is there."""
+        """Do nothing: this rank has the panel."""
 
     def take(self, turn: int) -> torch.Tensor:
-        """Return the part of the operand."""
+        """Return a view of the turn's terms."""
         terms = self._terms[turn]
         return self._local[terms.start : terms.stop]
 
 
 class Panels:
-    """The panels of an operand whose k is cut between the ranks of `group`: `local` is what this rank has of it."""
+    """The panels of an operand whose k is cut between the ranks of `group`; `local` is this rank's part, k first."""
 
     def __init__(self, local: torch.Tensor, depth: int, group: Any, traffic: Traffic) -> None:
         self._local, self._depth, self._group, self._traffic = local, depth, group, traffic
@@ -61,9 +61,10 @@ class Panels:
         self._waiting = dict[int, tuple[torch.Tensor, list[Any]]]()
 
     def start(self, turn: int) -> None:
-        """Begin to send a panel.
+        """Begin to broadcast a panel.
 
-        Nothing is multiplied while the first panel travels, so it may take as many multiprocessors as it likes.
+        Nothing is multiplied while the first panel is sent, so the mesh's own group, which takes more multiprocessors,
+        sends it.
         """
         terms = self._terms[turn]
         panel = self._local.new_empty((len(terms), self._local.shape[1]))
@@ -73,14 +74,14 @@ class Panels:
         self._traffic.hold(each for each, _ in self._waiting.values())
 
     def take(self, turn: int) -> torch.Tensor:
-        """Return a panel, once it is there."""
+        """Wait for the panel of a turn and return it."""
         panel, sent = self._waiting.pop(turn)
         for each in sent:
             each.wait()
         return panel
 
     def _parts(self, panel: torch.Tensor, terms: range) -> Iterator[tuple[torch.Tensor, int]]:
-        """Yield each rank's part of a panel, filled in on the rank that has it, and that rank."""
+        """Yield (part of `panel` that one rank owns, global rank of the owner); the owner's part is copied in here."""
         ranks, own = dist.get_world_size(self._group), dist.get_rank(self._group)
         for index in range(ranks):
             theirs = share(self._depth, ranks, index)

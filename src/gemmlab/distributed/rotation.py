@@ -1,11 +1,11 @@
-"""An operand in rotation: each rank begins with its own part of k, while those of its neighbours travel to it.
+"""Rotation of an operand: each rank multiplies its own part of k first, then the parts of the ranks after it.
 
-    rank 0:   its own part   | panels of rank 1's | panels of rank 2's
-    rank 1:   its own part   | panels of rank 2's | panels of rank 0's       -> turns
-    rank 2:   its own part   | panels of rank 0's | panels of rank 1's
+    rank 0:   own part   | panels of rank 1's part | panels of rank 2's part
+    rank 1:   own part   | panels of rank 2's part | panels of rank 0's part       -> turns
+    rank 2:   own part   | panels of rank 0's part | panels of rank 1's part
 
-So no rank waits for the first panel, and the first product, which is the longest, hides the most messages. Each rank
-adds in an order of its own: sums depend on the number of ranks.
+While a rank multiplies one panel, it receives the next. No rank waits for a first panel. Each rank adds its terms in a
+different order, so the rounding of sums depends on the number of ranks.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from gemmlab.distributed.traffic import Traffic
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The terms of k that a rank multiplies in one turn, and those that it sends meanwhile to another rank."""
+    """The terms of k that a rank multiplies in one turn, and those that it sends to another rank for the same turn."""
 
     owner: int
-    """The rank of the group whose part of k it is."""
+    """Rank within the group whose part of k contains `terms`."""
     terms: range
     """Terms of k to multiply; empty if the owner has fewer panels than others."""
     receiver: int
+    """Rank within the group that this rank sends to."""
     sent: range
-    """Terms of this rank's own part."""
+    """Terms of this rank's own part that it sends; empty if it has fewer panels than others."""
 
 
 def turns_of(depth: int, ranks: int, own: int) -> list[Turn]:
-    """Return the turns of rank `own`: as many on each rank, so that who sends and who receives go in step."""
+    """Return the turns of rank `own`. All ranks have the same number of turns, so sends and receives match by turn."""
     parts = [share(depth, ranks, index) for index in range(ranks)]
     turns = [Turn(own, parts[own], own, range(0))]
-    # The first part is the longest one.
+    # No part is longer than the first (`share`).
     count = -(-len(parts[0]) // panels.PANEL)
     for apart in range(1, ranks):
         owner, receiver = (own + apart) % ranks, (own - apart) % ranks
@@ -51,7 +52,7 @@ def turns_of(depth: int, ranks: int, own: int) -> list[Turn]:
 
 
 class Rotation:
-    """An operand whose k is cut between the ranks of `group`: `local` is what this rank has of it, k first."""
+    """An operand whose k is cut between the ranks of `group`; `local` is this rank's part, k first."""
 
     def __init__(self, local: torch.Tensor, turns: list[Turn], group: Any, traffic: Traffic) -> None:
         self._local, self._turns, self._traffic = local, turns, traffic
@@ -60,7 +61,7 @@ class Rotation:
         self._waiting = dict[int, tuple[torch.Tensor, torch.Tensor, list[Any]]]()
 
     def start(self, turn: int) -> None:
-        """Begin to receive the panel of a turn, and to send one. The first turn needs no message."""
+        """Begin to receive a turn's panel and to send one to another rank. The first turn needs no message."""
         if turn == 0:
             return
         now, own = self._turns[turn], self._turns[0].terms
@@ -76,7 +77,7 @@ class Rotation:
         self._traffic.hold((panel,) if self._local.is_contiguous() else (panel, sent))
 
     def take(self, turn: int) -> torch.Tensor:
-        """Return the panel of a turn, once it is there."""
+        """Wait for the panel of a turn and return it."""
         if turn == 0:
             return self._local
         panel, _, messages = self._waiting.pop(turn)

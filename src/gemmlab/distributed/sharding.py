@@ -1,4 +1,4 @@
-"""Ways to cut torch's operator `torch.ops.gemmlab.gemm`, for DTensors: torch redistributes what lies otherwise."""
+"""Placements with which `torch.ops.gemmlab.gemm` runs on DTensors; torch redistributes operands with other ones."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch.distributed.tensor.experimental import register_sharding
 import gemmlab.torch  # noqa: F401 - defines the operator
 
 MATRIX = 2
-"""Dimensions. Stacks of matrices are only multiplied whole."""
+"""Dimensions of a matrix. Operands with more, stacks of matrices, must be replicated."""
 
 
 def register() -> None:
-    """Tell torch how the operator may be cut."""
+    """Register `shardings` with torch for the operator."""
     register_sharding(torch.ops.gemmlab.gemm.default)(shardings)
 
 
@@ -23,7 +23,7 @@ def shardings(
     a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, trans_a: bool = False,
     trans_b: bool = False, precision: str = "highest",
 ) -> list[tuple[list[Any], list[Any]]]:  # fmt: skip
-    """Return the placements of the result with those of a, b and c that give it."""
+    """Return pairs (placement of the result, placements of a, b and c that give this result without messages)."""
     del alpha, precision
     found = [([Replicate()], [Replicate(), Replicate(), Replicate()])]
     if all(len(x.shape) == MATRIX for x in (a, b, *([] if c is None else [c]))):
@@ -34,7 +34,7 @@ def shardings(
         if c is None or c.shape[1] > 1:
             found.append(([Shard(1)], [Replicate(), columns, Shard(1)]))
         if c is None or beta == 0.0:
-            # A rank adds up its part of k: a part of each sum.
+            # Each rank multiplies its part of k; the result is a sum over ranks.
             found.append(([Partial()], [depth_of_a, depth_of_b, Replicate()]))
     operands = 2 if c is None else 3
     return [(out, places[:operands]) for out, places in found]

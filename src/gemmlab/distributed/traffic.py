@@ -1,4 +1,4 @@
-"""Bytes that a rank receives."""
+"""Counts of the bytes that a rank receives as panels."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import torch
 
 @dataclass(slots=True)
 class Traffic:
-    """A count of what one rank received of panels, over all calls that it is passed to."""
+    """Bytes of panels on one rank, over all calls of `gemm` that the object is passed to."""
 
     received: int = 0
-    """Bytes."""
+    """Bytes that the rank received."""
     largest_buffer: int = 0
-    """Bytes of the panels that lay in buffers at the same time, at most."""
+    """Most bytes that the buffers of one operand's panels took at one time."""
 
     def hold(self, buffers: Iterable[torch.Tensor]) -> None:
-        """Count the buffers that are in use now."""
+        """Update `largest_buffer`; `buffers` are all buffers of one operand that are in use now."""
         self.largest_buffer = max(self.largest_buffer, sum(each.numel() * each.element_size() for each in buffers))

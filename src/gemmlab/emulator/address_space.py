@@ -1,4 +1,4 @@
-"""Addresses of a warp: memory spaces, translation to the host, bounds, alignment; the arguments of memory services.
+"""Translation of emulated addresses to host addresses, with checks of bounds, alignment and validity.
 
 Loads and stores are in `memory_access`, their counters in `memory_counts`.
 """
@@ -30,7 +30,8 @@ ACCESS = (
     ("words", pointer(I32)),
     ("key", I32),
 )
-"""`addresses`: 32 i64; `words`: rows of 32 i32 to read or write; `key`: width in bytes, plus `STORE` for a store."""
+"""Arguments of memory services. `addresses`: 32 i64; `words`: rows of 32 i32 to read or write; `key`: width in bytes,
+plus `STORE` for a store."""
 COUNT = (*ACCESS[:4], ACCESS[5])
 LOCATE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("lane", I64), ("address", I64), ("key", I32))
 TOUCH = ACCESS[:4]
@@ -38,8 +39,8 @@ TOUCH = ACCESS[:4]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The host address of an emulated address, that of its validity bytes (0: all valid), and
-    whether it is in bounds.
+    """An emulated address on the host: its host address, the address of its validity bytes (0: all are valid), and true
+    if it is in bounds.
     """
 
     host: Value
@@ -48,7 +49,10 @@ class Place:
 
 
 def translate(fn: Function, warp: Raw, space: str, address: Value, low: Value, high: Value, lane: Value) -> Place:
-    """The place of `address`; `inside` if the bytes from `address + low` to `address + high` are in one allocation."""
+    """Return the place of `address` in the memory `space`, as one `lane` of the warp accesses it.
+
+    `inside` is true if all bytes from `address + low` up to `address + high` are in one allocation.
+    """
     if space == "global":
         launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
         number = Lanes(address) >> Launch.SLOT_BITS
@@ -73,9 +77,9 @@ def translate(fn: Function, warp: Raw, space: str, address: Value, low: Value, h
 
 
 def cluster_block(fn: Function, warp: Raw, address: Value) -> tuple[Raw, Lanes]:
-    """The block of the warp's cluster whose memory has a shared address, and whether it is there and has not ended.
+    """Return the block of the cluster to which a shared address belongs, and true if it exists and has not ended.
 
-    If there is none, the block is the warp's own.
+    If it does not exist, the returned block is the warp's own.
     """
     own = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     rank = Lanes(address) >> RANK_BITS
@@ -91,8 +95,9 @@ def valid_at(base: Value, offset: Value) -> Lanes:
 
 
 def emit_locate(fn: Function, module: Module, space: str) -> None:
-    """Body of `locate_SPACE(warp, insn, lane, address, key)`: the host address, or 0 after an
-    event that says why not.
+    """Emit the body of `locate_SPACE(warp, insn, lane, address, key)`: return the host address of an access.
+
+    If the access is out of bounds or misaligned, the function records an event and returns 0.
     """
     warp_ptr, insn, lane, address, key = fn.args
     warp = Raw(fn, warp_ptr)
@@ -114,7 +119,7 @@ def emit_locate(fn: Function, module: Module, space: str) -> None:
 
 
 def _why_not(fn: Function, warp: Raw, address: Value) -> Value:
-    """The kind of event for a shared address out of bounds, or in a block of the cluster that has ended."""
+    """Return the kind of event for a bad shared address: out of bounds, or in a block that has ended."""
     block, _there = cluster_block(fn, warp, address)
     return (
         Lanes(block.load(Block.LIVE, I64)).eq(0).select(Lanes(fn.constant(Kind.ENDED, I64)), Kind.OUT_OF_BOUNDS).value

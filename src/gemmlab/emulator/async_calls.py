@@ -1,7 +1,7 @@
 """Calls from handlers to the engine of asynchronous operations (`emulator.asynchronous`), which is written in Python.
 
-Mbarriers, bulk copies, tensor maps and cluster barriers are rare beside the instructions that use the data, so their
-handlers only collect the operands and call one function for all of them.
+Operations on mbarriers, bulk copies, tensor maps and cluster barriers are rare compared with the instructions that use
+the data. So their handlers only collect the operands, and all call one function of the engine.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from gemmlab.ir.values import Value
 RESULTS = 2
 """Rows of 32 i64 that an operation may write."""
 CALL = (pointer(I8), pointer(I8), I32, I64, pointer(I64), pointer(I64))
-"""Types of the function's arguments: warp, instruction, lanes that execute, one of `Operation`, rows of operands, rows
-of results. It returns a `Status`."""
+"""Types of the engine function's arguments: warp, instruction, mask of the lanes that execute, number of the
+`Operation`, rows of operands, rows of results. The function returns a `Status`."""
 
 
 class Operation:
-    """Numbers of the operations; in brackets the rows of their operands."""
+    """Numbers of the operations. Brackets list the rows of operands; a row has one i64 for each lane."""
 
     INIT = 1
     """Initialise an mbarrier [address, word]."""
@@ -32,7 +32,7 @@ class Operation:
     INVALIDATE = 4
     """End the use of an mbarrier [address]."""
     ARRIVE_LATER = 5
-    """Arrive when the thread's earlier cp.async copies have landed [address, `Arrival`]."""
+    """Arrive when the thread's earlier cp.async copies are complete [address, `Arrival`]."""
     ARRIVE_WORD = 6
     """Arrive at an mbarrier of sm_80 [address]; result: its word before."""
     BULK = 7
@@ -43,9 +43,9 @@ class Operation:
     COMMIT = 9
     """Close a bulk group []."""
     WAIT_READ = 10
-    """Wait until at most so many bulk groups have yet to read [groups]."""
+    """Wait until at most this number of bulk groups still have to read their source [groups]."""
     VISIBLE = 11
-    """Make the writes of the bulk groups that were waited for visible []."""
+    """Make the writes of those bulk groups visible for which the thread has waited []."""
     STORE = 12
     """Store registers in a block of the cluster [address, mbarrier, bytes, reduction, four words]."""
     CLUSTER_ARRIVE = 13
@@ -53,13 +53,13 @@ class Operation:
     CLUSTER_WAIT = 14
     """Wait at the cluster's barrier []."""
     FENCE = 16
-    """A proxy fence was executed []."""
+    """Execute a proxy fence []."""
     PRINT = 15
     """Print with `printf` [address of the format, address of the arguments]; result: number of arguments."""
 
 
 class Arrival:
-    """Parts of an arrival at an mbarrier, added up."""
+    """Flags of an arrival at an mbarrier; their sum describes the arrival."""
 
     ONE = 1
     """One arrival."""
@@ -68,13 +68,13 @@ class Arrival:
     EXPECT = 4
     """The operand is a number of bytes to expect."""
     COMPLETE = 8
-    """The operand is a number of bytes that have come."""
+    """The operand is a number of bytes that are complete."""
     DROP = 16
-    """Later phases expect as many arrivals less."""
+    """Later phases expect fewer arrivals, by the number of this one."""
     TOGETHER = 32
-    """The result is the mask of the lanes with the same address, and the word's upper half before all of them."""
+    """The results are the mask of lanes with the same address, and the mbarrier's upper word before their arrivals."""
     EXPECT_ONE = 64
-    """Expect one more byte, which stands for a thread's copies."""
+    """Expect one more byte, which stands for all cp.async copies of a thread."""
 
 
 class Direction:
@@ -85,7 +85,7 @@ class Direction:
 
 REDUCTIONS = ("", "ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR")
 TYPES = ("U32", "S32", "U64", "S64", "F16", "BF16", "F32", "F64")
-"""Types of a reduction. Its number is its index in `REDUCTIONS` plus 16 times that of its type."""
+"""Types of reductions. The number of a reduction is its index in `REDUCTIONS` plus 16 times the index of its type."""
 
 
 def request(x: Form, operation: int, *operands: Lanes | int) -> tuple[Value, Value]:
@@ -102,7 +102,7 @@ def request(x: Form, operation: int, *operands: Lanes | int) -> tuple[Value, Val
 
 
 def reduction_of(x: Form) -> int:
-    """The number of the reduction that an instruction's modifiers name; 0 if there is none."""
+    """Return the number of the reduction that an instruction's modifiers name; 0 if they name none."""
     name = x.one_of(*REDUCTIONS[1:])
     if not name:
         return 0

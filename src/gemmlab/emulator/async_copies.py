@@ -1,7 +1,7 @@
 """Asynchronous copies (cp.async): the source is read at the issue, the destination written at the wait for the group.
 
-Until then the bytes in shared memory count as pending, so that a read without a wait is reported as such and not as
-another read of unwritten memory. For races the copy is a store at the moment of its issue.
+From issue to wait, the destination's bytes count as pending: a read of them is reported as a read without a wait, not
+as a read of unwritten memory. The check for races treats the copy as a store at its issue.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ LAND = (("warp", pointer(I8)), ("insn", pointer(I8)), ("left", I64))
 
 
 def emit_copy(fn: Function, module: Module) -> None:
-    """Body of `copy(...)`: record each lane's copy; lanes not in `reads` copy zeros.
+    """Emit the body of `copy(...)`: record each lane's copy; lanes that are not in the mask `reads` copy zeros.
 
-    With `BYPASS` in `width` the copy goes past L1. With `FILL`, the low bits of the global address give the number of
-    bytes at the end that are zeros instead (as in the code compiled from cp.async with a source size).
+    `width` is bytes a lane plus flags. With `BYPASS`, the copy bypasses L1. With `FILL`, the low bits of the global
+    address are the number of bytes at the end that become zeros (compiled code for cp.async with a source size).
     """
     warp_ptr, insn, execute, to, source, reads, flags = fn.args
     width = (Lanes(flags) & 255).value
@@ -61,7 +61,7 @@ def emit_copy(fn: Function, module: Module) -> None:
     size = fn.zero_extend(width)
     with fn.range(LANES) as lane, fn.when(_bit(fn, execute, lane)):
         with fn.when(pending.load(Pending.COUNT, I64) >= Pending.CAPACITY):
-            # Every copy in flight, those of the open group included.
+            # Without room, complete every copy in flight, those of the open group included.
             fn.call(module["land"], warp_ptr, insn, -1)
         host = fn.call(module["locate_shared"], warp_ptr, insn, lane, to[lane], (Lanes(width) + STORE).value)
         with fn.when(host.differs(0)):
@@ -105,8 +105,9 @@ def _read(fn: Function, module: Module, lane: Value, address: Value, entry: Raw)
 
 
 def emit_land(fn: Function) -> None:
-    """Body of `land(warp, insn, left)`: write the copies of all closed groups but the last
-    `left` (-1: of all groups).
+    """Emit the body of `land(warp, insn, left)`: complete the copies of all closed groups but the last `left`.
+
+    -1 completes those of all groups, the open one included.
     """
     warp, left = Raw(fn, fn.args[0]), fn.args[2]
     pending = Raw(fn, fn.cast(warp.load(Warp.PENDING, I64), I8))

@@ -1,4 +1,4 @@
-"""Block barriers: arrivals, releases, and arrivals that are errors."""
+"""Block barriers (BAR): arrivals, releases, and errors in their use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ARRIVE = (
     ("arrive_only", I32),
 )
 NO_SUCH_BARRIER = 2
-"""`extra` of the event of a barrier number of 16 or more; its `address` is the number."""
+"""`extra` of the event for a barrier number of 16 or more; its `address` is that number."""
 RELEASE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("number", I64))
 
 
@@ -35,20 +35,20 @@ def _barrier(fn: Function, block: Raw, number: Value) -> Raw:
 
 
 def own_clock(fn: Function, block: Raw, index: Value) -> Value:
-    """Return a pointer to a warp's own clock, which is the entry of its number in its row (`_know`)."""
+    """Return a pointer to the clock of warp `index`: element `index` of its row (`_know`)."""
     return fn.cast(block.load(Block.CLOCKS, I64), I32) + (index * LANES + index)
 
 
 def _know(fn: Function, block: Raw, index: Value) -> Value:
-    """Pointer to the row of all warps' clocks that a warp knows."""
+    """Return a pointer to the vector clock of warp `index`: a row with the clock that it knows of each warp."""
     return fn.cast(block.load(Block.CLOCKS, I64), I32) + index * LANES
 
 
 def emit_arrive(fn: Function, module: Module) -> None:
-    """Body of `arrive(...)`: `GO` if the running group goes on at once, else `SWITCH`. An arrival at a barrier that
-    does not exist does not wait.
+    """Emit the body of `arrive(...)`, which returns `GO` if the running group goes on at once, else `SWITCH`.
 
-    `arrive_only`: 1 for BAR.ARV, plus 256 times the reduction (1 and, 2 or, 3 count; 0 none).
+    An arrival at a barrier that does not exist does not wait. `arrive_only`: 1 for BAR.ARV, plus 256 times the
+    reduction (1 and, 2 or, 3 count; 0 none).
     """
     warp_ptr, insn, execute, number, threads, truth, arrive_only = fn.args
     warp = Raw(fn, warp_ptr)
@@ -85,7 +85,7 @@ def emit_arrive(fn: Function, module: Module) -> None:
 
 
 def emit_release(fn: Function, module: Module) -> None:
-    """Body of `release(warp, insn, number)`: release the waiting groups once enough threads have arrived."""
+    """Emit the body of `release(warp, insn, number)`: release the waiting groups if enough threads have arrived."""
     warp_ptr, insn, number = fn.args
     block = _block(fn, Raw(fn, warp_ptr))
     barrier = _barrier(fn, block, number)
@@ -98,7 +98,7 @@ def emit_release(fn: Function, module: Module) -> None:
         with fn.when(absent.value):
             fn.call(module["note"], warp_ptr, insn, Kind.BARRIER, 0, number, 1, -1)
         true = barrier.load(Block.BARRIER_TRUE, I64)
-        # B2R names no barrier: the results are stored at barrier 0, where the block's last reduction left them.
+        # B2R, which reads the results, names no barrier: those of the block's last reduction are stored at barrier 0.
         mode = barrier.load(Block.BARRIER_MODE, I64)
         with fn.when(mode.differs(0)):
             everyone, someone = fn.zero_extend(true.equals(arrived)), fn.zero_extend(true.differs(0))
@@ -133,7 +133,7 @@ def _wake(fn: Function, block: Raw, barrier: Raw, number: Value) -> None:
 
 
 def _pass_on(fn: Function, block: Raw, source: Value, to: Value) -> None:
-    """In a cluster: let one row of `Block.FOREIGN` know what another one knows."""
+    """In a cluster: update row `to` of `Block.FOREIGN` to the maximum of its clocks and those of row `source`."""
     foreign, blocks = block.load(Block.FOREIGN, I64), block.load(Block.CLUSTER, I64)
     with fn.when(foreign.differs(0)), fn.range(blocks) as rank:
         read, write = (fn.cast(foreign + (row * blocks + rank) * ROW, I32) for row in (source, to))
@@ -141,7 +141,10 @@ def _pass_on(fn: Function, block: Raw, source: Value, to: Value) -> None:
 
 
 def emit_release_all(fn: Function, module: Module) -> None:
-    """Body of `release_all(warp, insn)`: recheck every barrier after threads ended; it may be complete without them."""
+    """Emit the body of `release_all(warp, insn)`: check every barrier again after threads have ended.
+
+    A barrier may be complete without them.
+    """
     warp_ptr, insn = fn.args
     block = _block(fn, Raw(fn, warp_ptr))
     with fn.range(16) as number:

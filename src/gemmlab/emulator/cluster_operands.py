@@ -1,4 +1,4 @@
-"""Races of a multiplication's operands with stores of the cluster's other blocks."""
+"""Races between a warpgroup multiplication's reads and stores of the cluster's other blocks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from gemmlab.ir.types import I8, I32, I64
 
 
 def emit_operand_far(fn: Function, module: Module) -> None:
-    """Body of `operand_far(...)` (`OPERAND_RACE`): report stores of other blocks to 16 bytes of an operand that nothing
-    orders before the multiplication's issue, which is when it is called.
+    """Emit the body of `operand_far(...)` (arguments: `OPERAND_RACE`), called when a multiplication is issued.
+
+    It reports stores of other blocks to 16 bytes of an operand if nothing orders them before the issue.
     """
     warp, insn, address, operand = Raw(fn, fn.args[0]), Raw(fn, fn.args[1]), fn.args[3], fn.args[4]
     own = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))

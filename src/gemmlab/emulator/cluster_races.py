@@ -1,9 +1,10 @@
-"""Races in the shared memory of a cluster's blocks: accesses of one block to another's memory, and those of its owner.
+"""Races between blocks of a cluster in their shared memory.
 
-Beside the shadow of its own warps (`emulator.races`) each block of a cluster has one for the other blocks: of each
-element, every block's last write and last read. The order is that of vector clocks over all warps of the cluster, which
-pass through cluster barriers, mbarriers and the block's own barriers. A volatile or atomic access to shared memory
-publishes what its warp knows, and learns what was published there: it is recorded for blocks, not for each variable.
+The owner is the block to which the memory belongs. Besides the shadow of its own warps (`emulator.races`), each block
+has one for the other blocks: for each element, every block's last write and last read. Accesses are ordered by vector
+clocks over all warps of the cluster, which cluster barriers, mbarriers and block barriers pass on. A volatile or atomic
+access to a block's shared memory publishes its warp's vector clock, and takes over the clocks published before. There
+is one published clock a block, not one a variable.
 """
 
 from __future__ import annotations
@@ -31,27 +32,29 @@ from gemmlab.ir.types import I8, I32, I64
 from gemmlab.ir.values import Value
 
 CLUSTER_RACE = GLOBAL_RACE
-"""The arguments of `ACCESS`, and how strong the access is."""
+"""The arguments of `ACCESS`, and `strong`: `PLAIN`, `STRONG` (volatile) or `ATOMIC`."""
 PLAIN, STRONG, ATOMIC = range(3)
 SHARED = Space.SHARED * 65536
-"""The space's part of an event's `extra`."""
+"""Bits of an event's `extra` for shared memory."""
 WRITE_CLOCK, WRITE_BY, WRITE_SITE, WRITE_STRONG, READ_FAR_CLOCK, READ_FAR_BY, READ_FAR_SITE = range(0, 28, 4)
-"""Offsets of i32 in an element's entry for one block: its last write and its last read, each with the warp's clock,
-warp * 32 + lane and the instruction."""
+"""Offsets of i32 in the shadow's entry for one element and one accessing block: the last write and the last read, each
+with the warp's clock, warp * 32 + lane and the instruction; for the write also `strong`."""
 FAR = 32
-"""Bytes of an entry; an element has one for each block of the cluster."""
+"""Bytes of such an entry; an element of the shadow has one for each block of the cluster."""
 VISIT = 16
 """Bytes of the record of a warp's last access to the block's memory: clock, instruction, lane; i32 each."""
 PUBLISHED = LANES + BARRIERS
-"""The row of `Block.FOREIGN` with what volatile and atomic accesses to the block's memory published."""
+"""The row of `Block.FOREIGN` with the clocks that volatile and atomic accesses to the block's memory published."""
 FENCED = PUBLISHED + 1
-"""The first of 32 rows of `Block.FOREIGN`: what each warp knew at its last fence beyond the block."""
+"""The first of 32 rows of `Block.FOREIGN`: each warp's vector clock at its last fence of cluster or wider scope."""
 ROWS = FENCED + LANES
 """The number of rows of `Block.FOREIGN`."""
 
 
 def emit_cluster_race(fn: Function, module: Module) -> None:
-    """Body of `cluster_race(...)`, called before an access to shared memory is made; nothing without a cluster."""
+    """Emit the body of `cluster_race(...)`, called before each access to shared memory; without a cluster it returns
+    at once.
+    """
     warp_ptr, insn_ptr, execute, addresses, _words, key, strong = fn.args
     own = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.BLOCK, I64), I8))
     with fn.when(own.load(Block.FOREIGN, I64).equals(0)):
@@ -68,7 +71,7 @@ def emit_cluster_race(fn: Function, module: Module) -> None:
         low, high = Lanes(target.load(Block.SHARED_LOW, I64)), Lanes(target.load(Block.SHARED_HIGH, I64))
         inside = there & address.ge(low) & (address + width).le(high) & Lanes(target.load(Block.LIVE, I64)).ne(0)
         local = rank.eq(me.rank)
-        # Nothing to compare with: no other block has come here yet.
+        # No other block has accessed this memory yet, so there is nothing to compare with.
         quiet = local & Lanes(strong).eq(PLAIN) & Lanes(target.load(Block.VISITED, I64)).eq(0)
         with fn.when((inside & ~quiet).value):
             me.learn(target, local)
@@ -83,7 +86,10 @@ def emit_cluster_race(fn: Function, module: Module) -> None:
 
 
 def remember_fence(fn: Function, warp: Raw, block: Raw) -> None:
-    """Emit a fence beyond the block: in a cluster, a relaxed arrival makes known what comes before it, and no more."""
+    """Emit a fence of cluster or wider scope: store the warp's vector clock, and advance its own clock.
+
+    A relaxed arrival at the cluster's barrier passes on only the accesses before the warp's last fence.
+    """
     foreign, count, index = block.load(Block.FOREIGN, I64), block.load(Block.CLUSTER, I64), warp.load(Warp.INDEX, I64)
     with fn.when(foreign.differs(0)):
         own = fn.cast(block.load(Block.CLOCKS, I64) + index * ROW, I32)
@@ -100,7 +106,7 @@ def remember_fence(fn: Function, warp: Raw, block: Raw) -> None:
 
 
 class _Access:
-    """One warp's access to shared memory of the cluster: checked, then recorded."""
+    """Code that checks one warp's access to shared memory of the cluster for races, and then records it."""
 
     def __init__(
         self, fn: Function, module: Module, warp: Raw, insn: Raw, own: Raw, key: Value, strong: Value
@@ -114,31 +120,31 @@ class _Access:
         self.site = Lanes(insn.load(Insn.INDEX, I64)).trunc("i32")
 
     def block(self, rank: Value) -> Raw:
-        """A block of the cluster."""
+        """Return the block of the cluster with this rank."""
         return Raw(self.fn, self.own.base + (Lanes(rank) - self.rank).value * Block.SIZE)
 
     def row(self, rank: Value) -> Value:
-        """Pointer to the clocks of a block's warps that this warp knows."""
+        """Return a pointer to the clocks that this warp knows of the warps of block `rank`."""
         fn = self.fn
         mine = self.own.load(Block.CLOCKS, I64) + self.index * ROW
         other = self.own.load(Block.FOREIGN, I64) + (self.index * self.count.value + rank) * ROW
         return fn.cast(fn.select(Lanes(rank).eq(self.rank).value, mine, other), I32)
 
     def learn(self, target: Raw, local: Lanes) -> None:
-        """For a strong access: learn what was published at the block, and publish what is known."""
+        """For a volatile or atomic access: take over the clocks published at block `target`; a store also publishes."""
         fn = self.fn
         published = fn.cast(target.load(Block.FOREIGN, I64) + self.count.value * (PUBLISHED * ROW), I32)
         with fn.when(self.strong.ne(PLAIN).value), fn.range(self.count.value) as rank:
             row, there = self.row(rank), published + rank * LANES
             both = Lanes(fn.load(row, LANES)).smax(Lanes(fn.load(there, LANES)))
-            # Within a block its own shadow knows no order by volatile or atomic accesses.
+            # Within one block, volatile and atomic accesses do not order warps (`emulator.races`).
             with fn.when((~(local & Lanes(rank).eq(self.rank))).value):
                 fn.store(row, both.value)
             with fn.when(self.store.value):
                 fn.store(there, both.value)
 
     def access(self, target: Raw, local: Lanes, where: Value, lane: Value, at: Value) -> None:
-        """Compare with the accesses of the other blocks and, away from home, with those of the owner."""
+        """Compare with accesses of other blocks and, if the memory is another block's, with those of its owner."""
         fn = self.fn
         far = target.load(Block.FAR, I64) + where * (self.count.value * FAR)
         with fn.range(self.count.value) as rank:
@@ -154,7 +160,7 @@ class _Access:
             self._record(Raw(fn, fn.cast(far + self.rank.value * FAR, I8)), lane)
 
     def _unknown(self, rank: Value, by: Lanes, clock: Lanes, own: Lanes) -> Lanes:
-        """True if this warp does not know of another warp's access; `own`: of a warp of its own block."""
+        """Return whether another warp's access at `clock` is unordered; `own`: that warp is of this block."""
         known = Lanes(self.row(rank)[(by >> 5).zext("i64").value])
         mine = own & (by >> 5).zext("i64").eq(Lanes(self.index))
         return clock.gt(known) & ~mine
@@ -165,7 +171,7 @@ class _Access:
         fn = self.fn
         by, how = Lanes(entry.load(WRITE_BY)), Lanes(entry.load(WRITE_STRONG))
         late = self._unknown(rank, by, Lanes(entry.load(WRITE_CLOCK)), own) & (how.eq(PLAIN) | self.strong.eq(PLAIN))
-        # An owner who polls a flag may do so by an instruction that does not tell that it is volatile.
+        # The machine code of an owner's volatile read may not show that it is volatile, so a read of a flag is allowed.
         polls = local & ~self.store & how.eq(STRONG)
         with fn.when((late & polls).value):
             published = fn.cast(target.load(Block.FOREIGN, I64) + self.count.value * (PUBLISHED * ROW), I32)
@@ -183,16 +189,16 @@ class _Access:
             self._note(rank, by, Lanes(entry.load(READ_FAR_SITE)), lane, at)
 
     def _against_owner(self, target: Raw, near: Raw, lane: Value, at: Value) -> None:
-        """Compare with the accesses of the block whose memory it is."""
+        """Compare with accesses of the owner's warps."""
         fn, rank = self.fn, target.load(Block.RANK, I64)
         never = Lanes(fn.constant(0, I32)).ne(0)
         by = Lanes(near.load(WRITER))
         late = self._unknown(rank, by, Lanes(near.load(WRITER_CLOCK)), never)
-        # An asynchronous sum may come beside atomic operations.
+        # An asynchronous reduction is atomic too, so it does not race with atomic operations.
         sums = Lanes(near.load(WRITER_FENCES)).eq(BY_PROXY) & self.strong.eq(ATOMIC)
         with fn.when((late & ~sums).value):
             self._note(rank, by, Lanes(near.load(WRITER_INSTRUCTION)), lane, at)
-        # The owner's volatile reads of a flag may look like plain ones.
+        # As above: the owner's volatile reads may look like plain ones.
         with fn.when((self.store & self.strong.ne(STRONG)).value):
             clocks, known = Lanes(near.load(READ_CLOCK, I32, LANES)), Lanes(fn.load(self.row(rank), LANES))
             unordered = clocks.gt(known).mask_bits()
@@ -223,7 +229,7 @@ class _Access:
                     entry.store(offset, value)
 
     def leave(self, target: Raw, local: Lanes, lane: Value) -> None:
-        """Note the visit, which has to be over when the block ends."""
+        """Record this access to another block's memory: it must be ordered before that block's end."""
         fn = self.fn
         with fn.when((~local).value):
             place = (self.rank.value * LANES + self.index) * VISIT
@@ -242,7 +248,7 @@ def note_race(
     fn: Function, module: Module, warp: Raw, insn: Raw, access: tuple[Value | int, Value, Value],
     other: tuple[Value, Value],
 ) -> None:  # fmt: skip
-    """Record a race of blocks: `access` has the event's lane, address and `extra`; `other`, block and instruction."""
+    """Record a race between blocks: `access` is (lane, address, `extra`), `other` (block, instruction)."""
     launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
     before = launch.load(Launch.EVENT_COUNT, I64)
     fn.call(module["note"], warp.base, insn.base, Kind.RACE_CLUSTER, *access, other[1])

@@ -1,4 +1,4 @@
-"""Compiled pieces of the emulator, taken from the artifact cache or compiled now, and linked into this process."""
+"""Compiled code of the emulator: compiled once, stored in the artifact cache, and linked into this process."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def compiled(
     name: str, symbols: Sequence[str], emit: Callable[[Target], str], imports: Mapping[str, int],
     sources: Sources = SOURCES,
 ) -> Mapping[str, int]:  # fmt: skip
-    """Compile the code that `emit` writes, or fetch it, link it, and return the addresses of its `symbols`.
+    """Return the addresses of `symbols` in the code that `emit` returns as LLVM IR for a target.
 
-    `name` distinguishes it from other pieces. `sources` are the source files that it depends on besides the generator.
+    The machine code comes from the cache, or is compiled. `name` identifies it there, with `sources`: the source files
+    on which the code depends. `imports` are addresses of symbols that it uses.
     """
     target = host_target()
     generator, own = GENERATOR.fingerprint(), sources.fingerprint()
@@ -38,8 +39,8 @@ def compiled(
     try:
         artifact = build(program, target)
     except CompileError as error:
-        # An instruction without meaning has an error of its own; any other failure is a form that the
-        # table does not handle.
+        # `UsageError` names the instruction already; any other failure means that the opcode's function does not
+        # handle this form.
         if isinstance(error.__cause__, UsageError):
             raise error.__cause__ from None
         raise

@@ -1,11 +1,11 @@
-"""Count asynchronous copies as Nsight Compute's source page does: a rule inferred from measurements on an H200.
+"""Counters of asynchronous copies as on Nsight Compute's source page: a rule inferred from measurements on an H200.
 
-It reproduces the page's figures for 54 probes (`tests/emulated/counters/copies.cu`) and for whole kernels.
+The rule reproduces the page's figures for 54 probes (`tests/emulated/counters/copies.cu`) and for whole kernels.
 
 - 16 bytes past L1 (`LDGSTS.BYPASS`): sectors are the 32-byte sectors of the source; one whose halves are written to
-  two sectors counts twice. A wavefront writes data of one 128-byte source line to one 128-byte destination line;
-  second halves that are written elsewhere than their first take wavefronts of their own. Under a guard (`@P0`) the
-  page counts none of this (see `counted_here`).
+  two sectors counts twice. A wavefront writes data of one 128-byte source line to one 128-byte destination line. If
+  the second half of a sector is written to another line than the first, it takes another wavefront. For a guarded copy
+  (`@P0`) the page counts none of this (see `counted_here`).
 - Through L1, guarded or not: sectors of the source. A whole, half or quarter warp (4, 8, 16 bytes a lane) takes one
   wavefront, plus one for each bank conflict of its reads and one for each of its writes.
 - The ideal is 128 bytes a wavefront.
@@ -32,7 +32,7 @@ COUNT_COPY = (
     ("source", pointer(I64)),
     ("width", I32),
 )
-"""`copying`: mask of the lanes that copy data; `width`: bytes a lane."""
+"""Arguments of the counting functions. `copying`: mask of the lanes that copy data; `width`: bytes a lane."""
 PAST_L1 = "BYPASS"
 _SECTOR, _LINE = 5, 7
 """Log2 of the bytes of a sector, and of a line."""
@@ -48,9 +48,9 @@ def emit_count_past_l1(fn: Function) -> None:
     _insn, copying, to, source, _width = fn.args
     from_sector, to_sector = _shifted(fn, source, _SECTOR), _shifted(fn, to, _SECTOR)
     from_line, to_line = _shifted(fn, source, _LINE), _shifted(fn, to, _LINE)
-    parts = fn.scratch(I32, LANES)  # for each lane: number of other places its sector was written to before this one
+    parts = fn.scratch(I32, LANES)  # for each lane: number of other places to which earlier lanes write its sector
     fn.store(parts, fn.constant(0, vector(I32, LANES)))
-    # `fresh`: the lanes that are the first to write their sector to its place.
+    # `fresh`: the lanes that are the first to write their sector to their place.
     fresh, sectors, wavefronts = (fn.var(I32, 0) for _ in range(3))
     with _each(fn, copying) as lane:
         sharing = _same(fn, from_sector, lane) & Lanes(copying)
@@ -81,13 +81,16 @@ def emit_count_through_l1(fn: Function) -> None:
         group = _same(fn, groups, lane) & Lanes(copying)
         for side in sides:
             wavefronts += side.more(lane, group, fn.zero_extend(groups[lane])).value
-        # A group's read and write share one wavefront if neither has conflicts.
+        # The read and the write of a group share one wavefront; only conflicts add more.
         wavefronts += _first(group).eq(number).sext("i32").value
     _add(fn, wavefronts.read(), sectors.read())
 
 
 class _Banks:
-    """Distinct units (of the copy's width) in each bank of the source or destination, counted lane by lane."""
+    """Numbers of distinct units in each bank of the source or destination, counted lane by lane.
+
+    A unit has the copy's width.
+    """
 
     def __init__(self, fn: Function, addresses: Value, shift: Lanes, banks: Lanes) -> None:
         self._fn = fn
@@ -100,7 +103,7 @@ class _Banks:
         self._fresh = fn.var(I32, 0)
 
     def more(self, lane: Value, group: Lanes, place: Value) -> Lanes:
-        """Add a lane; return by how much the fullest bank of its `group` (a lane mask, with number `place`) grows."""
+        """Count a lane's unit; return the growth of the fullest bank of its group, number `place` with mask `group`."""
         fn, number = self._fn, _number(self._fn, lane)
         new = _first(_same(fn, self._units, lane) & group).eq(number)
         fresh = Lanes(self._fresh.read()) | new.select(_bit(number), 0)

@@ -1,4 +1,4 @@
-"""Decode a kernel's machine code into the array of instruction records that the compiled loop executes."""
+"""Decoding of a kernel's machine code into the array of instruction records that the compiled loop executes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Decoded instructions, in order. `records` has one record of `Insn.SIZE` bytes each, counters at zero, and one
-    more behind them that catches a kernel running past its last instruction.
+    """A kernel's decoded instructions, in order.
+
+    `records` has a record of `Insn.SIZE` bytes for each, with its counters at zero. One more record at the end reports
+    that a kernel ran past its last instruction.
     """
 
     name: str
@@ -34,15 +36,15 @@ class Code:
 
 
 def decode(function: SassFunction, entries: frozenset[int] = frozenset()) -> Code:
-    """Find or compile every handler and fill the records.
+    """Return a function's decoded instructions, with the handlers of all forms compiled.
 
     `entries`: indices of the first instructions of functions that may be called by address. Raises `UnsupportedError`
-    for the first unknown instruction, and `CompileError` for one that names a register, barrier or constant that no GPU
-    has: indices that handlers take from a record are checked only here.
+    for the first unknown instruction, and `CompileError` for one with a register, barrier or constant that no GPU has.
+    Handlers do not check these numbers again.
     """
     instructions = tuple(function.instructions)
     if not instructions:
-        raise CompileError(f"{function.name} holds no instructions")
+        raise CompileError(f"{function.name} has no instructions")
     require_named(function.name, instructions)
     addresses = handler_addresses(instructions)
     indices = {instruction.address: index for index, instruction in enumerate(instructions)}
@@ -58,7 +60,7 @@ def decode(function: SassFunction, entries: frozenset[int] = frozenset()) -> Cod
         if 0 <= index < len(instructions):
             _put(records[index], Insn.ENTRY, 1)
     _put(records[-1], Insn.HANDLER, service_addresses()["lost"])
-    # Events carry an instruction's index; this record reports that of the last instruction.
+    # An event has its instruction's index; the extra record reports that of the last instruction.
     _put(records[-1], Insn.INDEX, len(instructions) - 1)
     _put(records[-1], Insn.GUARD, Warp.predicate(7))
     return Code(function.name, instructions, records, 0)
@@ -86,7 +88,7 @@ def _fill(record: Bytes, index: int, instruction: Instruction, handler: int, ind
 
 
 def fields(operand: Operand) -> tuple[int, ...]:
-    """The fields of an operand's record: byte offsets into the warp, or the value itself."""
+    """Return the fields of an operand's record: byte offsets in the warp's structure, or values."""
     match operand.kind:
         case "reg":
             return Warp.register(operand.index), Warp.register(operand.index, write=True)

@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterator
 
 _CONVERSION = re.compile(rb"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%n])")
 MOST_BYTES = 1 << 20
-"""Size of the runtime's buffer; what does not fit is lost, the oldest text first."""
+"""Bytes of the CUDA runtime's buffer for text; if it is full, the oldest text is lost."""
 Reader = Callable[[int, int], bytes]
-"""Read so many bytes at a generic address; fewer at the end of memory."""
+"""Function (generic address, number of bytes) that returns the bytes there, fewer at the end of memory."""
 
 
 class Arguments:
-    """Packed variable arguments, each at a multiple of its size."""
+    """Reader of packed variable arguments; each is aligned to its size."""
 
     def __init__(self, read: Reader, address: int) -> None:
         self._read, self._next = read, address
         self.count = 0
 
     def take(self, layout: str) -> int | float:
-        """The next argument, in a layout of `struct`."""
+        """Return the next argument; `layout` is a format of Python's `struct`."""
         size = struct.calcsize(layout)
         self._next += -self._next % size
         (value,) = struct.unpack("<" + layout, self._read(self._next, size).ljust(size, b"\0"))
@@ -32,7 +32,7 @@ class Arguments:
 
 
 def formatted(read: Reader, template: int, arguments: int) -> tuple[str, int]:
-    """Return the text and the number of arguments. `template` and `arguments` are generic addresses."""
+    """Return the formatted text and the number of arguments; `template` and `arguments` are generic addresses."""
     values = Arguments(read, arguments)
     text = "".join(_pieces(read, _string(read, template), values))
     return text, values.count

@@ -1,11 +1,10 @@
-"""Detect blocks that never end, by a proof, and blocks that run longer than is sensible.
+"""Detection of blocks that provably never end, and of blocks that execute too many instructions.
 
-The proof compares the state that decides where the warps go: at each place the predicates and registers on which later
-branches depend, found from the instructions that ran meanwhile (`sass.cells.deciding`). If that state contains neither
-memory nor time, the same values at the same places repeat forever, whatever else the loop computes (even in the same
-registers, if they are overwritten before a branch reads them). `for (k = 0; k < K;) sum += A[k];` is proved endless
-after one iteration, though `sum` never repeats. A loop with a moving counter never repeats its values, so a kernel
-that would end is never reported.
+The proof compares the state that determines the control flow: the positions of all warps, and the predicates and
+registers on which later branches depend, found from the instructions that ran (`sass.cells.deciding`). If these do not
+depend on memory or time, a state that repeats once repeats forever, no matter what else the loop computes. For example,
+`for (k = 0; k < K;) sum += A[k];` is proved endless after one iteration, although `sum` never repeats. A loop with a
+counter that changes never repeats its state, so a kernel that would end is never reported.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ from gemmlab.emulator.units import Unit
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding
 
 PATIENCE = "GEMMLAB_EMULATOR_PATIENCE"
-"""Environment variable: the most instructions of a block, and of all blocks waiting for it. A launch that exceeds it
-is abandoned.
+"""Environment variable: the most instructions that a block, with all blocks waiting for it, may execute. A launch that
+exceeds it is stopped.
 """
 TIMED_OUT = "time limit"
-"""Reason of a launch that ran out of time. It says nothing about the kernel."""
+"""`Outcome.stopped` of a launch that ran out of time. The kernel need not be wrong."""
 _ENDED = (Status.DONE, Status.FAULT, Status.BLOCKED)
 _WINDOW, _STEPS = 1000, 20_000
-"""Instructions of a warp from which the running code is determined, and those among which a repeat is searched for."""
+"""Instructions that a warp executes to show which code is running, and then those in which its state must repeat."""
 
 _CHEAP = 1 << 20
-"""Instructions that a waiting block executes until it is found to spin: they are not counted against the patience."""
+"""Instructions that a block may execute while it waits for another one before they count against the patience."""
 
 
 class StoppedError(Exception):
-    """The launch is abandoned: it never ends, or takes too long."""
+    """Error that stops a launch: it never ends, or takes too long."""
 
     def __init__(self, why: str, places: tuple[tuple[int, int, int], ...] = ()) -> None:
         super().__init__(why)
@@ -53,7 +52,7 @@ class StoppedError(Exception):
 
 
 class Watch:
-    """Checks, at intervals, that the blocks of one launch make progress and that its time limit has not passed."""
+    """A check, at intervals, whether the blocks of a launch repeat their state, and whether its time limit passed."""
 
     def __init__(self, code: Code, records: Bytes, patience: int, limit: TimeLimit | None = None) -> None:
         self.finished = 0
@@ -63,15 +62,15 @@ class Watch:
         self._executed = records[:, Insn.EXECUTED : Insn.EXECUTED + 8]
         self._patience, self._waited = patience, 0
         self._next = _WINDOW
-        """Instructions of one block before its next check. The interval doubles after each check without a result, so
-        that all checks together take little time."""
+        """Instructions that a block executes before its next check. The interval doubles after each check, so that all
+        checks together take little time."""
         self._columns: dict[frozenset[int], npt.NDArray[np.int64]] = {}
         self._analyses: dict[bytes, list[frozenset[int]] | None] = {}
 
     def look(self, resident: Unit) -> int:
-        """Return `SPENT` if the block may go on, else the `Status` with which it ended.
+        """Check a block, if its next check is due. Return `SPENT` if it can go on, else its final or blocked `Status`.
 
-        Raises `StoppedError` if it never ends, or not in time.
+        Raises `StoppedError` if the block never ends, or executed too many instructions.
         """
         self.require_time()
         executed = resident.executed
@@ -102,8 +101,8 @@ class Watch:
             now = self._state(resident, decides)
             if now == anchor and self._decides(before) is decides:
                 raise StoppedError("endless loop", _places(resident))
-            # Stored at meetings 1, 2, 4, 8, ...: one of them falls inside the cycle, with the next one
-            # more than a round later.
+            # The state to compare with is replaced at comparisons 1, 2, 4, 8, ... (Brent's algorithm): one of these is
+            # inside the cycle, and the next is more than a round later.
             anchor = now if meetings & (meetings - 1) == 0 else anchor
         return Status.SPENT
 
@@ -118,11 +117,11 @@ class Watch:
         return int(self._counts().sum())
 
     def waits(self, resident: Unit) -> None:
-        """Count the instructions, beyond `_CHEAP`, of a block that has to wait for another one."""
+        """Count the instructions, beyond `_CHEAP`, of a block that waits for another one against the patience."""
         self._waited += max(0, resident.executed - _CHEAP)
 
     def _state(self, resident: Unit, decides: list[frozenset[int]]) -> bytes:
-        """The positions of all warps and the values that decide which way they go from there."""
+        """Return the positions of all warps, and the values that determine their control flow from there, as bytes."""
         parts = [resident.barriers()]
         for index, places in enumerate(resident.next_places()):
             cells = frozenset[int]().union(*(decides[place] for place in places if place < len(decides)))
@@ -135,7 +134,10 @@ class Watch:
         return self._executed.copy().view(np.int64)[:, 0]
 
     def _decides(self, before: npt.NDArray[np.int64]) -> list[frozenset[int]] | None:
-        """The deciding registers and predicates at each instruction, from the instructions that ran since `before`."""
+        """Return the cells that determine the control flow at each instruction (`deciding`), `None` if unknown.
+
+        The code that ran is that whose counters differ from `before`.
+        """
         ran = self._counts() != before
         key = ran.tobytes()
         if key not in self._analyses:
@@ -144,11 +146,11 @@ class Watch:
 
 
 def patience(memory: Reach, blocks: int) -> int:
-    """Return the most instructions that a block may execute before its launch is abandoned.
+    """Return the most instructions that a block may execute before its launch is stopped.
 
-    By default the number grows with the memory: one thread that multiplies matrices filling the memory needs a fifth of
-    words^1.5 multiply-adds. That allowance is divided among the blocks. The environment variable `PATIENCE` replaces
-    it; raises `UsageError` if its value is not a number.
+    By default the number grows with the memory: if one thread multiplies matrices that fill a memory of w words, it
+    executes a fifth of w^1.5 multiply-adds. The number is divided among the blocks. The environment variable `PATIENCE`
+    replaces it. Raises `UsageError` if its value is not a number.
     """
     setting = os.environ.get(PATIENCE, "")
     if not setting:
@@ -160,7 +162,10 @@ def patience(memory: Reach, blocks: int) -> int:
 
 
 def settled(resident: Unit, watch: Watch) -> int:
-    """Run a block until it ends or needs another block to go on: it is blocked, or repeats its state."""
+    """Run a unit until it ends, or cannot go on without another block; return its `Status`.
+
+    It cannot go on if all its warps wait (`BLOCKED`), or if it repeats its state (`SPENT`).
+    """
     visited: set[bytes] = set()
     excuses = 0
     while True:
@@ -174,7 +179,8 @@ def settled(resident: Unit, watch: Watch) -> int:
         if status == Status.PAUSED:
             continue
         if status == Status.BLOCKED and excuses < _EXCUSES:
-            # Waits for mbarriers have a time limit. If they all pass it and come back, nothing is left to wait for.
+            # Waits for mbarriers have a time limit. If all of them time out and the state does not change, nothing
+            # that the block waits for can come.
             state = resident.state()
             if state not in visited and resident.excuse():
                 visited.add(state)
@@ -187,7 +193,8 @@ def settled(resident: Unit, watch: Watch) -> int:
             visited.clear()
             excuses = 0
             continue
-        # A round without changes. Take short turns of a prime length: equal states then mean a loop.
+        # The round changed nothing that another thread could notice. Short turns of a prime length come next: then
+        # equal states mean a loop.
         state = resident.state()
         if state in visited:
             return Status.SPENT
@@ -197,9 +204,9 @@ def settled(resident: Unit, watch: Watch) -> int:
 
 
 _EXCUSES = 10_000
-"""Times that waits for mbarriers pass their time limit, with nothing done meanwhile, before the block is abandoned."""
+"""Most times in a row that all waits for mbarriers may time out while nothing changes."""
 _PRIME, _OFTEN, _MOST = 997, 63, 256
-"""Instructions of a short turn while states are compared; number of short turns before full ones; states stored."""
+"""Instructions of a short turn while states are compared; short turns before full ones; most states stored."""
 
 
 def _places(resident: Unit) -> tuple[tuple[int, int, int], ...]:
@@ -209,7 +216,7 @@ def _places(resident: Unit) -> tuple[tuple[int, int, int], ...]:
 
 
 def _columns(cells: Iterable[int], size: int) -> npt.NDArray[np.int64]:
-    """Offsets of a warp's bytes that hold its groups' positions, what they wait for, and the values of `cells`."""
+    """Return the offsets of a warp's bytes with its groups' positions and waits, and the values of `cells`."""
     parts = [range(Warp.PC, Warp.EXEC), range(Warp.EXITED, Warp.BUDGET), range(Warp.GROUPS, Warp.SYNCS),
              range(Warp.GROUP, Warp.PREDICATES), range(Warp.CONVERGENCE, Warp.TID)]  # fmt: skip
     for cell in sorted(cells):

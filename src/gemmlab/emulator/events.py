@@ -1,4 +1,4 @@
-"""Hazards as handlers record them: a fixed-size record each, a limited number per instruction."""
+"""Events: records of hazards that compiled handlers write, of fixed size and at most `EVENT_LIMIT` per instruction."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ NOTE = (
 
 
 def emit_note(fn: Function) -> None:
-    """Body of `note(warp, insn, kind, lane, address, extra, other)`.
+    """Emit the body of `note(warp, insn, kind, lane, address, extra, other)`: record an event.
 
-    `extra` is space * 65536 + (256 for a store) + width, with a thread of another warp in bits 32 and up; `other` is
-    the index of the instruction that it conflicts with, or -1.
+    `extra` is space * 65536 + (256 for a store) + width in bytes; from bit 32 on it has the other thread of a race.
+    `other` is the index of the instruction that this one conflicts with, or -1.
     """
     warp, insn = Raw(fn, fn.args[0]), Raw(fn, fn.args[1])
     kind, lane, address, extra, other = fn.args[2:]
@@ -49,9 +49,9 @@ def emit_note(fn: Function) -> None:
 
 
 def emit_lost(fn: Function, module: Module) -> None:
-    """Body of `lost(warp, insn, execute)`, the handler of the record behind the last instruction.
+    """Emit the body of `lost(warp, insn, execute)`, the handler of the extra record after the last instruction.
 
-    It reports that the kernel ran past its end.
+    It records that the kernel ran past its end.
     """
     warp, insn, execute = fn.args
     first = fn.zero_extend(Lanes(execute).call_flag("cttz", flag=True).value)

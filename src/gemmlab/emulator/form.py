@@ -1,4 +1,4 @@
-"""The builder with which an instruction's handler is written: operands taken in printed order, results written.
+"""Builder of an instruction's handler: it reads operands in printed order, and writes results.
 
 The same code serves vector and uniform instructions: for uniform ones, `lanes` is 1 and registers are uniform.
 """
@@ -22,17 +22,17 @@ from gemmlab.sass.instruction import Instruction, Operand
 REGISTERS = ("reg", "ureg")
 PREDICATES = ("pred", "upred")
 WRITE = 1
-"""Field of a register's or predicate's record with its offset for writes; field 0 is the offset for reads."""
+"""Number of the field with the offset for writes, in the record of a register or predicate; field 0 is for reads."""
 BASE, UNIFORM_BASE, OFFSET = 0, 1, 2
-"""Fields of a memory operand's record: offsets of its two base registers, and the constant part."""
+"""Numbers of a memory operand's fields: offsets of its two base registers in the warp, and the constant offset."""
 
 
 class UnsupportedError(UsageError):
-    """An instruction form that the emulator does not implement."""
+    """Error: the emulator does not implement an instruction form."""
 
 
 class Form:
-    """One instruction form whose handler is being emitted, with a cursor over its operands."""
+    """The handler of one instruction form under construction, with a cursor over the form's operands."""
 
     def __init__(self, fn: Function, instruction: Instruction) -> None:
         self.fn = fn
@@ -50,27 +50,27 @@ class Form:
 
     @property
     def launch(self) -> Raw:
-        """The launch's structure, shared by all its blocks."""
+        """The `Launch` structure, which all blocks share."""
         return Raw(self.fn, self.fn.cast(self.warp.load(Warp.LAUNCH, I64), I8))
 
     @property
     def block(self) -> Raw:
-        """The structure of the warp's block."""
+        """The `Block` structure of the warp's block."""
         return Raw(self.fn, self.fn.cast(self.warp.load(Warp.BLOCK, I64), I8))
 
     def service(self, name: str, returns: Type, signature: Sequence[tuple[str, Type]], *args: Value | int) -> Value:
-        """Call one of the `services` for this warp and instruction."""
+        """Emit a call of a function of `services` for this warp and instruction."""
         types = [type_ for _label, type_ in signature]
         return self.fn.call_external(name, returns, types, self.warp.base, self.insn.base, *args)
 
     def pick(self, value: Lanes, lane: Lanes) -> Lanes:
-        """The value of one lane, whose number is known only at run time."""
+        """Return the value of one lane, whose number is known only at run time."""
         row = self.fn.scratch(value.value.type.scalar, LANES)
         self.fn.store(row, value.value)
         return Lanes(row[self.fn.zero_extend(lane.value)])
 
     def first_active(self, value: Lanes) -> Lanes:
-        """The value of the lowest lane that executes, as a scalar."""
+        """Return the value of the lowest lane that executes, as a scalar."""
         return self.pick(value, Lanes(self.exec_bits).call_flag("cttz", flag=False))
 
     def has(self, *names: str) -> bool:
@@ -78,7 +78,7 @@ class Form:
         return any(name in self.modifiers for name in names)
 
     def one_of(self, *names: str, default: str = "") -> str:
-        """The modifier among `names` that the instruction carries."""
+        """Return the first of `names` that is a modifier of the instruction, else `default`."""
         return next((name for name in names if name in self.modifiers), default)
 
     def allow(self, *modifiers: str, suffixes: Sequence[str] = ()) -> None:
@@ -95,7 +95,7 @@ class Form:
         return lane_mask(self.exec_bits, self.lanes)
 
     def refuse(self, why: str = "") -> UnsupportedError:
-        """The error, to be raised, for a form that this opcode's function does not cover."""
+        """Return the error for a form that this opcode's function does not handle, with the reason `why`."""
         note = f" ({why})" if why else ""
         return UnsupportedError(f"no meaning for {self.instruction.text!r}{note}")
 
@@ -103,17 +103,18 @@ class Form:
 
     @property
     def left(self) -> int:
-        """Number of operands not taken yet."""
+        """Number of operands after the cursor."""
         return len(self.instruction.operands) - self._next
 
     def peek(self, ahead: int = 0) -> Operand | None:
-        """The operand `ahead` places after the cursor, if there is one; it is not taken."""
+        """Return the operand `ahead` places after the cursor, `None` if there is none; the cursor stays."""
         where = self._next + ahead
         return self.instruction.operands[where] if where < len(self.instruction.operands) else None
 
     def take(self, *kinds: str) -> tuple[Operand, int]:
-        """Take the next operand; return it and its record's offset. Raises `UnsupportedError`
-        if it is of another kind.
+        """Take the next operand: return it with its record's offset, and advance the cursor.
+
+        Raises `UnsupportedError` if it is not of one of these kinds.
         """
         operand = self.peek()
         if operand is None or (kinds and operand.kind not in kinds):
@@ -123,26 +124,26 @@ class Form:
         return operand, Insn.OPERANDS + (self._next - 1) * Insn.OPERAND_SIZE
 
     def skip(self) -> Operand:
-        """Take an operand that has no effect here."""
+        """Take an operand that has no effect in the emulator."""
         return self.take()[0]
 
     def field(self, record: int, number: int = 0) -> Value:
-        """One of the four i64 fields of an operand's record."""
+        """Return i64 field `number` (0 to 3) of an operand's record."""
         return self.insn.load(record + 8 * number, I64)
 
     def constant(self, item: float, kind: str = "i32") -> Lanes:
-        """A constant in every lane."""
+        """Return a constant in every lane."""
         return Lanes(self.fn.constant(item, vector(TYPES[kind], self.lanes)))
 
     # -- sources ----------------------------------------------------------------------------------------------
 
     def source(self, kind: str = "i32", part: int = 0) -> Lanes:
-        """The next operand as 32 bits of `kind` (`"i32"` or `"f32"`), its `-`, `|x|` and `~` applied."""
+        """Take the next operand as 32 bits of `kind` (`"i32"` or `"f32"`), with its `-`, `|x|` and `~` applied."""
         operand, record = self.take("reg", "ureg", "imm", "const", "pred")
         return self.adjust(operand, self._word(operand, record, part).bits(kind))
 
     def source_pair(self, kind: str = "i64") -> Lanes:
-        """The next operand as 64 bits: a register pair, a 64-bit constant, or an immediate.
+        """Take the next operand as 64 bits: a register pair, a 64-bit constant, or an immediate.
 
         An immediate is the upper half of a double for `"f64"`, else it is zero-extended.
         """
@@ -153,12 +154,12 @@ class Form:
         return self.adjust(operand, join(low, high).bits(kind))
 
     def words(self, count: int) -> list[Lanes]:
-        """The next operand as `count` consecutive 32-bit registers or constants."""
+        """Take the next operand as `count` consecutive 32-bit registers or constants."""
         operand, record = self.take("reg", "ureg", "const")
         return [self._word(operand, record, part) for part in range(count)]
 
     def adjust(self, operand: Operand, value: Lanes) -> Lanes:
-        """`value` with the operand's absolute value applied, then its negation (or complement)."""
+        """Return `value` after the operand's `|x|`, then its `-` (or `~`)."""
         floating = value.kind[0] == "f"
         if operand.absolute:
             value = value.call("fabs") if floating else value.lt(0).select(-value, value)
@@ -192,33 +193,33 @@ class Form:
         return Lanes(word).splat(self.lanes)
 
     def predicate(self) -> Lanes:
-        """The next operand as a truth value in each lane (for a uniform instruction one value), its `!` applied."""
+        """Take the next operand, a predicate, as a truth value in each lane (uniform: one value), with `!` applied."""
         operand, record = self.take(*PREDICATES)
         word = self.warp.load(self.field(record), I32)
         value = lane_mask(word, self.lanes)
         return ~value if operand.invert else value
 
     def predicates(self, most: int = 8) -> list[Lanes]:
-        """All predicates that follow, at most `most`."""
+        """Take all predicates that follow, at most `most`."""
         found: list[Lanes] = []
         while len(found) < most and (operand := self.peek()) is not None and operand.kind in PREDICATES:
             found.append(self.predicate())
         return found
 
     def literal(self) -> int:
-        """The next operand's value at compile time; the table entry must list its position in `literals`."""
+        """Take the next operand's value at compile time; the table entry must list its position in `literals`."""
         operand, _record = self.take("imm")
         return operand.value
 
     # -- results ----------------------------------------------------------------------------------------------
 
     def dest(self) -> Result:
-        """The next operand as a register to write; `.set(value)` for 32 bits, 64 bits, or a list of words."""
+        """Take the next operand as a register to write; `.set(value)` writes 32 bits, 64 bits, or a list of words."""
         operand, record = self.take(*REGISTERS)
         return Result(self, operand, record)
 
     def dest_predicates(self, most: int = 2) -> list[PredicateResult]:
-        """The predicates that follow, as results, at most `most`."""
+        """Take the predicates that follow as results, at most `most`."""
         found: list[PredicateResult] = []
         while len(found) < most and (operand := self.peek()) is not None and operand.kind in PREDICATES:
             _operand, record = self.take(*PREDICATES)
@@ -226,12 +227,12 @@ class Form:
         return found
 
     def dest_barrier(self) -> Result:
-        """The next operand as a convergence barrier (B0..B15) to write: a mask in every lane."""
+        """Take the next operand as a convergence barrier (B0..B15) to write: a lane mask in every lane."""
         operand, record = self.take("barrier")
         return Result(self, operand, record)
 
     def status(self, value: Value | int) -> None:
-        """Set the handler's return value; without a call it is `Status.GO`."""
+        """Set the handler's return value, by default `Status.GO`."""
         self._status = self.fn.constant(value, I32)
 
     def finish(self) -> None:
@@ -290,11 +291,11 @@ class PredicateResult:
 
 
 def split(value: Lanes) -> list[Lanes]:
-    """64 bits as low and high words."""
+    """Return 64 bits as (low word, high word)."""
     whole = value.bits("i64")
     return [whole.trunc("i32"), (whole >> 32).trunc("i32")]
 
 
 def join(low: Lanes, high: Lanes) -> Lanes:
-    """Low and high words as 64 bits."""
+    """Return low and high words as 64 bits."""
     return low.zext("i64") | (high.zext("i64") << 32)

@@ -1,4 +1,4 @@
-"""A launch's grid, blocks and constants, and what the kernel needs, for the machine."""
+"""The parameters of a launch for the machine: grid, blocks, constants, and resources of the kernel."""
 
 from __future__ import annotations
 
@@ -28,23 +28,24 @@ class Geometry:
     byte_races: bool = False
     """True if the kernel accesses shared memory by less than 4 bytes."""
     global_races: bool = False
-    """True if races in global memory are looked for as well."""
+    """True if races in global memory are checked as well."""
     global_shift: int = 2
     """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
     wave_blocks: int = 1
-    """Number of blocks resident together on a GPU (a wave); sectors are counted as distinct within a wave."""
+    """Number of blocks resident together on a GPU (a wave). A sector counts once for all accesses of one wave."""
     async_copies: bool = False
     """True if warps need room for asynchronous copies in flight."""
     maximum_registers: int = 0
-    """Registers that each thread has at the start, as setmaxnreg counts them."""
+    """Registers of each thread at the start, as setmaxnreg counts them."""
     old_tensor_core: bool = False
     """True before sm_90."""
     landing_seed: int | None = None
-    """Multiplications in flight land at random moments by this seed; `None`: at the latest possible ones."""
+    """Seed of the random moments at which warpgroup multiplications execute; `None`: the latest possible moments."""
     warpgroups: bool = False
     """True if warps need room for warpgroup multiplications in flight."""
     parameters: int = 0
-    """Bytes of constant bank 0 that must have an address in global memory, up to the last parameter; 0 if none does."""
+    """Bytes of constant bank 0, up to the last parameter, that are copied to global memory; 0 if the kernel does not
+    take addresses of its parameters."""
     param_base: int = 0
     """Offset of the first parameter in the bank."""
     asynchronous: bool = False
@@ -54,10 +55,10 @@ class Geometry:
     cluster: tuple[int, int, int] = (1, 1, 1)
     """Blocks of a cluster; the grid must consist of whole clusters."""
     filling: int | None = None
-    """The byte that memory holds wherever nothing has written yet; `None`: whatever is there."""
+    """Value of each byte of memory that nothing has written yet; `None`: not set."""
 
     def place_in_cluster(self, rank: int) -> str:
-        """A block by its rank, in words that say what it lacks: `"block 1 of a cluster of 2"`."""
+        """Return words for a block by its rank, such as `"block 1 of a cluster of 2"`, also if there is no cluster."""
         count = math.prod(self.cluster)
         if count == 1:
             return f"block {rank} of a cluster, but the launch has none (__cluster_dims__ or cluster=)"

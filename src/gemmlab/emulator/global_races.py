@@ -1,11 +1,11 @@
 """Races in global memory, between warps of a block and between blocks; at least one side is a plain store.
 
-For each element a shadow stores the last plain store and three other accesses: the last one, the last one of another
-warp of the same block, and the last one of another block. Within a block, barriers order accesses, as for shared
-memory. Between blocks only CUDA's own idiom does: a fence (`__threadfence`) and then an atomic or volatile access
-publish the block's earlier accesses; an atomic or volatile access of another block sees all that was published before
-it. Publications are recorded for whole blocks, not for each variable, so a kernel that synchronises through the wrong
-variable is not reported.
+A shadow has four accesses for each element: the last plain store, and of all others the last one, the last one by
+another warp of the same block, and the last one by another block. Within a block, barriers order accesses, as for
+shared memory. Between blocks, a fence (`__threadfence`) and an atomic or volatile store after it publish the block's
+earlier accesses; they are ordered before all accesses that follow an atomic or volatile access of another block. This
+is recorded for whole blocks, not for each variable, so a kernel that synchronises through the wrong variable is not
+reported.
 
 Two atomic or volatile accesses do not race with each other, nor does a plain load with one. A store that does not
 change the value counts as a load, and no store races with it.
@@ -34,13 +34,14 @@ RECORD = 16
 """Bytes of the record of one access: block + 1 (0: none), the warp's clock, time, and `_site`; i32 each."""
 RECORD_BLOCK, RECORD_CLOCK, RECORD_TIME, RECORD_SITE = range(0, RECORD, 4)
 WRITER, LAST, FELLOW, FOREIGN = range(0, 4 * RECORD, RECORD)
-"""The last plain store; then, of other accesses, the last one, that of another warp in the block, of another block."""
+"""Offsets of an element's records: the last plain store; of all other accesses the last one, the last one by another
+warp of that one's block, and the last one by another block."""
 CELL = 4 * RECORD
 """Bytes of shadow for one element."""
 STRONG = 1 << 10
 """Flag in `RECORD_SITE`: the access was atomic or volatile. Warp and lane are below it, the instruction above."""
 RELEASES = 1 << 16
-"""Number of blocks whose last publication is stored, indexed by the low bits of the block's number."""
+"""Entries of the table of publications; the low bits of a block's number are its index, so blocks share entries."""
 RELEASE = 24
 RELEASE_BLOCK, RELEASE_FENCE, RELEASE_TIME = range(0, RELEASE, 8)
 GLOBAL_RACE = (*ACCESS, ("strong", I32))
@@ -49,18 +50,19 @@ GLOBAL_RACE = (*ACCESS, ("strong", I32))
 
 @dataclass(frozen=True, slots=True)
 class Shadows:
-    """The shadows of one launch; they must live as long as it runs."""
+    """The shadows of one launch. The object must exist until the launch has ended."""
 
     table: npt.NDArray[np.int64]
-    """Host address of each slot's shadow (slots of the memory map), and the bytes that it covers."""
+    """Row (host address of the shadow, bytes of memory that it covers) for each slot of the memory map."""
     releases: npt.NDArray[np.int64]
+    """The last publication of each block (`RELEASES`)."""
     cells: tuple[npt.NDArray[np.uint8], ...] = field(repr=False)
 
 
 def shadows(reach: Reach, shift: int) -> Shadows:
-    """Make shadows for all allocations, an element for 2^shift bytes. Pages that are never accessed take no memory.
+    """Return new shadows for all allocations, with one element for 2^shift bytes.
 
-    Raises `MemoryError` if there is not enough memory.
+    Pages of a shadow that are never accessed take no memory. Raises `MemoryError` if there is not enough memory.
     """
     table, cells = np.zeros((Launch.SLOT_COUNT, 2), np.int64), []
     for number in np.flatnonzero(reach.slots[:, 1]):
@@ -76,14 +78,14 @@ def shadows(reach: Reach, shift: int) -> Shadows:
 
 
 def fence(launch: Raw, block: Raw) -> None:
-    """Emit a fence: a later publication covers the block's accesses up to here, and none after it."""
+    """Emit a fence: a publication after it covers the block's accesses before the fence, and none after it."""
     now = launch.load(Launch.TIME, I64)
     block.store(Block.FENCED, now, I64)
     launch.store(Launch.TIME, now + 1, I64)
 
 
 def emit_global_race(fn: Function, module: Module) -> None:
-    """Body of `global_race(...)`, called before the access is made; does nothing unless races are looked for."""
+    """Emit the body of `global_race(...)`, called before each access; it returns at once if races are not checked."""
     warp_ptr, insn_ptr, execute, addresses, words, key, strong = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
     launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
@@ -105,7 +107,7 @@ def emit_global_race(fn: Function, module: Module) -> None:
         index = known.select(number, 0).value
         slot = Raw(fn, slots + index * Launch.SLOT_SIZE)
         offset = address & ((1 << Launch.SLOT_BITS) - 1)
-        # What has been allocated since the launch began is not covered.
+        # Memory that was allocated after the launch began has no shadow.
         inside = known & (offset + Lanes(width)).ule(Lanes(table[index * 2 + 1]))
         shadow = fn.cast(table[index * 2], I8)
         with fn.when(inside.value), fn.range(elements.value) as part:
@@ -124,13 +126,13 @@ def emit_global_race(fn: Function, module: Module) -> None:
 
 
 def _release(fn: Function, launch: Raw, number: Lanes) -> Raw:
-    """The last publication of block `number - 1`, or of another block that shares its entry."""
+    """Return the entry of block `number - 1` in the table of publications; another block may have written it."""
     place = (number & (RELEASES - 1)).zext("i64").value
     return Raw(fn, fn.cast(launch.load(Launch.PUBLISHED, I64), I8) + place * RELEASE)
 
 
 class _Access:
-    """One warp's access: checked against the recorded accesses of an element, then recorded."""
+    """Code that checks one warp's access against the recorded accesses of an element, and then records it."""
 
     def __init__(
         self, fn: Function, module: Module, warp: Raw, insn: Raw, launch: Raw, block: Raw, words: Value, key: Value,
@@ -152,8 +154,9 @@ class _Access:
         self.plain_store = Lanes(key).uge(STORE) & ~self.strong
 
     def access(self, cell: Raw, lane: Value, at: Lanes, host: Lanes, start: Lanes) -> None:
-        """Check one lane; `at` is the element's address, `host` its host address, `start` its
-        byte offset in the access.
+        """Check and record the access of one lane to one element.
+
+        `at` is the element's address, `host` its host address, `start` its byte offset in the access.
         """
         fn = self.fn
         silent = self.plain_store & ~self._changes(host, start, lane)
@@ -192,7 +195,7 @@ class _Access:
         within = ours & warp_of.ne(self.index) & Lanes(cell.load(record + RECORD_CLOCK)).gt(known)
         apart = number.ne(0) & ~ours
         if record == FOREIGN:
-            # A block that has changed the word atomically comes after those that did so before it.
+            # This block's atomic access to the word is ordered after earlier atomic accesses of other blocks to it.
             last = Lanes(cell.load(LAST + RECORD_SITE)) & STRONG
             own = Lanes(cell.load(LAST + RECORD_BLOCK)).eq(self.number)
             apart = apart & ~(own & last.ne(0) & (site & STRONG).ne(0))
@@ -202,14 +205,14 @@ class _Access:
                 self._note(number, site, ours, lane, at)
 
     def _ordered(self, number: Lanes, time: Lanes) -> Lanes:
-        """Return whether block `number - 1` published its accesses up to `time` before this block's last atomic or
-        volatile access.
+        """Return whether block `number - 1` published its accesses up to `time`, and this block made an atomic or
+        volatile access after that.
         """
         release = _release(self.fn, self.launch, number)
         by = Lanes(release.load(RELEASE_BLOCK, I64)).trunc("i32")
         in_time = Lanes(release.load(RELEASE_TIME, I64)).le(self.last_strong)
-        # If that block has published again since, or another one took its entry, the earlier
-        # publication's time is lost.
+        # A later publication of that block, or of another one, may have overwritten the entry. The time of the earlier
+        # one is then unknown: it counts if the access itself came before this block's atomic or volatile access.
         early = time.le(self.last_strong)
         fenced = time.le(Lanes(release.load(RELEASE_FENCE, I64)))
         published = by.eq(number) & ((in_time & fenced) | (~in_time & early))

@@ -20,7 +20,10 @@ _loaded: dict[str, int] = {}
 
 
 def handler_addresses(instructions: Iterable[Instruction]) -> dict[str, int]:
-    """The address of each form's handler, by form key. Raises `UnsupportedError` for an unknown instruction."""
+    """Return the address of the handler of each instruction form, by form key; missing ones are compiled.
+
+    Raises `UnsupportedError` for an unknown instruction.
+    """
     wanted = {table.form_key(instruction): instruction for instruction in instructions}
     for key, instruction in wanted.items():
         if key not in _loaded:

@@ -25,16 +25,17 @@ ADDRESSES = 4
 MOST_LOCAL = 512 * 1024
 """The most local memory in bytes that a GPU gives a thread."""
 OPEN_STACK = 4096
-"""Local memory in bytes a thread if the compiler could not bound the stack (recursion, calls by address)."""
+"""Bytes of local memory a thread if the compiler could not bound the stack (recursion, calls by address)."""
 STACK_TOP = 0x28
 """Offset in constant bank 0 of the word from which a kernel reads the top of its stack."""
 STACK_ALIGNMENT = 16
-"""Alignment in bytes of the top of the stack. The compiler relies on it for 16-byte accesses to a kernel's frame; it
-aligns a frame itself only for a variable that asks for more. The frame size it states is a multiple of 8 bytes only."""
+"""Alignment in bytes of the top of the stack. Compiled code relies on it for 16-byte accesses to a kernel's frame, and
+aligns a frame only for variables with a larger alignment. The frame size in the cubin may be any multiple of 8."""
 WINDOWS = 0x18
 """Offset in constant bank 0 of the generic addresses of shared and local memory."""
 OUTSIDE = {DRIVER_CODE + 16 * i: name for i, name in enumerate(("__assertfail", "vprintf", "malloc", "free"))}
-"""Made-up addresses of functions that the driver supplies: a call ends the launch and is reported by name."""
+"""Invented addresses of functions that the driver supplies. A call of one that the emulator does not supply ends the
+launch, and is reported by name."""
 ASYNCHRONOUS = frozenset({
     "SYNCS", "ARRIVES", "UBLKCP", "UBLKRED", "UBLKPF", "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UTMACMDFLUSH",
     "STAS", "REDAS", "UCGABAR_ARV", "UCGABAR_WAIT",
@@ -47,7 +48,7 @@ _HIGH = {"R_CUDA_ABS32_HI_32", "R_CUDA_32_HI", "R_CUDA_FUNC_DESC32_HI_32"}
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A kernel ready to run. `constants` are the module's banks; the arguments are not in bank 0 yet."""
+    """A kernel that is ready to run. `constants` are the module's constant banks, without the kernel's arguments."""
 
     function: CubinFunction
     arch: str
@@ -56,7 +57,7 @@ class Image:
     variables: Mapping[str, int]
     """Address of each `__device__` variable."""
     registers: int
-    """Registers that a warp needs: the kernel's, or more if another function of the cubin uses more."""
+    """Registers a thread: the kernel's, or more if another function of the cubin uses more."""
     local_bytes: int
     byte_shared: bool
     """True if some access to shared memory is narrower than 4 bytes."""
@@ -67,16 +68,18 @@ class Image:
     warpgroups: bool
     """True if the kernel multiplies matrices by warpgroups."""
     asynchronous: bool
-    """True if it uses mbarriers, bulk copies or cluster barriers, or prints."""
+    """True if the kernel uses mbarriers, bulk copies or cluster barriers, or prints."""
     unexecuted: tuple[SiteCounters, ...] = field(repr=False)
-    """The counters of each instruction in a launch that does not run it."""
+    """The counters of each instruction for a launch that does not execute it."""
     parameter_addresses: bool
-    """True if it takes addresses of its parameters (`__grid_constant__`)."""
+    """True if the kernel takes addresses of its parameters (`__grid_constant__`)."""
 
 
 def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, memory: MemoryMap) -> Image:
-    """Load the kernel `name`. Raises `CompileError` if the file has none, `UnsupportedError`
-    for unknown instructions.
+    """Return the kernel `name` of a cubin, loaded into `memory`; `functions` is the cubin's parsed disassembly.
+
+    Raises `CompileError` if the cubin has no such kernel or is damaged, and `UnsupportedError` for unknown
+    instructions.
     """
     function = cubin.functions.get(name)
     if function is None or name not in functions:
@@ -158,9 +161,7 @@ def _global_shift(instruction: Instruction) -> int:
 
 
 def _gather(functions: Mapping[str, SassFunction], name: str) -> tuple[dict[str, int], list[Instruction]]:
-    """The kernel's instructions from address 0, then those of every other function; also each
-    section's start address.
-    """
+    """Return the start address of each code section, and all instructions: the kernel's first, at address 0."""
     starts: dict[str, int] = {}
     found: list[Instruction] = []
     for other in (name, *(each for each in functions if each != name)):
@@ -191,7 +192,7 @@ def _patched(
     relocations: tuple[Relocation, ...],
     symbols: Mapping[str, int],
 ) -> list[Instruction]:
-    """The instructions with their relocations applied."""
+    """Return the instructions with their relocations applied."""
     patched = list(instructions)
     for relocation in relocations:
         if relocation.section not in starts or relocation.symbol not in symbols:
@@ -201,7 +202,7 @@ def _patched(
         index = (starts[relocation.section] + relocation.offset) // 16
         if index >= len(patched):
             raise CompileError(
-                f"damaged: byte {relocation.offset} of {relocation.section} is to be patched, behind its end"
+                f"damaged: byte {relocation.offset} of {relocation.section} is to be patched, which is behind its end"
             )
         operands = tuple(
             replace(operand, value=value)
@@ -216,9 +217,9 @@ def _patched(
 
 
 def names_variables(cubin: Cubin, functions: Mapping[str, SassFunction]) -> bool:
-    """Return whether code holds the address of a `__device__` variable, or reads the bank with all their addresses.
+    """Return whether code contains the address of a `__device__` variable, or reads the bank of such addresses.
 
-    Every `constexpr` outside a function is such a variable; few have their address taken.
+    Every `constexpr` variable outside a function is a `__device__` variable, but few have their address taken.
     """
     there = {name for name, symbol in cubin.symbols.items() if symbol.section in _VARIABLES}
     patched = (relocation for relocation in cubin.relocations if relocation.section.startswith(".text"))
@@ -280,7 +281,7 @@ def _constants(cubin: Cubin, function: CubinFunction, symbols: Mapping[str, int]
 
 
 def plain_name(mangled: str) -> str:
-    """A kernel's name as in its source, without parameters: `_Z10block_tileILi32EEvi` -> `block_tile`."""
+    """Return a kernel's name as in its source, without parameters: `block_tile` for `_Z10block_tileILi32EEvi`."""
     match = re.match(r"_Z(\d+)", mangled)
     if match is None:
         return mangled

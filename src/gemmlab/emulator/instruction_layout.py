@@ -4,14 +4,14 @@ from __future__ import annotations
 
 
 class Event:
-    """A hazard as a handler records it: eight i64, in this order."""
+    """Byte offsets of a recorded hazard: eight i64."""
 
     KIND, INSTRUCTION, OTHER, BLOCK, THREAD, ADDRESS, EXTRA, EXTRA2 = range(0, 64, 8)
     SIZE = 64
 
 
 class Insn:
-    """A decoded instruction: its handler, guard, operands and counters."""
+    """Byte offsets of a decoded instruction's record: its handler, guard, operands and counters."""
 
     HANDLER = 0
     GUARD = 8
@@ -31,14 +31,14 @@ class Insn:
     WAVEFRONTS = 88
     IDEAL = 96
     FRESH = 104
-    """i64: sectors that no access of the same wave of blocks had touched before."""
+    """i64: sectors that the wave of blocks had not accessed before."""
     EVENTS = 304
-    """i64: hazards at this instruction so far; beyond `EVENT_LIMIT` they are only counted."""
+    """i64: hazards at this instruction so far; only the first `EVENT_LIMIT` are recorded as events."""
     EVENT_LIMIT = 64
     MEMO = 112
     """The analysis of the last access pattern of a memory instruction (see `emulator.memory_counts`)."""
     NOT_TAKEN = MEMO
-    """i64, branches only: threads that pass the guard but not the second predicate, so do not branch."""
+    """i64, branches only: threads for which the guard is true and the second predicate false, so they do not branch."""
     PATTERN = 176
     """32 i32: address of each lane minus that of the first active lane."""
     OPERANDS = 320
@@ -46,17 +46,16 @@ class Insn:
     """Bytes of an operand's record: four i64."""
     OPERAND_COUNT = 10
     PAGE_WAVEFRONTS = OPERANDS + OPERAND_COUNT * OPERAND_SIZE
-    """i64, like the next two: Nsight Compute's source-page counters of an asynchronous copy
-    (`emulator.copy_counts`)."""
+    """First of three i64: Nsight Compute's source-page counters of an asynchronous copy (`emulator.copy_counts`)."""
     PAGE_IDEAL = PAGE_WAVEFRONTS + 8
     PAGE_SECTORS = PAGE_WAVEFRONTS + 16
     ENTRY = PAGE_WAVEFRONTS + 24
     """i64: 1 at the first instruction of a function that may be called by address."""
     STRONG = PAGE_WAVEFRONTS + 32
-    """i32: 1 for a load or store that is volatile or bypasses L1 for the level-2 cache, and for a relaxed arrival at
+    """i32: 1 for a load or store that is volatile or accesses the level-2 cache directly, and for a relaxed arrival at
     the barrier of a cluster."""
     RETRIED = PAGE_WAVEFRONTS + 40
-    """i64: executions that only repeated a wait for an mbarrier; they are not among `EXECUTED`."""
+    """i64: executions that only repeated a wait for an mbarrier; `EXECUTED` does not count them."""
     SIZE = PAGE_WAVEFRONTS + 64
 
 
@@ -68,21 +67,21 @@ class Kind:
     WARPGROUP = 32
     """Not all lanes of a warp execute a warpgroup instruction; `address` is the mask of those that do not."""
     REGISTERS = 33
-    """setmaxnreg asks for registers (`address`) that it cannot get; `extra` says why."""
+    """setmaxnreg requests a number of registers (`address`) that it cannot get; `extra` is the reason."""
     PROXY = 35
-    """A multiplication reads what a thread wrote that has executed no proxy fence since; `extra` as below."""
+    """A multiplication reads a thread's write without a proxy fence of that thread; `extra` as for `OVERWRITTEN`."""
     OVERWRITTEN = 34
-    """A write to an operand of a multiplication that may still read it; `extra` has the writer in bits 32 and up."""
+    """A write to an operand that a multiplication may still read; from bit 32 on, `extra` has the writing thread."""
     ENDED = 13
     """An access to the shared memory of a block of the cluster that has ended."""
     RACE_CLUSTER = 14
     """A race between blocks of a cluster in the shared memory of one of them."""
     CALL = 16
-    """Control left the kernel's functions or instructions; `extra` is `CALLED`, `RETURNED`, `JUMPED` or `RAN_ON`."""
+    """A jump to an address without an instruction or function; `extra`: `CALLED`, `RETURNED`, `JUMPED` or `RAN_ON`."""
     CALLED, RETURNED, JUMPED, RAN_ON = range(4)
 
 
 class Space:
-    """Memory spaces, as numbered in events."""
+    """Numbers of the memory spaces in events."""
 
     GLOBAL, SHARED, LOCAL, CONSTANT = range(4)

@@ -126,11 +126,11 @@ class Lanes:
         return Lanes(self.fn.emit(self._type("i1"), text))
 
     def eq(self, other: Item) -> Lanes:
-        """Equal (floats: ordered and equal)."""
+        """Compare for equality; false for floats if one is NaN."""
         return self._compare("fcmp oeq" if self.kind[0] == "f" else "icmp eq", other)
 
     def ne(self, other: Item) -> Lanes:
-        """Different (floats: unordered or different)."""
+        """Compare for inequality; true for floats if one is NaN."""
         return self._compare("fcmp une" if self.kind[0] == "f" else "icmp ne", other)
 
     def ult(self, other: Item) -> Lanes:
@@ -146,7 +146,7 @@ class Lanes:
         return self._compare("icmp uge", other)
 
     def lt(self, other: Item) -> Lanes:
-        """Less than: signed for integers, ordered for floats."""
+        """Compare for less than: signed for integers; false for floats if one is NaN."""
         return self._compare("fcmp olt" if self.kind[0] == "f" else "icmp slt", other)
 
     def le(self, other: Item) -> Lanes:
@@ -185,7 +185,7 @@ class Lanes:
         return self.gt(right).select(self, right)
 
     def bits(self, kind: str) -> Lanes:
-        """The same bits as another kind of the same width."""
+        """Return the same bits as a value of another kind of the same width."""
         return self if kind == self.kind else self._convert("bitcast", kind)
 
     def _convert(self, word: str, kind: str) -> Lanes:
@@ -265,7 +265,7 @@ class Lanes:
         return parts[0] if self.lanes == 1 else gather(parts)
 
     def mask_bits(self) -> Lanes:
-        """The truth values of all lanes as one i32 (bit i: lane i); a uniform one gives 0 or all ones."""
+        """Return the truth values of all lanes as one i32 (bit i: lane i); for one lane, 0 or all ones."""
         if self.lanes == 1:
             return Lanes(self.fn.emit(I32, f"sext i1 {self.value.name} to i32"))
         return Lanes(self.fn.emit(I32, f"bitcast {self.value.type} {self.value.name} to i32"))
@@ -282,7 +282,7 @@ def gather(parts: Sequence[Lanes]) -> Lanes:
 
 
 def lane_mask(word: Value, lanes: int = 32) -> Lanes:
-    """An i32 of lane bits as a truth value in each lane; for one lane, whether any bit is set."""
+    """Return the bits of an i32 as a truth value in each lane; with one lane, true if any bit is set."""
     fn = word.fn
     if lanes == 1:
         return Lanes(fn.emit(I1, f"icmp ne i32 {word.name}, 0"))

@@ -1,4 +1,4 @@
-"""Byte offsets and sizes of what all blocks of a launch share, and the constants of its address spaces."""
+"""Byte offsets and sizes of the structures that all blocks of a launch share, and constants of address spaces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gemmlab.emulator.layout import LANES
 VARIABLES = 3
 """The constant bank of `__constant__` variables."""
 SHARED_WINDOW = 0x10000
-"""Upper half of every generic address in shared memory; larger than that of any allocation."""
+"""Upper half of every generic address in shared memory; larger than the upper half of any global address."""
 LOCAL_WINDOW = 0x10001
 """Upper half of every generic address in local memory."""
 PARAMETERS = 0x198
@@ -21,11 +21,11 @@ VPRINTF = DRIVER_CODE + 16
 
 
 class Launch:
-    """The data that all blocks of a launch share."""
+    """Byte offsets of the structure that all blocks of a launch share."""
 
     SLOTS = 0
-    """Table of allocations, indexed by the upper bits of an address: each (bytes, host address, valid, touched: i64).
-    `touched` points to one byte a sector: the number of the wave that last accessed it."""
+    """Table of allocations, indexed by the upper bits of an address: four i64 (bytes, host address, host address of the
+    validity bytes, `touched`). `touched` points to one byte a sector: the number of the wave that last accessed it."""
     SLOT_SIZE = 32
     SLOT_BITS = 36
     SLOT_COUNT = 2048
@@ -33,14 +33,15 @@ class Launch:
     """8 host addresses of constant banks, then their 8 sizes."""
     CONSTANT_SIZE = 72
     BANKS, BANK_BYTES, BANK_SLACK = 8, 65536, 16
-    """Number of banks, bytes of a bank, and bytes behind its end that a wide operand at its last byte may read."""
+    """Number of banks, bytes of a bank, and bytes after its end that a wide operand at its last bytes may read."""
     EVENTS = 136
     EVENT_COUNT = 144
     EVENT_CAPACITY = 152
     CODE = 160
-    """Address of the instruction records; one more (`lost`) catches a kernel that runs past the last instruction."""
+    """Address of the instruction records; an extra one at the end reports a kernel that runs past its last
+    instruction."""
     CODE_COUNT = 168
-    """i64: number of instructions without that extra one. A computed target is checked against it before the jump."""
+    """i64: number of instructions without the extra one. Computed targets of jumps are checked against it."""
     GRID = 176
     """3 i32 of gridDim, then 3 i32 of blockDim."""
     TEXTURES = 200
@@ -48,7 +49,7 @@ class Launch:
     TRACE = 208
     """Host address of a `Trace`; 0 if nothing is recorded."""
     STOP = 216
-    """i64: not 0 once the launch has to end; then no warp gets another turn."""
+    """i64: not 0 if the launch has to end; then no warp gets another turn."""
     CONSTANT_USED = 224
     """i64: bytes of `__constant__` variables in bank 3."""
     RACES = 232
@@ -71,14 +72,14 @@ class Trace:
     """The accesses and steps of a launch to record, and the buffers for them (see `observe.tracing`)."""
 
     HANDLERS = 0
-    """Address of the instructions' own handlers, i64 each: the recording handler that replaces one calls it."""
+    """Address of the instructions' own handlers, an i64 each; the recording handler replaces them and calls them."""
     BLOCKS = 8
     """Address of a table with an entry for each of the first `BLOCK_COUNT` blocks; later blocks are not recorded."""
     BLOCK_COUNT = 16
     WARPS = 24
-    """i64: bit i for warp i of a chosen block."""
+    """i64: bit i is set if warp i of a chosen block is recorded."""
     FROM, UNTIL = 32, 40
-    """Range of global addresses that count for the bounds of a block's writes."""
+    """Range of global addresses; only writes there count for the bounds of a block's writes."""
     STEPS, STEP_COUNT, STEP_CAPACITY = 48, 56, 64
     ACCESSES, ACCESS_COUNT, ACCESS_CAPACITY = 72, 80, 88
     SIZE = 96
@@ -86,10 +87,11 @@ class Trace:
     BLOCK_CHOSEN, BLOCK_LOW, BLOCK_HIGH, BLOCK_SIZE = 0, 8, 16, 24
     """i64: whether the block is recorded; lowest and highest address that a lane of it writes in global memory."""
     STEP_BLOCK, STEP_WARP, STEP_INSTRUCTION, STEP_ACTIVE, STEP_EXECUTE, STEP_SIZE = 0, 8, 12, 16, 20, 24
-    """i64, then i32: index of the instruction, lanes of the running group, and those of them whose guard held."""
+    """Offsets of a step: i64 block; i32 warp, index of the instruction, mask of the running group's lanes, and mask of
+    those whose guard is true."""
     ACCESS_STEP, ACCESS_KEY, ACCESS_SPACE, ACCESS_EXECUTE, ACCESS_ADDRESSES = 0, 8, 12, 16, 24
-    """i64 index of the step; i32 width in bytes plus 256 for a write, `Space`, lanes that take
-    part; 32 i64 addresses."""
+    """Offsets of an access: i64 index of the step; i32 width in bytes plus 256 for a write, `Space`, mask of the lanes
+    that access memory; 32 i64 addresses."""
     ACCESS_SIZE = ACCESS_ADDRESSES + 8 * LANES
 
 
@@ -111,7 +113,7 @@ class Texture:
 
 
 class Pending:
-    """The asynchronous copies of a warp that have not landed: a header, then one entry for each copy of a lane."""
+    """A warp's asynchronous copies that are not complete: a header, then one entry for each copy of a lane."""
 
     COUNT = 0
     """i64: entries in use."""

@@ -1,4 +1,4 @@
-"""Check a launch request against the kernel and architecture, and pack its arguments into constant bank 0."""
+"""Checks of a launch against its kernel and architecture, and its arguments in constant bank 0."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ BLOCK_DIM, GRID_DIM = 0x0, 0xC
 CLUSTER_ARCH = 90
 """First architecture with clusters."""
 PORTABLE_BLOCKS, MOST_BLOCKS = 8, 16
-"""Blocks of a cluster on every GPU that has clusters, and on an H200."""
+"""Most blocks of a cluster on every GPU that has clusters, and on an H200."""
 GRID_WORKSPACE = (0x90, 0x48)
-"""Offset of the lower word of that address before sm_90 and from there on; the upper word lies before it."""
+"""Offsets in constant bank 0, before sm_90 and from there on, of the address of a cooperative launch's workspace: its
+lower word; the upper word is right before it."""
 EXPLICIT, CLUSTER_DIM, CLUSTER_INVERSE, CLUSTER_COUNT, CLUSTER_BLOCKS = 0x140, 0x144, 0x150, 0x15C, 0x188
 """Offsets on sm_90: 1 for a launch with clusters, a cluster's extents in blocks, their reciprocals, number of
 clusters in each dimension, blocks of a cluster."""
@@ -33,7 +34,7 @@ def geometry_of(
     image: Image, launch: Launch, limits: GpuLimits, *, wave_blocks: int, check_races: bool, global_races: bool = False,
     filling: int | None = None,
 ) -> Geometry:  # fmt: skip
-    """The geometry of one launch, for the machine. Raises `UsageError` for what the architecture does not allow."""
+    """Return the geometry of a launch. Raises `UsageError` if the kernel or the architecture does not allow it."""
     function, name = image.function, plain_name(image.function.name)
     _check_limits(image, launch, limits, name)
     cluster = _cluster(image, launch, name)
@@ -74,7 +75,7 @@ def geometry_of(
 
 
 def _cluster(image: Image, launch: Launch, name: str) -> tuple[int, int, int]:
-    """The extents of a cluster in blocks. Raises `UsageError` for those that no GPU launches."""
+    """Return the extents of a launch's clusters in blocks. Raises `UsageError` for extents that no GPU launches."""
     compiled, wanted = image.function.cluster, launch.cluster
     if compiled is not None and wanted not in (None, compiled):
         raise UsageError(f"{name} was compiled for clusters of {compiled} blocks, not {wanted}")
@@ -89,17 +90,17 @@ def _cluster(image: Image, launch: Launch, name: str) -> tuple[int, int, int]:
 
 
 def put_grid_workspace(geometry: Geometry, arch: str, address: int) -> None:
-    """Write the address of a cooperative launch's workspace to where compiled code finds it (PTX's envreg 1 and 2)."""
+    """Write the address of a cooperative launch's workspace into constant bank 0 (PTX's envreg 1 and 2)."""
     low = GRID_WORKSPACE[int(arch[3:].rstrip("af")) >= CLUSTER_ARCH]
     words = geometry.constants[0][low - 4 : low + 4].view(np.uint32)
     words[:] = address >> 32, address & 0xFFFFFFFF
 
 
 def _put_cluster(bank: Any, cluster: tuple[int, int, int], grid: tuple[int, int, int], *, explicit: bool) -> None:
-    """Write the words from which compiled code takes the special registers of clusters."""
+    """Write the words from which compiled code computes the special registers of clusters."""
     bank[EXPLICIT : EXPLICIT + 4].view(np.uint32)[0] = explicit
     bank[CLUSTER_DIM : CLUSTER_DIM + 12].view(np.uint32)[:] = cluster
-    # Products with block indices are rounded down, so a reciprocal must not be too small.
+    # Compiled code multiplies block indices by the reciprocals and rounds down, so these must not be too small.
     inverse = np.float32(1) / np.array(cluster, np.float32)
     above = np.where(inverse.astype(np.float64) * cluster < 1, np.nextafter(inverse, np.float32(2)), inverse)
     bank[CLUSTER_INVERSE : CLUSTER_INVERSE + 12].view(np.float32)[:] = above
@@ -133,7 +134,7 @@ def _check_limits(image: Image, launch: Launch, limits: GpuLimits, name: str) ->
 
 
 def _pack(bank: Any, image: Image, args: tuple[Any, ...], name: str) -> None:
-    """Write the arguments at their offsets: NumPy scalars as their bytes, buffers as their address."""
+    """Write the arguments at their offsets in the bank: NumPy scalars as their bytes, buffers as their addresses."""
     params = image.function.params
     if len(args) != len(params):
         raise UsageError(f"{name} takes {len(params)} arguments, got {len(args)}")

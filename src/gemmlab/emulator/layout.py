@@ -1,7 +1,7 @@
 """Byte offsets and sizes of the structures that compiled handlers and Python share: warp and block.
 
-A register is a row of 32 lanes of 4 bytes. Rows that read as zero and rows that discard writes to RZ come first, so
-that a 64- or 128-bit operand at RZ needs no special case.
+A register is a row of 32 lanes of 4 bytes. Before the registers come rows of zeros, for reads of RZ, and rows that take
+writes to RZ. So 64- and 128-bit operands at RZ need no special case.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Warp:
     EXEC = 12
     """i32: lanes of the running group whose guard holds for the current instruction."""
     EXITED = 16
-    """i32: lanes that have ended, or that the block never had."""
+    """i32: lanes that have ended, or that the block does not have."""
     STATE = 20
     """i32: one of `Status`."""
     BUDGET = 24
@@ -37,7 +37,7 @@ class Warp:
     GROUPS = 64
     """i64: number of waiting groups."""
     SYNCS = 72
-    """i64: warp-level synchronisations so far; two accesses at the same count may race between lanes."""
+    """i64: warp-level synchronisations so far. Accesses of two lanes with the same count may race."""
     CLOCK = 80
     """i64: instructions executed so far."""
     LOCAL_BYTES = 88
@@ -54,11 +54,11 @@ class Warp:
     """32 waiting groups, each (pc i64, lanes i32, wait i32, argument i64, unused i64)."""
     GROUP_SIZE = 32
     PREDICATES = GROUP + LANES * GROUP_SIZE
-    """9 i32 lane masks: P0..P6, PT, and one that discards writes to PT."""
+    """9 i32 lane masks: P0..P6, PT, and one that takes writes to PT."""
     UNIFORM_PREDICATES = PREDICATES + 64
     """9 i32 like `PREDICATES`, each 0 or all ones."""
     UNIFORM = UNIFORM_PREDICATES + 64
-    """4 zeros, 4 words that discard writes to URZ, then UR0..UR62."""
+    """4 zeros, for reads of URZ, 4 words that take writes to URZ, then UR0..UR62."""
     CONVERGENCE = UNIFORM + 320
     """16 rows: each lane's last value of the convergence barriers B0..B15."""
     TID = CONVERGENCE + 16 * ROW
@@ -67,38 +67,38 @@ class Warp:
     PROXY_FENCES = LANE + ROW
     """A row: each lane's number of proxy fences (FENCE.VIEW.ASYNC) so far."""
     RETURN = PROXY_FENCES + ROW
-    """2 rows: low and high words of the register Rpc, which holds a return address or a temporary value."""
+    """2 rows: low and high words of the register Rpc, a return address or a temporary value."""
     ZERO = RETURN + 2 * ROW
     SWALLOW = ZERO + 8 * ROW
-    """8 rows, as `ZERO` has: accumulators of doubles that are RZ take as many."""
+    """8 rows that take writes to RZ; `ZERO` has as many, because float64 accumulators take up to 8 registers."""
     REGISTERS = SWALLOW + 8 * ROW
     WIDEST = 16
     """The most consecutive registers that one operand covers."""
 
     @staticmethod
     def size(registers: int) -> int:
-        """Bytes of a warp with that many registers, plus the rows that a wide operand at the last one extends into."""
+        """Return the bytes of a warp with `registers` registers, plus rows after them for wide operands at the last."""
         return Warp.REGISTERS + (registers + Warp.WIDEST) * ROW
 
     @staticmethod
     def register(index: int, *, write: bool = False) -> int:
-        """Offset of a vector register's row; 255 is RZ."""
+        """Return the offset of a vector register's row; 255 is RZ."""
         return (Warp.SWALLOW if write else Warp.ZERO) if index == 255 else Warp.REGISTERS + index * ROW
 
     @staticmethod
     def uniform(index: int, *, write: bool = False) -> int:
-        """Offset of a uniform register; 63 is URZ."""
+        """Return the offset of a uniform register; 63 is URZ."""
         return Warp.UNIFORM + (16 * write if index == 63 else 32 + 4 * index)
 
     @staticmethod
     def predicate(index: int, *, write: bool = False, uniform: bool = False) -> int:
-        """Offset of a predicate's mask; 7 is always true."""
+        """Return the offset of a predicate's mask; 7 is PT, always true."""
         base = Warp.UNIFORM_PREDICATES if uniform else Warp.PREDICATES
         return base + 4 * (8 if write and index == 7 else index)
 
 
 class Wait:
-    """Reasons for which a group of lanes waits."""
+    """Numbers for the reasons why a group of lanes waits."""
 
     READY = 0
     CONVERGE = 1
@@ -108,13 +108,14 @@ class Wait:
     BARRIER = 3
     """Wait at the block barrier whose number is the argument."""
     MBARRIER = 4
-    """Wait for a phase of the mbarrier whose shared address is the argument; then execute the instruction again."""
+    """Wait for the end of a phase of the mbarrier whose shared address is the argument, then execute the instruction
+    again."""
     CLUSTER = 5
     """Wait at the cluster's barrier."""
 
 
 class Status:
-    """Outcome of a warp's turn; also the return value of a handler, where `GO` means the next instruction."""
+    """The result of a warp's turn, and the return value of a handler; `GO`: the next instruction follows."""
 
     GO = 0
     SWITCH = 1
@@ -126,13 +127,13 @@ class Status:
     BLOCKED = 4
     """Every group waits for an action of another warp."""
     FAULT = 5
-    """The launch cannot go on; the last event gives the reason."""
+    """The launch cannot go on; the last event is the reason."""
     PAUSED = 6
-    """Blocks only: the block can go on; control returns to the caller for interrupts and time limits."""
+    """Result of a block only: it can go on, but returns so that the caller can check interrupts and time limits."""
 
 
 class Block:
-    """A resident block: position, warps, shared memory, barriers."""
+    """Byte offsets of a resident block's structure: position, warps, shared memory, barriers."""
 
     LAUNCH = 0
     CTAID = 8
@@ -149,7 +150,7 @@ class Block:
     SHARED_LOW = 72
     SHARED_HIGH = 80
     EPOCH = 88
-    """i64: number of changes so far that another thread could notice."""
+    """i64: number of changes so far that another thread could notice, such as stores and arrivals."""
     LIVE = 96
     """i64: number of threads that have not ended."""
     THREADS = 104
@@ -158,29 +159,32 @@ class Block:
     RACE_SHIFT = 120
     """i64: log2 of the bytes of a shadow element: 2 for words, 0 for bytes."""
     WAVE = 136
-    """i64: number of the wave that the block belongs to, cycling through 1 to 255."""
+    """i64: number of the block's wave; after wave 255 comes wave 1 again."""
     FENCED = 144
     """i64: time of the block's last fence; 0 before the first."""
     SEEN = 152
     """i64: time of its last atomic or volatile access to global memory."""
     POOL = 176
-    """i64: registers, for each lane of a warp, that setmaxnreg released and no warp has taken."""
+    """i64: registers a thread that setmaxnreg released and that no warp has taken since."""
     RANK = 160
     """i64: rank of the block in its cluster."""
     CLUSTER = 168
-    """i64: blocks of the cluster. Their structures lie one behind another, by rank."""
+    """i64: number of blocks in the cluster. Their structures are adjacent in memory, by rank."""
     CLOCKS = 128
-    """Host address of 32 rows of 32 i32: row w holds the clocks of all warps that warp w knows."""
+    """Host address of 32 rows of 32 i32: row w is the vector clock of warp w, with the clock that it knows of each warp
+    of the block."""
     FOREIGN = 184
-    """Host address of the clocks of the cluster's warps, rank by rank in rows of 32 i32: those that each of 32 warps
-    knows, those of each barrier's arrivals, and those that were published (`emulator.cluster_races`). The block's own
-    clocks are in `CLOCKS`. 0 without a cluster, and when races are not checked."""
+    """Host address of vector clocks over the cluster's warps: a row of this table has 32 i32 for each rank. The first
+    32 rows belong to the block's warps, the next ones to the arrivals at each barrier; then come published clocks
+    (`emulator.cluster_races`). The clocks of the block's own warps are in `CLOCKS` instead. The address is 0 without a
+    cluster, and when races are not checked."""
     FAR = 192
     """Host address of the race shadow for accesses of other blocks of the cluster."""
     VISITS = 200
-    """Host address of the last access of each warp of the cluster, by rank, to the block's memory."""
+    """Host address of a record, by rank and warp, of the last access of each warp of the cluster to this block's
+    memory."""
     VISITED = 208
-    """i64: 1 once another block of the cluster has accessed the block's memory."""
+    """i64: 1 if another block of the cluster has accessed the block's memory, else 0."""
     BARRIER = 256
     """16 barriers, each with i64 fields: threads arrived, threads required (0: all), true predicates, result (count),
     reduction, and its result; then a row of 32 i32 with the clocks of the warps that arrived."""

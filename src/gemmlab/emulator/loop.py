@@ -1,8 +1,8 @@
 """The compiled loops: over the instructions of a warp, the groups of a warp, and the warps of a block.
 
-A warp is one running group of lanes and some waiting groups. Lanes diverge at a branch and reconverge where the machine
-code says (BSYNC, WARPSYNC); groups that were released together are joined when one of them is picked. A group that has
-used up its budget goes to the end of the queue, so that a spinning lane cannot starve the lane that it waits for.
+A warp has one running group of lanes and some waiting groups. Lanes diverge at a branch and reconverge at BSYNC and
+WARPSYNC; groups that were released together are joined when one of them is picked. A group that has used its budget of
+instructions goes to the end of the queue, so that a spinning lane cannot starve the lane that it waits for.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ TURN = 20_000
 """Instructions that a warp executes in one turn."""
 
 RELEASED = -1
-"""Argument of a group that a convergence barrier, a warp-level sync or a block barrier has released."""
+"""Argument of a waiting group that a convergence barrier, a warp-level synchronisation or a block barrier released."""
 GROUP_PC, GROUP_LANES, GROUP_WAIT, GROUP_ARGUMENT = 0, 8, 12, 16
 HANDLER = (pointer(I8), pointer(I8), I32)
 
 
 def emit_push(fn: Function) -> None:
-    """Body of `push(warp, pc, lanes, wait, argument)`: add a waiting group."""
+    """Emit the body of `push(warp, pc, lanes, wait, argument)`: add a waiting group, unless it has no lanes."""
     warp_ptr, pc, lanes, wait, argument = fn.args
     warp = Raw(fn, warp_ptr)
     count = warp.load(Warp.GROUPS, I64)
-    # Groups share no lane, so there is room for all that are not empty.
+    # No two groups share a lane, so that there are at most 32 groups with lanes.
     with fn.when((Lanes(lanes).eq(0) | Lanes(count).uge(LANES)).value):
         fn.ret()
     group = Raw(fn, warp_ptr + (count * Warp.GROUP_SIZE + Warp.GROUP))
@@ -49,21 +49,24 @@ PUSH = (("warp", pointer(I8)), ("pc", I64), ("lanes", I32), ("wait", I32), ("arg
 
 
 def group_at(fn: Function, warp: Raw, index: Value) -> Raw:
-    """The waiting group number `index`."""
+    """Return the waiting group number `index`."""
     return Raw(fn, warp.base + (index * Warp.GROUP_SIZE + Warp.GROUP))
 
 
 def entered_with(fn: Function, warp: Raw, group: Raw) -> Lanes:
-    """The lanes that entered a waiting group's convergence barrier; meaningless if it waits for something else."""
+    """Return the lanes that entered the convergence barrier at which a group waits.
+
+    The result has no meaning if the group waits for something else.
+    """
     first = fn.zero_extend(Lanes(group.load(GROUP_LANES)).call_flag("cttz", flag=False).value)
     number = group.load(GROUP_ARGUMENT, I64) & 15
     return Lanes(warp.load(number * ROW + (first * 4 + Warp.CONVERGENCE)))
 
 
 def have_left(fn: Function, warp: Raw, group: Raw) -> Lanes:
-    """The lanes that left (BREAK) the convergence barrier a group waits at: their own masks of it lack them.
+    """Return the lanes that left (BREAK) the convergence barrier at which a group waits.
 
-    A lane in another function has no mask of it meanwhile: its row is 0.
+    A lane that has left is not in its own mask of the barrier. While a lane is in another function, its mask is 0.
     """
     number = group.load(GROUP_ARGUMENT, I64) & 15
     known = Lanes(fn.load(warp.at(number * ROW + Warp.CONVERGENCE, I32), LANES))
@@ -72,10 +75,11 @@ def have_left(fn: Function, warp: Raw, group: Raw) -> Lanes:
 
 
 def emit_settle(fn: Function) -> None:
-    """Body of `settle(warp, all_wait)`: make groups ready whose convergence barrier or warp-level sync is complete.
+    """Emit the body of `settle(warp, all_wait)`: make groups ready whose barrier or synchronisation is complete.
 
-    A lane may leave a barrier while others are in a function that has saved their masks of it in registers, and they
-    come back to wait for it. So if all groups of a warp wait (`all_wait`), none waits for lanes that have left.
+    A lane may leave a convergence barrier while others are in a function that saved their masks of it in registers;
+    they still wait for that lane when they return. So if all groups of the warp wait (`all_wait`), lanes that have left
+    do not count.
     """
     warp, all_wait = Raw(fn, fn.args[0]), Lanes(fn.args[1])
     count = warp.load(Warp.GROUPS, I64)
@@ -92,15 +96,15 @@ def emit_settle(fn: Function) -> None:
             with fn.range(count) as other:
                 fellow = group_at(fn, warp, other)
                 same = Lanes(fellow.load(GROUP_WAIT)).eq(Lanes(wait))
-                # A group at the same barrier may have entered it at another time: in recursion, or in another branch.
+                # A group may wait at the same barrier for other lanes: in recursion, or in another branch.
                 alike = (entered_with(fn, warp, fellow) & ~left).eq(converge)
                 together = Lanes(fellow.load(GROUP_ARGUMENT, I64)).eq(Lanes(argument)) & alike
                 with fn.when((same & (together | Lanes(wait).eq(Wait.WARPSYNC))).value):
                     arrived.set((Lanes(arrived.read()) | Lanes(fellow.load(GROUP_LANES))).value)
             needed = Lanes(wait).eq(Wait.CONVERGE).select(converge, Lanes(argument).trunc("i32")) & alive
             with fn.when((needed & ~Lanes(arrived.read())).eq(0).value):
-                # The others must still find this group waiting when their turn comes: mark it now,
-                # release it after the pass.
+                # Groups that are checked later must still find this one waiting. So it is marked here, and released
+                # after the loop.
                 group.store(GROUP_ARGUMENT + 8, 1, I64)
     with fn.range(count) as index:
         group = group_at(fn, warp, index)
@@ -112,11 +116,11 @@ def emit_settle(fn: Function) -> None:
 
 
 def emit_pick(fn: Function, module: Module) -> None:
-    """Body of `pick(warp, oldest)`: run a ready group. Returns `GO`, or `DONE` or `BLOCKED` if there is none.
+    """Emit the body of `pick(warp, oldest)`: make a ready group the running one, and return `GO`.
 
-    It picks the group at the lowest instruction, or (`oldest`) the one that has waited longest. Groups
-    that were released together at its instruction join it; those that merely branched there stay apart, as
-    an H200's counters show.
+    If no group is ready, it returns `BLOCKED`, or `DONE` if there are no groups. It picks the group at the lowest
+    instruction, or with `oldest` the first in the queue. If a barrier released that group, others that it released at
+    the same instruction join it. Groups that only branched there do not join, as an H200's counters show.
     """
     warp_ptr, oldest = fn.args
     warp = Raw(fn, warp_ptr)
@@ -160,7 +164,7 @@ def emit_pick(fn: Function, module: Module) -> None:
 
 
 def emit_run_warp(fn: Function, module: Module) -> None:
-    """Body of `run_warp(warp, budget)`: run one turn; return its `Status`."""
+    """Emit the body of `run_warp(warp, budget)`: run one turn of at most `budget` instructions; return its `Status`."""
     warp_ptr, budget = fn.args
     warp = Raw(fn, warp_ptr)
     launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
@@ -200,10 +204,11 @@ def emit_run_warp(fn: Function, module: Module) -> None:
 
 
 def emit_run_block(fn: Function, module: Module) -> None:
-    """Body of `run_block(block, turn, most)`: give turns to all warps until one of these happens.
+    """Emit the body of `run_block(block, turn, most)`: give turns of `turn` instructions to all warps, in rounds.
 
-    `DONE`: the block has ended; `BLOCKED`: no warp can go on; `FAULT`: something failed; `SPENT`: a round passed
-    without a change that another thread could notice; `PAUSED`: `most` rounds have passed, or the launch has to stop.
+    The function returns `DONE` if the block has ended, `BLOCKED` if no warp can go on, `FAULT` after a fault, `SPENT`
+    after a round without a change that another thread could notice, and `PAUSED` after `most` rounds or if the launch
+    has to stop.
     """
     block_ptr, turn, most = fn.args
     block = Raw(fn, block_ptr)

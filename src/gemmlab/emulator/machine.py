@@ -1,8 +1,9 @@
-"""Run a decoded kernel over a grid: one resident block after another; several only if one waits for another.
+"""Execution of a decoded kernel over a grid, one resident block after another.
 
-Blocks run in the order of their numbers. If a block spins and nothing changes, the next one is started as well; that is
-reported as a hazard, because a GPU need not have both resident. If no block is left to start, it is a deadlock. A block
-that provably never ends, or runs far too long, ends the launch (`endless_loops`), and so does a time limit.
+Blocks run in the order of their numbers. If a block waits and nothing changes, the next one becomes resident as well;
+that is reported as a hazard, because a GPU need not have both resident. If there is no further block, the launch is
+deadlocked. A block that provably never ends, or executes too many instructions, stops the launch (`endless_loops`), and
+so does a time limit.
 """
 
 from __future__ import annotations
@@ -39,9 +40,7 @@ EVENTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a run: counters by instruction (in `records`), events, and the reason why
-    it stopped early, if any.
-    """
+    """The result of a run: counters by instruction (in `records`), events, and the reason for an early stop, if any."""
 
     records: Bytes = field(repr=False)
     events: npt.NDArray[np.int64] = field(repr=False)
@@ -54,9 +53,9 @@ class Outcome:
     awaited: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of the warps that waited for a block that was not resident."""
     unmet: tuple[tuple[int, int, int, int], ...] = ()
-    """(block, thread, instruction, lanes) of each warp-level synchronisation in a deadlock that lacks `lanes`."""
+    """(block, thread, instruction, lanes) of each warp-level synchronisation in a deadlock; it waits for `lanes`."""
     recorded: Recorder | None = None
-    """The recorded trace; `None` where none was requested."""
+    """The recorded trace; `None` if none was requested."""
     finished: int = 0
     """Blocks that ran to their end."""
     instructions: int = 0
@@ -71,9 +70,9 @@ def run(
     code: Code, geometry: Geometry, memory: MemoryMap, *, resident_limit: int, trace: TraceRequest | None = None,
     limit: TimeLimit | None = None,
 ) -> Outcome:  # fmt: skip
-    """Execute a grid, stopping at `limit`. At most `resident_limit` blocks are resident together.
+    """Execute a grid with at most `resident_limit` blocks resident together, and stop at the time `limit`.
 
-    It writes nothing shared but the memory's bytes, so several threads may run grids at once.
+    Of shared data, the function writes only the bytes of `memory`, so several threads may run grids at once.
     """
     everything = code.records.copy()
     records = everything[:-1]
@@ -82,7 +81,7 @@ def run(
         memory.fill_unwritten(geometry.filling)
     reach = _reach(geometry, memory)
     launch = launch_structure(code, everything, events, geometry, reach)
-    # The launch structure holds the shadows' addresses; this variable makes them live as long as it runs.
+    # The launch structure has only the addresses of the shadows; this variable keeps the arrays until the end.
     looked_for = _look_for_races(launch, geometry, reach) if geometry.global_races else None  # noqa: F841
     together = math.prod(geometry.cluster)
     engine = Engine(reach, launch, events) if geometry.asynchronous or together > 1 else None
@@ -134,7 +133,7 @@ def run(
 
 
 def _reach(geometry: Geometry, memory: MemoryMap) -> Reach:
-    """The memory of the launch, with its parameters if the kernel takes their address."""
+    """Return the memory of the launch, with a copy of its parameters if the kernel takes their address."""
     if not geometry.parameters:
         return memory.reach()
     bank = geometry.constants[0]
@@ -145,9 +144,9 @@ def _reach(geometry: Geometry, memory: MemoryMap) -> Reach:
 
 @contextmanager
 def _stopped_at(limit: TimeLimit | None, launch: Bytes) -> Iterator[None]:
-    """Make a launch stop when `limit` passes; compiled code checks the flag before each turn of a warp.
+    """Set the launch's stop flag when `limit` passes; compiled code checks it before each turn of a warp.
 
-    Until then the schedule does not depend on the clock.
+    The order of execution does not depend on the time before that.
     """
     if limit is None:
         yield
@@ -181,7 +180,7 @@ def _require_whole_clusters(geometry: Geometry) -> None:
 
 
 def _record(trace: TraceRequest, blocks: int, records: Bytes, launch: Bytes) -> Recorder:
-    """Make the trace buffers and switch recording on."""
+    """Return new trace buffers, and switch recording on in the launch structure and the instruction records."""
     handlers = records[:, Insn.HANDLER : Insn.HANDLER + 8].copy().view(np.int64)[:, 0]
     made = recorder(trace, blocks, handlers)
     launch[Launch.TRACE : Launch.TRACE + 8].view(np.int64)[0] = made.address
@@ -194,7 +193,7 @@ def _record(trace: TraceRequest, blocks: int, records: Bytes, launch: Bytes) -> 
 def _run_through(
     following: int, units: int, spare: list[Unit], waiting: list[Unit], watch: Watch, make: Callable[[], Unit]
 ) -> int:
-    """Run blocks (or clusters) one after another until one cannot end by itself; return the number of the next one."""
+    """Run blocks (or clusters) one after another until one waits for another; return the number of the next one."""
     alone = not waiting
     while following < units:
         watch.require_time()
@@ -214,14 +213,14 @@ def _run_through(
 
 
 def _blocked(waiting: list[Unit]) -> bool:
-    """Return whether every waiting block is blocked at its own barriers, so that no other block can help."""
+    """Return whether every block is blocked at its own barriers, so that no other block can release it."""
     return all(resident.run(1) == Status.BLOCKED for resident in waiting)
 
 
 def launch_structure(
     code: Code, records: Bytes, events: npt.NDArray[np.int64], geometry: Geometry, reach: Reach
 ) -> Bytes:
-    """The `Launch` structure of all blocks. It points into the arguments, which must live as long as it does."""
+    """Return the `Launch` structure. It has addresses of the arguments' arrays, which must exist as long as it does."""
     launch = np.zeros(Launch.SIZE, np.uint8)
 
     def put(offset: int, value: int, type_: Any = np.int64) -> None:

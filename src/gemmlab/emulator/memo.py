@@ -1,14 +1,14 @@
 """Analysis of an access pattern: extent, alignment, wavefronts, sectors; the result is stored with the instruction.
 
-The analysis depends only on the lanes that take part, their addresses relative to the first of them, and the position
-of the first in its 32-byte sector, so a loop that walks through memory with one pattern is analysed once.
+The analysis depends only on the lanes that access memory, their addresses relative to the first of them, and the
+position of the first in its 32-byte sector. So a loop that advances through memory with one pattern is analysed once.
 
 Wavefronts of a shared access, measured on an H200 (Nsight Compute's instrumented source metrics, 187 patterns): a
-4-byte access takes as many as its fullest bank has distinct words; 8-byte accesses are counted for each half-warp and
-16-byte ones for each quarter-warp, then summed. For loads of 8 and 16 bytes two such groups share a wavefront if all
-their lanes i and i^1, or all i and i^2, have the same address and no conflict remains. The ideal is the number of
-groups, or of 128-byte rows if that is less. The hardware's own counter of bank conflicts always merges pairs of the
-whole warp.
+4-byte access takes as many as its fullest bank has distinct words. An 8-byte access is counted for each half-warp, a
+16-byte access for each quarter-warp, and the numbers are summed. In loads of 8 and 16 bytes, two such groups share a
+wavefront if all their lanes i and i^1, or all i and i^2, have the same address and no conflict remains. The ideal is
+the number of groups, or of 128-byte rows if that is less. The hardware's own counter of bank conflicts always merges
+pairs of the whole warp.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GENERIC, BROADCAST, CONTIGUOUS = range(3)
 
 
 class Memo:
-    """Offsets of the fields of an instruction's memo."""
+    """Byte offsets of the stored analysis in an instruction's record."""
 
     EXEC = Insn.MEMO
     PHASE = Insn.MEMO + 4
@@ -45,9 +45,10 @@ class Memo:
 
 
 def emit_analyse(fn: Function) -> None:
-    """Body of `analyse(insn, relative, execute, phase, key)`: fill the memo for this pattern.
+    """Emit the body of `analyse(insn, relative, execute, phase, key)`: analyse a pattern and store the result.
 
-    `relative` points to 32 i32, 0 in lanes that do not take part; `key` as in the memo.
+    `relative` points to 32 i32, 0 in lanes that do not access memory; `phase` is the first lane's position in its
+    sector; `key` is as in `Memo.KEY`.
     """
     insn_ptr, relative_ptr, execute, phase, key = fn.args
     insn = Raw(fn, insn_ptr)
@@ -86,7 +87,7 @@ def _classify(fn: Function, relative: Lanes, on: Lanes, execute: Value, width: L
 
 
 def _first_of_its_kind(fn: Function, unit: Lanes, on: Lanes) -> Lanes:
-    """Mask of the lanes of `on` whose unit no lower lane of `on` has."""
+    """Return the mask of those lanes of `on` whose unit no lower lane of `on` has."""
     firsts = Lanes(fn.constant(0, I32))
     for lane in range(LANES):
         others = (unit.eq(unit.lane(lane).splat(LANES)) & on).mask_bits() & ((1 << lane) - 1)
@@ -104,7 +105,7 @@ def _distinct(fn: Function, unit: Lanes, on: Lanes, _everyone: int) -> Lanes:
 
 
 def _wavefronts(fn: Function, insn: Raw, position: Lanes, on: Lanes, width: Lanes, load: Lanes) -> None:
-    """Count wavefronts as for an access to shared memory, in units of 4, 8 or 16 bytes."""
+    """Store the wavefronts that an access to shared memory takes; its unit is 4, 8 or 16 bytes."""
     shift = width.umax(4).call_flag("cttz", flag=True)
     unit = position.arithmetic_shift(shift.splat(LANES))
     # 32, 16 or 8 lanes share a wavefront; twice as many if pairs merge.
@@ -135,7 +136,7 @@ def _wavefronts(fn: Function, insn: Raw, position: Lanes, on: Lanes, width: Lane
 
 
 def _fullest(fn: Function, unit: Lanes, on: Lanes, shift: Lanes, group: Lanes) -> Value:
-    """For each group of `group` lanes, the number of distinct units in its fullest bank, as a row; 0 without lanes."""
+    """Return a row with the number of distinct units in the fullest bank of each group of `group` lanes."""
     number = lane_numbers(fn).lshr(group.call_flag("cttz", flag=True).splat(LANES))
     # Units are compared within a group: the group's number goes into bits above the unit.
     fresh = _first_of_its_kind(fn, (unit & 0x03FFFFFF) | (number << 26), on)
@@ -157,7 +158,7 @@ def _fullest(fn: Function, unit: Lanes, on: Lanes, shift: Lanes, group: Lanes) -
 
 
 def _strangers(position: Lanes, on: Lanes, distance: int) -> Lanes:
-    """Mask of the lanes that take part with their partner (lane ^ distance) but have another address than it."""
+    """Return the mask of lanes in `on` whose partner (lane ^ distance) is in `on` too and has another address."""
     partner = position.shuffle([lane ^ distance for lane in range(LANES)])
     both = on & on.shuffle([lane ^ distance for lane in range(LANES)])
     return (position.ne(partner) & both).mask_bits()

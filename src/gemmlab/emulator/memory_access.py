@@ -1,4 +1,4 @@
-"""Loads and stores of a warp: all lanes at once in ordinary cases, else lane by lane through `memory_lanes`."""
+"""Loads and stores of a warp: all lanes at once if no lane is a special case, else lane by lane (`memory_lanes`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from gemmlab.ir.types import I8, I32, I64
 
 
 def emit_access(fn: Function, module: Module, space: str, *, store: bool) -> None:
-    """Body of `load_SPACE` and `store_SPACE`: return the mask of the lanes served. Arguments: see `ACCESS`."""
+    """Emit the body of `load_SPACE` or `store_SPACE`: return the mask of lanes whose access was made.
+
+    Its arguments are `ACCESS`.
+    """
     warp_ptr, insn_ptr, execute, _addresses, words, key = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
     pattern = counted(fn, module, space)

@@ -1,7 +1,7 @@
 """Counters of a warp's access: wavefronts or sectors of its pattern, and sectors new to a wave of blocks.
 
-A warp's addresses relative to its first lane usually repeat from one execution of an instruction to the next; then
-extent, alignment and counts come from the memo.
+Often a warp's addresses relative to its first lane are the same as in the last execution of the instruction. Then
+extent, alignment and counts are those of the stored analysis (`memo`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gemmlab.ir.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A warp's addresses relative to the first active lane's, and whether they exceed 32 bits."""
+    """A warp's addresses relative to the first active lane's; `far`: some differences exceed 32 bits."""
 
     base: Value
     relative: Lanes
@@ -31,7 +31,7 @@ class Pattern:
 
 
 def counted(fn: Function, module: Module, space: str) -> Pattern:
-    """Recognise or analyse the pattern of an access, and count it. Arguments: see `ACCESS`."""
+    """Emit code that counts an access by its pattern, which it analyses if it is new. Arguments: `ACCESS`."""
     insn_ptr, execute, addresses, key = fn.args[1], fn.args[2], fn.args[3], fn.args[-1]
     insn = Raw(fn, insn_ptr)
     first = fn.zero_extend(Lanes(execute).call_flag("cttz", flag=True).value)
@@ -50,7 +50,7 @@ def counted(fn: Function, module: Module, space: str) -> Pattern:
         fn.store(row, relative.value)
         fn.call(module["analyse"], insn_ptr, row, execute, phase.value, key)
     if space == "shared":
-        # Nsight Compute counts no wavefronts where the memory is another block's.
+        # Nsight Compute counts no wavefronts for the shared memory of another block.
         with fn.when(_own(fn, base).value):
             insn.add(Insn.WAVEFRONTS, fn.zero_extend(insn.load(Memo.WAVEFRONTS)))
             insn.add(Insn.IDEAL, fn.zero_extend(insn.load(Memo.IDEAL)))
@@ -73,7 +73,7 @@ def _own(fn: Function, address: Value) -> Lanes:
 
 
 def emit_touch(fn: Function) -> None:
-    """Body of `touch(warp, insn, execute, addresses)`: count the sectors new to this wave of blocks."""
+    """Emit the body of `touch(warp, insn, execute, addresses)`: count sectors that this wave did not access before."""
     warp, insn, execute, addresses = Raw(fn, fn.args[0]), Raw(fn, fn.args[1]), fn.args[2], fn.args[3]
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
@@ -96,7 +96,7 @@ def emit_touch(fn: Function) -> None:
 
 
 def emit_count(fn: Function, module: Module, space: str) -> None:
-    """Body of `count_SPACE(warp, insn, execute, addresses, key)`: count an access whose data is moved elsewhere."""
+    """Emit the body of `count_SPACE(warp, insn, execute, addresses, key)`: count an access without making it."""
     execute = fn.args[2]
     with fn.when(execute.differs(0)):
         counted(fn, module, space)

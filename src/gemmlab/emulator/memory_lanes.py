@@ -1,4 +1,6 @@
-"""Loads and stores lane by lane and byte by byte, for accesses out of bounds, misaligned, unwritten or pending."""
+"""Loads and stores lane by lane and byte by byte, for accesses that are out of bounds or misaligned, or whose bytes are
+unwritten or pending.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,13 @@ from gemmlab.ir.types import I8, I32, I64
 from gemmlab.ir.values import Value, Var
 
 POISON = 0x7FFFDEAD
-"""A NaN: the value of unwritten words in a wide load, other words of which are written."""
+"""Value of unwritten words in a wide load if other words of it are written: a NaN."""
 UNWRITTEN = -0x21212122
-"""0xDE in each byte: the value of unwritten bytes in a word, other bytes of which are written."""
+"""Value of unwritten bytes in a word if other bytes of it are written: 0xDE in each byte."""
 
 
 def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) -> None:
-    """Body of `slow_load_SPACE` and `slow_store_SPACE`: return the mask of the lanes served."""
+    """Emit the body of `slow_load_SPACE` or `slow_store_SPACE`: return the mask of lanes whose access was made."""
     warp_ptr, insn, execute, addresses, words, key = fn.args
     warp = Raw(fn, warp_ptr)
     done = fn.var(I32, 0)
@@ -60,11 +62,12 @@ def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) 
 
 
 def _poison(fn: Function, space: str, valid: Value, width: Value, words: Value, worst: Var) -> None:
-    """Replace what is unwritten in a partly written load by `POISON` or `UNWRITTEN`, and clear `worst`: no hazard.
+    """Replace the unwritten bytes of a partly written load by `POISON` or `UNWRITTEN`, and clear `worst`: no hazard.
 
-    Compilers widen loads over padding, spill one register of a pair that they read back whole, and half a register of
-    16 bits; but the value of such bytes must not be usable. `worst` remains as it is if every byte is unwritten or one
-    is pending, and for single words of shared memory, which no compiler widens but a program may read too early.
+    Compiled code makes such loads: it widens loads over padding, and reads back pairs of which it spilled one register,
+    and words of which it spilled 16 bits. But no correct result may depend on these bytes. `worst` does not change if
+    every byte is unwritten or one is pending. Nor does it for single words of shared memory, which no compiler widens:
+    such a read is too early.
     """
     states = fn.cast(valid, I32)
     count = width // 4

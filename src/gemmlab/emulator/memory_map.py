@@ -1,6 +1,6 @@
 """Device memory of the emulator: allocations far apart in a 64-bit address space, with a validity byte for each byte.
 
-Several threads may use one memory: a lock guards the table of slots, and each launch runs on a `Reach` of its own.
+Several threads may use one memory: a lock protects the table of slots, and each launch has its own `Reach`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from gemmlab.emulator.texture_map import TextureMap
 Bytes = npt.NDArray[np.uint8]
 SECTOR = 32
 _NO_RESERVE = 0x4000 if sys.platform == "linux" else getattr(mmap, "MAP_NORESERVE", 0)
-"""`MAP_NORESERVE`, which Python names from 3.13 on: the system promises no memory for the pages."""
+"""`MAP_NORESERVE`, which the `mmap` module has from Python 3.13 on: the system reserves no memory for the pages."""
 ALIGNMENT = 256
 """Alignment in bytes of every allocation's address, as on a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """`address` is the value that kernels receive; `data` the bytes; `valid` is 0xFF for each byte that was written."""
+    """Allocated device memory: its emulated `address`, its bytes, and for each byte 0xFF in `valid` once written."""
 
     address: int
     data: Bytes = field(repr=False)
@@ -42,7 +42,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The memory of one launch: the allocations that existed when it began; they live as long as this object."""
+    """The memory of one launch: the allocations that existed when it began. They are not freed before this object."""
 
     slots: npt.NDArray[np.int64] = field(repr=False)
     """The table of `Launch.SLOTS`."""
@@ -53,10 +53,13 @@ class Reach:
     sectors: tuple[Bytes, ...] = field(repr=False)
     """For each allocation, the wave of blocks that last accessed each 32-byte sector."""
     parameters: int = 0
-    """Address of the launch's parameters; 0 if they have none."""
+    """Address of the launch's parameters; 0 if they are not in this memory."""
 
     def find(self, address: int) -> Allocation | None:
-        """The allocation that the address belongs to: in the upper half of a slot it is before the next allocation."""
+        """Return the allocation to which an address belongs, in or out of bounds; `None` if there is none near.
+
+        An address in the upper half of a slot belongs to the next allocation: it is before its start.
+        """
         return self.allocations.get((address + (1 << (Launch.SLOT_BITS - 1))) >> Launch.SLOT_BITS)
 
     @property
@@ -66,7 +69,7 @@ class Reach:
 
 
 class MemoryMap:
-    """Slots of 2^36 bytes of address space, one allocation each, so that an overrun never hits another allocation."""
+    """Slots of 2^36 bytes of address space with one allocation each, so that no overrun gets to another allocation."""
 
     def __init__(self) -> None:
         self._allocations: dict[int, Allocation] = {}
@@ -74,9 +77,10 @@ class MemoryMap:
         self._changing = threading.Lock()
 
     def allocate(self, nbytes: int, *, valid: bool = False, sparse: bool = False) -> Allocation:
-        """Allocate unwritten memory (`valid`: count it as written). Raises `MemoryError` if there is not enough.
+        """Allocate `nbytes` bytes of unwritten memory. Raises `MemoryError` if there is not enough.
 
-        `sparse` memory takes room only in the pages that are written: most of it is never touched.
+        `valid`: the memory counts as written. `sparse`: only pages that are written take memory of the host; this is
+        for memory of which most is never used.
         """
         if nbytes < 0 or nbytes > 1 << Launch.SLOT_BITS:
             raise UsageError(f"an allocation of {nbytes} bytes; the emulator's hold 0 to {1 << Launch.SLOT_BITS}")
@@ -92,7 +96,7 @@ class MemoryMap:
         return allocation
 
     def free(self, allocation: Allocation) -> None:
-        """Free the address space and drop the textures over it. A launch that can reach it still has the memory."""
+        """Free the slot of an allocation and its textures. A launch that has begun can still access the memory."""
         number = allocation.address >> Launch.SLOT_BITS
         with self._changing:
             if self._allocations.get(number) is allocation:
@@ -100,14 +104,14 @@ class MemoryMap:
                 self._textures.forget(allocation.address, allocation.address + (1 << Launch.SLOT_BITS))
 
     def texture(self, base: int, texels: int, channels: int, element: str) -> int:
-        """The handle of a texture whose texel 0 is at `base`. Raises `MemoryError` if there are too many."""
+        """Return the handle of a texture whose texel 0 is at `base`. Raises `MemoryError` if there are too many."""
         with self._changing:
             return self._textures.handle(base, texels, channels, element)
 
     def reach(self, parameters: Bytes | None = None) -> Reach:
-        """The memory as of now, for a launch that begins, with no sector accessed yet.
+        """Return the present allocations as the memory of a new launch, with no sector accessed yet.
 
-        `parameters` are bytes that only this launch has, in the last slot that is free.
+        `parameters` are bytes that only this launch can access; they take the last free slot.
         """
         with self._changing:
             there, textures = dict(self._allocations), self._textures.table.copy()
@@ -122,7 +126,7 @@ class MemoryMap:
         return Reach(slots, textures, there, sectors_used, last << Launch.SLOT_BITS if parameters is not None else 0)
 
     def fill_unwritten(self, byte: int) -> None:
-        """Set every byte that nothing has written yet."""
+        """Set every byte that nothing has written yet to `byte`; it still counts as unwritten."""
         for allocation in self._allocations.values():
             allocation.data[allocation.valid == 0] = byte
 
@@ -140,7 +144,7 @@ def _aligned(nbytes: int) -> Bytes:
 
 
 def _mapped(nbytes: int) -> Bytes:
-    """Return zeros in address space alone: the system adds memory page by page where they are written."""
+    """Return an array of zeros for which the system supplies memory page by page, when a page is first written."""
     flags = {} if sys.platform == "win32" else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE}
     try:
         return np.frombuffer(mmap.mmap(-1, max(1, nbytes), **flags), np.uint8, nbytes)

@@ -19,7 +19,7 @@ VECTOR_WIDTHS = (4, 8, 16)
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The state that the vector paths of an access share; `done` stays 0 where validity fails."""
+    """The state that the vector paths of an access share. `done` stays 0 if bytes to read are not valid."""
 
     fn: Function
     insn: Raw
@@ -32,7 +32,7 @@ class Move:
 
 
 def serve_whole(move: Move, *, store: bool) -> None:
-    """Serve the access by the path that fits, if the bytes that it reads have been written."""
+    """Emit the access by the fastest path for its pattern; the path makes no access if it reads unwritten bytes."""
     fn = move.fn
     shape = Lanes(move.insn.load(Memo.CLASS))
     checked = Lanes(move.place.valid).ne(0)
@@ -53,7 +53,7 @@ def serve_whole(move: Move, *, store: bool) -> None:
                     path(move, count, False)
 
 
-# `_contiguous` and `_scattered` serve loads and stores; the name of the function being emitted tells which.
+# `_contiguous` and `_scattered` emit loads and stores; the name of the emitted function decides which.
 def _is_store(fn: Function) -> bool:
     return fn.name.startswith("store")
 
@@ -122,7 +122,7 @@ def _scattered(move: Move, count: int, checked: bool) -> None:
 
 
 def fn_pointer(fn: Function, address: Value) -> Value:
-    """An integer address as a pointer to i32."""
+    """Return an integer address as a pointer to i32."""
     return fn.cast(address, I32)
 
 
@@ -131,7 +131,7 @@ def _unaligned(fn: Function, address: Value, lanes: int) -> Value:
 
 
 def _interleave(fn: Function, rows: list[Value]) -> Value:
-    """Rows of 32 lanes as one vector in which the words of a lane are adjacent."""
+    """Return rows of 32 lanes as one vector in which the words of each lane are adjacent."""
     while len(rows) > 1:
         half = len(rows) // 2
         rows = [_zip(fn, rows[index], rows[index + half]) for index in range(half)]

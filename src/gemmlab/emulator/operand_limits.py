@@ -1,7 +1,7 @@
-"""Range checks of the numbers in instructions (registers, barriers, ...), made once so that no handler needs any.
+"""Range checks of the numbers in instructions (registers, barriers, ...), so that handlers need not check them.
 
-A disassembler prints only valid numbers for intact machine code. In damaged code, or text from elsewhere, any number
-may occur, and a handler reads and writes at the offset that the number leads to.
+Intact machine code has only valid numbers. Damaged code may have any number, and a handler would read or write memory
+at the offset that follows from it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def require_named(function: str, instructions: Iterable[Instruction]) -> None:
 
 
 def _missing(operand: Operand) -> str:
-    """Name the part of an operand that does not exist; empty where all of it does."""
+    """Return words for the part of an operand that is out of range; empty if none is."""
     most = _MOST.get(operand.kind)
     if most is not None and not 0 <= operand.index <= most:
         return f"{operand.kind} {operand.index}"
@@ -47,12 +47,12 @@ def _missing(operand: Operand) -> str:
 
 
 def highest_register(instructions: Sequence[Instruction]) -> int:
-    """The highest number of a vector register in the instructions; -1 if there is none."""
+    """Return the highest number of a vector register in the instructions; -1 if there is none."""
     return max((index for instruction in instructions for index in _registers(instruction)), default=-1)
 
 
 def most_registers(instructions: Sequence[Instruction], at_start: int) -> int:
-    """The most registers that a thread may have: those at the start of the kernel, or more that it asks for."""
+    """Return the most registers that a thread may have: the number at the start, or a larger one in setmaxnreg."""
     requests = (
         operand.value
         for instruction in instructions

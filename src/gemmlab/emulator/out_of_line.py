@@ -1,6 +1,6 @@
-"""Out-of-line code behind the end of a kernel, where ptxas puts the waits of warp-level functions in divergent warps.
+"""Out-of-line code after the end of a kernel: ptxas puts the waits of warp-level functions for divergent warps there.
 
-Its line information is that of unrelated neighbours; the instruction that branches there has the line of the call.
+Its line information is that of unrelated code before it. The instruction that branches there has the line of the call.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from gemmlab.sass.instruction import Instruction
 
 _NEAR = 8
-"""The most instructions between the start of code that stands out of line and its wait."""
+"""Most instructions between the start of out-of-line code and its wait."""
 
 
 def call_site(code: Sequence[Instruction], site: int) -> int:
-    """Return the index of the instruction whose source line is that of the wait at index `site`.
+    """Return the index of the instruction with the right source line for the wait at index `site`.
 
-    It is `site` itself if the wait is in line, else the instruction that leads to the out-of-line piece: a call
-    (sm_80), or a branch that only divergent lanes take (`BRA.DIV`).
+    It is `site` if the wait is in line, else the instruction that goes to the out-of-line code: a call (sm_80), or a
+    branch that only divergent lanes take (`BRA.DIV`).
     """
     for place, instruction in enumerate(code[:site]):
         leads = instruction.opcode == "CALL" or (instruction.opcode == "BRA" and "DIV" in instruction.modifiers)

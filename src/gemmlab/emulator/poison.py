@@ -1,9 +1,10 @@
-"""A run in which a result is poison until its latency or barrier has passed.
+"""A run in which a register that is read too early has a poison value.
 
 The emulator finishes each instruction before the next one, so code with wrong control codes gives the right results.
-Here a function in Python stands before every instruction: it keeps each warp's clock by the stall counts, and if an
-instruction reads a register too early, that register is poison for it, in the lanes that wrote it. It is slow, and for
-small launches of machine code whose control codes are in doubt. The rules are those of `sass.checking`.
+Here a Python function is called before every instruction. It counts each warp's cycles by the stalls, and if an
+instruction reads a register before its latency or barrier has passed, the instruction reads poison in the lanes that
+wrote the register. This is slow, and meant for small launches of code whose control codes may be wrong. The rules are
+those of `sass.checking`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _HANDLER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ct
 
 @dataclass(frozen=True, slots=True)
 class PoisonRead:
-    """An instruction that met a result too early; producer and consumer are indices of instructions."""
+    """A read or write of a register that came too early; producer and consumer are indices of instructions."""
 
     fault: Fault
     producer: int
@@ -42,7 +43,7 @@ class PoisonRead:
 
 @dataclass(slots=True)
 class _Warp:
-    """The results that are on their way in one warp. `lanes`: those that executed each producer last."""
+    """The pending results of one warp. `lanes`: index of a producer -> mask of the lanes that executed it last."""
 
     block: int
     tracker: Tracker
@@ -50,10 +51,10 @@ class _Warp:
 
 
 class PoisonWatch:
-    """Machine code with a function before every instruction, and what that function found."""
+    """A run's machine code with a function before every instruction, and the faults that the function found."""
 
     def __init__(self, code: Code, arch: str, warps: int | None = None) -> None:
-        """Prepare a run; only the first `warps` warps of each block are watched, by default all.
+        """Prepare a run; only the first `warps` warps of each block are checked, by default all.
 
         Raises `UnknownAccessError` for code with instructions whose registers are not known.
         """
@@ -66,7 +67,7 @@ class PoisonWatch:
         records = code.records.copy()
         self._handlers = [_HANDLER(_word(row, Insn.HANDLER, np.int64)) for row in records]
         self._guards = [(_word(row, Insn.GUARD, np.int64), _word(row, Insn.GUARD_XOR, np.int32)) for row in records]
-        # The compiled loop holds the address only: this object has to live as long as it runs.
+        # The compiled loop has only the address of this object, which must exist until the run ends.
         self._callback = _HANDLER(self._before)
         address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         for row in records[:-1]:
@@ -76,7 +77,7 @@ class PoisonWatch:
         self.code = replace(code, records=records)
 
     def require_sound(self) -> None:
-        """Raise what went wrong inside the function, where nothing can be raised."""
+        """Raise the exception that occurred in the function; compiled code calls that, so it cannot raise itself."""
         if self._error is not None:
             raise self._error
 
@@ -111,7 +112,7 @@ class PoisonWatch:
         status = self._handlers[number](address, insn, lanes)
         written = frozenset(self._steps[number].writes)
         _restore(saved, written, lanes)
-        # An older result that comes after a newer one stays.
+        # If an older result arrives after a newer one, the register stays poisoned.
         _poison(address, [(m.cell, lanes) for m in early if m.relation == "overwrite" and not m.operand])
         return int(status)
 
@@ -154,7 +155,7 @@ class _Saved:
 
 
 def _poison(warp: int, cells: Iterable[tuple[int, int]]) -> list[_Saved]:
-    """Replace cells by poison in some lanes; return what they held."""
+    """Replace (cell, lane mask) pairs by poison; return the old values."""
     saved = []
     for cell, lanes in cells:
         words = _words(warp, cell)
@@ -171,7 +172,7 @@ def _poison(warp: int, cells: Iterable[tuple[int, int]]) -> list[_Saved]:
 
 
 def _restore(saved: Sequence[_Saved], written: frozenset[int], lanes: int = 0) -> None:
-    """Give cells their values again, but for the lanes of those that the instruction has written."""
+    """Restore the old values, except in the `lanes` of cells that the instruction has written."""
     for one in reversed(saved):
         words = (ctypes.c_uint32 * len(one.words)).from_address(one.address)
         if one.cell not in written:

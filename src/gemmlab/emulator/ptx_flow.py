@@ -1,4 +1,4 @@
-"""The flow of control through a function's PTX: statements, and where each leads to."""
+"""Control flow of a function's PTX: its statements, and the statements that may follow each."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Statement:
     """A statement of PTX."""
 
     number: int
-    """Its line, from 1."""
+    """Number of the PTX line where the statement begins, from 1."""
     text: str
     after: tuple[int, ...]
     """Indices of the statements that may follow."""
 
 
 def flow_of(ptx: str, function: str) -> list[Statement]:
-    """Return a function's statements in textual order; what is no statement is left out."""
+    """Return a function's statements in textual order, without declarations and directives."""
     lines: list[tuple[int, str]] = []
     labels: dict[str, list[int]] = {}
     for number, text in _pieces(ptx, function):
@@ -41,7 +41,7 @@ def flow_of(ptx: str, function: str) -> list[Statement]:
     for index, (number, text) in enumerate(lines):
         branch = _BRANCH.match(text)
         onward = () if _END.match(text) or (branch and not branch[1]) else (index + 1,)
-        # Inline assembly may use one name for several labels, each within its braces.
+        # Inline assembly may use one name for several labels, each within its own braces. The nearest one is meant.
         places = sorted(labels.get(branch[2], ()) if branch else (), key=lambda place: abs(place - index))
         after = tuple(place for place in (*onward, *places[:1]) if place < len(lines))
         found.append(Statement(number, text, after))
@@ -49,9 +49,9 @@ def flow_of(ptx: str, function: str) -> list[Statement]:
 
 
 def _pieces(ptx: str, function: str) -> Iterator[tuple[int, str]]:
-    """Yield labels (`"$L_1:"`) and statements with the lines at which they begin.
+    """Yield (number of the first line, text) of each label (`"$L_1:"`) and statement.
 
-    A line of inline assembly may have several statements, and a statement several lines.
+    A line of inline assembly may have several statements, and a statement may take several lines.
     """
     pending, begun = "", 0
     for number, line in body_of(ptx, function):
@@ -74,10 +74,10 @@ def states_before(
     statements: list[Statement], start: State, step: Callable[[State, Statement], State],
     join: Callable[[State, State], State],
 ) -> Iterable[tuple[Statement, State]]:  # fmt: skip
-    """Yield each statement that can be reached with the state that may hold before it.
+    """Yield (statement, state before it) for each statement that can be reached: a forward analysis of data flow.
 
-    `step` gives the state behind a statement, `join` that which may hold on either of two paths; joined states must not
-    grow for ever.
+    `step` returns the state after a statement, `join` the state for two paths that meet. Joined states must not grow
+    without limit.
     """
     before: dict[int, State] = {0: start} if statements else {}
     waiting = list(before)

@@ -1,6 +1,6 @@
-"""Groups of warpgroup multiplications in PTX: those that are never closed, and results that are used in flight.
+"""Errors of wgmma groups in PTX: groups that are never closed, and results that are used while still in flight.
 
-ptxas closes a group before a wait, and puts in the waits that are missing: only the PTX tells.
+The machine code does not show them, because ptxas closes groups before waits, and inserts missing waits.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from gemmlab.sass.gmma_lines import MULTIPLY
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value", int, tuple[int, int])
 OLDEST = 32
-"""Groups closed since, counted so far at most."""
+"""Limit of the number of groups closed since an issue; it is not counted further."""
 _CALL = re.compile(r"(?:@!?%\w+\s+)?call\b")
 _COMMIT, _WAIT = re.compile(r"\bwgmma\.commit_group\b"), re.compile(r"\bwgmma\.wait_group\S*\s+(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A wait behind multiplications whose group no `wgmma.commit_group` closes: numbers of the PTX's lines."""
+    """PTX line numbers of a wait, and of a multiplication before it whose group no `wgmma.commit_group` closes."""
 
     wait: int
     multiplication: int
@@ -32,26 +32,26 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """A statement that uses the result of a multiplication in flight: numbers of the PTX's lines."""
+    """PTX line numbers of a statement, and of a multiplication in flight whose result the statement uses."""
 
     use: int
     multiplication: int
     wait: int
-    """The last wait behind the multiplication, which leaves it in flight; 0 if there is none."""
+    """Line of the last wait after the multiplication; 0 if there is none."""
     left: int
-    """The number of groups that this wait leaves in flight."""
+    """Number of groups that this wait leaves in flight."""
     closed: int
-    """Groups closed between the multiplication and the use, its own among them."""
+    """Number of groups closed between the multiplication and the use, its own group included."""
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
     ages: Mapping[int, int] = field(default_factory=dict)
-    """For each multiplication that may be in flight, the groups closed since its issue; 0 while its own is open."""
+    """Line of a multiplication in flight -> groups closed since its issue; 0 while its own group is open."""
     results: Mapping[str, int] = field(default_factory=dict)
-    """The multiplication whose result a register may hold."""
+    """Name of a register -> line of the multiplication whose result it may contain."""
     waits: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """The last wait behind each multiplication, and the groups that it leaves."""
+    """Line of a multiplication -> (line of the last wait after it, groups that the wait leaves in flight)."""
 
     def joined(self, other: _State) -> _State:
         ages = dict(other.ages)
@@ -69,14 +69,14 @@ def _greater(one: Mapping[_Key, _Value], two: Mapping[_Key, _Value]) -> dict[_Ke
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The errors of a function's groups."""
+    """The errors of a function's wgmma groups."""
 
     open: tuple[Open, ...]
     in_flight: tuple[InFlight, ...]
 
 
 def groups_of(ptx: str, function: str) -> Groups:
-    """Return what is wrong, in textual order."""
+    """Return the errors of a function's wgmma groups, in textual order."""
     statements = flow_of(ptx, function)
     unclosed, flying = [], []
     for statement, state in states_before(statements, _State(), _after, _State.joined):
@@ -108,13 +108,13 @@ def _after(state: _State, statement: Statement) -> _State:
     targets, sources = NAME.findall(match[3]), NAME.findall(match[4])
     results = {name: by for name, by in state.results.items() if name not in targets}
     if match[1] == "mov" and sources and sources[0] in state.results:
-        # A copy of a result is in flight as the result is.
+        # A register with a copy of a result counts as a register of the result.
         results |= dict.fromkeys(targets, state.results[sources[0]])
     return _State(state.ages, results, state.waits)
 
 
 def _used(statement: Statement, state: _State) -> list[int]:
-    """The multiplications in flight whose results a statement uses."""
+    """Return the lines of the multiplications in flight whose results a statement uses; copies do not count."""
     text = statement.text
     if "wgmma." in text or (text.split() or [""])[0].startswith("mov."):
         return []

@@ -1,4 +1,4 @@
-"""Hazards that only the PTX shows, with their places in the source."""
+"""Hazards found in PTX, with the lines of source that the PTX names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gemmlab.toolchain.ptx_places import ptx_places
 
 
 def hazard_at(kind: str, kernel: str, ptx: str, number: int, other: int, message: str) -> Hazard:
-    """Return the hazard at a line of PTX, with another line or 0; `kernel` is its name for the reader."""
+    """Return a hazard at PTX line `number`; `other` is a second PTX line, or 0. `kernel` is the kernel's name in it."""
     places = ptx_places(ptx)
     (file, line), called_from = _place(places[number - 1], number)
     (other_file, other_line), other_called_from = _place(places[other - 1], other) if other else (("", 0), "")
@@ -22,13 +22,13 @@ def hazard_at(kind: str, kernel: str, ptx: str, number: int, other: int, message
 
 
 def line_in_words(ptx: str, number: int) -> str:
-    """A place in the source: `"mine.cu:12"`, with the line that calls its function."""
+    """Return the source line of a PTX line in words: `"mine.cu:12"`, and the line that calls its function, if any."""
     (file, line), called_from = _place(ptx_places(ptx)[number - 1], number)
     return f"{PurePath(file).name}:{line}" + (f" (called from {called_from})" if called_from else "")
 
 
 def _place(chain: tuple[tuple[str, int], ...], number: int) -> tuple[tuple[str, int], str]:
-    """Return the innermost place, or that in the PTX, and the line of the kernel that calls its function."""
+    """Return the innermost source place (the PTX line if unknown), and the kernel's line that calls its function."""
     if not chain:
         return ("PTX", number), ""
     return chain[0], call_site(chain) if chain[1:] else ""

@@ -1,7 +1,7 @@
-"""Misuse of wgmma that the machine code no longer shows, because ptxas repaired it: from PTX, and from ptxas's report.
+"""Misuse of wgmma that ptxas repaired, found in PTX and in ptxas's messages; the machine code does not show it.
 
-ptxas closes groups, puts in missing fences and waits, or lets a kernel wait after each multiplication. The PTX is wrong
-nonetheless: another version of ptxas may not repair it.
+ptxas closes groups, inserts missing fences and waits, or makes a kernel wait after each multiplication. The PTX is
+wrong nonetheless: another version of ptxas may not repair it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ KIND = "wgmma"
 
 
 def hazards_of(log: str, ptx: str, function: str, kernel: str) -> tuple[Hazard, ...]:
-    """Hazards of the PTX of a function; `kernel` is its name for the reader."""
+    """Return the hazards in a function's PTX and in ptxas's messages `log`; `kernel` is the kernel's name in them."""
     groups = groups_of(ptx, function)
     lines = [int(match[1]) for match in _WAIT_INJECTED.finditer(log) if match[2] == function]
     return (*_late(lines, groups, ptx, kernel), *_open(groups, ptx, kernel), *_unfenced(ptx, function, kernel))
 
 
 def _late(lines: list[int], groups: Groups, ptx: str, kernel: str) -> Iterator[Hazard]:
-    """Uses of results in flight, for which ptxas put in waits at these lines."""
+    """Yield the uses of results in flight; `lines` are the PTX lines at which ptxas inserted waits."""
     for line in lines:
         known = [each for each in groups.in_flight if each.use <= line]
         use = max(known, key=lambda each: each.use, default=None)
@@ -58,7 +58,7 @@ def _too_weak(use: InFlight, ptx: str) -> str:
 
 
 def _open(groups: Groups, ptx: str, kernel: str) -> Iterator[Hazard]:
-    """Waits behind a multiplication whose group nothing closes."""
+    """Yield the waits after a multiplication whose group the PTX does not close."""
     for each in groups.open:
         message = (
             "no wgmma.commit_group between the multiplication and the wait, which is for closed groups only; ptxas"

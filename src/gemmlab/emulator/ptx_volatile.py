@@ -1,4 +1,4 @@
-"""Volatile loads of shared memory and relaxed arrivals, which machine code does not tell from others: from PTX."""
+"""Volatile loads of shared memory and relaxed arrivals, found in PTX: in machine code they look like others."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _RELAXED = re.compile(r"\bbarrier\.cluster\.arrive\S*\.relaxed\b")
 
 
 def mark_volatile(image: Image, ptx: str) -> Image:
-    """Mark the loads (LDS) of a kernel whose lines load volatile in its PTX, and the arrivals at the cluster's barrier
-    that its PTX calls relaxed (a release has a fence before it); return the image.
+    """Return a kernel's image with `Insn.STRONG` set in some instructions.
+
+    These are loads from shared memory (LDS) whose source line has a volatile load in the PTX, and arrivals at the
+    cluster's barrier that are relaxed in the PTX. (An arrival with release has a fence before it.)
     """
     body = list(body_of(ptx, image.function.name))
     for opcode, pattern in (("LDS", _LOAD), ("UCGABAR_ARV", _RELAXED)):

@@ -1,4 +1,4 @@
-"""Warpgroup multiplications in PTX without `wgmma.fence` behind the last write of their registers."""
+"""Warpgroup multiplications in PTX without a `wgmma.fence` between the last write of their registers and themselves."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ NAME = re.compile(r"%\w+")
 _WITHOUT_RESULT = frozenset({"st", "red", "bra", "bar", "wgmma", "prefetch", "cp", "fence", "mbarrier", "ret"})
 FENCE = "wgmma.fence"
 PASSES = 2
-"""The second pass through the code finds what one turn of a loop leaves to the next."""
+"""Passes over the code. The second one finds writes in one iteration of a loop that a later iteration reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unfenced:
-    """A multiplication without a fence behind the write of one of its registers: numbers of the PTX's lines."""
+    """PTX line numbers of a multiplication, and of the write of one of its registers that no fence follows."""
 
     multiplication: int
     write: int
@@ -33,9 +33,9 @@ class _Write:
 
 
 def unfenced(ptx: str, function: str) -> list[Unfenced]:
-    """Return the multiplications of a function whose registers are written behind the last fence, in textual order.
+    """Return the multiplications of a function whose registers are written after the last fence, in textual order.
 
-    Copies between registers and constants do not count: the compiler moves them about.
+    Copies between registers, and writes of constants, do not count, because the compiler places them anywhere.
     """
     lines = list(body_of(ptx, function))
     writes: dict[str, _Write] = {}
@@ -59,7 +59,7 @@ def unfenced(ptx: str, function: str) -> list[Unfenced]:
 
 
 def _latest(writes: dict[str, _Write], fence: int, names: Sequence[str]) -> _Write | None:
-    """Return the last write since the fence to a register in `names` that no multiplication made, or `None`."""
+    """Return the last write after time `fence` to a register in `names`, not counting those of multiplications."""
     late = [
         writes[name] for name in names if name in writes and writes[name].time > fence and not writes[name].by_wgmma
     ]
@@ -72,7 +72,7 @@ def _record(writes: dict[str, _Write], text: str, write: _Write) -> None:
         return
     results, sources = NAME.findall(match[3]), NAME.findall(match[4])
     if match[1] == "mov":
-        # A copy is as old as what it copies; a constant is of no age.
+        # A copy has the time of the write that it copies; a constant has none.
         origin = writes.get(sources[0]) if sources else None
         for name in results:
             writes.pop(name, None)

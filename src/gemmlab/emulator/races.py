@@ -1,9 +1,9 @@
 """Races in shared memory: the last writer and readers of each element, and the barriers between the accesses.
 
-Across warps, order is recorded as vector clocks: a warp's clock advances at each barrier that it arrives at, and the
-warps that the barrier releases learn the clocks of all that arrived. An access conflicts with an earlier one of
-another warp unless its warp knows a later clock of that warp. Lockstep does not order the lanes of a warp: they need a
-warp-level synchronisation.
+Vector clocks record the order between warps: a warp's clock advances at each barrier that it arrives at, and the warps
+that the barrier releases take over the clocks of all that arrived. An access conflicts with an earlier one of another
+warp unless its warp knows a later clock of that warp. Executing together does not order the lanes of a warp: they need
+a warp-level synchronisation.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from gemmlab.ir.types import I8, I32, I64
 from gemmlab.ir.values import Value
 
 WRITER_CLOCK, WRITER, WRITER_SYNC, WRITER_INSTRUCTION, WRITER_TIME, WRITER_FENCES = 0, 4, 8, 12, 16, 20
-"""Offsets of what is known of the last write. `WRITER_FENCES`: the proxy fences that its lane had executed; `BY_PROXY`
-if the asynchronous proxy wrote.
+"""Offsets in an element's shadow of facts about its last write. `WRITER_FENCES`: the number of proxy fences that the
+lane had executed, or `BY_PROXY` if the asynchronous proxy wrote.
 """
 BY_PROXY = -1
 READ_CLOCK = 64
 """A row: the clock of each warp's last read."""
 READ_SYNC = READ_CLOCK + ROW
 READ_BY = READ_SYNC + ROW
-"""A row: instruction * 2048 + lane of the last read; if several lanes read since the last warp-level synchronisation,
-+ 32 + 64 * another one of them."""
+"""A row: for each warp, instruction * 2048 + lane of its last read. If several of its lanes read since its last
+synchronisation, 32 + 64 * the number of another one is added."""
 ELEMENT = READ_BY + ROW
 """Bytes of shadow for one element of shared memory."""
 SEVERAL = 32
@@ -36,7 +36,7 @@ STORE = 256
 
 
 def emit_race(fn: Function, module: Module) -> None:
-    """Body of `race(warp, insn, execute, addresses, words, key)`, called before the access is made."""
+    """Emit the body of `race(warp, insn, execute, addresses, words, key)`, called before each access."""
     warp_ptr, insn_ptr, execute, addresses, words, key = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
@@ -66,7 +66,7 @@ def emit_race(fn: Function, module: Module) -> None:
 
 
 class _Access:
-    """One warp's access to one element: checked, then recorded."""
+    """Code that checks one warp's access to one element for races, and then records it."""
 
     def __init__(
         self, fn: Function, module: Module, warp: Raw, insn: Raw, words: Value, index: Value, knows: Value
@@ -87,7 +87,7 @@ class _Access:
             self.clock
         )
         other = again & (by & 31).ne(short)
-        # Two readers are stored, so that a write by one of them can be reported against the other.
+        # Two readers are recorded: if one of them writes, the race is with the other.
         joined = ((by & 31) << 6) | short | SEVERAL
         mark = (self.number << 11) | other.select(joined, again.select(by & 2047, short))
         element.store(own + READ_CLOCK, self.clock.value)
@@ -136,7 +136,7 @@ class _Access:
         another = lane_of.ne(Lanes(fn.convert(lane, I32)))
         with fn.when((mine & fresh & another).value):
             self._note(Kind.RACE_WARP, lane, at, key, number, who)
-        # Several lanes of one store write the same word: the result is undefined, unless they write the same value.
+        # If several lanes of one store write one word, the result is undefined, unless they write the same value.
         word_store = Lanes(key).eq(STORE + 4)
         values = [Lanes(self.words[fn.zero_extend(each.value)]) for each in (Lanes(fn.convert(lane, I32)), lane_of)]
         with fn.when((mine & together & another & word_store & values[0].ne(values[1])).value):

@@ -1,4 +1,4 @@
-"""Typed access to the shared structures at byte offsets, and lane constants, inside handlers."""
+"""Emission of typed loads and stores at byte offsets in the shared structures, and of lane constants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Raw:
     base: Value
 
     def at(self, offset: Value | int, element: Type) -> Value:
-        """The address `offset` bytes on, as a pointer to `element`."""
+        """Return the address at byte `offset`, as a pointer to `element`."""
         return self.fn.cast(self.fn.cast(self.base, I8) + offset, element)
 
     def load(self, offset: Value | int, element: Type = I32, lanes: int = 1) -> Value:

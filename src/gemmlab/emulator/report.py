@@ -20,7 +20,7 @@ from gemmlab.emulator.wgmma_registers import OPCODES as GMMA
 from gemmlab.emulator.wgmma_registers import gmma_wavefronts
 
 _PATTERNS = frozenset({core.SHARED_LOAD, core.SHARED_STORE})
-"""Kinds of access whose memo is about shared memory."""
+"""Kinds of access whose stored pattern is one of shared memory."""
 RETRIED = "mbarrier_waits_repeated.sum"
 """Name of the number of executions that only repeated a wait for an mbarrier; no other count includes them."""
 BRANCHES = frozenset({"BRA", "JMP"})
@@ -43,7 +43,7 @@ _PAGE = {
 
 
 def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> Observation:
-    """The counters and hazards of one launch."""
+    """Return the counters and hazards of one launch."""
     sites = _sites(image, outcome)
     extra = _threads_on(image, outcome)
     if geometry.asynchronous:
@@ -53,8 +53,10 @@ def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> 
 
 
 def _threads_on(image: Image, outcome: Outcome) -> dict[str, Metric]:
-    """Threads predicated on, counted in two ways. For `@P0 BRA P1` the hardware's counter of a whole launch has the
-    threads for which both hold; Nsight Compute's counter by instruction has those for which P0 holds, and so do sites.
+    """Return the launch's counters of threads whose predicate is true.
+
+    For `@P0 BRA P1` the hardware's counter of a whole launch counts threads for which both are true. Nsight Compute's
+    counter by instruction, and so `SiteCounters`, count those for which P0 is true.
     """
     skipped, on = (
         outcome.records[:, at : at + 8].copy().view(np.int64)[:, 0] for at in (Insn.NOT_TAKEN, Insn.PREDICATED_ON)
@@ -68,7 +70,7 @@ def _threads_on(image: Image, outcome: Outcome) -> dict[str, Metric]:
 
 
 def _sites(image: Image, outcome: Outcome) -> tuple[SiteCounters, ...]:
-    """The counters of all instructions; of a kernel's many instructions a launch may run few."""
+    """Return the counters of all instructions; those of instructions that did not run come from `Image.unexecuted`."""
     names = _COUNTED | _PAGE
     table = np.stack([outcome.records[:, at : at + 8].copy().view(np.int64)[:, 0] for at in names.values()], 1)
     found = list(image.unexecuted)

@@ -1,4 +1,4 @@
-"""One resident block: its warps, shared and local memory and barriers; it can be run for a limited time."""
+"""One resident block: its warps, shared and local memory and barriers. It runs for a limited number of turns a call."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ class Resident:
     def __init__(
         self, geometry: Geometry, launch_address: int, rank: int = 0, place: tuple[Bytes, Bytes] | None = None
     ) -> None:
-        """Make room for a block. `rank`: its rank in a cluster; `place`: its `Block` and its warps, where these lie
-        beside those of the cluster's other blocks.
+        """Allocate the memory of a block.
+
+        `rank` is its rank in a cluster. `place` is memory for its `Block` and its warps, if these are to be adjacent to
+        those of the cluster's other blocks.
         """
         x, y, z = geometry.threads
         self.threads = x * y * z
@@ -52,12 +54,12 @@ class Resident:
         blocks = math.prod(geometry.cluster)
         self.foreign = np.zeros((ROWS, blocks, LANES), np.int32)
         self.visits = np.zeros((blocks, LANES, VISIT // 4), np.int32)
-        # In a cluster, the accesses of each of its blocks to each element.
+        # In a cluster, a shadow also records the accesses of the other blocks.
         apart = blocks > 1 and geometry.check_races
         self.far = np.zeros((self.shadow.size // ELEMENT if apart else 0, blocks, FAR // 4), np.int32)
         self._template = self._warp_template(launch_address)
         first = rank << RANK_BITS
-        # Set once here, not in `begin`: this object becomes thousands of blocks in turn, and each start must be quick.
+        # Set once here, not in `begin`: one object is thousands of blocks in succession, and each start must be quick.
         for offset, value in (
             (Block.LAUNCH, launch_address),
             (Block.WARPS, self.warps.ctypes.data),
@@ -134,7 +136,7 @@ class Resident:
             random = np.random.default_rng(seed).integers(1, 1 << 62, self.count)
             self.flights[:, Flight.RANDOM : Flight.RANDOM + 8].view(np.int64)[:, 0] = random
         self.block[Block.BARRIER :] = 0
-        # Clocks only grow, so an earlier block's entries in the shadow come before everything that this block does.
+        # Clocks only grow, so accesses of earlier blocks in the shadow are ordered before all of this block.
         base = int(self.clocks.max())
         self.clocks[:] = base
         np.fill_diagonal(self.clocks, base + 1)
@@ -150,11 +152,11 @@ class Resident:
 
     @property
     def start(self) -> int:
-        """The clock that all that happened before the block began has not passed, as long as no warp has run."""
+        """The clock at the start of the block: earlier blocks' clocks are not higher. Valid until a warp has run."""
         return int(self.clocks.min())
 
     def meet(self, starts: list[int]) -> None:
-        """Let the warps know what came before each block of their cluster; `starts`: by rank."""
+        """Order all accesses before each block of the cluster before this block's; `starts` has `start` by rank."""
         self.foreign[:] = np.array(starts, np.int32)[:, None]
 
     @property
@@ -196,16 +198,16 @@ class Resident:
                 waits = groups and not running
                 start = Warp.GROUP if waits else Warp.PC
                 wait = int(warp[Warp.GROUP + GROUP_WAIT : Warp.GROUP + GROUP_WAIT + 4].view(np.int32)[0])
-                # A waiting group's position is the instruction after the one that it waits at, but for mbarriers.
+                # A waiting group's position is the instruction after its wait; for mbarriers it is the wait itself.
                 ahead = bool(waits) and wait != Wait.MBARRIER
                 place = int(warp[start : start + 8].view(np.int64)[0]) - ahead
                 found.append((self.linear, index, place))
         return tuple(found)
 
     def unmet(self) -> Iterator[tuple[int, int, int, int]]:
-        """Yield (block, thread, instruction, lanes) for each group of lanes at a warp-level synchronisation.
+        """Yield (block, thread, instruction, lanes) for each group of lanes that waits at a warp-level synchronisation.
 
-        `thread` is its first lane; `lanes`, a mask, are the lanes of the warp that it waits for.
+        `thread` is the group's first thread, `lanes` the mask of the lanes that it waits for.
         """
         for index in range(self.count):
             warp = self.warps[index]
@@ -219,7 +221,7 @@ class Resident:
                 mask = int(row[GROUP_ARGUMENT : GROUP_ARGUMENT + 4].view(np.uint32)[0])
                 if missing := mask & ~arrived & ~exited:
                     first = (own & -own).bit_length() - 1
-                    # A waiting group's position is the instruction after the one that it waits at.
+                    # A waiting group's position is the instruction after its wait.
                     site = int(row[GROUP_PC : GROUP_PC + 8].view(np.int64)[0]) - 1
                     yield self.linear, index * LANES + first, site, missing
 
@@ -229,7 +231,7 @@ class Resident:
         return [self]
 
     def excuse(self) -> bool:
-        """Let waits with a time limit return; a block without asynchronous operations has none."""
+        """Return false: without asynchronous operations, no wait has a time limit (`Cluster.excuse`)."""
         return False
 
     def barriers(self) -> bytes:
@@ -239,14 +241,14 @@ class Resident:
         return found
 
     def next_places(self) -> list[list[int]]:
-        """The next instruction of each group of lanes of each warp; the running group comes first."""
+        """Return the index of the next instruction of each group of lanes, by warp; the running group comes first."""
         count = self.warps[:, Warp.GROUPS : Warp.GROUPS + 8].copy().view(np.int64)[:, 0].tolist()
         wide = self.warps[:, : Warp.PREDICATES].copy().view(np.int64)
         first, step = Warp.GROUP // 8, Warp.GROUP_SIZE // 8
         return [[row[0], *row[first : first + step * n : step]] for n, row in zip(count, wide.tolist(), strict=True)]
 
     def state(self) -> bytes:
-        """The bytes on which the warps' future depends; a repeated state proves a loop."""
+        """Return the bytes that determine the further execution of the block; if they repeat, it is a loop."""
         live = self.warps.copy()
         live[:, Warp.CLOCK : Warp.CLOCK + 8] = 0
         live[:, Warp.SYNCS : Warp.SYNCS + 8] = 0

@@ -1,4 +1,4 @@
-"""The compiled functions that handlers call: memory access, events, races. They are one object, linked first."""
+"""The compiled functions that handlers call: memory access, events, races. They are linked before any handler."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ SERVICES = (
 
 @cache
 def service_addresses() -> Mapping[str, int]:
-    """Address of every service, by name."""
+    """Return the address of every service, by name."""
     return compiled("services", SERVICES, emit_services, {})
 
 
 def emit_services(target: Target) -> str:
-    """The services' LLVM IR."""
+    """Return the services' LLVM IR."""
     module = Module(target)
     with module.function("note", NOTE, VOID, exported=True) as fn:
         emit_note(fn)

@@ -1,4 +1,4 @@
-"""The counters of an instruction of one launch, and those of instructions that never ran, made once a kernel."""
+"""The counters of each instruction of a launch. Those of instructions that never run are made once for each kernel."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _IN_SHARED = {"LD": core.SHARED_LOAD, "ST": core.SHARED_STORE, "ATOM": core.SHAR
 def site_counters(
     instruction: Instruction, counts: Mapping[str, int], pattern: tuple[int | None, ...] = ()
 ) -> SiteCounters:
-    """Return an instruction's counters; `counts` by the names of their fields."""
+    """Return an instruction's counters; `counts` has values by field name, `pattern` its last access pattern."""
     file, line = instruction.line or ("", 0)
     return SiteCounters(
         address=instruction.address, opcode=instruction.name, text=instruction.text, file=file, line=line,
@@ -47,14 +47,15 @@ def site_counters(
 
 
 def unexecuted(instructions: Iterable[Instruction]) -> tuple[SiteCounters, ...]:
-    """Return the counters of instructions that have not run."""
+    """Return the counters of each instruction for a launch that does not execute it."""
     return tuple(site_counters(instruction, {}) for instruction in instructions)
 
 
 def kind_of(instruction: Instruction, known: Mapping[str, int]) -> str:
-    """Return the kind of a site; of a generic access (LD, ST, ATOM) that of the memory that all its addresses were in.
+    """Return the kind of an instruction's access.
 
-    One that was in several memories counts as global.
+    A generic access (LD, ST, ATOM) has the kind of the memory that all its addresses were in, or global if they were in
+    several memories.
     """
     if instruction.is_idle:
         return ""

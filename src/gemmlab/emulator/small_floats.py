@@ -1,4 +1,4 @@
-"""Floats of 16 and 8 bits, converted from and to float32 by bit arithmetic, without conversion instructions."""
+"""Conversion of 16- and 8-bit floats from and to float32 by bit arithmetic, without conversion instructions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Format:
     exponent: int
     mantissa: int
     infinite: bool = True
-    """True if the greatest exponent stands for infinities and NaN; else only its last pattern is a NaN."""
+    """True if the highest exponent means infinity and NaN; if false, only the highest bit pattern is a NaN."""
 
     @property
     def bias(self) -> int:
@@ -46,7 +46,7 @@ def widened(bits: Lanes, form: Format) -> Lanes:
     sign = (bits & (form.magnitude + 1)) << (31 - form.exponent - form.mantissa)
     rest = bits & form.magnitude
     shift, least = 23 - form.mantissa, 1 << form.mantissa
-    # A denormal is an integer times the least number; for others, the exponent is rebiased.
+    # A denormal is an integer times the least positive number; for others, the exponent gets another bias.
     tiny = rest.to_float("f32", signed=False) * 2.0 ** (1 - form.bias - form.mantissa)
     normal = (rest << shift) + ((127 - form.bias) << 23)
     special = (rest << shift) | 0x7F800000

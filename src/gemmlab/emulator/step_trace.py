@@ -1,8 +1,8 @@
-"""The recording of a launch: each step of chosen warps, the addresses of their accesses, and the bounds of each
-block's writes.
+"""Recording of a launch: each step of chosen warps, the addresses of their accesses, and the bounds of each block's
+writes.
 
-A recording handler replaces that of every instruction and calls it; so a launch that is not recorded costs only one
-comparison an access. The Python side is `emulator.trace_buffers`.
+A recording handler replaces the handler of every instruction and calls it. So without a recording, a launch takes only
+one more comparison an access. The Python side is `emulator.trace_buffers`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ WRITES = 256
 
 
 def emit_trace_step(fn: Function) -> None:
-    """Body of `trace_step(warp, insn, execute)`, a handler: record the step of a chosen warp,
-    then call its own handler.
+    """Emit the body of the handler `trace_step(warp, insn, execute)`: record the step if its warp is chosen, then call
+    the instruction's own handler.
     """
     warp_ptr, insn_ptr, execute = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
@@ -51,7 +51,7 @@ def emit_trace_step(fn: Function) -> None:
 
 
 def emit_trace_access(fn: Function) -> None:
-    """Body of `trace_access(warp, execute, addresses, key, space)`, called only while recording."""
+    """Emit the body of `trace_access(warp, execute, addresses, key, space)`, called only if the launch is recorded."""
     warp_ptr, execute, addresses, key, space = fn.args
     warp = Raw(fn, warp_ptr)
     trace = _trace(fn, warp)
@@ -82,7 +82,7 @@ def _block(fn: Function, warp: Raw) -> Raw:
 
 
 def _entry(fn: Function, trace: Raw, warp: Raw) -> tuple[Value, Raw]:
-    """Return whether the trace has an entry for the warp's block, and that entry; without one, the first entry."""
+    """Return (true if the trace has an entry for the warp's block, that entry); without one, the first entry."""
     number = Lanes(_block(fn, warp).load(Block.LINEAR, I64))
     known = number.lt(Lanes(trace.load(Trace.BLOCK_COUNT, I64)))
     entries = fn.cast(trace.load(Trace.BLOCKS, I64), I8)

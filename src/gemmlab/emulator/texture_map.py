@@ -1,4 +1,4 @@
-"""The texture objects of the emulated device: each handle's texture, in the table that handlers read."""
+"""The texture objects of the emulated device, in the table that handlers of instructions read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Entry = tuple[int, int, int, int]
 
 
 class TextureMap:
-    """Texture handles from 1 on. Requests for an equal texture share one handle, so that the table does not fill up."""
+    """A table of textures by handle, from 1 on. Equal textures share one handle, so that the table does not fill up."""
 
     def __init__(self) -> None:
         self.table = np.zeros((Texture.COUNT, Texture.SIZE // 8), np.int64)
         self._handles: dict[Entry, int] = {}
 
     def handle(self, base: int, texels: int, channels: int, element: str) -> int:
-        """The handle of a texture whose texel 0 is at `base`. Raises `MemoryError` when the table is full."""
+        """Return the handle of a texture whose texel 0 is at `base`. Raises `MemoryError` if the table is full."""
         entry = base, texels, channels, Texture.ELEMENTS.index(element)
         if entry not in self._handles:
             free = np.flatnonzero(self.table[1:, Texture.TEXELS // 8] == 0)

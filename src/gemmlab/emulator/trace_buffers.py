@@ -1,6 +1,6 @@
 """Buffers for the recording of one launch, and the `Recording` made from them (see `observe.tracing`).
 
-The buffers are allocated before the launch; once they are full, further entries are only counted.
+The buffers are allocated before the launch. If one is full, further entries are only counted.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ ACCESS = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Buffers for the recording of one launch. They must live as long as it runs."""
+    """Buffers for the recording of one launch. The object must exist until the launch has ended."""
 
     header: Bytes
     handlers: npt.NDArray[np.int64]
     blocks: npt.NDArray[np.int64]
-    """A row (chosen, low, high) for each block."""
+    """A row for each block: whether it is recorded, lowest and highest global address that it wrote."""
     steps: npt.NDArray[np.void] = field(repr=False)
     accesses: npt.NDArray[np.void] = field(repr=False)
 
@@ -59,7 +59,7 @@ class Recorder:
 
 
 def recorder(request: TraceRequest, blocks: int, handlers: npt.NDArray[np.int64]) -> Recorder:
-    """Make buffers as requested for a launch of `blocks` blocks whose instructions have these handlers."""
+    """Return new buffers for a launch of `blocks` blocks; `handlers` are its instructions' own handlers."""
     known = min(blocks, request.most_blocks)
     entries = np.empty((known, Trace.BLOCK_SIZE // 8), np.int64)
     entries[:] = (0, NOWHERE, -1)
@@ -97,7 +97,7 @@ def recording(
 
 
 def _counts(made: Recorder, at: int, room: npt.NDArray[np.void]) -> tuple[int, int]:
-    """Number of entries that a launch produced, and number of those that fitted into the buffer."""
+    """Return the number of entries that a launch produced, and the number of those in the buffer `room`."""
     count = int(made.header.view(np.int64)[at // 8])
     return count, min(count, len(room))
 

@@ -1,4 +1,4 @@
-"""The unit that the machine runs at a time: a block, or the blocks of a cluster, which are resident together."""
+"""Units that the machine runs: a block, or a cluster's blocks, which are resident together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Unit(Protocol):
     size: int
     """Bytes of a warp."""
     warps: Bytes
-    """All warps, one in a row."""
+    """The structures of all warps, one in each row."""
 
     @property
     def blocks(self) -> list[Resident]: ...
@@ -43,14 +43,14 @@ class Unit(Protocol):
 
 
 def unit(geometry: Geometry, launch_address: int, engine: Engine | None) -> Unit:
-    """Make a unit of a launch."""
+    """Return a new unit for a launch: a block, or a cluster if it has several blocks or asynchronous operations."""
     if engine is None and math.prod(geometry.cluster) == 1:
         return Resident(geometry, launch_address)
     return Cluster(geometry, launch_address, engine)
 
 
 class Cluster(Resident):
-    """The blocks of a cluster (perhaps one) with asynchronous operations."""
+    """The blocks of a cluster, and the engine of their asynchronous operations. A cluster may have one block."""
 
     def __init__(self, geometry: Geometry, launch_address: int, engine: Engine | None) -> None:
         count = math.prod(geometry.cluster)
@@ -123,7 +123,7 @@ class Cluster(Resident):
         return status
 
     def excuse(self) -> bool:
-        """If all warps wait: let waits for mbarriers return without success; return whether anything can go on."""
+        """Let waits for mbarriers time out, if all warps wait; return true if a warp can go on then."""
         return self.engine is not None and self.engine.excuse(self.members)
 
     def places(self) -> tuple[tuple[int, int, int], ...]:

@@ -1,6 +1,7 @@
-"""The end of lanes: warp-level synchronisations that name lanes which never arrive, multiplications in flight.
+"""Checks at the end of lanes: warp-level synchronisations that still wait for them, and multiplications in flight.
 
-Lanes that ended before others began to wait are no error: CUDA requires only lanes that have not ended to arrive.
+It is no error if a lane named in a mask ended before others began to wait: CUDA requires only lanes that have not
+ended to arrive.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from gemmlab.ir.types import I8, I32, I64, pointer
 
 ENDED = (("warp", pointer(I8)), ("insn", pointer(I8)), ("lanes", I32))
 NAMED_BUT_ENDED, NOT_NAMED = 0, 1
-"""`extra` of the event: lanes that the group names have ended, or lanes came that it does not name. `address` is their
-mask."""
+"""`extra` of an event of a synchronisation: lanes in its mask have ended, or lanes arrived that are not in its mask.
+`address` is the mask of these lanes."""
 
 
 def emit_ended(fn: Function, module: Module) -> None:
-    """Body of `ended(warp, insn, lanes)`: `lanes` have ended at `insn`; report each group that still waits for them,
-    and multiplications that are in flight when the last lane ends.
+    """Emit the body of `ended(warp, insn, lanes)`, called when `lanes` end at `insn`.
+
+    It reports each group that still waits for them, and multiplications in flight when the last lane of a warp ends.
     """
     warp_ptr, insn_ptr, lanes = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
@@ -36,7 +38,7 @@ def emit_ended(fn: Function, module: Module) -> None:
         named = Lanes(group.load(GROUP_ARGUMENT, I64)).trunc("i32") & Lanes(lanes)
         waits = Lanes(group.load(GROUP_WAIT)).eq(Wait.WARPSYNC)
         with fn.when((waits & named.ne(0)).value):
-            # A waiting group's position is the instruction after the one that it waits at.
+            # A waiting group's position is the instruction after its wait.
             site = code + (group.load(GROUP_PC, I64) - 1) * Insn.SIZE
             first = fn.zero_extend(Lanes(group.load(GROUP_LANES)).call_flag("cttz", flag=False).value)
             who, end = fn.zero_extend(named.value), insn.load(Insn.INDEX, I64)

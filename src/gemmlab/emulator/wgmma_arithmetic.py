@@ -1,9 +1,10 @@
-"""The sums of warpgroup multiplications, bit by bit as far as they are known.
+"""The sums of warpgroup multiplications, with the bits of the hardware as far as its rule is known.
 
-Products are exact. The products of one block of k (32 bytes of it) and the accumulator are aligned to the largest
-exponent among them: a product's is the sum of its factors' exponents, and a denormal number has that of the least
-normal one. Each addend is truncated `EXTRA` bits below one unit of that exponent, and the addends are summed exactly.
-The sum is truncated to float32, or for 8-bit inputs to 13 bits behind the point; sums in FP16 are rounded to nearest.
+Products are exact. The products of one block of k (32 bytes a row) and the accumulator are aligned to the largest
+exponent among them. The exponent of a product is the sum of its factors' exponents; a denormal number has the exponent
+of the least normal one. Each addend is truncated to `EXTRA` bits below one unit of the largest exponent, and the
+addends are summed exactly. The sum is truncated to float32, or for 8-bit inputs to 13 bits behind the point; sums in
+FP16 are rounded to nearest.
 (P. Xie, Y. Wang, F. Yang, M. Yang, "MMA-Sim: bit-accurate reference model of tensor cores and matrix cores",
 arXiv:2511.10909.)
 """
@@ -17,18 +18,18 @@ from gemmlab.ir.function import Function
 from gemmlab.ir.types import F32, I32, I64, pointer, vector
 
 EXTRA, EXTRA_OLD, EXTRA_NARROW = 25, 24, 13
-"""Bits behind the point that are preserved while a block is added up: in general, before sm_90, for 8-bit inputs."""
+"""Bits behind the point of each addend in a block's sum: in general, before sm_90, and for 8-bit inputs."""
 WIDE = 8
-"""Columns added up at once."""
+"""Columns whose sums are computed as one vector."""
 LEAST, LEAST_HALF = -126, -14
 """Exponent of a denormal accumulator in float32 and FP16."""
 LEAST_OF_ALL = -133
-"""Exponent of an accumulator of zero, below which no sum is aligned: measured on an H200 with products that tiny."""
+"""Exponent of an accumulator of zero, and so the least exponent of any alignment: measured on an H200."""
 SUM = (
     ("factors_a", pointer(I32)), ("exponents_a", pointer(I32)), ("factors_b", pointer(I32)),
     ("exponents_b", pointer(I32)), ("sums", pointer(I32)), ("depth", I64), ("columns", I64), ("kind", I64),
 )  # fmt: skip
-"""A has 16 rows of `depth`, B `depth` rows of `columns`; `sums` has 16 rows of `columns` and is updated in place.
+"""Arguments. A has 16 rows of `depth`, B `depth` rows of `columns`; `sums` has 16 rows of `columns` and is updated.
 `kind`: one of `SUMS`, plus `NARROW` for 8-bit floats, `OLD` for tensor cores before sm_90, and `SATURATE` for integers
 that stop at the ends of their range.
 """
@@ -36,18 +37,18 @@ NARROW, SATURATE, OLD = 16, 32, 64
 
 
 def _power(exponent: Lanes) -> Lanes:
-    """2 to a power of at most 127, as a float32; 0 below the least normal number."""
+    """Return 2 to a power of at most 127, as a float32; 0 for powers below the least normal number."""
     return ((exponent + 127).smax(0) << 23).bits("f32")
 
 
 def _split_sum(value: Lanes, half: Lanes) -> tuple[Lanes, Lanes]:
-    """An accumulator as factor and exponent. `half`: its type is FP16."""
+    """Return an accumulator as (factor, exponent); `half` is true if its type is FP16."""
     bits = value.bits("i32")
     field = (bits >> 23) & 255
     magnitude = value.call("fabs")
     least = half.select(field.like(LEAST_HALF), LEAST)
     tiny = magnitude.lt(half.select(value.like(2.0**LEAST_HALF), 2.0**LEAST))
-    # Scaled in two steps, because the power may exceed a float32.
+    # The value is scaled in two steps, because the power may exceed the range of float32.
     scaled = value * _power(-(least.arithmetic_shift(1))) * _power(-(least.arithmetic_shift(1)))
     normal = ((bits & -0x7F800001) | (127 << 23)).bits("f32")
     exponent = value.eq(0.0).select(field.like(LEAST_OF_ALL), tiny.select(least, field - 127))
@@ -56,7 +57,10 @@ def _split_sum(value: Lanes, half: Lanes) -> tuple[Lanes, Lanes]:
 
 
 def emit_sum_floats(fn: Function) -> None:
-    """Body of `sum_floats(...)`; sums in FP16 are passed as float32 numbers."""
+    """Emit the body of `sum_floats(...)`: add the products of one block of k to float accumulators (arguments: `SUM`).
+
+    FP16 accumulators are passed as float32 numbers.
+    """
     factors_a, exponents_a, factors_b, exponents_b, sums, depth, columns, kind = fn.args
     half = Lanes(kind & 15).eq(SUMS["F16"]).splat(WIDE)
     narrow = (Lanes(kind) & NARROW).ne(0)
@@ -84,7 +88,7 @@ def emit_sum_floats(fn: Function) -> None:
             product = left * Lanes(fn.load(factors_b + at_b, WIDE)).bits("f32")
             plain.set((Lanes(plain.read()) + product).value)
             total.set((Lanes(total.read()) + (product * _power(power)).to_int("i32", signed=True)).value)
-        # Sixteen products of less than 4 each fill 31 bits; the accumulator does not fit beside them.
+        # Sixteen products below 4 fill 31 bits, so the accumulator is added separately.
         own = (factor * _power(exponent + shift)).to_int("i32", signed=True)
         exact = Lanes(total.read()).to_float("f64", signed=True) + own.to_float("f64", signed=True)
         value = exact * _double_power(-shift)
@@ -93,7 +97,7 @@ def emit_sum_floats(fn: Function) -> None:
         cut = _truncated(value)
         wide = narrow.splat(WIDE).select(cut.bits("i32") & -1024, cut.bits("i32")).bits("f32")
         rounded = half.select(_nearest_half(value, cut), wide)
-        # A zero is positive, also if a negative sum became it.
+        # A result of zero is positive, even if a negative sum was truncated to zero.
         result = rounded.eq(0.0).select(rounded.like(0.0), rounded)
         nan = rough.bits("i32").like(0x7FFFFFFF).bits("f32")
         special = rough.is_nan().select(nan, rough)
@@ -106,7 +110,7 @@ def _double_power(exponent: Lanes) -> Lanes:
 
 
 def _truncated(value: Lanes) -> Lanes:
-    """Doubles truncated to float32; beyond the largest float32 they become infinite."""
+    """Return float64 values truncated to float32; beyond the largest float32 they become infinite."""
     near = value.narrow("f32")
     size = value.call("fabs")
     over = near.widen("f64").call("fabs").gt(size) & size.lt(2.0**128)
@@ -115,14 +119,18 @@ def _truncated(value: Lanes) -> Lanes:
 
 
 def _nearest_half(value: Lanes, cut: Lanes) -> Lanes:
-    """Doubles rounded to the nearest FP16 number, as float32. Truncation with a sticky bit avoids a second rounding."""
+    """Return float64 values rounded to the nearest FP16 number, as float32.
+
+    `cut` has the values truncated to float32. If truncation changed a value, its last bit is set (a sticky bit), which
+    prevents double rounding.
+    """
     inexact = cut.widen("f64").ne(value) & (cut - cut).eq(0.0)
     odd = inexact.select(cut.bits("i32") | 1, cut.bits("i32")).bits("f32")
     return half_of(narrowed(odd, FP16), 0)
 
 
 def emit_sum_integers(fn: Function) -> None:
-    """Body of `sum_integers(...)`: int32 sums that wrap, or that stop at the ends of the range (`SATURATE`)."""
+    """Emit the body of `sum_integers(...)` (arguments: `SUM`): int32 sums that wrap, or saturate (`SATURATE`)."""
     factors_a, _exponents_a, factors_b, _exponents_b, sums, depth, columns, kind = fn.args
     with fn.range(ROWS) as row, fn.range(0, columns, WIDE) as column:
         here = sums + (row * columns + column)

@@ -1,7 +1,8 @@
-"""Warpgroup multiplications in flight: put into a queue when issued, executed at the wait for their group.
+"""Warpgroup multiplications in flight: they are queued at the issue, and executed at the wait for their group.
 
-That is the latest moment that the hardware may read the operands and write the accumulators. Each warp of a warpgroup
-has its own 16 of the 64 rows and its own queue; the first warp that waits lands the multiplications of all four.
+That is the latest moment at which the hardware may read the operands and write the accumulators. Each warp of a
+warpgroup computes 16 of the 64 rows and has its own queue. The first warp that waits executes the multiplications of
+all four.
 """
 
 from __future__ import annotations
@@ -24,16 +25,20 @@ ISSUE = (
     ("warp", pointer(I8)), ("insn", pointer(I8)), ("a", I64), ("b", I64), ("shape", I64), ("source", I64),
     ("target", I64), ("registers", I64), ("closes", I64),
 )  # fmt: skip
-"""The entries of `Flight`, and `closes`, which is 1 if the multiplication is the last of its group. Without a target,
-closing the group is all that is done."""
+"""Arguments: the fields of an entry of `Flight`, and `closes`, which is 1 if the group ends with the multiplication. If
+`target` is 0, nothing is multiplied, and only the group ends."""
 HAS_ENDED, TOO_FEW, UNFINISHED = 1, 2, 3
-"""`extra` of an event: the warp whose first thread is `address` has ended without the instruction; the block has only
-`address` warps of the warpgroup; the warp ends while `address` multiplications are in flight."""
+"""`extra` of an event, with the meaning of its `address`: a warp has ended without the instruction (its first thread);
+the block has fewer than four warps of the warpgroup (their number); the warp ends with multiplications in flight (their
+number)."""
 WAIT = (("warp", pointer(I8)), ("insn", pointer(I8)), ("left", I64))
 
 
 def emit_issue(fn: Function, module: Module) -> None:
-    """Body of `issue_wgmma(...)`: append an entry, and land the oldest one if there is no room."""
+    """Emit the body of `issue_wgmma(...)` (arguments: `ISSUE`): append a multiplication to the warp's queue.
+
+    If the queue is full, its oldest multiplication is executed first.
+    """
     warp_ptr, _insn, *_rest = fn.args
     warp = Raw(fn, warp_ptr)
     flight = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8))
@@ -63,12 +68,12 @@ def emit_issue(fn: Function, module: Module) -> None:
 
 
 def _end_of_group(fn: Function, flight: Raw, group: Value) -> Value:
-    """Pointer to the number of multiplications issued up to the end of a group, one of the last `END_TURNS`."""
+    """Return a pointer to the number of multiplications issued up to a group's end, for one of the last `END_TURNS`."""
     return fn.cast(flight.at(Flight.ENDS, I64), I64) + (group & (Flight.END_TURNS - 1))
 
 
 def _land_at_random(fn: Function, module: Module, flight: Raw) -> None:
-    """Land the oldest multiplications until a coin says no (Knuth's linear congruential generator, MMIX)."""
+    """Execute a random number of the oldest multiplications (Knuth's linear congruential generator, MMIX)."""
     with fn.loop() as done:
         state = Lanes(flight.load(Flight.RANDOM, I64)) * 6364136223846793005 + 1442695040888963407
         flight.store(Flight.RANDOM, state.value, I64)
@@ -78,12 +83,12 @@ def _land_at_random(fn: Function, module: Module, flight: Raw) -> None:
 
 
 def entry_at(fn: Function, flight: Raw, index: Value | int) -> Raw:
-    """The entry number `index`."""
+    """Return entry number `index` of the queue."""
     return Raw(fn, flight.base + (fn.constant(index, I64) * Flight.ENTRY_SIZE + Flight.ENTRY))
 
 
 def emit_land_oldest(fn: Function, module: Module) -> None:
-    """Body of `land_oldest(warp)`: execute the oldest multiplication in flight and remove it."""
+    """Emit the body of `land_oldest(warp)`: execute the warp's oldest multiplication in flight and remove it."""
     (warp_ptr,) = fn.args
     warp = Raw(fn, warp_ptr)
     flight = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8))
@@ -108,7 +113,7 @@ class _Group:
 
     @contextmanager
     def each(self) -> Iterator[tuple[Raw, Raw]]:
-        """Loop over them: warp and multiplications in flight."""
+        """Emit a loop over the warps; yield (warp, its `Flight`) for the loop's body."""
         fn = self.fn
         block = Raw(fn, fn.cast(self.warp.load(Warp.BLOCK, I64), I8))
         warps, size = fn.cast(block.load(Block.WARPS, I64), I8), block.load(Block.WARP_SIZE, I64)
@@ -119,17 +124,17 @@ class _Group:
 
 
 def emit_wait(fn: Function, module: Module) -> None:
-    """Body of `wait_wgmma(warp, insn, left)`: land all groups but the last `left`, of all warps of the warpgroup.
+    """Emit the body of `wait_wgmma(warp, insn, left)`: execute all groups but the last `left`, for all four warps.
 
-    It returns 1, and does nothing, if one of these has not issued them yet. A multiplication is one operation of the
-    four warps: once one of them has waited, it has ended for all, and code relies on that (one thread of a warpgroup
-    releases the stage).
+    The function returns 1, and executes nothing, if one of the warps has not issued the groups yet. A multiplication is
+    one operation of four warps: if one of them has waited for it, it is complete for all. Programs rely on that when
+    one thread of a warpgroup releases a stage.
     """
     warp_ptr, insn, left = fn.args
     warp = Raw(fn, warp_ptr)
     flight, group = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8)), _Group(fn, warp)
     limit = flight.load(Flight.GROUP, I64) - left
-    # Of older groups nothing is in flight: a wait for another group came in between.
+    # Groups older than the last `END_TURNS` are complete, because waits for later groups came in between.
     last = fn.var(I64, -1)
     with fn.when(limit > 0):
         last.set(_end_of_group(fn, flight, limit - 1)[0] - 1)
@@ -149,13 +154,15 @@ def emit_wait(fn: Function, module: Module) -> None:
         fn.leave_if(done, entry_at(fn, other, 0).load(Flight.ENTRY_NUMBER, I64) > last.read())
         fn.call(module["land_oldest"], fellow.base)
     fn.call(module["learn"], warp_ptr)
-    # What a lane writes behind the wait does not race with what the multiplications read for other lanes.
+    # A lane's writes after the wait do not race with the multiplications' reads, which count as those of other lanes.
     warp.add(Warp.SYNCS, 1)
     fn.finish(0)
 
 
 def emit_learn(fn: Function) -> None:
-    """Body of `learn(warp)`: what the warpgroup's landed multiplications have read is read, for this warp."""
+    """Emit the body of `learn(warp)`: order the reads of the warpgroup's executed multiplications before what the warp
+    does next.
+    """
     warp = Raw(fn, fn.args[0])
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     with fn.when(block.load(Block.RACES, I64).differs(0)):

@@ -1,7 +1,7 @@
-"""Registers of warpgroup multiplications that are touched in flight, or written behind the last fence.
+"""Registers of warpgroup multiplications that are accessed in flight, or written after the last fence.
 
-The machine code that ran is followed along its control flow, so that nothing has to be compared while it runs. An
-instruction counts as touching a register if it names it, or loads several words into it.
+They are found after the run by an analysis of the machine code that ran, so that nothing is compared during the run. An
+instruction accesses a register if it names it, or loads several words into it.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ from gemmlab.sass.blocks import successors
 from gemmlab.sass.instruction import RZ, Instruction, SassFunction
 
 OLDEST = 32
-"""Groups closed since, counted so far at most."""
+"""Limit of the number of groups closed since an issue; it is not counted further."""
 _WITHOUT_RESULT = frozenset({
     "BAR", "WARPSYNC", "NANOSLEEP", "BRX", "BRXU", "JMX", "RET", "CALL", "FCHK", "R2P",
 })  # fmt: skip
 """Opcodes whose first register is not a result."""
 Ages = Mapping[int, int]
-"""For each multiplication that may be in flight, the groups closed since its issue; 0 while its own group is open."""
+"""Index of a multiplication that may be in flight -> groups closed since its issue; 0 while its own group is open."""
 Writes = Mapping[int, int]
-"""For each register written since the last fence, the instruction that wrote it."""
+"""Register written since the last fence -> index of the instruction that wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """An instruction that touches registers of a multiplication: indices of both."""
+    """An early access to a multiplication's registers: indices of the accessing instruction and the multiplication."""
 
     site: int
     multiplication: int
     fence: bool = False
-    """True if the multiplication comes later, and a fence is missing between."""
+    """True if the instruction writes before the multiplication, without a fence in between; false if it accesses
+    registers of a multiplication in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class _State:
     writes: Writes
 
     def joined(self, other: _State) -> _State:
-        """Return the state that may hold on either of two paths."""
+        """Return the state where two paths meet: everything that is true on either of them."""
         ages = dict(self.ages)
         for site, age in other.ages.items():
             ages[site] = min(age, ages.get(site, age))
@@ -49,7 +50,7 @@ class _State:
 
 
 def touches(code: Sequence[Instruction], ran: Sequence[bool]) -> list[Touch]:
-    """Return them in the order of the code; `ran` tells which instructions were executed."""
+    """Return the early accesses in the order of the code; `ran` is true for instructions that were executed."""
     function = SassFunction("", tuple(code), {})
     before: dict[int, _State] = {0: _State({}, {})}
     waiting = [0]
@@ -104,14 +105,14 @@ def _found(code: Sequence[Instruction], place: int, state: _State) -> Iterator[T
 
 
 def _named(instruction: Instruction) -> set[int]:
-    """The vector registers that an instruction names."""
+    """Return the vector registers that an instruction names."""
     found = {operand.index for operand in instruction.operands if operand.kind == "reg"}
     found |= {operand.base for operand in instruction.operands if operand.kind in {"mem", "const"}}
     return found - {RZ}
 
 
 def _written(instruction: Instruction) -> set[int]:
-    """The vector registers that an instruction writes: its first operand behind predicates, if that is one."""
+    """Return the vector registers that an instruction writes: its first operand after predicates, if a register."""
     if instruction.opcode in _WITHOUT_RESULT or instruction.opcode.endswith(("SETP", "SETP2")):
         return set()
     for operand in instruction.operands:

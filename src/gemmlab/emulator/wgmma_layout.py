@@ -1,4 +1,4 @@
-"""Byte offsets of the warpgroup multiplications of a warp that are in flight, and the numbers of their types."""
+"""Byte offsets of a warp's warpgroup multiplications in flight, and numbers for their types."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from gemmlab.emulator.layout import ROW
 
 WARPGROUP = 4
-"""Warps of a warpgroup; warp w of it has rows 16 w to 16 w + 15 of the accumulator."""
+"""Warps of a warpgroup; its warp w computes rows 16 w to 16 w + 15 of the accumulator."""
 ROWS = 16
-"""Rows of the accumulator that one warp has."""
+"""Rows of the accumulator that one warp computes."""
 MOST_COLUMNS = 256
 OPERAND_BYTES = 32
 """Bytes in k of a row of A, and of a column of B, for every type."""
@@ -17,7 +17,7 @@ OPERAND_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The type of an input: `bits` of an element, those of its exponent and mantissa (0: an integer)."""
+    """The type of an input: number of bits of an element, of its exponent, and of its mantissa (0: an integer)."""
 
     code: int
     bits: int
@@ -36,7 +36,7 @@ SUMS = {"F32": 0, "F16": 1, "S32": 2}
 
 
 class Shape:
-    """Bits of the word that describes a multiplication's form."""
+    """Bit positions and flags of the word that describes a multiplication's form."""
 
     A, B, SUM = 0, 4, 8
     """Positions of the 4-bit numbers of A's, B's and the accumulator's type."""
@@ -47,11 +47,11 @@ class Shape:
 
 
 OPERANDS = {1 << 9: "A", 2 << 9: "B"}
-"""The operand that an event of a multiplication is about, by its bits in the event's `extra`."""
+"""Bits in the `extra` of a multiplication's event -> name of the operand."""
 
 
 class Flight:
-    """The multiplications of one warp in flight: a header, one entry for each, then space for operands as numbers."""
+    """Byte offsets of one warp's multiplications in flight: a header, one entry for each, then space for operands."""
 
     COUNT = 0
     """i64: entries in use."""
@@ -60,37 +60,37 @@ class Flight:
     ISSUED = 24
     """i64: multiplications issued so far. The warps of a warpgroup issue the same ones."""
     LANDED = 32
-    """i32: the warp's own clock at the issue of the last multiplication that landed."""
+    """i32: the warp's own clock at the issue of the last multiplication that was executed."""
     RANDOM = 16
-    """i64: state of the generator that chooses moments of landing; 0 if all land at the latest one."""
+    """i64: state of the random generator that chooses when multiplications execute; 0: always at the latest moment."""
     FENCES = 64
-    """`FENCE_TURNS` rows, used in turn: the warp's own clock at each lane's last proxy fences."""
+    """Ring of `FENCE_TURNS` rows: the warp's own clock at each of a lane's last proxy fences."""
     FENCE_TURNS = 8
     ENDS = FENCES + FENCE_TURNS * ROW
-    """`END_TURNS` i64, used in turn: multiplications issued up to the end of each of the last groups."""
+    """Ring of `END_TURNS` i64, one for each of the last groups: multiplications issued up to the end of the group."""
     END_TURNS = 16
     FENCED = ENDS + 8 * END_TURNS
-    """A row: the clocks of all warps that this one knew at its last proxy fence by all of its lanes."""
+    """A row: the warp's vector clock at its last proxy fence by all of its lanes."""
     ENTRY = FENCED + ROW
     ENTRY_INSN, ENTRY_A, ENTRY_B, ENTRY_GROUP, ENTRY_SHAPE = 0, 8, 16, 24, 32
     """i64: instruction record, descriptors, number of the group, `Shape`."""
     ENTRY_SOURCE, ENTRY_TARGET, ENTRY_REGISTERS = 40, 48, 56
-    """i64: offsets in the warp of the accumulator to read (0: none, it counts as zero) and to write, and of A."""
+    """i64: offsets in the warp of the accumulator to read (0: it is zero), of the accumulator to write, and of A."""
     ENTRY_NUMBER = 64
-    """i64: its number among those that the warp issued, from 0."""
+    """i64: number of the multiplication among all that the warp issued, from 0."""
     ENTRY_KNOWN = 128
-    """A row: the clocks of all warps that this one knew at the issue."""
+    """A row: the warp's vector clock at the issue."""
     ENTRY_SIZE = ENTRY_KNOWN + ROW
     CAPACITY = 128
     BYTES_A = ENTRY + CAPACITY * ENTRY_SIZE
-    """A's bytes as fetched, then B's; behind them factors (f32, or i32 for integers) and exponents (i32)."""
+    """Bytes of A from memory, then those of B; after them factors (f32, or i32 for integers) and exponents (i32)."""
     BYTES_B = BYTES_A + ROWS * OPERAND_BYTES
     FACTORS_A = BYTES_B + MOST_COLUMNS * OPERAND_BYTES
-    """16 rows of 32."""
+    """16 rows of 32 factors."""
     EXPONENTS_A = FACTORS_A + ROWS * OPERAND_BYTES * 4
     FACTORS_B = EXPONENTS_A + ROWS * OPERAND_BYTES * 4
-    """32 rows, one for each k, of as many as there are columns."""
+    """32 rows of factors, one for each k; a row has as many as there are columns."""
     EXPONENTS_B = FACTORS_B + MOST_COLUMNS * OPERAND_BYTES * 4
     SUMS = EXPONENTS_B + MOST_COLUMNS * OPERAND_BYTES * 4
-    """16 rows of as many as there are columns, f32 or i32."""
+    """16 rows of sums, f32 or i32; a row has as many as there are columns."""
     SIZE = SUMS + ROWS * MOST_COLUMNS * 4

@@ -1,4 +1,4 @@
-"""The execution of a warpgroup multiplication by one warp: operands become numbers, and sums are written."""
+"""Execution of one warp's part of a warpgroup multiplication: decode operands, multiply, write the accumulator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGN = -0x80000000
 
 
 def emit_multiply(fn: Function, module: Module) -> None:
-    """Body of `multiply(warp, entry)`: fetch operands, multiply, and write the accumulator."""
+    """Emit the body of `multiply(warp, entry)`: fetch operands, multiply, and write the accumulator."""
     warp = Raw(fn, fn.args[0])
     flight = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8))
     work = Work(fn, module, warp, flight, Raw(fn, fn.args[1]))
@@ -56,7 +56,9 @@ def _insn(work: Work) -> Value:
 
 
 def emit_compare_proxies(fn: Function, module: Module) -> None:
-    """Body of `compare_proxies(warp, entry)`: check at the issue that the operands' writers have executed fences."""
+    """Emit the body of `compare_proxies(warp, entry)`: check at the issue that the operands' writers executed proxy
+    fences.
+    """
     warp = Raw(fn, fn.args[0])
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     with fn.when(block.load(Block.RACES, I64).differs(0)):
@@ -94,7 +96,7 @@ def _fetch_right(work: Work, issue: int) -> None:
 
 
 def _left(work: Work, depth: Value) -> None:
-    """A's 16 rows of this warp as numbers: row-major, `depth` in each."""
+    """Emit the decoding of this warp's 16 rows of A to numbers: row-major, `depth` in a row."""
     fn, to = work.fn, work.flight.at(Flight.BYTES_A, I8)
     transposed = work.flag(Shape.TRANSPOSE_A)
     with fn.choose(work.flag(Shape.REGISTERS).differs(0)) as choice:
@@ -106,7 +108,7 @@ def _left(work: Work, depth: Value) -> None:
     code = work.code(Shape.A)
     with fn.choose(transposed.differs(0)) as choice:
         with choice.yes():
-            # 16-bit types only: 16 rows along k of 16 elements along m.
+            # Only 16-bit types may be transposed: A has 16 rows along k, of 16 elements along m each.
             rows, powers = fn.scratch(I32, ROWS * ROWS), fn.scratch(I32, ROWS * ROWS)
             fn.call(work.module["decode"], to, code, ROWS * ROWS, rows, powers)
             with fn.range(ROWS) as k, fn.range(ROWS) as m:
@@ -118,7 +120,10 @@ def _left(work: Work, depth: Value) -> None:
 
 
 def _from_registers(work: Work, to: Value) -> None:
-    """A's fragment: with g = lane / 4 and t = lane % 4, word t + 4 (r / 2) of row g + 8 (r % 2) is in register r."""
+    """Emit copies of A's fragment from registers to memory.
+
+    With g = lane / 4 and t = lane % 4, register r has word t + 4 (r / 2) of row g + 8 (r % 2).
+    """
     fn = work.fn
     start = work.entry.load(Flight.ENTRY_REGISTERS, I64)
     words = fn.cast(to, I32)
@@ -130,7 +135,7 @@ def _from_registers(work: Work, to: Value) -> None:
 
 
 def _right(work: Work, depth: Value) -> None:
-    """B as numbers: `depth` rows along k of as many as there are columns."""
+    """Emit the decoding of B to numbers: `depth` rows along k; a row has as many as there are columns."""
     fn, to = work.fn, work.flight.at(Flight.BYTES_B, I8)
     transposed, columns = work.flag(Shape.TRANSPOSE_B), work.columns
     _fetch_right(work, issue=0)

@@ -1,9 +1,9 @@
-"""Operands of warpgroup multiplications: 16-byte chunks of shared memory found by a descriptor, and their numbers.
+"""Operands of warpgroup multiplications: 16-byte chunks of shared memory, located by a descriptor, and their values.
 
-An operand is made of *core matrices*, 8 rows of 16 bytes. A row runs along k if the operand is K-major, along m or n
-if it is transposed (MN-major). A swizzled operand has rows of 32, 64 or 128 bytes whose chunks are permuted: bits 4 and
-up of an address are exchanged for their exclusive or with bits 7 and up. (PTX ISA, "Asynchronous warpgroup level matrix
-shared memory layout"; canonical layouts as in CUTLASS, cute/arch/mma_sm90_desc.hpp.)
+An operand consists of *core matrices*, 8 rows of 16 bytes. A row is along k if the operand is K-major, along m or n if
+it is transposed (MN-major). A swizzled operand has rows of 32, 64 or 128 bytes whose chunks are permuted: the bits of
+an address from 4 on are replaced by their exclusive or with those from 7 on. (PTX ISA, "Asynchronous warpgroup level
+matrix shared memory layout"; canonical layouts as in CUTLASS, cute/arch/mma_sm90_desc.hpp.)
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ DECODE = (
     ("exponents", pointer(I32)),
 )
 ZERO_EXPONENT = -4096
-"""Exponent of a zero: below that of every product of others."""
+"""Exponent of a zero: lower than the exponent of any product of numbers that are not zero."""
 WIDE = 8
-"""Numbers decoded at once; every row has a multiple of them."""
+"""Numbers that are decoded as one vector; the length of every row is a multiple."""
 
 
 def _field(descriptor: Lanes, start: int) -> Lanes:
-    """A 14-bit field of a descriptor, in bytes."""
+    """Return a 14-bit field of a descriptor, converted to bytes."""
     return ((descriptor >> start) & 0x3FFF) << 4
 
 
 def emit_fetch(fn: Function, module: Module) -> None:
-    """Body of `fetch(...)`: see `FETCH`. Chunks out of bounds are zeros."""
+    """Emit the body of `fetch(...)` (arguments: `FETCH`). Chunks out of bounds become zeros."""
     warp_ptr, insn, entry, word, transposed, first_row, rows, first_chunk, chunks, to, issue, operand = fn.args
     warp, descriptor = Raw(fn, warp_ptr), Lanes(word)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
@@ -99,7 +99,7 @@ def emit_fetch(fn: Function, module: Module) -> None:
 
 
 SHARED = 65536
-"""The space's part of an event's `extra`."""
+"""Bits of an event's `extra` for shared memory."""
 
 
 def _unready(
@@ -115,7 +115,7 @@ def _unready(
 
 @dataclass(frozen=True, slots=True)
 class _Floats:
-    """Numbers of one floating-point format as a factor, between 1 and 2 if normal, and a power of two."""
+    """Decoding of a floating-point format: a number is a factor, from 1 to below 2 if normal, times a power of two."""
 
     format: Format
 
@@ -124,7 +124,7 @@ class _Floats:
         return (1 << (self.format.exponent - 1)) - 1
 
     def split(self, bits: Lanes) -> tuple[Lanes, Lanes]:
-        """Factor (f32) and exponent. Infinities and NaN are factors themselves, their exponent does not matter."""
+        """Return (factor as f32, exponent). For infinity and NaN the factor is the number itself."""
         exponent, mantissa = self.format.exponent, self.format.mantissa
         sign = ((bits >> (exponent + mantissa)) & 1) << 31
         field, rest = (bits >> mantissa) & ((1 << exponent) - 1), bits & ((1 << mantissa) - 1)
@@ -145,7 +145,7 @@ class _Floats:
 
 
 def emit_decode(fn: Function) -> None:
-    """Body of `decode(bits, format, count, factors, exponents)`: numbers of a type as factors and exponents.
+    """Emit the body of `decode(bits, format, count, factors, exponents)`: split numbers into factors and exponents.
 
     Integers become i32 factors. `count` is a multiple of `WIDE`.
     """

@@ -1,10 +1,10 @@
-"""Races of a warpgroup multiplication's operands in shared memory.
+"""Races between a warpgroup multiplication's reads of shared memory and writes of its operands.
 
 A multiplication may read its operands at any time between its issue and the end of the wait for its group. So each
-write must be ordered before the issue, or after the wait. At the wait, the last writer of each element is compared with
-what the warp knew of it at the issue: a later write is a hazard, whether barriers are between or not. The read itself
-is recorded with the clock of the issue, which every warp that waits learns: later writes are compared with it as with
-any other read.
+write must be ordered before the issue, or after the wait. At the wait, the last write of each element is compared with
+the warp's vector clock at the issue: a write that is not ordered before the issue is a hazard. The read is recorded
+with the clock of the issue, which every warp that waits takes over. So later writes are compared with it as with any
+other read.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ OPERAND_RACE = (
 )  # fmt: skip
 CHUNK = 16
 SHARED = Space.SHARED * 65536
-"""The space's part of an event's `extra`."""
+"""Bits of an event's `extra` for shared memory."""
 KNOW = OPERAND_RACE[:1] + OPERAND_RACE[2:3]
 
 
 def emit_know(fn: Function) -> None:
-    """Body of `know(warp, entry)`: store the clocks that a warp knows at an issue, and let its own clock advance."""
+    """Emit the body of `know(warp, entry)`: store a warp's vector clock at an issue, and advance its own clock."""
     warp, entry = Raw(fn, fn.args[0]), Raw(fn, fn.args[1])
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     with fn.when(block.load(Block.RACES, I64).differs(0)):
@@ -57,7 +57,7 @@ def emit_know(fn: Function) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """The elements of the shadow for 16 bytes that a multiplication reads."""
+    """The shadow's elements for 16 bytes of shared memory that a multiplication reads."""
 
     fn: Function
     block: Raw
@@ -65,7 +65,7 @@ class Elements:
 
     @contextmanager
     def each(self) -> Iterator[tuple[Raw, Value]]:
-        """Loop over them: the element and its address."""
+        """Emit a loop over the elements; yield (element, its shared address) for the loop's body."""
         fn, low = self.fn, self.block.load(Block.SHARED_LOW, I64)
         shift = Lanes(self.block.load(Block.RACE_SHIFT, I64))
         shadow = fn.cast(self.block.load(Block.RACES, I64), I8)
@@ -76,7 +76,9 @@ class Elements:
 
 
 def emit_operand_race(fn: Function, module: Module) -> None:
-    """Body of `operand_race(...)` (`OPERAND_RACE`): check 16 bytes that a multiplication reads when it lands."""
+    """Emit the body of `operand_race(...)` (arguments: `OPERAND_RACE`): check 16 bytes that a multiplication reads, at
+    its execution.
+    """
     warp_ptr, insn_ptr, entry_ptr, address, operand = fn.args
     warp, insn, entry = Raw(fn, warp_ptr), Raw(fn, insn_ptr), Raw(fn, entry_ptr)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
@@ -99,11 +101,11 @@ def emit_operand_race(fn: Function, module: Module) -> None:
 
 
 def emit_operand_proxy(fn: Function, module: Module) -> None:
-    """Body of `operand_proxy(...)` (`OPERAND_RACE`): report writers without a proxy fence between their write and what
-    orders it before the multiplication, if the multiplying warp has no fence behind that either.
+    """Emit the body of `operand_proxy(...)` (arguments: `OPERAND_RACE`), called when a multiplication is issued.
 
-    It is called when the multiplication is issued. PTX wants a proxy fence somewhere on the path that orders the two
-    ("proxy-preserved base causality order"), so one by all lanes of the warp behind the barrier is enough.
+    It reports writes of 16 bytes of an operand without a proxy fence. PTX requires one somewhere on the path that
+    orders the write before the multiplication ("proxy-preserved base causality order"): either by the writing thread
+    before a barrier, or by all lanes of the multiplying warp after it.
     """
     warp_ptr, insn_ptr, entry_ptr, address, operand = fn.args
     own = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.FLIGHT, I64), I8)).at(Flight.FENCED, I32)
@@ -117,10 +119,11 @@ def emit_operand_proxy(fn: Function, module: Module) -> None:
         flight = Raw(fn, fn.cast(there.load(Warp.FLIGHT, I64), I8))
         turn = (before & (Flight.FENCE_TURNS - 1)).zext("i64")
         first = Lanes(flight.load((turn * ROW + (writer & 31) * 4 + Flight.FENCES).value))
-        # The first fence behind the write must come before what orders the two; of old ones the time is not known.
+        # The thread's first fence after the write must be ordered before the multiplication. The clocks of old fences
+        # are no longer in the ring.
         clock = Lanes(known[(writer >> 5).value])
         late = first.gt(clock) & (so_far - before).le(Flight.FENCE_TURNS)
-        # A write that nothing orders is a race, which the landing reports.
+        # A write that nothing orders before the issue is a race, which `operand_race` reports.
         written = Lanes(element.load(WRITER_CLOCK))
         ordered = written.le(clock) & before.ne(BY_PROXY) & written.gt(Lanes(own[(writer >> 5).value]))
         with fn.when((ordered & (so_far.le(before) | late)).value):

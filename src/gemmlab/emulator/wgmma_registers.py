@@ -1,4 +1,4 @@
-"""Operands of warpgroup multiplications: the spans of their registers, the wavefronts of their matrices."""
+"""Registers of warpgroup multiplications, and wavefronts of their operands in shared memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ LEFT = 4
 
 
 def gmma_registers(instruction: Instruction) -> Sequence[range] | None:
-    """Spans of the accumulator and of A's registers, empty if there are none; `None` for other instructions."""
+    """Return the registers of D, then those of A, each empty if there are none; then those of C if they are not D's.
+
+    The result is `None` if the instruction is not a warpgroup multiplication.
+    """
     size = SIZE.fullmatch(instruction.modifiers[0]) if instruction.modifiers else None
     if instruction.opcode not in OPCODES or size is None:
         return None
@@ -30,10 +33,10 @@ def gmma_registers(instruction: Instruction) -> Sequence[range] | None:
 
 
 def gmma_wavefronts(instruction: Instruction, executed: int) -> int:
-    """Return the wavefronts that Nsight Compute counts for so many executions by warps, ideal ones as well.
+    """Return the wavefronts that Nsight Compute counts; `executed` counts executions by warps. The ideal is the same.
 
-    An operand in shared memory takes one for each 128 bytes, whatever its swizzle: 32 bytes of each of A's 64 rows and
-    of each of B's columns. Nothing is counted for A in registers. Counted on an H200, for all types of inputs.
+    An operand in shared memory takes one wavefront for 128 bytes, with any swizzle: 32 bytes of each of A's 64 rows and
+    of each of B's columns. A in registers takes none. Measured on an H200 for all types of inputs.
     """
     size = SIZE.fullmatch(instruction.modifiers[0])
     if size is None:

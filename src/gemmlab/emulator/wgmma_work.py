@@ -1,4 +1,4 @@
-"""One warp's part of a warpgroup multiplication, and its accumulators between registers and memory."""
+"""One warp's part of a warpgroup multiplication, and copies of its accumulators between registers and memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gemmlab.ir.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One multiplication of one warp being executed."""
+    """One warp's multiplication during its execution."""
 
     fn: Function
     module: Module
@@ -26,15 +26,15 @@ class Work:
     entry: Raw
 
     def part(self, offset: int) -> Value:
-        """A part of the space for operands."""
+        """Return the address of a part of the space for operands."""
         return self.flight.at(offset, I32)
 
     def code(self, position: int) -> Value:
-        """A 4-bit number of the shape."""
+        """Return the 4-bit number at a bit position of the `Shape`."""
         return (self.entry.load(Flight.ENTRY_SHAPE, I64) >> position) & 15
 
     def flag(self, bit: int) -> Value:
-        """1 if the shape has this flag."""
+        """Return 1 if the `Shape` has this flag, else 0."""
         return (self.entry.load(Flight.ENTRY_SHAPE, I64) >> (bit.bit_length() - 1)) & 1
 
     @property
@@ -43,13 +43,19 @@ class Work:
 
 
 def _registers(work: Work, start: Value, block: Value, pair: int, half: bool) -> Value:
-    """Accumulator registers of 8 columns: a pair for the upper 8 rows, one for the lower; in FP16 one register each."""
+    """Return the address of accumulator registers for 8 columns: `pair` 0 for the upper 8 rows, 1 for the lower ones.
+
+    These are two registers, or one in FP16.
+    """
     number = block * 2 + pair if half else block * 4 + 2 * pair
     return work.warp.at(start + number * ROW, I32)
 
 
 def load_sums(work: Work) -> None:
-    """The accumulator: with g = lane / 4 and t = lane % 4, columns 8 j + 2 t and the next of rows g and g + 8."""
+    """Emit copies of the accumulator from registers to memory.
+
+    With g = lane / 4 and t = lane % 4, a lane has columns 8 j + 2 t and 8 j + 2 t + 1 of rows g and g + 8.
+    """
     fn, sums, columns = work.fn, work.part(Flight.SUMS), work.columns
     start = work.entry.load(Flight.ENTRY_SOURCE, I64)
     with fn.range(columns * ROWS // LANES) as index:

@@ -1,4 +1,4 @@
-"""Basic blocks and control flow graph of a function, by its branches."""
+"""Basic blocks and control flow graph of a function."""
 
 from __future__ import annotations
 

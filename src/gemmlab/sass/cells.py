@@ -1,4 +1,4 @@
-"""Registers and predicates ("cells", each a number) that instructions read and write, and those that determine the
+"""Cells, which are numbered registers and predicates: those that instructions access, and those that determine the
 control flow.
 """
 
@@ -35,9 +35,9 @@ CALCULATING = frozenset({
 _STEADY = ("SR_TID", "SR_CTAID", "SR_NTID", "SR_NCTAID", "SR_LANEID", "SRZ", "SR_LTMASK", "SR_EQMASK", "SR_GEMASK")
 """Special registers whose value is constant over a thread's lifetime."""
 _TOGETHER = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "R2UR"})
-"""Opcodes that read registers of other lanes."""
+"""Opcodes that exchange values between lanes."""
 _ANYWHERE = frozenset({"CALL", "RET", "BRX", "JMX", "BRXU", "JMXU", "JMP", "ENDCOLLECTIVE"})
-"""Opcodes whose target is in a register, or was set by an earlier instruction."""
+"""Opcodes whose target is treated as unknown: it is in a register, or an earlier instruction set it."""
 _QUADS = frozenset({"HMMA", "IMMA", "DMMA", "LDSM", "TEX", "TLD", "TLD4"})
 
 
@@ -103,7 +103,7 @@ def deciding(code: Sequence[Instruction], ran: Sequence[bool]) -> list[frozenset
 
 
 def _following(function: SassFunction, place: int) -> Iterable[int]:
-    """Return the places that lanes may go to from a place; they may lie outside the code."""
+    """Return the places that lanes may execute right after `place`; some may be outside the code."""
     instruction = function.instructions[place]
     if instruction.opcode in _ANYWHERE:
         return range(len(function.instructions))
@@ -111,10 +111,10 @@ def _following(function: SassFunction, place: int) -> Iterable[int]:
 
 
 def replaced(instruction: Instruction) -> frozenset[int]:
-    """Return the cells whose old values are lost: a calculating instruction writes them and does not read them.
+    """Return the cells of an arithmetic instruction's first result, without those that it also reads.
 
-    They belong to its first result. The set is empty for a predicated instruction, which may write nothing, and for a
-    uniform result.
+    Their old values are lost. The set is empty for a predicated instruction, which may write nothing, and for a uniform
+    result.
     """
     if instruction.predicate is not None or not instruction.operands:
         return frozenset()
@@ -126,7 +126,7 @@ def replaced(instruction: Instruction) -> frozenset[int]:
 
 
 def _results(operands: Iterable[Operand]) -> Iterator[Operand]:
-    """Yield the result operands: leading predicates, a first register right behind them, and predicates behind that."""
+    """Yield the result operands: leading predicates, a register right after them, and predicates right after that."""
     registers = 0
     for operand in operands:
         if operand.kind in ("reg", "ureg", "barrier") and not registers:

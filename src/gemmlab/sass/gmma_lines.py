@@ -1,6 +1,7 @@
-"""The lines of warpgroup multiplications: ptxas gives them that of the fence before them.
+"""Source lines of warpgroup multiplications: ptxas records the line of the fence before them instead.
 
-Where the PTX has as many multiplications of the same sizes in the same order, theirs are right.
+If the PTX has as many multiplications as the machine code, of the same sizes and in the same order, their lines are
+taken from the PTX.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from gemmlab.sass.instruction import RZ, Instruction, SassFunction
 from gemmlab.toolchain.ptxas_log import place_in_source
 
 MULTIPLY = re.compile(r"wgmma\.mma_async\S*\s+\{([^}]*)\}\s*,\s*(?:\{([^}]*)\})?")
-"""A multiplication: its accumulators, and perhaps its registers of A."""
+"""A multiplication in PTX. Groups: its accumulators, and the registers of A unless A is in shared memory."""
 _SIZE = re.compile(r"\.m64n(\d+)k(\d+)\.")
 _ENTRY = re.compile(r"\.entry\s+(\w+)\s*\(")
 
 
 def body_of(ptx: str, function: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a function with their numbers from 1."""
+    """Yield (number, text) of the PTX lines after a function's `.entry` line, numbered from 1 within the whole PTX."""
     inside = False
     for number, line in enumerate(ptx.splitlines(), 1):
         if entry := _ENTRY.search(line):
@@ -29,7 +30,10 @@ def body_of(ptx: str, function: str) -> Iterator[tuple[int, str]]:
 
 
 def gmma_lines(function: SassFunction, ptx: str) -> dict[int, int]:
-    """Return the line of PTX of each multiplication by its address; empty if they do not agree."""
+    """Return the number of the PTX line of each multiplication, by address.
+
+    The result is empty if the multiplications of PTX and machine code differ in number, sizes or order.
+    """
     code = [instruction for instruction in function.instructions if _multiplies(instruction)]
     if not code:
         return {}
@@ -42,12 +46,12 @@ def gmma_lines(function: SassFunction, ptx: str) -> dict[int, int]:
 
 def _multiplies(instruction: Instruction) -> bool:
     first = instruction.operands[0] if instruction.opcode in {"HGMMA", "QGMMA", "IGMMA"} else None
-    # Without a result it only closes a group.
+    # An instruction whose result is RZ multiplies nothing; it only ends a group.
     return first is not None and first.index != RZ
 
 
 def relined(functions: Mapping[str, SassFunction], ptx: str) -> Mapping[str, SassFunction]:
-    """Return the functions with the lines of their multiplications taken from the PTX."""
+    """Return the functions, with the source line of each multiplication replaced by the one that the PTX names."""
     return {name: _relined(function, ptx) for name, function in functions.items()}
 
 

@@ -60,16 +60,16 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Control codes of an instruction, by which the compiler steers the issue logic."""
+    """Control codes of an instruction: the compiler's orders to the logic that issues instructions."""
 
     stall: int
     """Cycles before the next instruction of the warp may issue."""
     yield_: bool
     """The encoded bit; false asks the scheduler to prefer another warp."""
     write_barrier: int
-    """Dependency barrier released when the result is written, 7 for none."""
+    """Number of the dependency barrier that is released when the result is written, 7 for none."""
     read_barrier: int
-    """Dependency barrier released when the operands are read, 7 for none."""
+    """Number of the dependency barrier that is released when the operands are read, 7 for none."""
     wait_mask: int
     """Bit i set: wait for dependency barrier i before issue."""
     reuse: int
@@ -116,7 +116,7 @@ class Instruction:
 
     @property
     def is_idle(self) -> bool:
-        """True if no lane ever executes it: `@!PT LDS RZ, [RZ]`, which compilers put around asynchronous copies."""
+        """True if no lane ever executes the instruction: `@!PT LDS RZ, [RZ]`, put around asynchronous copies."""
         guard = self.predicate
         return guard is not None and guard.kind == "pred" and guard.index == PT and guard.invert
 

@@ -1,9 +1,9 @@
 """Live registers: those whose value some later instruction may still read.
 
 The analysis is the usual backward one over the control flow graph (Aho, Lam, Sethi and Ullman, "Compilers", 9.2.5). A
-predicated instruction may leave its result as it was, so that it ends no live range. A call reads what its function
-reads and ends the ranges of what that function writes; behind a return everything is live that is live behind one of
-the calls. The stack pointer R1 belongs to the calling convention: it is live in all of a function that sets it.
+predicated instruction may leave its result unchanged, so it ends no live range. A call reads the registers that the
+called function reads, and ends the live ranges of those that it writes. At a return, a register is live if it is live
+after one of the calls. The stack pointer R1 is live in the whole of a function that sets it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _NOTHING = (0, 0)
 
 
 def live_registers(function: SassFunction) -> tuple[frozenset[int], ...]:
-    """Return, for each instruction, the registers that are live right before it, right after it, or that it writes.
+    """Return, for each instruction, the registers that are live right before or after it, or that it writes.
 
-    Their number is the number of registers that the instruction keeps occupied, as in `nvdisasm -plr`.
+    Their number is the number of registers in use at the instruction, as in `nvdisasm -plr`.
     """
     code = _code_of(function)
     summaries = _summaries(code)
@@ -41,15 +41,15 @@ def live_registers(function: SassFunction) -> tuple[frozenset[int], ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """The instructions as bit masks of registers, and the places that may follow each."""
+    """A function's instructions by index: bit masks of their registers, and the instructions that may follow each."""
 
     reads: Sequence[int]
     writes: Sequence[int]
     ends: Sequence[int]
-    """Registers whose old value is lost."""
+    """Registers whose live range the instruction ends: those that it writes without a predicate."""
     after: Sequence[Sequence[int]]
     calls: Mapping[int, int]
-    """Place of a call -> place of the first instruction of its function."""
+    """Index of a call -> index of the first instruction of the called function."""
     returns: frozenset[int]
 
 
@@ -73,7 +73,7 @@ def _target(instruction: Instruction) -> int | None:
 
 
 def _summaries(code: _Code) -> dict[int, tuple[int, int]]:
-    """Return, by the place of a called function, the masks of the registers that it reads and writes."""
+    """Return masks of the registers that each called function reads and writes, by its first instruction's index."""
     found = dict.fromkeys(code.calls.values(), _NOTHING)
     changed = bool(found)
     while changed:
@@ -84,7 +84,7 @@ def _summaries(code: _Code) -> dict[int, tuple[int, int]]:
 
 
 def _written(code: _Code, first: int, summaries: Mapping[int, tuple[int, int]]) -> int:
-    """Return the registers that the function at `first` may write."""
+    """Return a mask of the registers that the function at index `first` may write."""
     written, visited, waiting = 0, {first}, [first]
     while waiting:
         place = waiting.pop()
@@ -98,7 +98,10 @@ def _written(code: _Code, first: int, summaries: Mapping[int, tuple[int, int]]) 
 
 
 def _solved(code: _Code, summaries: Mapping[int, tuple[int, int]], behind_returns: int) -> list[int]:
-    """Return the registers that are live before each instruction, and nothing behind the last one."""
+    """Return masks of the registers that are live before each instruction, and a last 0 for the end of the code.
+
+    `behind_returns` is the mask of registers that are live after a return.
+    """
     live = [0] * (len(code.reads) + 1)
     changed = True
     while changed:

@@ -10,7 +10,7 @@ from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.metrics import flops
 
 TRIPS = 10
-"""Assumed number of iterations of a loop if executions were not counted."""
+"""Iterations that a loop is assumed to have if executions were not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Loop:
 def dominators(graph: FlowGraph) -> tuple[int | None, ...]:
     """Return the immediate dominator of each block: the last other block that every path to it passes.
 
-    An entry is its own dominator, as is a block that two functions share. It is `None` for an unreachable block.
+    An entry is its own dominator, and so is a block that two functions share. An unreachable block has `None`.
     """
     order = _postorder(graph)
     rank = {block: place for place, block in enumerate(order)}

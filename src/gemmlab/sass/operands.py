@@ -1,4 +1,4 @@
-"""Parser for the operands of instructions in nvdisasm's text. Unknown operands get kind "text"; nothing is raised."""
+"""Parser for the operands in nvdisasm's text. It raises nothing: an operand that it does not know has kind "text"."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def parse(text: str) -> Mapping[str, SassFunction]:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One instruction as nvdisasm prints it."""
+    """One instruction of nvdisasm's output, its operands not parsed yet."""
 
     number: int
     """Number of its line in the whole text, from 1."""
@@ -58,7 +58,7 @@ class _Draft:
     labels: dict[str, int] = field(default_factory=dict)
     source: list[SourceLine] = field(default_factory=list)
     chained: bool = False
-    """True if the next source comment gives the place at which the last comment's line was inlined."""
+    """True if the next source comment names the place where the line of the last comment was inlined."""
 
     @property
     def end(self) -> int:
@@ -76,7 +76,7 @@ class _Draft:
         return True
 
     def add(self, number: int, lower: re.Match[str], upper: str) -> None:
-        """Add an instruction by its two lines; `number` is that of the first."""
+        """Add an instruction, which takes two lines; `number` is the number of the first line."""
         half = _UPPER.fullmatch(upper)
         if half is None:
             raise _broken(number + 1, upper, "the upper half of the encoding; the text was cut short")
@@ -87,7 +87,7 @@ class _Draft:
         self.chained = False
 
     def finished(self) -> SassFunction:
-        """Return the function. Raises `RecordError` if the label at its end, which its size names, is missing."""
+        """Return the parsed function. Raises `RecordError` if its end label, from its `.size` line, is missing."""
         if self.end_label and self.end_label not in self.labels:
             raise RecordError(
                 f"disassembly: {self.name} does not reach its end at {self.end_label}; the text was cut short"

@@ -1,7 +1,8 @@
-"""Registers that each operand of an instruction reads or writes, exactly.
+"""The exact registers that each operand of an instruction reads or writes.
 
-`sass.cells` gives sets that may be too large. A pass that renames registers, and a check of when results are read,
-need the exact ones. Widths are those of NVIDIA's names: `.64`, `.128`, `.WIDE`, the shape of a matrix instruction.
+The sets of `sass.cells` may be too large. Passes that rename registers, and the check of control codes, need exact
+ones. The number of registers follows from modifiers such as `.64`, `.128` and `.WIDE`, and from the shape of a matrix
+instruction.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ _NO_RESULT = frozenset({
     "EXIT", "CALL", "RET", "WARPSYNC", "NANOSLEEP", "CCTL", "CCTLL", "MEMBAR", "ERRBAR", "DEPBAR", "LDGSTS", "R2P",
     "BSYNC", "BREAK", "BSSY", "KILL", "YIELD", "NOP", "LDGDEPBAR", "BPT", "UR2UP", "FENCE", "R2B", "PMTRIG",
 })  # fmt: skip
-"""Opcodes without a register result; first registers of all others are their results, `_SETS_PREDICATES` apart."""
+"""Opcodes without a register result. The first register of any other opcode outside `_SETS_PREDICATES` is a result."""
 ASYNCHRONOUS = frozenset({
     "HGMMA", "IGMMA", "BGMMA", "QGMMA", "WARPGROUP", "WARPGROUPSET", "USETMAXREG", "UTMALDG", "UTMASTG", "UTMAREDG",
     "UTMAPF", "UTMACCTL", "UTMACMDFLUSH", "UBLKCP", "UBLKRED", "UBLKPF", "SYNCS", "ARRIVES", "ACQBULK", "ACQSHMINIT",
     "PREEXIT", "UCGABAR_ARV", "UCGABAR_WAIT", "STAS",
 })  # fmt: skip
-"""Instructions of sm_90a whose results no dependency barrier of the warp guards, or only in part."""
+"""Opcodes of sm_90a whose results the warp's dependency barriers do not protect, or not all of them."""
 
 
 class UnknownAccessError(UsageError):
-    """An instruction whose register accesses are not known."""
+    """Error: the register accesses of an instruction are not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Consecutive cells that one operand reads or writes. `operand` is its position, -1 for the guard."""
+    """Consecutive cells that one operand reads or writes. `operand` is the operand's position, -1 for the guard."""
 
     first: int
     count: int
@@ -98,7 +99,7 @@ def _cells(operand: Operand, width: int, position: int, part: Part) -> Iterator[
 
 
 def _result_count(instruction: Instruction) -> int:
-    """Return how many leading operands are results."""
+    """Return the number of operands that are results; they come first."""
     operands, opcode = instruction.operands, instruction.opcode
     if opcode in _NO_RESULT:
         return 0
@@ -110,16 +111,16 @@ def _result_count(instruction: Instruction) -> int:
         return len(operands) - 1
     leading = _predicates_from(operands, 0)
     if opcode in ("TEX", "TLD", "TLD4"):
-        # Two registers of results each; the second pair may be RZ.
+        # Each of these two operands is a pair of registers; the second may be RZ.
         return leading + 2
     if leading < len(operands) and operands[leading].kind in ("reg", "ureg"):
-        # Carries are between the result and the first source.
+        # The carries come between the result and the first source.
         return _predicates_from(operands, leading + 1)
     return leading
 
 
 def _predicates_from(operands: Sequence[Operand], start: int) -> int:
-    """Return the position of the first operand from `start` on that is no predicate."""
+    """Return the position of the first operand from `start` on that is not a predicate."""
     kinds = [operand.kind in ("pred", "upred") for operand in operands[start:]]
     return start + (kinds.index(False) if False in kinds else len(kinds))
 
@@ -131,7 +132,7 @@ def _result_width(instruction: Instruction) -> int:
     if opcode == "LDSM":
         return int(names[-1]) if names and names[-1] in ("2", "4") else 1
     if opcode in ("F2F", "F2I", "I2F", "FRND"):
-        # The first type is that of the result of F2F and F2I; of I2F it is that of the source.
+        # The first type is the result's for F2F and F2I, and the source's for I2F.
         kinds = [name for name in names if re.fullmatch(r"[FSU]?\d+|F16|F32|F64|[US]64", name)]
         wide = "F64" if opcode in ("I2F", "FRND") else None
         if wide:
@@ -155,7 +156,7 @@ def _result_width(instruction: Instruction) -> int:
 
 
 def _source_width(instruction: Instruction, source: int) -> int:
-    """Return the width of source operand number `source`, counted over registers, immediates and constants."""
+    """Return the registers that a source operand occupies; `source` counts registers, immediates and constants."""
     names, opcode = instruction.modifiers, instruction.opcode
     if opcode in ("HMMA", "IMMA", "DMMA", "BMMA"):
         return _matrix_widths(instruction)[1 + min(source, 2)] if source < 3 else 1
@@ -182,7 +183,7 @@ def _source_width(instruction: Instruction, source: int) -> int:
 
 
 def _matrix_widths(instruction: Instruction) -> tuple[int, int, int, int]:
-    """Return the registers of D, A, B and C of a warp's matrix multiplication, 32 lanes and 32-bit registers."""
+    """Return the 32-bit registers that D, A, B and C of a warp's matrix multiplication take in each lane."""
     names, opcode = instruction.modifiers, instruction.opcode
     shape = next((name for name in names if name.isdigit()), "")
     m, n, k = {

@@ -1,13 +1,13 @@
-"""Find the tile of results that a thread keeps in registers from the operands of its multiply-adds alone.
+"""The tile of results that a thread has in registers, found from the operands of its multiply-adds alone.
 
-In one step of k, the thread multiplies each of its words of A by each of its words of B:
+In one step of k, the thread multiplies each of its values of A by each of its values of B:
 
               b0   b1   b2   b3        A bipartite graph has values of A and B as nodes and multiply-adds as edges.
         a0   R8   R9   R10  R11        A connected component is one step of k. Its two sides are the rows and the
         a1   R12  R13  R14  R15        columns of the tile, and each edge is the sum in that row and column.
 
-Compilers rename and swap registers and load them a step ahead. The nodes are therefore values, not registers: a value
-is a register from one write to the next, which may be in the loop's next iteration.
+Compilers rename registers, swap them, and load them a step ahead. The nodes are therefore values, not registers: a
+value is the content of a register from one write to the next, which may be in the loop's next iteration.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from gemmlab.sass.pipes import pipe
 
 MULTIPLY_ADDS = frozenset({"FFMA", "HMMA"})
 _OUTSIDE = -1
-"""Place that stands for a write before the loop."""
+"""Index that stands for a write before the loop."""
 _WIDTHS = {"128": 4, "64": 2, "WIDE": 2}
 
 Value = tuple[int, int]
-"""A register, and the place in the loop that wrote it."""
+"""A register, and the index in the loop of the instruction that wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """The word of A or B that a row or column of the tile is multiplied by in the step that is shown."""
+    """The value of A or B by which a row or column of the tile is multiplied in the step that is shown."""
 
     register: int
     bank: int
     base: str
-    """Registers of the address that it was loaded from, such as `"R46"`; empty if no load in the loop wrote it."""
+    """Registers of the load's address, such as `"R46"`; empty if no load in the loop wrote `register`."""
     offset: int
-    """Bytes that are added to `base`."""
+    """Bytes that the load adds to `base`."""
 
     @property
     def address(self) -> str:
-        """Address that it was loaded from, such as `"[R46+0x10]"`; empty without `base`."""
+        """Address of the load, such as `"[R46+0x10]"`; empty without `base`."""
         offset = f"+{self.offset:#x}" if self.offset else ""
         return f"[{self.base}{offset}]" if self.base else ""
 
@@ -55,7 +55,7 @@ class Cell:
     order: int
     """Position among the multiply-adds of the step, 0 for the first."""
     register: int
-    """Register that the sum is written to."""
+    """Register of the sum."""
     bank: int
     """Bank of `register`."""
     reuse: tuple[str, ...]
@@ -66,7 +66,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class RegisterTile:
-    """A thread's tile with one step of k over it."""
+    """A thread's tile of results, with the multiply-adds of one step of k."""
 
     opcode: str
     banks: int
@@ -127,7 +127,7 @@ def _multiply_adds(instruction: Instruction) -> bool:
 
 
 def _writes(instructions: Sequence[Instruction]) -> Mapping[int, list[int]]:
-    """Return the places that write each register, in order."""
+    """Return the indices of the instructions that write each register, in order."""
     found: dict[int, list[int]] = {}
     for at, i in enumerate(instructions):
         if i.operands and i.operands[0].kind == "reg" and i.operands[0].index != RZ and pipe(i) != "cbu":
@@ -139,9 +139,9 @@ def _writes(instructions: Sequence[Instruction]) -> Mapping[int, list[int]]:
 
 
 def _read(writes: Mapping[int, list[int]], operand: Operand, at: int) -> Value:
-    """Return the value that an operand reads at a place.
+    """Return the value that an operand of instruction `at` reads.
 
-    A register that no earlier instruction of the loop writes has its value from the previous iteration.
+    If no earlier instruction of the loop writes the register, the previous iteration did.
     """
     places = writes.get(operand.index, [])
     before = [place for place in places if place < at]
@@ -149,7 +149,7 @@ def _read(writes: Mapping[int, list[int]], operand: Operand, at: int) -> Value:
 
 
 def _connected(edges: Mapping[int, tuple[Value, Value]]) -> list[list[int]]:
-    """Return the connected components as lists of places, in the order of their first places."""
+    """Return the connected components as lists of instruction indices, in the order of their first indices."""
     parent: dict[Value, Value] = {}
     for one, two in edges.values():
         parent[_root(parent, one)] = _root(parent, two)
@@ -160,7 +160,7 @@ def _connected(edges: Mapping[int, tuple[Value, Value]]) -> list[list[int]]:
 
 
 def _sums(adds: Sequence[tuple[int, Instruction]], writes: Mapping[int, list[int]]) -> dict[int, Value]:
-    """Return the sum that each multiply-add updates, by place; a sum that moves between registers has one name."""
+    """Return the sum that each multiply-add updates, by index; a sum that moves to another register stays the same."""
     parent: dict[Value, Value] = {}
     for at, i in adds:
         _root(parent, (i.operands[0].index, at))
@@ -176,9 +176,9 @@ def _root(parent: dict[Value, Value], value: Value) -> Value:
 
 
 def _sides(step: Sequence[int], edges: Mapping[int, tuple[Value, Value]]) -> tuple[set[Value], set[Value]] | None:
-    """Return the two sides of a step's values, first the side that is the first factor in most multiply-adds.
+    """Return the two sides of a step's graph; `None` if it is not bipartite.
 
-    `None` if the graph is not bipartite.
+    The first side has the first factors of most multiply-adds.
     """
     beside: dict[Value, list[Value]] = {}
     for one, two in (edges[at] for at in step):
@@ -202,7 +202,7 @@ def _sides(step: Sequence[int], edges: Mapping[int, tuple[Value, Value]]) -> tup
 
 
 def _ordered(side: set[Value], instructions: Sequence[Instruction], banks: int) -> dict[Value, Factor]:
-    """Return the factors of one side by value, sorted by address, and those of equal address by register."""
+    """Return the factors of one side by value, sorted by address, then by register."""
     found = {value: _factor(value, instructions, banks) for value in side}
     return dict(sorted(found.items(), key=lambda item: (item[1].base, item[1].offset, item[1].register)))
 

@@ -1,4 +1,4 @@
-"""Source places of each instruction, from the innermost inlined function out to the kernel's own text."""
+"""Source lines of each instruction: its line in the innermost inlined function, then the call of each function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from gemmlab.toolchain.ptx_places import ptx_places
 
 
 def source_places(function: SassFunction, lines: FunctionLines, ptx: str) -> dict[int, tuple[SourceLine, ...]]:
-    """Return the places of each instruction by its address, innermost first; empty if unknown."""
+    """Return (file, line) of each instruction and of the calls around it, innermost first, by instruction address.
+
+    An instruction without known lines has an empty tuple.
+    """
     names, named, multiplications = _names(function, lines), ptx_places(ptx), gmma_lines(function, ptx)
     found = {i.address: _places(i, lines, names, named) for i in function.instructions}
     for address, at in multiplications.items():
@@ -28,10 +31,10 @@ def source_places(function: SassFunction, lines: FunctionLines, ptx: str) -> dic
 
 
 def call_sites(artifact: Artifact, function: SassFunction) -> dict[int, str]:
-    """Return the lines of the kernel's own text that call each instruction which was inlined, by address.
+    """Return the lines of the kernel's own file that call each inlined instruction, by address.
 
-    `"mine.cu:12"`, or `"mine.cu:12, from mine.cu:40"`: the calls in the kernel's own file, from the innermost one out.
-    Raises `UsageError` if the cubin's line information is malformed.
+    A value is `"mine.cu:12"`, or `"mine.cu:12, from mine.cu:40"` for nested calls, the innermost first. Raises
+    `UsageError` if the cubin's line information is malformed.
     """
     tables = read_line_tables(artifact.code, artifact.kernel)
     lines = tables.functions.get(function.name, FunctionLines((), ()))
@@ -40,13 +43,19 @@ def call_sites(artifact: Artifact, function: SassFunction) -> dict[int, str]:
 
 
 def call_site(chain: Sequence[SourceLine]) -> str:
-    """Return the calls in the kernel's own file that an inlined instruction's places name."""
+    """Return the calls in the kernel's own file, from the (file, line) chain of an inlined instruction.
+
+    The last file of the chain is the kernel's own.
+    """
     own = dict.fromkeys(place for place in chain[1:] if place[0] == chain[-1][0])
     return ", from ".join(f"{PurePath(file).name}:{line}" for file, line in own)
 
 
 def with_call_sites(hazards: Iterable[Hazard], artifact: Artifact) -> Iterator[Hazard]:
-    """Yield hazards with the lines of the kernel that call those of a header or a helper, where the code says it."""
+    """Yield the hazards with `called_from` and `other_called_from`: the kernel's lines that call the hazard's lines.
+
+    A hazard stays as it is if its lines are the kernel's own, or if the artifact has no disassembly or line tables.
+    """
     found = tuple(hazards)
     sites: dict[int, str] = {}
     if any(hazard.instruction >= 0 for hazard in found) and "sass" in artifact.texts:
@@ -63,14 +72,15 @@ def with_call_sites(hazards: Iterable[Hazard], artifact: Artifact) -> Iterator[H
 
 
 def _unless(site: str, file: str, line: int) -> str:
-    """Return a call site, unless it is the place itself or there is no place."""
+    """Return a call site; `""` if it equals the hazard's own place, or if that has no line."""
     return "" if not line or site == f"{PurePath(file).name}:{line}" else site
 
 
 def _names(function: SassFunction, lines: FunctionLines) -> dict[str, str]:
-    """Return the real name of each file that the cubin names: the text has the real ones of the innermost lines.
+    """Return the real path of each file name in the cubin's line tables.
 
-    A file without an innermost line lies in the same folder as others that the cubin puts into one.
+    The disassembly has the real path of each instruction's innermost line. A file that never is innermost is assumed to
+    lie beside a file that is in the same folder in the cubin.
     """
     found: dict[str, str] = {}
     for i in function.instructions:
@@ -88,7 +98,10 @@ def _names(function: SassFunction, lines: FunctionLines) -> dict[str, str]:
 def _places(
     instruction: Instruction, lines: FunctionLines, names: Mapping[str, str], named: Sequence[tuple[SourceLine, ...]]
 ) -> tuple[SourceLine, ...]:
-    """Return the places of an instruction: by `named`, those of its PTX, if they agree on the innermost line."""
+    """Return the chain (file, line) of an instruction, innermost first.
+
+    `named` has the chain of each PTX line. It is preferred if its innermost line is the one in the line table.
+    """
     places = tuple((names.get(file, file), line) for file, line in lines.places(instruction.address))
     if not places:
         return (instruction.line, *instruction.inlined_at) if instruction.line else ()

@@ -22,9 +22,10 @@ _BITS = {"TF32": 32, "U8": 8, "S8": 8, "U4": 4, "S4": 4, "F64": 64}
 
 
 def registers_of(instruction: Instruction) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the numbers of the registers that an instruction reads and those that it writes, as far as it runs.
+    """Return the numbers of the registers that an instruction reads, and of those that it writes.
 
-    Registers of other instructions than the catalog's kernels have may be missing.
+    A predicated instruction accesses them only if it runs. For opcodes that no kernel of the catalog has, registers may
+    be missing.
     """
     reads: set[int] = set()
     writes: set[int] = set()
@@ -36,7 +37,7 @@ def registers_of(instruction: Instruction) -> tuple[frozenset[int], frozenset[in
 
 
 def _widths(instruction: Instruction) -> Iterator[tuple[Operand, int, bool]]:
-    """Yield each operand that names registers, the number of them, and whether they are written."""
+    """Yield (operand that names registers, number of registers, true if they are written)."""
     named = [o for o in instruction.operands if o.kind in ("reg", "mem", "const")]
     results = _writes_first(instruction)
     place = 0
@@ -52,12 +53,12 @@ def _widths(instruction: Instruction) -> Iterator[tuple[Operand, int, bool]]:
 
 
 def _first(instruction: Instruction) -> Operand | None:
-    """Return the first operand that is no predicate."""
+    """Return the first operand that is not a predicate."""
     return next((o for o in instruction.operands if o.kind not in ("pred", "upred")), None)
 
 
 def _writes_first(instruction: Instruction) -> bool:
-    """Return whether the first register is a result. Stores, reductions, branches and comparisons have none."""
+    """Return whether the first register is a result; in stores, reductions, branches and comparisons it is not."""
     opcode = instruction.opcode
     if opcode.startswith(("ST", "RED", "BAR", "BRX", "R2UR", "R2P")) and opcode != "REDUX":
         return False
@@ -77,13 +78,13 @@ def _address(instruction: Instruction, operand: Operand) -> int:
 
 
 def _global(instruction: Instruction) -> Operand | None:
-    """Return the global address of an instruction whose text leaves its width out: `LDG.E R0, [R2]` before sm_80."""
+    """Return the global address operand if the text does not state its width, as in `LDG.E R0, [R2]` before sm_80."""
     addresses = [o for o in instruction.operands if o.kind == "mem"]
     return addresses[-1] if addresses and "E" in instruction.modifiers and not addresses[-1].suffix else None
 
 
 def _width(instruction: Instruction, place: int, *, written: bool) -> int:
-    """Return the registers of the register operand at a place among the register operands."""
+    """Return the number of registers of a register operand; `place` is its index among the register operands."""
     opcode, names = instruction.opcode, instruction.modifiers
     if opcode in _WITH_ADDRESS:
         return next((_WIDE_SIZES[name] for name in names if name in _WIDE_SIZES), 1)
@@ -114,14 +115,14 @@ def _width(instruction: Instruction, place: int, *, written: bool) -> int:
 
 
 def _position(instruction: Instruction, place: int) -> int:
-    """Return a register operand's position among all operands but predicates."""
+    """Return a register operand's position among all operands that are not predicates."""
     operands = [o for o in instruction.operands if o.kind not in ("pred", "upred")]
     registers = [at for at, operand in enumerate(operands) if operand.kind == "reg"]
     return registers[place]
 
 
 def _tensor(instruction: Instruction, place: int) -> int:
-    """Return the registers of one of D, A, B and C: each of 32 lanes has the same number of words of the matrix."""
+    """Return the number of registers a lane for D, A, B or C: 32 lanes share the matrix evenly."""
     m, n, k = matrix_shape(instruction)
     default = {"IMMA": 8, "DMMA": 64}.get(instruction.opcode, 16)
     bits = next((_BITS[name] for name in instruction.modifiers if name in _BITS), default)

@@ -63,7 +63,7 @@ def test_another_order_keeps_targets_and_lines(arch: str) -> None:
 def test_what_cannot_be_put_in_another_order_is_refused() -> None:
     artifact, function = built("naive", "sm_90")
     words = [instruction.encoding for instruction in function.instructions]
-    with pytest.raises(EncodingError, match=f"names each of its {len(words)} instructions once"):
+    with pytest.raises(EncodingError, match=f"index of each of the {len(words)} instructions once"):
         with_words(artifact.code, function, words, [0] * len(words))
     branch = next(n for n, i in enumerate(function.instructions) if i.opcode == "BRA")
     order = [*range(len(words))]

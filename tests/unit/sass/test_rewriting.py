@@ -154,5 +154,5 @@ def test_work_that_would_come_too_early_is_refused() -> None:
     (result,) = registers(work.instruction, writes=True)
     late = replace(work.instruction, address=following.instruction.address + 16)
     bad = Named(late, work.reads, {result: following.reads.get(read, read)})
-    with pytest.raises(UsageError, match=r"IADD3 .* ends what LEA .* reads"):
+    with pytest.raises(UsageError, match=r"IADD3 .* overwrites what LEA .* reads"):
         placed(loop, replace(plan, others=(*plan.others, bad)))

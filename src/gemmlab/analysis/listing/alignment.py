@@ -1,8 +1,8 @@
-"""Alignment of two listings by what their instructions do.
+"""Alignment of two listings by the effect of their instructions.
 
 Two instructions match if they have the same opcode, modifiers, kinds of operands, guard and depth of loops; registers
 may differ. The longest common subsequence of two listings is found with bit vectors (Hyyrö, "Bit-parallel LCS-length
-computation revisited", 2004); of each row one is kept, which the way back follows.
+computation revisited", 2004). The bit vector of each row is stored, so that the subsequence can be traced back.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ SAME, CHANGED, LEFT, RIGHT = "same", "changed", "left", "right"
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Instructions that stand side by side, by their places in the two listings; `None` where one has no partner."""
+    """Two aligned instructions, by their indices in the listings; `None` if an instruction has no partner."""
 
     left: int | None
     right: int | None
     kind: str
-    """`SAME`; `CHANGED` for the same opcode with other modifiers or operands; `LEFT` or `RIGHT` for one alone."""
+    """`SAME`; `CHANGED`: the same opcode with other modifiers or operands; `LEFT` or `RIGHT`: no partner."""
 
 
 def align(left: Sequence[Row], right: Sequence[Row]) -> tuple[Pair, ...]:
-    """Return all instructions of both listings in order, partners side by side."""
+    """Return all instructions of both listings in order, as pairs of partners or alone."""
     matches = [(i, j, SAME) for i, j in _matches(left, right, _does)]
     found: list[tuple[int, int, str]] = []
     for (i, j, _), (before_i, before_j, _) in zip([*matches, (len(left), len(right), "")],
@@ -39,7 +39,7 @@ def align(left: Sequence[Row], right: Sequence[Row]) -> tuple[Pair, ...]:
 
 
 def _woven(matches: Sequence[tuple[int, int, str]]) -> list[Pair]:
-    """Return the matches with the instructions between them; the last match is the end of both listings."""
+    """Return the matches and the instructions between them; the last match stands for the end of both listings."""
     pairs: list[Pair] = []
     x = y = 0
     for i, j, kind in matches:
@@ -51,7 +51,7 @@ def _woven(matches: Sequence[tuple[int, int, str]]) -> list[Pair]:
 
 
 def _matches(left: Sequence[Row], right: Sequence[Row], key: Callable[[Row], Hashable]) -> list[tuple[int, int]]:
-    """Return the places of a longest common subsequence."""
+    """Return the pairs of indices of a longest common subsequence; rows with equal `key` match."""
     first, second = [key(row) for row in left], [key(row) for row in right]
     if not first or not second:
         return []
@@ -89,7 +89,7 @@ def _opcode(row: Row) -> Hashable:
 
 
 def _kind(operand: Operand) -> Hashable:
-    """Return what an operand is without its registers: a constant by its place, an immediate by its value."""
+    """Return an operand without its registers, for comparison: a constant's address, an immediate's value."""
     match operand.kind:
         case "const":
             return operand.kind, operand.bank, operand.value

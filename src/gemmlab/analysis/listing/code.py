@@ -1,4 +1,4 @@
-"""The listing of one function: what its machine code says by itself, without a run."""
+"""The listing of one function: the facts that follow from its machine code alone, without a run."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ class Row:
     ptx_line: int
     """Line of the PTX, counted from 1; 0 if unknown."""
     live: int
-    """Registers that are occupied."""
+    """Number of live registers, including those that the instruction writes."""
     banks: tuple[int, ...]
-    """Registers read from each bank, without those that the operand cache holds; empty if it does not count."""
+    """Number of registers read from each bank, without those in the operand cache; empty if it reads none.
+
+    Only 32-bit arithmetic counts (`sass.banks`).
+    """
     conflict_cycles: int
     """Cycles that reading the operands takes beyond one."""
     depth: int
-    """Number of loops around it."""
+    """Number of loops around the instruction."""
     loop: int | None
     """Address of the first instruction of the innermost loop."""
 
@@ -73,11 +76,11 @@ class Code:
     rows: tuple[Row, ...] = field(repr=False)
     loops: tuple[Span, ...]
     ptx: tuple[str, ...] = field(repr=False)
-    """Lines of the PTX; empty if the code does not carry it."""
+    """Lines of the PTX; empty if the artifact does not contain it."""
 
     @property
     def most_live(self) -> int:
-        """The most registers that any instruction occupies."""
+        """The largest number of live registers at any instruction."""
         return max((row.live for row in self.rows), default=0)
 
     @property
@@ -89,7 +92,7 @@ class Code:
 
 
 def code_of(artifact: Artifact, config: Mapping[str, int] | None = None, title: str = "") -> Code:
-    """Return the listing of an artifact's entry, without padding behind its end. The artifact has its text (`sass`).
+    """Return the listing of an artifact's entry, without padding after its end. The artifact must contain `sass` text.
 
     Raises `UsageError` if the cubin's line information is malformed.
     """
@@ -121,7 +124,7 @@ def registers_read(instruction: Instruction) -> tuple[int, ...]:
 
 
 def _without_padding(function: SassFunction) -> tuple[Instruction, ...]:
-    """Return the instructions without the NOPs behind the last other one."""
+    """Return the instructions without the NOPs after the last other instruction."""
     end = len(function.instructions)
     while end and function.instructions[end - 1].opcode == "NOP":
         end -= 1

@@ -14,16 +14,16 @@ COUNTED, PREDICTED, MEASURED = "counted", "predicted", "measured"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One figure of each instruction that has it."""
+    """One figure by instruction; instructions may lack it."""
 
     name: str
     title: str
     about: str
-    """One sentence on what the figure is."""
+    """One sentence that describes the figure."""
     origin: str
     """`COUNTED`, `PREDICTED` or `MEASURED`."""
     values: Mapping[int, float] = field(repr=False)
-    """By address."""
+    """Byte address of an instruction -> its value."""
     adds_up: bool = True
     """True if the values of several instructions may be added up, as for a source line."""
     digits: int = 0
@@ -31,7 +31,7 @@ class Column:
 
 
 def counted(counters: Counters) -> list[Column]:
-    """Return the columns of a run: executions, lanes, and the costs of memory accesses."""
+    """Return the columns of a counted run: executions, lanes, and the costs of memory accesses."""
     sites = counters.sites
     rows = rows_by_address(counters)
     lanes = {site.address: site.predicated_on_threads / site.executed for site in sites if site.executed}
@@ -52,7 +52,7 @@ def counted(counters: Counters) -> list[Column]:
 
 
 def predicted(times: InstructionTimes) -> list[Column]:
-    """Return the columns of a simulated schedule: where warps spend their time."""
+    """Return the columns of a simulated schedule: the time that warps spend at each instruction."""
     total = float(times.cycles.sum()) or 1.0
     ran = [at for at, count in enumerate(times.executions.tolist()) if count]
 
@@ -73,7 +73,7 @@ def predicted(times: InstructionTimes) -> list[Column]:
 
 
 def measured(samples: Mapping[int, float], origin: str) -> list[Column]:
-    """Return the columns of a profile: the samples that found a warp at the instruction."""
+    """Return the columns of a profile: the number of samples in which a warp was at the instruction."""
     total = sum(samples.values()) or 1.0
     return [
         Column("samples", "samples", f"Samples of {origin} that found a warp at it.", MEASURED, dict(samples)),
@@ -83,9 +83,9 @@ def measured(samples: Mapping[int, float], origin: str) -> list[Column]:
 
 
 def agreement(predicted_shares: Column, measured_shares: Column, groups: Iterable[Iterable[int]]) -> float:
-    """Return the share of the time, in percent, that prediction and profile see at the same place.
+    """Return the overlap of predicted and measured time in percent: the sum over places of the smaller of both shares.
 
-    `groups` are the addresses of each place, an instruction or a source line. Each place counts with its smaller share.
+    A place is an instruction or a source line; `groups` has the instruction addresses of each.
     """
     columns = (predicted_shares, measured_shares)
     return sum(min(sum(one.values.get(at, 0.0) for at in group) for one in columns) for group in map(list, groups))

@@ -31,13 +31,13 @@ class Listing:
     pins: tuple[Pin, ...] = ()
     pictures: tuple[LanePicture, ...] = field(default=(), repr=False)
     facts: tuple[tuple[str, str], ...] = ()
-    """(name, text): where and at what size it was counted, occupancy, bound."""
+    """(name, text) pairs: device and size of the counted run, occupancy, bound."""
     notes: tuple[str, ...] = ()
-    """Reasons why something is missing."""
+    """Reasons why parts of the listing are missing."""
     verdict: str = ""
-    """The outcome of the run: whether it was right, and what limits it. Empty for code that was not run."""
+    """The outcome of the run: hazards, right or wrong results, and the bound. Empty for code that was not run."""
     sound: bool = True
-    """False if the run's results were wrong, or it did what it must not."""
+    """False if the run had wrong results or hazards."""
 
     def column(self, name: str) -> Column | None:
         """Return the column of that name, `None` if the listing lacks it."""
@@ -45,9 +45,9 @@ class Listing:
 
 
 def static_listing(code: Code, texts: Mapping[str, str] | None = None, samples: Sequence[Samples] = ()) -> Listing:
-    """Return the listing of code that was not run. `texts` has sources by file name; others are read.
+    """Return the listing of code that was not run.
 
-    Raises `UsageError` for samples of other code.
+    `texts` has source texts by file name; other source files are read. Raises `UsageError` for samples of other code.
     """
     return Listing(code, source_files(code, texts), tuple(_measured(code, samples)))
 
@@ -57,7 +57,7 @@ def explained_listing(
 ) -> Listing:
     """Return the listing of an explained run, with the counts of the run, predicted cycles and pictures of accesses.
 
-    What the model or the tracer cannot do becomes a note. Raises `UsageError` for samples of other code.
+    If the model or the tracer cannot handle the kernel, a note says so. Raises `UsageError` for samples of other code.
     """
     subject = explained.subject
     code = code_of(subject.artifact, subject.config, subject.name)
@@ -94,7 +94,7 @@ def _measured(code: Code, samples: Sequence[Samples]) -> list[Column]:
 
 
 def _agreement(code: Code, columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
-    """Yield how far predicted and measured shares of time agree, where both are known."""
+    """Yield the fact (name, text) on the agreement of predicted and measured times, if both are known."""
     found = {column.name: column for column in columns}
     if not {"time", "sampled"} <= set(found):
         return
@@ -111,7 +111,7 @@ def _agreement(code: Code, columns: Sequence[Column]) -> Iterator[tuple[str, str
 
 
 def _pictures(explained: Explanation, code: Code) -> tuple[tuple[LanePicture, ...], list[str]]:
-    """Return the pictures of the accesses of the first block, at a small size that runs the same code."""
+    """Return pictures of the first block's accesses at a small size that runs the same code; without any, notes."""
     subject = explained.subject
     assert subject.kernel is not None  # noqa: S101 - narrows the type
     op = find_op(subject.kernel.op)

@@ -14,7 +14,7 @@ SHARED = "shared"
 
 @dataclass(frozen=True, slots=True)
 class LanePicture:
-    """One warp's access: the worst of the traced ones of its instruction."""
+    """One warp's access: the costliest of an instruction's traced accesses."""
 
     address: int
     """Address of the instruction."""
@@ -25,23 +25,23 @@ class LanePicture:
     """Bytes a lane."""
     warp: int
     offsets: tuple[int | None, ...] = field(repr=False)
-    """Byte offset of each lane from the lowest address, `None` for a lane that does not take part."""
+    """Byte offset of each lane's address from the lowest one, `None` for a lane that does not access memory."""
     first: int
-    """The lowest address: of shared memory from the block's first byte, of global memory modulo a line of 128 bytes."""
+    """The lowest address: in shared memory from the block's first byte, in global memory modulo a line of 128 bytes."""
     transfers: tuple[Transfer, ...] = field(repr=False)
-    """Shared memory: which lanes each wavefront serves from which bank."""
+    """Shared memory: the lanes that each wavefront serves from each bank."""
     sectors: tuple[Sector, ...] = field(repr=False)
-    """Global and local memory: which lanes touch each sector."""
+    """Global and local memory: the lanes that access each sector."""
     cost: int
-    """Wavefronts, or sectors."""
+    """Number of wavefronts in shared memory, of sectors in other memory."""
     best: int
-    """The fewest that this many bytes need."""
+    """Fewest wavefronts or sectors for this number of bytes."""
 
 
 def lane_pictures(accesses: Iterable[Access], shared_low: int) -> dict[tuple[int, str], LanePicture]:
-    """Return the costliest access of each instruction by its address and memory; an asynchronous copy has two.
+    """Return the costliest access of each instruction by (address, space); an asynchronous copy has two spaces.
 
-    Accesses that differ only in their lowest address count as the same, so that few are worked out.
+    Accesses that differ only in their lowest address are computed once.
     """
     found: dict[tuple[int, str], LanePicture] = {}
     shapes: set[tuple[int, str, int, tuple[int | None, ...]]] = set()

@@ -1,4 +1,4 @@
-"""Hazards and findings pinned to the instructions and source lines that they are about."""
+"""Pins: hazards and findings with the instructions and source lines that they are about."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Pin:
     rung: str
     """Kernel of the ladder that follows the advice; empty if there is none."""
     addresses: tuple[int, ...]
-    """Instructions, by address; empty if it is about the kernel as a whole."""
+    """Addresses of the instructions; empty if it is about the kernel as a whole."""
     lines: tuple[SourceLine, ...]
-    """Source lines, innermost first where a line was inlined."""
+    """Source lines; for an inlined line, its callers follow."""
 
 
 def pins_of(explained: Explanation, rows: Sequence[Row]) -> tuple[Pin, ...]:
@@ -58,7 +58,7 @@ def _of_hazard(hazard: Hazard, rows: Sequence[Row]) -> Pin:
 
 
 def _memory(row: Row, hazard: Hazard) -> bool:
-    """Return whether an instruction may have made a hazard: any one, or an access if the hazard is about memory."""
+    """Return whether an instruction may have caused a hazard; a hazard of memory is caused only by an access."""
     return not hazard.space or pipe(row.instruction) in ("lsu", "tex", "tma", "tensor")
 
 

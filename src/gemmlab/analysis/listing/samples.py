@@ -13,7 +13,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.observe.ncu_program import find_ncu, run
 
 _HEADINGS = ("Warp Stall Sampling (All Samples)", "# Samples", "Samples", "smsp__pcsamp_sample_count")
-"""Headings of the column of samples; versions of ncu differ."""
+"""Headings of the column of samples in different versions of ncu."""
 REPORT = ".ncu-rep"
 HOW = "ncu --import FILE.ncu-rep --page source --csv"
 
@@ -23,15 +23,16 @@ class Samples:
     """The samples of one profiled launch."""
 
     origin: str
-    """The file."""
+    """Name of the profile's file."""
     rows: tuple[tuple[str, float], ...] = field(repr=False)
     """(instruction text, samples) in the order of addresses."""
 
 
 def read_samples(path: str | os.PathLike[str], ncu: str = "ncu") -> tuple[Samples, ...]:
-    """Read a profile, one `Samples` a launch: its source page as CSV (`HOW`), or a report, whose page `ncu` prints.
+    """Read a profile; return one `Samples` for each launch.
 
-    Raises `UsageError`; `ProfilerError` for a report where Nsight Compute is not installed.
+    The file is a source page as CSV (`HOW`), or a report, whose source page `ncu` prints. Raises `UsageError` if it
+    cannot be read, and `ProfilerError` for a report if Nsight Compute is not installed.
     """
     file = Path(path)
     try:
@@ -61,7 +62,7 @@ def read_samples(path: str | os.PathLike[str], ncu: str = "ncu") -> tuple[Sample
 
 
 def by_address(samples: Samples, code: Code) -> Mapping[int, float]:
-    """Return the samples by address. Raises `UsageError` if the profile is of other code."""
+    """Return the number of samples by instruction address. Raises `UsageError` if the profile is of other code."""
     ours = [row.instruction for row in code.rows]
     for place, (i, (text, _)) in enumerate(zip(ours, samples.rows, strict=False)):
         words = [word for word in text.split() if not word.startswith("@")]
@@ -75,7 +76,7 @@ def by_address(samples: Samples, code: Code) -> Mapping[int, float]:
 
 
 def samples_for(found: Sequence[Samples], code: Code) -> Samples | None:
-    """Return the first launch of a profile that is of this code, `None` if none is."""
+    """Return the samples of the first launch of this code, `None` if there is none."""
     for one in found:
         try:
             by_address(one, code)

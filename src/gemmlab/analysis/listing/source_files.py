@@ -1,4 +1,4 @@
-"""The source files of a listing, and the lines of them that are shown."""
+"""The source files of a listing, with the lines that are shown."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path, PurePath
 from gemmlab.analysis.listing.code import Code
 
 _AROUND = 4
-"""Lines shown around one that has code, in a file that is not the kernel's own."""
+"""Lines shown before and after each line that has code, in a file that is not the kernel's own."""
 _SHORT = 400
-"""Lines of a file that is shown whole."""
+"""Most lines of another file that is shown whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +21,15 @@ class SourceFile:
     file: str
     """Name as in the listing's rows."""
     name: str
-    """Name without folders, or with as many as tell two files apart."""
+    """Name without folders, or with as many as are needed to distinguish two files."""
     lines: tuple[tuple[int, str], ...] = field(repr=False)
-    """(number, text) of the lines that are shown; of a file that cannot be read, those with code, without text."""
+    """(number, text) of the lines that are shown. If the file cannot be read: lines with code, and empty texts."""
 
 
 def source_files(code: Code, texts: Mapping[str, str] | None = None) -> tuple[SourceFile, ...]:
-    """Return the files of a listing, the kernel's own first. `texts` has sources by file name; others are read.
+    """Return the files of a listing, the kernel's own first. `texts` has source texts by file name; others are read.
 
-    The kernel's own file and short ones are shown whole, of others the neighbourhood of lines that have code.
+    The kernel's own file and short ones are shown whole; from others, lines near those that have code.
     """
     used: dict[str, set[int]] = {file: set() for file in code.files}
     for row in code.rows:
@@ -61,7 +61,7 @@ def _shown(lines: Sequence[str], used: Collection[int], *, whole: bool) -> Itera
 
 
 def _names(files: Sequence[str]) -> dict[str, str]:
-    """Return the shortest ends of paths that tell the files apart."""
+    """Return, for each file, the shortest end of its path that no other file has."""
     found = {}
     for file in files:
         parts = PurePath(file).parts

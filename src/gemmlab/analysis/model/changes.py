@@ -1,4 +1,4 @@
-"""The model judged by changes: does the faster of two configurations of one kernel come out, and by how much?"""
+"""Error of the model for changes: predicted and measured ratio of the times of two configurations of one kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import median
 from gemmlab.analysis.model.model_record import Case, grouped
 
 LEAST = 1.05
-"""Pairs whose measured times differ by less are left out."""
+"""Least measured ratio; pairs whose times differ by less are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Change:
 
     @property
     def right(self) -> bool:
-        """True if the prediction says, too, that the faster one is faster."""
+        """True if the measured faster configuration is also predicted to be faster."""
         return self.predicted > 1.0
 
     @property
@@ -42,7 +42,7 @@ class Change:
 
 
 def changes(cases: Iterable[Case], least: float = LEAST) -> list[Change]:
-    """Return all pairs of configurations of one kernel at one size whose measured times differ by the ratio `least`."""
+    """Return all pairs of configurations of a kernel at one size whose times differ by the factor `least` or more."""
     found = []
     for group in grouped(cases, lambda case: f"{case.kernel} {case.size}").values():
         for pair in combinations(group, 2):
@@ -53,7 +53,7 @@ def changes(cases: Iterable[Case], least: float = LEAST) -> list[Change]:
 
 
 def sign_rate(found: Iterable[Change]) -> float:
-    """Return the fraction of changes whose sign is predicted right."""
+    """Return the fraction of changes for which the faster configuration is predicted right."""
     signs = [change.right for change in found]
     return sum(signs) / len(signs)
 

@@ -1,4 +1,4 @@
-"""Constants of the performance model, mostly latencies, which no counter gives; each with its origin."""
+"""Constants of the performance model, mostly latencies, each with its origin. No counter gives them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Constants:
     arXiv 2503.20481, on an A6000. The bank conflicts that follow come close to the dispatch stalls of Nsight Compute.
     """
     returned: float = 0.25
-    """Issue slots of its partition that each register costs which a load writes. From loops written by hand on the H200
-    (docs/performance-notes.md): beyond their issue slots they take 0.8 to 1.5 for each load of four registers."""
+    """Issue slots of a partition that a load takes for each register that it writes. From loops written by hand on the
+    H200 (docs/performance-notes.md): beyond their issue slots they take 0.8 to 1.5 for each load of four registers."""
     fetch: float = 16.0
     """Cycles to fetch 128 bytes of code that a partition's cache lacks. From the cycles per instruction of `warp_tile`
     on the H200 with one warp a partition, where no other limit applies."""
@@ -58,4 +58,4 @@ FITTED: Mapping[str, tuple[float, ...]] = {
     "memory": (500.0, 600.0, 700.0, 800.0, 900.0, 1000.0, 1100.0),
     "launch_us": (2.0, 2.5, 3.0, 3.5, 4.0, 4.5),
 }
-"""The fitted constants, each with the values that the fit chooses from."""
+"""Fitted constant -> the values from which the fit chooses."""

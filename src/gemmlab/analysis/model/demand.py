@@ -1,4 +1,4 @@
-"""The load of a block on each unit of an SM, in cycles that the unit is busy."""
+"""The demand of a block: the cycles for which it keeps each unit of an SM busy."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ UNITS: Mapping[str, str] = {
     "fma": "FMA pipe", "fmaheavy": "FMA pipe", "alu": "integer pipe", "xu": "special functions",
     "tensor": "tensor cores",
 }  # fmt: skip
-"""Pipe -> its unit; pipes that are left out are never the busiest."""
+"""Pipe -> name of its unit. Pipes that are never the busiest are left out."""
 
 
 def demand_at(depth: float, known: Mapping[float, Mapping[str, float]]) -> dict[str, float]:
-    """Return the busy cycles by unit at any depth, by linear interpolation of `known`: `demand_of` by studied depth."""
+    """Return the busy cycles by unit at any depth, interpolated linearly; `known` has `demand_of` by studied depth."""
     (low, one), (high, two) = min(known.items(), key=_depth), max(known.items(), key=_depth)
     if high == low:
         return dict(one)
@@ -26,7 +26,7 @@ def demand_at(depth: float, known: Mapping[float, Mapping[str, float]]) -> dict[
 
 
 def demand_of(script: Script) -> dict[str, float]:
-    """Return the cycles that one block keeps each unit busy, by unit."""
+    """Return the cycles for which one block keeps each unit busy, by unit."""
     found = {ISSUE: script.steps / PARTITIONS, L1: 0.0, TEXTURE: 0.0, **dict.fromkeys(UNITS.values(), 0.0)}
     steps = np.concatenate([np.empty((0, 2), np.int64), *script.warps])
     times = np.bincount(steps[:, 0], minlength=len(script.code)).tolist()

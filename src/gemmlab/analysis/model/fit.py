@@ -50,5 +50,5 @@ class Fit:
 
 
 def with_constants(model: Model, constants: Constants) -> Model:
-    """Return the model with other constants. Both share their schedules, so only fitted constants may differ."""
+    """Return the model with other constants. Both share their cache of schedules, so only `FITTED` ones may differ."""
     return replace(model, constants=constants)

@@ -1,4 +1,4 @@
-"""The study of a kernel that a prediction starts from: the script of one block, at two depths."""
+"""The study of a kernel, which predictions are made from: the script of one block at two depths."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gemmlab.ops.op import Op
 SIZES: Mapping[str, str] = {"gemm": "256x256x64,256x256x128", "reduce": "2^14,2^16", "sums": "64x1024x64,64x2048x64"}
 """Sizes to run on the emulator. Tiles up to 256 are full, and the second size has twice the k-blocks (of up to 64)."""
 _LEAST_DEPTH, _SCRIPTS, _MOST_DOUBLED = 64.0, 2, 9
-"""The fewest steps of a block, how many products are run, and how often their k of 64 is doubled at most."""
+"""For kernels whose blocks share k: fewest steps of a block, number of products, most doublings of their k of 64."""
 _MOST_STEPS, _MOST_ACCESSES = 1 << 21, 1 << 19
 
 
@@ -59,9 +59,10 @@ class Study:
 
 
 def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None, of_gpu: GpuLimits | None = None) -> Study:
-    """Run a kernel on the emulator and return its study for a GPU that may be newer than its code.
+    """Run a kernel on the emulator and return its study.
 
-    Without `of_gpu` the limits are those of `arch`. Raises `CompileError`, `UsageError`.
+    `of_gpu` are the limits of the GPU, which may be newer than `arch`; by default those of `arch`. Raises
+    `CompileError`, `UsageError`.
     """
     if kernel.phased:
         raise UsageError(f"{kernel.id} is launched several times for different things; the model knows one launch")
@@ -100,7 +101,7 @@ def loads_of(kernel: Kernel, config: Mapping[str, int] | None, problem: Any) -> 
         bound |= without_memory(operand.name)
     launches = kernel.make_launches(kernel.instantiate(chosen, scalars), bound)
     blocks = [math.prod(launch.grid) for launch in launches]
-    # Each launch leaves one float a block, and the next launch adds these up.
+    # Each block of a launch writes one float, and the next launch adds these up.
     first = [Load(count, _depth(kernel, chosen, op, problem, count)) for count in blocks[:1]]
     return first + [Load(after, before / after) for before, after in pairwise(blocks)]
 
@@ -124,7 +125,7 @@ def _trace_of_loads(
 
 
 def _deep_enough(kernel: Kernel, config: Mapping[str, int], op: Op) -> list[Any]:
-    """Return two products in which a block of a kernel whose blocks share k takes about as many steps as in `SIZES`."""
+    """Return two problems for a kernel whose blocks share k, so that a block has about as many steps as in `SIZES`."""
     found, wanted = list[Any](), _LEAST_DEPTH
     for doubled in range(_MOST_DOUBLED):
         (product,) = op.parse_sizes(f"256x256x{64 << doubled}")
@@ -137,8 +138,10 @@ def _deep_enough(kernel: Kernel, config: Mapping[str, int], op: Op) -> list[Any]
 
 
 def _depth(kernel: Kernel, config: Mapping[str, int], op: Op, problem: Any, blocks: int) -> float:
-    """Return the steps along k that a block takes, as the kernel's file states them; without a statement the terms that
-    it adds up per result: all, or its share if there are more blocks than results.
+    """Return the steps along k of a block, as the kernel's file states them.
+
+    If it does not, return the terms that a block adds up per result: all, or a share if there are more blocks than
+    results.
     """
     if kernel.steps != ALL_STEPS:
         names = {**problem_names(op.scalars(problem)), **config, "blocks": blocks}

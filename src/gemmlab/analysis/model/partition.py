@@ -12,7 +12,7 @@ TABLE = ("table", pointer(I64))
 
 
 def larger(fn: Function, left: Operand, right: Operand) -> Value:
-    """Return the later of two times."""
+    """Emit code for the later of two times."""
     first, second = fn.constant(left, F64), fn.constant(right, F64)
     return fn.select(second > first, second, first, F64)
 
@@ -32,7 +32,7 @@ def emit_partition(module: Module) -> None:
 
 
 def _emit_oldest(fn: Function) -> None:
-    """Emit `oldest(table, part)`: return the queued warp that has been ready longest, the first in a tie, or -1."""
+    """Emit `oldest(table, part)`: return the queued warp that has been ready longest (the first in a tie), or -1."""
     table, part = fn.args
     room = Room(fn, table)
     best, since = fn.var(I64, -1), fn.var(F64, NEVER)
@@ -58,7 +58,10 @@ def _emit_following(fn: Function, module: Module) -> None:
 
 
 def _emit_take(fn: Function, module: Module) -> None:
-    """Emit `take(table, part, time)`: return the warp that issues, the same as before as long as it is ready."""
+    """Emit `take(table, part, time)`: return the warp that issues at `time`.
+
+    It is the warp that issued last, if it is ready; otherwise the one that `oldest` returns.
+    """
     table, part, time = fn.args
     room = Room(fn, table)
     same = room["current"][part]
@@ -73,7 +76,7 @@ def _emit_take(fn: Function, module: Module) -> None:
 
 
 def _emit_fetch(fn: Function) -> None:
-    """Emit `fetch(table, part, line, ready)`: return the time at which a warp that is ready has its line of code.
+    """Emit `fetch(table, part, line, ready)`: return the time at which the line of code is available to a ready warp.
 
     A partition caches `code_lines` lines; a new line evicts the least recently used one.
     """
@@ -103,8 +106,9 @@ def _emit_fetch(fn: Function) -> None:
 
 
 def _emit_read_banks(fn: Function) -> None:
-    """Emit `read_banks(table, part, at, time)`: return the time at which the instruction at `at`, ready at `time`,
-    issues. It is delayed until its source registers can be read within the window.
+    """Emit `read_banks(table, part, at, time)`: return the time at which instruction `at`, ready at `time`, issues.
+
+    It is delayed until its source registers can be read within `Constants.window` cycles.
     """
     table, part, at, time = fn.args
     room = Room(fn, table)

@@ -1,4 +1,4 @@
-"""The predicted time of a kernel on a GPU: a pure function of its study, its launches and the GPU's figures."""
+"""The predicted time of a kernel on a GPU: a function of the kernel's study, its launches and the GPU's figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Prediction:
     gpu: str
     time_us: float
     terms: Mapping[str, float]
-    """Microseconds by term, which add up to the time: launches, the busiest unit of an SM, and further delays."""
+    """Microseconds by term, which add up to `time_us`: launches, the busiest unit of an SM, and further delays."""
     busy: Mapping[str, float]
     """Microseconds that each unit of an SM is busy."""
     resident: int
@@ -47,13 +47,13 @@ class Model:
     gpu: GpuModel
     constants: Constants = FITTED_H200
     scheduled: dict[tuple[int, float, float], float] = field(default_factory=dict, repr=False)
-    """Cache of schedules, the slow part of a prediction: cycles by blocks, depth and latency. Models that differ only
-    in `memory` and `launch_us` may share it.
+    """Cache of schedules, the slow part of a prediction: (blocks, depth, latency) -> cycles. Models that differ only in
+    the constants `memory` and `launch_us` may share it.
     """
 
     @property
     def resident(self) -> int:
-        """Blocks that an SM holds."""
+        """Number of blocks that are resident on an SM."""
         of = self.study
         return occupancy(self.gpu.limits, of.registers, of.smem_bytes, of.threads).blocks
 
@@ -93,12 +93,12 @@ class Model:
         return Prediction(self.gpu.name, launches + max(total, memory), terms, busy, self.resident, waves)
 
     def _cycles(self, blocks: int, depth: float) -> float:
-        """Return the cycles that an SM takes for `blocks` blocks, with as many at a time as are resident.
+        """Return the cycles that an SM takes for `blocks` blocks, of which `resident` run at a time.
 
-        A single block waits for device memory, because few others have loaded its tiles before. Of several resident
-        blocks most find their tiles in L2. The last wave takes no less time than a single block, so that more blocks
-        are never faster. Blocks that end together leave an SM room for more of the last ones than its even share: the
-        last wave takes the mean of an even and of a full one.
+        A single block waits for device memory, because few others have loaded its tiles before. If several blocks are
+        resident, most find their tiles in L2. The last wave takes no less time than a single block, so that more blocks
+        are never faster. Blocks that end together make room for more of the last blocks on one SM than its even share,
+        so the last wave takes the mean of an evenly divided and a full one.
         """
         full, last = divmod(blocks - 1, self.resident)
         end = self._line(1, depth, self.constants.memory)
@@ -127,11 +127,11 @@ class Model:
 
     @property
     def _l2_bytes(self) -> float:
-        """Bytes that an SM gets from L2 per cycle."""
+        """Bytes that an SM receives from L2 per cycle."""
         return self.gpu.l2_gbs * 1e3 / self.gpu.boost_mhz / self.gpu.sms * self.constants.l2_share
 
     def by_instruction(self) -> InstructionTimes:
-        """Return the times of each instruction, with all blocks resident that fit, at the largest studied depth.
+        """Return the times of each instruction at the largest studied depth, with as many resident blocks as fit.
 
         Raises `UsageError` if a block does not fit on an SM.
         """

@@ -1,4 +1,4 @@
-"""A kernel's predicted speed at a size of common interest, with the known reliability of such predictions."""
+"""A kernel's predicted speed at a large size, with the known error of such predictions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gemmlab.timing.families import family_of
 
 @dataclass(frozen=True, slots=True)
 class QuotedPrediction:
-    """A predicted speed with its reliability."""
+    """A predicted speed with the known error of such predictions."""
 
     size: str
     unit: str
@@ -66,7 +66,7 @@ def quote(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = 
 
 
 def with_predicted_gains(explained: Explanation, known: Model) -> Explanation:
-    """Return the explanation with the gain of each finding's advice, at `large_size`. Raises as `quote`."""
+    """Return the explanation with the predicted gain of each finding's advice at `large_size`; raises as `quote`."""
     subject = explained.subject
     assert subject.kernel is not None  # noqa: S101 - the caller has predicted it
     op = find_op(subject.kernel.op)

@@ -1,9 +1,9 @@
-"""The predicted gain of advice: the same schedule of the same block, once without what the advice is about.
+"""The predicted gain of advice: the schedule of a block is simulated twice, the second time without the fault.
 
-A finding whose cure is a change of addresses alone, or of something else that the script of a block holds, is predicted
-this way: shared accesses take as many wavefronts as their bytes need, global ones as many sectors, registers are read
-without conflicts, accesses to local memory are gone. The code stays the same otherwise, so this is the gain of the cure
-alone. Advice that asks for other code (larger tiles, two buffers, copies of another kind) is not predicted.
+This is possible if the remedy changes only addresses, or other things that are in the script of a block. Then shared
+accesses take as many wavefronts as their bytes need, global ones as many sectors; registers are read without conflicts;
+accesses to local memory are removed. All else stays, so the difference is the gain of the remedy alone. Advice that
+needs other code (larger tiles, two buffers, copies of another kind) has no predicted gain.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def with_gains(
     op: Op,
     problem: object,
 ) -> tuple[Finding, ...]:
-    """Return findings with the predicted gain of their advice in percent, as far as the model can tell.
+    """Return the findings, with the predicted gain of their advice in percent if the model can predict it.
 
-    `known` is the kernel's model, `counters` those of a run of the same code, `problem` the one that is predicted.
+    `known` is the kernel's model, `counters` are those of a run of the same code, and the gain is for `problem`.
     """
     loads, nbytes = loads_of(kernel, config, problem), op.bytes_moved(problem)
     before = known.predict(loads, nbytes).time_us
@@ -62,7 +62,7 @@ def with_gains(
 
 
 def _cured(key: str, known: Model, rows: Mapping[int, AccessRow]) -> Model | None:
-    """Return the model without the fault that a finding names; `None` if the model cannot express that."""
+    """Return the model without the fault that finding `key` names; `None` if the model cannot express that."""
     if key == _LARGE:
         constants = replace(known.constants, code_lines=_ANY_LINES)
         return replace(known, constants=constants, scheduled={})
@@ -97,8 +97,8 @@ def _change(key: str, rows: Mapping[int, AccessRow]) -> Callable[[Script], Scrip
 def _requesting(script: Script, ideal: Mapping[int, Request], *, sectors: bool) -> Script:
     """Return the script with the requests of some instructions replaced by better ones.
 
-    `ideal` has the L1 cycles of a request, and as many sectors as it needs. With `sectors` a request keeps the first
-    ones of its own, else all.
+    `ideal` has a request for each instruction, with fewer L1 cycles and as many sectors as its bytes need. With
+    `sectors`, a request gets only that many of its own sectors, the first ones; otherwise it keeps all of them.
     """
     known = {request: number for number, request in enumerate(script.requests)}
     warps = []

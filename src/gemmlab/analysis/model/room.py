@@ -1,4 +1,4 @@
-"""The memory of one schedule: named arrays ("columns") that Python fills and compiled code reads and writes."""
+"""The memory of one simulated schedule: named arrays (columns), which Python fills and compiled code updates."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ IN_A_LINE = 8
 """Instructions in a line of 128 bytes of code, which is fetched as a whole."""
 BANKS = 2
 GROUPS = 9
-"""Groups of asynchronous copies tracked per warp, the last one still open: more than a kernel ever waits for."""
+"""Groups of asynchronous copies that are tracked per warp; the last one is open. No kernel waits for as many."""
 RELEASES = NONE + 1
 SECTOR = 32
 GRANULE = 2
 """Sectors that L2 fetches from memory together: 64 bytes."""
 NEVER = float("inf")
 UNKNOWN = -1.0
-"""Arrival time of a sector that no warp has asked for."""
+"""Arrival time of a sector that no warp has requested."""
 PLAIN, MEET, CLOSE, AWAIT, COPY = range(5)
 """Roles of instructions: none, a block's barrier, the end of a group of copies, a wait for groups, an asynchronous
 copy.
@@ -41,10 +41,10 @@ COLUMNS: Mapping[str, Type] = {
     # barrier. `bank0`, `bank1`: registers read per bank.
     "slots": F64, "stall": F64, "latency": F64, "busy": F64, "bank0": F64, "bank1": F64,
     "waits": I64, "write": I64, "read": I64, "pipe": I64, "role": I64, "left": I64,
-    # Sums over the executions of an instruction: their number, the cycles that warps spent there, and of these the
-    # cycles until a dependency barrier was released and until its line of code was there.
+    # Sums over the executions of an instruction: their number, the cycles that warps spent at it, and of these the
+    # cycles until a dependency barrier was released and until its line of code was available.
     "times": I64, "spent": F64, "held": F64, "unfetched": F64,
-    # Per request. Its sectors, by their number in the script, are `sector[first:last]`.
+    # Per request. The numbers of its sectors in the script are `sector[first:last]`.
     "l1": F64, "texels": F64, "store": I64, "first": I64, "last": I64, "sector": I64,
     # Number of the granule that each sector belongs to; per granule of each block, when its first sector arrives.
     "granule": I64, "opened": F64,
@@ -71,7 +71,7 @@ _PLACES = {name: place for place, name in enumerate(COLUMNS)}
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Access to the columns inside a function under construction; `table` contains their addresses."""
+    """Access to the columns in a function that is being emitted; `table` contains their addresses."""
 
     fn: Function
     table: Value
@@ -93,7 +93,8 @@ def columns_of(
 ) -> dict[str, npt.NDArray[Any]]:
     """Return every column in its state before the first instruction.
 
-    `l2_bytes` are the bytes that an SM gets from L2 per cycle; `latency` is that of sectors that miss L1, in cycles.
+    `l2_bytes` are the bytes that an SM receives from L2 per cycle; `latency` is that of sectors that miss L1, in
+    cycles.
     """
     code, requests, ways = script.code, script.requests, script.warps
     pipes = {name: number for number, name in enumerate(dict.fromkeys(line.pipe for line in code))}
@@ -146,7 +147,7 @@ def table_of(columns: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
 
 
 def _latency(line: Line, constants: Constants) -> float:
-    """Return the cycles from service to result within L1; sectors from beyond L1 take that time in addition."""
+    """Return the cycles from service to result within L1; sectors that miss L1 take additional time."""
     if line.role in SHARED_KINDS and line.role != ASYNC_COPY:
         return constants.shared
     if line.role == TEXTURE_LOAD:

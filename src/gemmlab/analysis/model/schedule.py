@@ -1,11 +1,11 @@
-"""Simulate the warps of one SM: the cycles that a number of resident blocks take to execute their script.
+"""Simulation of the warps of one SM: the cycles that a number of resident blocks take to execute their script.
 
-Each of the four partitions issues one instruction a cycle, and fewer beside loads, whose results take turns with those
-of arithmetic on their way into registers: from the same warp as before while it is ready, else from the warp that has
-been ready longest. A warp is ready when its last instruction's stall count is over, the dependency
-barriers it waits for are released, and its line of code is in the instruction cache. Shared units serve requests in
-the order of issue: the pipes and two register banks of a partition, L1 with shared memory, the SM's link to L2. A
-sector that a warp of the same block has already requested is not requested again; all wait for the first arrival.
+Each of the four partitions issues one instruction a cycle; loads reduce this rate, because their results take issue
+slots when they are written to registers. A partition issues from the same warp as before while it is ready, else from
+the warp that has been ready longest. A warp is ready if the stall of its last instruction is over, the dependency
+barriers that it waits for are released, and its line of code is in the instruction cache. Shared units serve requests
+in the order of issue: the pipes and the two register banks of a partition, L1 with shared memory, and the SM's link to
+L2. A sector that a warp of the same block has already requested is not requested again; all wait for its first arrival.
 
 The simulation is compiled, because a block issues tens of thousands of instructions and a prediction needs several
 schedules.
@@ -41,25 +41,25 @@ _SOURCES = Sources(Path(__file__).parent / f"{name}.py" for name in ("schedule",
 
 @dataclass(frozen=True, slots=True)
 class InstructionTimes:
-    """Simulated times of each instruction of the code, added up over all warps. Entry i is that of instruction i.
+    """Simulated times of each instruction of the code, summed over all warps. Element i belongs to instruction i.
 
-    A warp is at an instruction from the issue of the one before until its own issue; at a barrier until its release.
-    This is what a profiler's samples count.
+    A warp is at an instruction from the issue of the one before to the issue of this one, and at a barrier until it is
+    released. A profiler's samples count the same.
     """
 
     executions: npt.NDArray[np.int64] = field(repr=False)
     cycles: npt.NDArray[np.float64] = field(repr=False)
     dependency: npt.NDArray[np.float64] = field(repr=False)
-    """The part of `cycles` between the stall count's end and the release of the last dependency barrier."""
+    """The part of `cycles` between the end of the stall and the release of the last dependency barrier."""
     fetch: npt.NDArray[np.float64] = field(repr=False)
-    """The part of `cycles` for which its code was not there."""
+    """The part of `cycles` for which the instruction's code was not in the cache."""
 
 
 def block_cycles(script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float) -> float:
     """Return the cycles until the last of `blocks` blocks that start together has ended.
 
-    `l2_bytes` are the bytes that an SM gets from L2 per cycle. `latency` is the number of cycles until a sector that
-    misses L1 begins to arrive.
+    `l2_bytes` are the bytes that an SM receives from L2 per cycle. `latency` is the number of cycles until a sector
+    that misses L1 begins to arrive.
     """
     return _run(columns_of(script, blocks, constants, l2_bytes, latency))
 

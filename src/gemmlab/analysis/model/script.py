@@ -49,7 +49,7 @@ class Line:
     """Barrier released when the operands have been read, or `NONE`."""
     pipe: str
     busy: float
-    """Cycles for which it occupies its partition's pipe."""
+    """Cycles for which the instruction occupies its partition's pipe."""
     role: str
     """The counters' kind of access for a memory instruction; or `BARRIER`, `COMMIT` or `COPIES`; else empty."""
     left: int
@@ -57,7 +57,7 @@ class Line:
     reads: tuple[int, ...]
     """Registers read from each bank, not counting operands that `.reuse` provides."""
     returned: int = 0
-    """Registers of a thread that a load from memory writes."""
+    """Registers a thread that the instruction writes, if it is a load from memory; else 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class Request:
     """The memory request of one execution of an instruction."""
 
     l1: float
-    """Cycles for which it occupies the SM's L1 and shared memory: one per wavefront or per line of 128 bytes, and at
-    least those that the load/store units take for a warp.
+    """Cycles for which the request occupies the SM's L1 and shared memory: one per wavefront or per line of 128 bytes,
+    and no fewer than the load/store units take for a warp.
     """
     sectors: tuple[int, ...]
     """Numbers of the sectors of global memory."""
@@ -77,8 +77,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The script of one block. An array of `warps` has a row per executed instruction: its index in `code`, and that of
-    its request in `requests`, or -1 for none.
+    """The script of one block. `warps` has an array for each warp, with a row for each executed instruction: its index
+    in `code`, and the index of its request in `requests`, or -1 for none.
     """
 
     code: tuple[Line, ...] = field(repr=False)
@@ -87,7 +87,7 @@ class Script:
 
     @property
     def steps(self) -> int:
-        """Number of instructions that all warps execute."""
+        """Number of executions of instructions, summed over all warps."""
         return sum(map(len, self.warps))
 
 
@@ -109,8 +109,9 @@ def script_of(trace: Trace, instructions: Sequence[Instruction], limits: GpuLimi
 
 
 def _requests(trace: Trace, least: float) -> Iterable[tuple[int, Request]]:
-    """Return pairs of step and request, which takes `least` cycles or more. The two accesses of an asynchronous copy
-    are one request.
+    """Return (index of the step in the trace, request) pairs. Each request takes at least `least` cycles of L1.
+
+    The two accesses of an asynchronous copy are one request.
     """
     merged: dict[int, Request] = {}
     near = {site.address: site.wavefronts / site.requests for site in trace.observation.counters.sites if site.requests}
@@ -137,7 +138,7 @@ def _far(access: Access, least: float) -> Request:
 
 
 def _texture(request: Request, nbytes: int) -> Request:
-    """Return the request of a texture fetch: the units take a cycle per line, and deliver the data afterwards."""
+    """Return the request of a texture fetch: the texture units take a cycle per line, then deliver the data."""
     return replace(request, l1=max(1.0, nbytes / _LINE_BYTES), texels=max(WARP / _TEXTURE_UNITS, request.l1))
 
 

@@ -43,7 +43,7 @@ def emit_warp(module: Module) -> None:
 def _emit_turn(fn: Function, module: Module) -> None:
     """Emit `turn(table, number, time)`: issue the warp's instruction, or queue the warp until pipe and L1 are free.
 
-    The function returns 1 if the instruction released warps at a barrier, which may be of other partitions, else 0.
+    The function returns 1 if the instruction released warps at a barrier, perhaps in other partitions, else 0.
     """
     table, number, time = fn.args
     room = Room(fn, table)
@@ -127,9 +127,9 @@ def _emit_copies(fn: Function, room: Room, number: Value, role: Value, done: Val
 
 
 def _emit_arrive(fn: Function) -> None:
-    """Emit `arrive(table, block, sector, time)`: return when a sector that L1 lacks arrives from beyond L1.
+    """Emit `arrive(table, block, sector, time)`: return the time at which a sector that misses L1 arrives.
 
-    The first sector of a granule takes the latency `far`; the others are in L2 once that one has come.
+    The first sector of a granule has the latency `far`; the others are in L2 when that one has arrived.
     """
     table, block, sector, time = fn.args
     room = Room(fn, table)
@@ -198,9 +198,9 @@ def _emit_meet(fn: Function, module: Module) -> None:
 
 
 def _emit_go_on(fn: Function, module: Module) -> None:
-    """Emit `go_on(table, number, since, stay)`: advance the warp to its next instruction, at `since` at the earliest.
+    """Emit `go_on(table, number, since, stay)`: advance the warp to its next instruction, not before the time `since`.
 
-    With `stay` 1 the partition prefers this warp; with 0 the warp enters the queue.
+    If `stay` is 1, the partition prefers this warp; if it is 0, the warp enters the queue.
     """
     table, number, since, stay = fn.args
     room = Room(fn, table)
@@ -239,7 +239,7 @@ def _emit_go_on(fn: Function, module: Module) -> None:
 
 
 def _elsewhere(fn: Function, room: Room, where: Value, at: Value, place: Value) -> Value:
-    """Return 1 if an instruction needs a line of code other than that of the instruction before it, else 0."""
+    """Return 1 if an instruction is in another line of code than the one executed before it, else 0."""
     found = fn.var(I64, 1)
     with fn.when(place > 0):
         follows = at.equals(room["way"][where - 1] + 1) & (at % IN_A_LINE).differs(0)

@@ -1,4 +1,4 @@
-"""One call from a handler: who asks, which instruction, with which operands."""
+"""One call from a handler to the engine: its warp, instruction, operands and results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gemmlab.emulator.layout import LANES, Warp
 
 
 class UnusableError(Exception):
-    """The launch cannot go on after an error that is among the findings."""
+    """Exception that ends the launch after an error, which is among the findings already."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,10 @@ class Request:
         c_int64.from_address(self.results + 8 * lane).value = value - (value >> 63 << 64)
 
     def target(self, address: int, what: str) -> BlockState:
-        """Return the block of the cluster that has a shared address. The launch ends if there is none."""
+        """Return the block of the cluster to which a shared address belongs. The launch ends if there is none.
+
+        `what` are words for the access, for the error message.
+        """
         rank = address >> RANK_BITS
         if rank >= len(self.block.cluster):
             self.fail("cluster", f"{what} in {self.block.resident.geometry.place_in_cluster(rank)}", address)

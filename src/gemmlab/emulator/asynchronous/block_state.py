@@ -1,4 +1,4 @@
-"""One resident block as the engine knows it: its memory, its mbarriers, its cluster, and what its warps know."""
+"""The engine's state of one resident block: its memory, mbarriers, copies, cluster, and its warps' vector clocks."""
 
 from __future__ import annotations
 
@@ -35,52 +35,52 @@ class PassedWait:
 
     @property
     def words(self) -> str:
-        """The wait as the last one before something that came too early."""
+        """Words for the wait in the message of an access that comes too early."""
         tested = f"the wait before tested parity {self.parity} of the mbarrier at 0x{self.address:x}"
         return f"{tested} again, and passed a phase early" if self.again else tested
 
 
 FENCES = 64
-"""Proxy fences of a warp that are remembered."""
+"""Most proxy fences of a warp that are stored, the last ones."""
 Clocks = npt.NDArray[np.int32]
-"""Clocks that a warp knows: a row of 32 warps for each block of the cluster."""
+"""A vector clock: a row for each block of the cluster, with a clock for each of 32 warps."""
 
 
 @dataclass(slots=True)
 class BlockState:
-    """State of one block beside its `Resident`."""
+    """State of one block in addition to its `Resident`."""
 
     resident: Resident
     rank: int = 0
     cluster: list[BlockState] = field(default_factory=list, repr=False)
     """Blocks of the cluster, by rank."""
     mbarriers: dict[int, Mbarrier] = field(default_factory=dict)
-    """By shared address."""
+    """Shared address -> mbarrier."""
     groups: dict[int, WarpGroups] = field(default_factory=dict)
-    """Bulk groups by warp."""
+    """Index of a warp -> its bulk groups."""
     incoming: list[Copy] = field(default_factory=list, repr=False)
-    """Copies into this block that have not landed."""
+    """Copies into this block that are in flight."""
     history: list[Copy] = field(default_factory=list, repr=False)
-    """Copies into this block, for reports."""
+    """The last copies into this block, for reports."""
     fences: dict[int, list[tuple[int, npt.NDArray[np.int32]]]] = field(default_factory=dict)
-    """By warp, its last proxy fences: its clock then, and each lane's number of fences."""
+    """Index of a warp -> (its clock, each lane's number of fences) at its last proxy fences."""
     excused: set[tuple[int, int]] = field(default_factory=set)
-    """(warp, instruction) of waits that return without success, as after their time limit."""
+    """(warp, instruction) of waits that return without success, as if they had timed out."""
     waits: dict[int, PassedWait] = field(default_factory=dict)
-    """By warp."""
+    """Index of a warp -> the last wait that it passed."""
     time: int = 0
     """Number of copies issued and waits passed."""
     start: int = 0
-    """Clocks up to this one are those of earlier blocks."""
+    """The block's clocks are higher than this; up to it they are clocks of earlier blocks."""
     passed: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """Clocks of the cluster's warps when they arrived at its barriers that the block has passed, relaxed or not."""
+    """Clocks of the cluster's warps at their arrivals, relaxed or not, at cluster barriers that this block passed."""
     cluster_time: int = 0
-    """Barriers of the cluster that are complete."""
+    """Number of complete phases of the cluster's barrier."""
     ended: bool = False
 
     @property
     def address(self) -> int:
-        """Host address of its `Block`."""
+        """Host address of the block's `Block` structure."""
         return int(self.resident.block.ctypes.data)
 
     @property
@@ -89,7 +89,7 @@ class BlockState:
 
     @property
     def checks(self) -> bool:
-        """True if races in shared memory are looked for."""
+        """True if races in shared memory are checked."""
         return self.resident.shadow.size > 0
 
     def begin(self, cluster: list[BlockState], rank: int) -> None:
@@ -101,7 +101,7 @@ class BlockState:
         self.passed = self.no_clocks()
 
     def offset(self, address: int) -> int:
-        """Index in `shared` and `valid` of a shared address of this block."""
+        """Return the index in `Resident.shared` and `valid` of a shared address of this block."""
         return address - (self.rank << RANK_BITS)
 
     def holds(self, address: int, nbytes: int) -> bool:
@@ -112,56 +112,56 @@ class BlockState:
         )
 
     def tick(self) -> int:
-        """Return the time of something that happens now."""
+        """Advance the block's time by one and return it."""
         self.time += 1
         return self.time
 
     def changed(self) -> None:
-        """Note something that another thread could notice."""
+        """Count a change that another thread could notice (`Block.EPOCH`)."""
         put_wide(self.address + Block.EPOCH, wide(self.address + Block.EPOCH) + 1)
 
     def warp(self, index: int) -> int:
-        """Host address of a warp."""
+        """Return the host address of a warp's structure."""
         return int(self.resident.warps.ctypes.data) + index * self.resident.size
 
     def fence(self, warp: int) -> None:
-        """Note that a warp has executed a proxy fence."""
+        """Record a proxy fence of a warp."""
         row = self.resident.warps[warp, Warp.PROXY_FENCES : Warp.PROXY_FENCES + 4 * LANES].view(np.int32)
         log = self.fences.setdefault(warp, [])
         log.append((int(self.resident.clocks[warp, warp]), row.copy()))
         del log[:-FENCES]
 
     def fences_known(self, warp: int, clock: int) -> npt.NDArray[np.int32]:
-        """The number of proxy fences of each lane of a warp that come before something which knows this clock of it."""
+        """Return each lane's number of proxy fences at times when the warp's clock was at most `clock`."""
         rows = [row for when, row in self.fences.get(warp, ()) if when <= clock]
         return rows[-1] if rows else np.zeros(LANES, np.int32)
 
     def no_clocks(self) -> Clocks:
-        """Clocks as of somebody who knows nothing."""
+        """Return a vector clock of zeros, which nothing is ordered before."""
         return np.zeros((len(self.cluster), LANES), np.int32)
 
     def shadow(self) -> npt.NDArray[np.int32]:
-        """The race shadow: a row of words for each element of shared memory."""
+        """Return the race shadow: a row of words for each element of shared memory."""
         rows: npt.NDArray[Any] = self.resident.shadow.view(np.int32).reshape(-1, ELEMENT // 4)
         return rows
 
     def known(self, warp: int) -> Clocks:
-        """A copy of the clocks that a warp knows."""
+        """Return a copy of a warp's vector clock."""
         rows: Clocks = self.resident.foreign[warp].copy()
         rows[self.rank] = self.resident.clocks[warp]
         return rows
 
     def release(self, warp: int, into: Clocks, *, relaxed: bool = False) -> None:
-        """Add what a warp knows to `into`, and begin a new interval of the warp.
+        """Merge a warp's vector clock into `into`, and advance the warp's own clock.
 
-        `relaxed`: add what it knew at its last fence.
+        `relaxed`: merge its vector clock at its last fence instead.
         """
         np.maximum(into, self.resident.foreign[FENCED + warp] if relaxed else self.known(warp), out=into)
         self.resident.clocks[warp, warp] += 1
         self._synchronise(warp)
 
     def acquire(self, warp: int, rows: Clocks) -> None:
-        """Let a warp know what `rows` know."""
+        """Merge the vector clock `rows` into a warp's."""
         np.maximum(self.resident.clocks[warp], rows[self.rank], out=self.resident.clocks[warp])
         foreign = self.resident.foreign[warp]
         np.maximum(foreign, rows, out=foreign)

@@ -28,7 +28,7 @@ OFFSET = (1 << RANK_BITS) - 1
 
 
 def shared_place(request: Request, address: int, nbytes: int, verb: str) -> tuple[BlockState, slice]:
-    """Return the block and the indices of shared bytes. The launch ends if they are not all there."""
+    """Return the block to which shared bytes belong, and their indices. The launch ends if some are out of bounds."""
     block = request.target(address, f"a bulk {verb} of shared memory")
     if not block.holds(address, nbytes):
         geometry = block.resident.geometry
@@ -39,7 +39,7 @@ def shared_place(request: Request, address: int, nbytes: int, verb: str) -> tupl
 
 
 def destinations(address: int, mbarrier: int, blocks: int) -> list[tuple[int, int]]:
-    """Return shared address and mbarrier of each copy: one, or one in each block of a multicast's mask."""
+    """Return (shared address, mbarrier) of each copy: one, or one for each block in a multicast's mask `blocks`."""
     if not blocks:
         return [(address, mbarrier)]
     return [(rank << RANK_BITS | address & OFFSET, rank << RANK_BITS | mbarrier & OFFSET) for rank in lanes_of(blocks)]
@@ -89,7 +89,7 @@ def _store(request: Request, reach: Reach, to: int, source: int, nbytes: int, re
 
 
 def store(request: Request) -> int:
-    """Send registers of every lane to shared memory of the cluster."""
+    """Start a store of registers of every lane to shared memory of the cluster."""
     for lane in request.lanes:
         address, barrier = (request.operand(row, lane) & 0xFFFFFFFF for row in (0, 1))
         nbytes, reduction = request.operand(2), request.operand(3)

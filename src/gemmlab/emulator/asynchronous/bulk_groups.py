@@ -1,6 +1,7 @@
-"""Bulk groups of a warp: stores from shared to global memory, which read at the wait for their group.
+"""Bulk groups of a warp: stores from shared to global memory.
 
-`wait_group.read` makes them read; their writes become visible at a full wait, at the latest when the block ends.
+The stores of a group read shared memory at `wait_group.read`, the latest possible moment. Their writes become visible
+at a full wait, or when the block ends.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ class Store:
     """A bulk store that was issued."""
 
     request: Request
-    """The request that issued the store; once it has returned, only the places of warp and instruction are valid."""
+    """The request that issued the store. After its return, only the warp and the instruction of it are valid."""
     address: int
     places: slice | npt.NDArray[np.int64]
     """Indices in the block's shared memory."""
     write: Callable[[Bytes], None]
-    """Write the bytes to global memory."""
+    """Function that writes the bytes to global memory."""
     reading: Reading | None
     site: int
     sent: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
-    """The bytes that the store writes, in their order; `None`: all of them. A box may leave its tensor."""
+    """True for each byte that the store writes; `None`: all. Parts of a box outside its tensor are not written."""
     data: Bytes | None = field(default=None, repr=False)
 
     def read(self, request: Request) -> None:
-        """Read shared memory."""
+        """Read the store's source in shared memory; report bytes that are not written, and races, at `request`."""
         resident = request.block.resident
         valid = resident.valid[self.places]
         if self.sent is not None:
@@ -71,29 +72,29 @@ class WarpGroups:
     open: list[Store] = field(default_factory=list)
     closed: list[list[Store]] = field(default_factory=list)
     done: list[Store] = field(default_factory=list)
-    """Stores that have read and whose writes are not visible yet."""
+    """Stores that have read their source and whose writes are not visible yet."""
 
     @property
     def reading(self) -> Iterator[Store]:
-        """Stores that have not read."""
+        """Stores that have not read their source."""
         yield from self.open
         for group in self.closed:
             yield from group
 
     def commit(self) -> None:
-        """Close the group."""
+        """Close the open group."""
         self.closed.append(self.open)
         self.open = []
 
     def wait_read(self, request: Request, left: int) -> None:
-        """Let all closed groups but the last `left` read."""
+        """Let the stores of all closed groups but the last `left` read their sources."""
         while len(self.closed) > left:
             for store in self.closed.pop(0):
                 store.read(request)
                 self.done.append(store)
 
     def show(self) -> None:
-        """Make the writes of the stores that have read visible."""
+        """Make the writes of those stores visible that have read their source."""
         for store in self.done:
             assert store.data is not None  # noqa: S101 - it has read
             store.write(store.data)
@@ -101,7 +102,7 @@ class WarpGroups:
 
 
 def groups_of(block: BlockState, warp: int) -> WarpGroups:
-    """The groups of a warp."""
+    """Return the bulk groups of a warp, by its index in the block."""
     return block.groups.setdefault(warp, WarpGroups())
 
 
@@ -112,14 +113,14 @@ def commit(request: Request) -> int:
 
 
 def wait_read(request: Request) -> int:
-    """Let the warp's groups read."""
+    """Let the stores of the warp's closed groups read, as `Operation.WAIT_READ` demands."""
     if request.warp in request.block.groups:
         request.block.groups[request.warp].wait_read(request, request.operand(0))
     return Status.GO
 
 
 def show(request: Request) -> int:
-    """Make the writes of the warp's groups that have read visible."""
+    """Make the writes of those of the warp's stores visible that have read their source."""
     if request.warp in request.block.groups:
         request.block.groups[request.warp].show()
     return Status.GO

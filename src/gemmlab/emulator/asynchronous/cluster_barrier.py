@@ -1,4 +1,4 @@
-"""The barrier of a cluster: every thread that has not ended arrives, then all go on."""
+"""The barrier of a cluster: when every thread that has not ended has arrived, all go on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_WAIT, RELEASED
 from gemmlab.emulator.services import service_addresses
 
 MOST_NAMED = 4
-"""Warps that a message names."""
+"""Most warps that a message names."""
 PUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, ctypes.c_int64)
 
 
@@ -27,12 +27,12 @@ class ClusterBarrier:
 
     blocks: list[BlockState]
     arrived: dict[int, int] = field(default_factory=dict)
-    """Lanes that have arrived, by the host address of their warp."""
+    """Host address of a warp -> mask of its lanes that have arrived."""
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
 
     here: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """Clocks of those who arrived, whether they made known what they did or not."""
+    """Clocks of all warps that arrived, also of those whose arrival is relaxed and does not order their accesses."""
 
     def __post_init__(self) -> None:
         self.here = np.zeros((len(self.blocks), LANES), np.int32)

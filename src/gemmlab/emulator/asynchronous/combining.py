@@ -1,4 +1,4 @@
-"""Reductions of bulk operations: the bytes at the destination combined with those that come."""
+"""Reductions of bulk operations: the elements at the destination are combined with the new ones."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _DTYPES = {
 
 
 def number_of(name: str, kind: str) -> int:
-    """The number of a reduction by its name and type."""
+    """Return the number of a reduction (`async_calls.TYPES`) by its name and type."""
     return REDUCTIONS.index(name) + 16 * TYPES.index(kind)
 
 
 def width_of(reduction: int) -> int:
-    """Bytes of an element."""
+    """Return the bytes of an element of a reduction."""
     return np.dtype(_DTYPES[TYPES[reduction >> 4]]).itemsize
 
 

@@ -1,4 +1,4 @@
-"""Copies into shared memory: they land when a wait needs them, and then give their bytes to an mbarrier."""
+"""Copies into shared memory. They are completed when a wait needs them, and then count their bytes at an mbarrier."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Shared memory that a copy between blocks of a cluster reads until it lands."""
+    """Shared memory that a copy between blocks of a cluster may read until the copy is complete."""
 
     block: BlockState = field(repr=False)
     index: slice
@@ -31,7 +31,7 @@ class Source:
     reading: Reading | None
 
     def read(self, copy: Copy) -> Bytes:
-        """Return the bytes; report what was written since the copy's issue."""
+        """Return the bytes; report writes to them since the copy's issue."""
         if self.reading is not None:
             warp, lane = divmod(copy.thread, LANES)
             by = warp, lane, int(copy.known[self.block.rank, warp])
@@ -41,7 +41,7 @@ class Source:
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """Bytes on their way into a block's shared memory."""
+    """An asynchronous copy into a block's shared memory that is in flight."""
 
     block: BlockState
     mbarrier: Mbarrier
@@ -51,27 +51,27 @@ class Copy:
     """Indices in the block's shared memory, in the order of `data`."""
     data: Bytes = field(repr=False)
     nbytes: int
-    """Bytes that the mbarrier receives."""
+    """Bytes that the copy completes at the mbarrier."""
     site: int
     thread: int
     issuer: BlockState = field(repr=False)
     known: Clocks = field(repr=False)
-    """Clocks known to the thread that issued it."""
+    """Vector clock of the warp that issued the copy."""
     findings: Findings = field(repr=False)
     reduction: int = 0
     parity: int = 0
     """Parity of the mbarrier's phase at the issue."""
     source: Source | None = field(default=None, repr=False)
-    """The shared memory that a copy between blocks reads when it lands."""
+    """The shared memory that a copy between blocks reads at its completion."""
     what: str = ""
-    """Its words, of a tensor copy: its box."""
+    """Words for the copy in messages: for a tensor copy its box, else empty."""
     time: int = 0
     """The issuer's time of the issue (`BlockState.tick`)."""
     span: int = 0
-    """Bytes of shared memory from `address` on that it writes in."""
+    """Length in bytes of the range from `address` on that contains all bytes written."""
 
     def land(self) -> None:
-        """Write the bytes and give them to the mbarrier."""
+        """Complete the copy: write the bytes, and count them at the mbarrier."""
         self.block.incoming.remove(self)
         self.mbarrier.copies.remove(self)
         memory, valid = self.block.resident.shared, self.block.resident.valid
@@ -95,7 +95,7 @@ class Copy:
         self.findings.add(Finding(RACE, message, self.issuer.linear, self.thread, self.site, other, address))
 
     def _compare(self, valid: Bytes) -> None:
-        """Report a write by a thread while the copy was under way."""
+        """Report writes by threads to the destination while the copy was in flight."""
         late = valid[self.places] != PENDING
         if not late.any() or not self.block.checks:
             return
@@ -122,9 +122,10 @@ def send(
     span: tuple[int, int], *, reduction: int = 0, source: Source | None = None, proxy: bool = True,
     what: str = "",
 ) -> None:  # fmt: skip
-    """Start a copy of `data` to `places` of a block; `span` is the shared address and the number of bytes around it.
+    """Start a copy of `data` to the indices `places` in a block's shared memory.
 
-    `proxy`: it is one of the asynchronous proxy; `what`: its words, of a tensor copy.
+    `span` is (lowest shared address, number of bytes) of the range that contains them. `proxy`: the asynchronous proxy
+    makes the copy. `what` are words for it in messages.
     """
     report_overrun(request, block, span, reduction=bool(reduction))
     check_write(request, block, *span, proxy=proxy, adds=bool(reduction))
@@ -141,10 +142,10 @@ def send(
     del block.history[:-HISTORY]
     mbarrier.copies.append(copy)
     block.changed()
-    # A copy between blocks reads as late as it can: `Engine.land_rest` makes it land for those who wait already.
+    # A copy between blocks reads as late as possible. For warps that wait already, `Engine.land_rest` completes it.
     if mbarrier.waiting and source is None:
         mbarrier.settle()
 
 
 HISTORY = 64
-"""Copies that a block remembers for reports."""
+"""Most earlier copies that a block stores for reports."""

@@ -1,4 +1,4 @@
-"""The engine of asynchronous operations of one launch: it executes what handlers ask for (`emulator.async_calls`)."""
+"""The engine of asynchronous operations of one launch: it executes requests of handlers (`emulator.async_calls`)."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.resident import Resident
 
 LANDING = "GEMMLAB_EMULATOR_LANDING"
-"""Environment variable: a seed. Copies then land at random moments instead of the last possible ones."""
+"""Environment variable: a seed. If it is set, copies are completed (they land) at random moments, not the last possible
+ones."""
 _CALLBACK = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint32, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
 )
 
 
 def landing_seed() -> int | None:
-    """Return the seed of random landings; `None` if copies land as late as possible."""
+    """Return the seed for random moments of completion; `None` if copies are completed as late as possible."""
     setting = os.environ.get(LANDING, "")
     if setting and not setting.isdecimal():
         raise UsageError(f"{LANDING}={setting}: a number is needed")
@@ -52,13 +53,13 @@ def landing_seed() -> int | None:
 
 
 class Engine:
-    """Executes asynchronous operations for all blocks of one launch."""
+    """The asynchronous operations of all blocks of one launch."""
 
     def __init__(self, reach: Reach, launch: Bytes, events: npt.NDArray[np.int64]) -> None:
         self.findings = Findings()
         self._printer = Printer(reach)
         self.error: BaseException | None = None
-        """An error of the emulator, or of a form that it does not know, inside a call."""
+        """An exception inside a call, which cannot pass through compiled code; the machine raises it again."""
         self._launch, self._events, self._explained = launch, events, 0
         self._blocks: dict[int, BlockState] = {}
         self._barriers: dict[int, ClusterBarrier] = {}
@@ -95,7 +96,7 @@ class Engine:
         return self._printer.text
 
     def order(self, ranks: Sequence[int]) -> Sequence[int]:
-        """The order in which the blocks of a cluster get their next turns: by rank, or random if landings are."""
+        """Return the order in which the blocks of a cluster get their next turns: by rank, or random with a seed."""
         return ranks if self._random is None else self._random.sample(ranks, len(ranks))
 
     def begin(self, residents: list[Resident]) -> None:
@@ -111,7 +112,7 @@ class Engine:
         return self._blocks.setdefault(address, BlockState(resident))
 
     def end(self, resident: Resident) -> None:
-        """Finish the bulk operations of a block that has ended, and report those that nobody waited for."""
+        """Finish the bulk operations of a block that has ended, and report those for which nothing waited."""
         state = self._state(resident)
         self._explain()
         state.ended = True
@@ -137,7 +138,7 @@ class Engine:
             groups.show()
 
     def _explain(self) -> None:
-        """Explain events that are new, before anything changes what they mean."""
+        """Explain new events now, because later operations change the state that explains them."""
         count = int(self._launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
         if count == self._explained:
             return
@@ -147,7 +148,7 @@ class Engine:
             explain(state, new, self.findings)
 
     def excuse(self, residents: list[Resident]) -> bool:
-        """If all warps wait: let waits for mbarriers return without success; return whether anything can go on."""
+        """Let waits for mbarriers time out, if all warps wait; return true if a warp can go on then."""
         states = [self._state(resident) for resident in residents]
         if self._barriers[states[0].address].settle():
             return True
@@ -155,7 +156,10 @@ class Engine:
         return any(excused)
 
     def land_rest(self, residents: list[Resident]) -> bool:
-        """If nothing else goes on: land the copies between blocks that somebody waits for; return whether any did."""
+        """Complete the copies between blocks for which warps wait; return whether there were any.
+
+        The machine calls this if no warp can go on.
+        """
         count = 0
         for state in map(self._state, residents):
             for copy in list(state.incoming):
@@ -197,4 +201,4 @@ class Engine:
 
 
 CHANCE = 0.25
-"""Chance of a copy to land before an operation, if landings are random."""
+"""Probability that a copy is completed before an operation, if moments of completion are random."""

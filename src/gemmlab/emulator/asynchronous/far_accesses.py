@@ -1,6 +1,6 @@
-"""Accesses of other blocks to a block's shared memory, as operations of the engine see and record them.
+"""Races of asynchronous operations with accesses of the cluster's other blocks to a block's shared memory.
 
-The shadow of these accesses is that of `emulator.cluster_races`.
+The accesses are recorded in the shadow of `emulator.cluster_races`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _READS = READ_FAR_CLOCK // 4, READ_FAR_BY // 4, READ_FAR_SITE // 4
 def compare(
     request: Request, block: BlockState, elements: slice, address: int, does: str, *, write: bool, adds: bool = False
 ) -> None:
-    """Report accesses of other blocks to elements that nothing orders before an operation; `does`: its words.
+    """Report accesses of other blocks to elements that nothing orders before an operation.
 
-    `adds`: it is a reduction, which atomic operations and others may come beside.
+    `does` are words for the operation. `adds`: it is a reduction, which does not race with atomic operations and other
+    reductions.
     """
     rows = block.resident.far[elements]
     if not rows.size:
@@ -58,7 +59,7 @@ def compare(
 
 
 def record_write(request: Request, block: BlockState, elements: slice, *, adds: bool) -> None:
-    """Enter a write by an operation that another block issued."""
+    """Record a write by an operation that another block issued."""
     rows = block.resident.far[elements]
     if rows.size:
         clock = request.block.resident.clocks[request.warp, request.warp]
@@ -69,13 +70,13 @@ def record_write(request: Request, block: BlockState, elements: slice, *, adds: 
 
 
 def visit(request: Request, block: BlockState, lane: int) -> None:
-    """Note that a warp of another block comes to a block's shared memory, which has to be there."""
+    """Record an access of the requesting warp to another block's memory; it must be ordered before that block's end."""
     clock = int(request.block.resident.clocks[request.warp, request.warp])
     block.resident.visits[request.block.rank, request.warp, : VISIT // 4] = clock, request.site, lane, 0
 
 
 def absence(rank: int) -> str:
-    """The message of an access to a block that may have ended."""
+    """Return the message for an access to a block that may have ended."""
     return (
         f"an access to block {rank} of the cluster, which may have ended: nothing makes it wait until then, such as"
         " cluster.sync() behind the last access"

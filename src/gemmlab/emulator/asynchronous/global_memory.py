@@ -1,4 +1,4 @@
-"""Global memory as the asynchronous proxy accesses it: ranges of bytes, checked."""
+"""Checked accesses of the asynchronous proxy to ranges of global memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def find(request: Request, reach: Reach, address: int, nbytes: int, verb: str) -> tuple[Allocation, int]:
-    """Return the allocation with these bytes and their offset. The launch ends if they are not all in one."""
+    """Return (allocation with these bytes, their offset in it). The launch ends if they are not all in one."""
     found = reach.find(address)
     offset = address - found.address if found is not None else 0
     if found is None or offset + nbytes > found.nbytes:
@@ -32,7 +32,7 @@ def read(request: Request, reach: Reach, address: int, nbytes: int) -> Bytes:
 
 
 def read_rows(request: Request, reach: Reach, rows: npt.NDArray[np.int64], nbytes: int) -> npt.NDArray[np.uint8]:
-    """Return the bytes of several rows of one tensor."""
+    """Return the bytes of rows of a tensor, `nbytes` each; report those that nothing has written."""
     low, high = int(rows.min()), int(rows.max()) + nbytes
     found, offset = find(request, reach, low, high - low, "read")
     index = (rows - low + offset)[:, None] + np.arange(nbytes)
@@ -45,7 +45,7 @@ def read_rows(request: Request, reach: Reach, rows: npt.NDArray[np.int64], nbyte
 def places(
     request: Request, reach: Reach, rows: npt.NDArray[np.int64], nbytes: int
 ) -> tuple[Allocation, npt.NDArray[np.int64]]:
-    """Return the allocation that rows of one tensor are in, and the index of each byte."""
+    """Return (allocation that has the rows of a tensor, index in it of each byte)."""
     low, high = int(rows.min()), int(rows.max()) + nbytes
     found, offset = find(request, reach, low, high - low, "write")
     return found, (rows - low + offset)[:, None] + np.arange(nbytes)

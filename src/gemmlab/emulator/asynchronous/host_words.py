@@ -1,4 +1,4 @@
-"""Words of the emulator's own structures at host addresses, as handlers pass them."""
+"""Loads and stores of words at host addresses, for structures that compiled handlers pass by address."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ctypes import c_int32, c_int64, c_uint32
 
 
 def wide(address: int) -> int:
-    """The i64 at a host address."""
+    """Return the i64 at a host address."""
     return c_int64.from_address(address).value
 
 
@@ -17,7 +17,7 @@ def put_wide(address: int, value: int) -> None:
 
 
 def narrow(address: int) -> int:
-    """The u32 at a host address."""
+    """Return the u32 at a host address."""
     return c_uint32.from_address(address).value
 
 

@@ -1,4 +1,4 @@
-"""Text that a kernel prints: formats and arguments are read from its memory."""
+"""`printf` of a kernel: formats and arguments are read from emulated memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gemmlab.emulator.memory_map import Reach
 
 
 class Printer:
-    """Collects the text of one launch."""
+    """The text that one launch has printed."""
 
     def __init__(self, reach: Reach) -> None:
         self.text = ""
@@ -31,7 +31,7 @@ class Printer:
 
 
 def _bytes_at(request: Request, reach: Reach, lane: int, address: int, nbytes: int) -> bytes:
-    """Bytes at a generic address of a lane, fewer where memory ends."""
+    """Return `nbytes` bytes at a generic address of a lane, fewer if the memory ends before."""
     offset = address & 0xFFFFFFFF
     resident = request.block.resident
     if address >> 32 == LOCAL_WINDOW:

@@ -1,7 +1,8 @@
-"""Accesses of the asynchronous proxy to shared memory, compared with those of threads.
+"""Races between accesses of the asynchronous proxy to shared memory and those of threads.
 
-The race shadow (`emulator.races`) holds each element's last writer and readers. The asynchronous proxy sees what a
-thread wrote only if that thread executed a proxy fence afterwards, and something orders thread and operation.
+The race shadow (`emulator.races`) has each element's last writer and readers. A thread's write is visible to the
+asynchronous proxy only if the thread executed a proxy fence after it, and a barrier orders the fence before the
+operation.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ _ROW = ROW // 4
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Shared memory that an operation reads until it is waited for: the writers of its elements as of the issue."""
+    """A read of shared memory that may last from an operation's issue to the wait for it.
+
+    `writers` are the last writers of its elements at the issue.
+    """
 
     elements: slice
     writers: Rows
@@ -44,20 +48,20 @@ class Reading:
 
 
 def fence(request: Request) -> int:
-    """Note a proxy fence of the warp."""
+    """Record a proxy fence of the warp."""
     request.block.fence(request.warp)
     return Status.GO
 
 
 def elements_of(block: BlockState, address: int, nbytes: int) -> slice:
-    """The elements of the race shadow that cover shared bytes of the block."""
+    """Return the elements of the race shadow that contain these shared bytes of the block."""
     start = block.offset(address) - block.resident.geometry.shared_low
     shift = 0 if block.resident.geometry.byte_races else 2
     return slice(start >> shift, (start + nbytes - 1 >> shift) + 1)
 
 
 def _known(request: Request, block: BlockState) -> npt.NDArray[np.int32]:
-    """Clocks of the block's warps that the asking warp knows."""
+    """Return the clocks that the requesting warp knows of the block's warps."""
     row: npt.NDArray[np.int32] = request.block.known(request.warp)[block.rank]
     return row
 
@@ -71,7 +75,7 @@ def _compare_writers(
     fresh = clocks > block.start
     known = _known(request, block)
     fences = rows[:, WRITER_FENCES // 4]
-    # Sums may come together.
+    # Reductions do not race with each other.
     unordered = fresh & ~mine & (clocks > known[warps]) & ~(adds & (fences == BY_PROXY))
     written = fresh & ~unordered & (fences != BY_PROXY)
     fenced = np.zeros((LANES, LANES), np.int32)
@@ -98,10 +102,10 @@ def _subject(proxy: bool) -> str:
 def check_write(
     request: Request, block: BlockState, address: int, nbytes: int, *, proxy: bool = True, adds: bool = False
 ) -> None:
-    """Compare a write with earlier accesses, and enter it in the shadow.
+    """Compare a write with earlier accesses, report races, and record the write in the shadow.
 
-    `proxy`: it is one of the asynchronous proxy. Stores of registers (st.async) are not: they need no proxy fence.
-    `adds`: it is a reduction.
+    `proxy`: the asynchronous proxy makes the write; it does not make stores of registers (st.async), which need no
+    proxy fence. `adds`: the write is a reduction.
     """
     if not block.checks:
         return
@@ -135,7 +139,7 @@ def check_write(
 
 
 def check_stores(request: Request, block: BlockState, address: int, nbytes: int) -> None:
-    """Report a write to memory that a bulk store has yet to read."""
+    """Report a write to memory that a bulk store still has to read."""
     mine = elements_of(block, address, nbytes)
     for groups in block.groups.values():
         for store in groups.reading:
@@ -146,7 +150,10 @@ def check_stores(request: Request, block: BlockState, address: int, nbytes: int)
 
 
 def begin_read(request: Request, block: BlockState, address: int, nbytes: int) -> Reading | None:
-    """Compare a read by the asynchronous proxy with earlier writes; the read lasts until `end_read`."""
+    """Compare a read by the asynchronous proxy with earlier writes, and return it; it lasts until `end_read`.
+
+    Returns `None` if races are not checked.
+    """
     if not block.checks:
         return None
     elements = elements_of(block, address, nbytes)
@@ -159,10 +166,10 @@ def begin_read(request: Request, block: BlockState, address: int, nbytes: int) -
 def end_read(
     block: BlockState, reading: Reading, address: int, report: Callable[[str, int, int], None], by: tuple[int, int, int]
 ) -> None:
-    """Report what was written meanwhile, and enter the read in the shadow.
+    """Report writes since `begin_read`, and record the read in the shadow.
 
-    `report` takes a message, an address and the other instruction; `by`: the warp of the block that reads, its lane,
-    and its clock as of the read.
+    `report` takes a message, an address and the other instruction. `by` is (reading warp of the block, its lane, its
+    clock at the read).
     """
     rows = block.shadow()[reading.elements]
     before, now = reading.writers, rows[:, : WRITER_FENCES // 4 + 1]

@@ -1,4 +1,4 @@
-"""Copies and reductions of boxes of tensors."""
+"""Tensor copies: copies and reductions of boxes of tensors, by tensor maps."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from gemmlab.emulator.memory_map import Reach
 Bytes = npt.NDArray[np.uint8]
 MAP_ALIGNMENT = 64
 UNIT = 16
-"""Bytes of which the first coordinate is a multiple, if the layout is not interleaved."""
+"""Alignment in bytes of the first coordinate, if the layout is not interleaved."""
 _COPIES = {LOCAL_WINDOW: "local", SHARED_WINDOW: "shared"}
-"""Memories that generic addresses may be in, but no tensor map."""
+"""Upper half of a generic address -> name of a memory that cannot have a tensor map."""
 NAN = 0x7FF7
-"""Every 16 bits of what lies outside a tensor that is filled with NaN, whatever its type."""
+"""Value of every 16 bits outside a tensor that is filled with NaN, for any type."""
 _KINDS = {
     "UINT32": "U32", "INT32": "S32", "UINT64": "U64", "INT64": "S64", "FLOAT16": "F16", "BFLOAT16": "BF16",
     "FLOAT32": "F32", "FLOAT32_FTZ": "F32", "FLOAT64": "F64",
@@ -48,7 +48,7 @@ def _decoded(data: bytes) -> TiledMap:
 
 
 def _tensor(request: Request, reach: Reach, address: int, dimensions: int) -> TiledMap:
-    """Read and check a tensor map. The launch ends if it is none that the instruction can use."""
+    """Read and check a tensor map. The launch ends if the instruction cannot use it."""
     if address % MAP_ALIGNMENT:
         request.fail(MISALIGNED, f"a tensor map at an address that is no multiple of {MAP_ALIGNMENT}", address)
     if address >> 32 in _COPIES:
@@ -80,7 +80,7 @@ def _require_emulated(tensor: TiledMap) -> None:
 
 
 def _require_place(request: Request, tensor: TiledMap, coordinates: list[int]) -> None:
-    """Compare the first coordinate with what the GPU takes: an H200 stops at others with an illegal instruction."""
+    """End the launch if the first coordinate is not aligned: an H200 then reports an illegal instruction."""
     start = coordinates[0] * tensor.type.nbytes
     if not tensor.interleave and start % UNIT:
         message = f"the first coordinate of a tensor copy is {coordinates[0]}, {start} bytes: no multiple of {UNIT}"
@@ -90,7 +90,7 @@ def _require_place(request: Request, tensor: TiledMap, coordinates: list[int]) -
 def _aligned(request: Request, tensor: TiledMap, address: int) -> None:
     if address % PLAIN_ALIGNMENT:
         request.fail(MISALIGNED, f"the shared address of a tensor copy is no multiple of {PLAIN_ALIGNMENT}", address)
-    # wgmma applies the pattern to addresses, as the copy does, so it reads what was meant wherever the box begins.
+    # wgmma applies the swizzle to addresses, as the copy does, so it reads the right elements wherever the box begins.
     if address % alignment(tensor) and not request.block.resident.geometry.warpgroups:
         message = (
             f"the shared address is no multiple of {alignment(tensor)}, where the pattern of swizzle {tensor.swizzle}"
@@ -180,7 +180,7 @@ def _store(
 
 
 def _combined(tensor: TiledMap, reduction: int, old: Bytes, new: Bytes) -> Bytes:
-    """Combine rows of bytes. With FLOAT32_FTZ subnormal operands and results are zeros of their sign."""
+    """Combine rows of bytes by a reduction. With FLOAT32_FTZ, denormal operands and results become signed zeros."""
     if not tensor.type.name.endswith("_FTZ"):
         return combined(reduction, old.reshape(-1), new.reshape(-1)).reshape(new.shape)
     return _flushed(combined(reduction, _flushed(old).reshape(-1), _flushed(new).reshape(-1))).reshape(new.shape)

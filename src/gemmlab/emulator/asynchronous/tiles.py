@@ -1,4 +1,4 @@
-"""A box of a tensor: which bytes of global memory it covers, and where they are in shared memory."""
+"""Boxes of tensors: the addresses of their bytes in global memory and in shared memory."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import numpy.typing as npt
 from gemmlab.core.tensor_map import TiledMap
 
 SWIZZLE_ROWS = {0: 0, 32: 1, 64: 3, 128: 7}
-"""By swizzle: bits of an address, from bit 7 on, that are combined with bits 4 and up (exclusive or)."""
+"""Swizzle in bytes -> mask of address bits, counted from bit 7; they are combined (xor) with the bits from 4 on."""
 PLAIN_ALIGNMENT = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The rows of a box: runs of contiguous bytes. A row outside the tensor has no global address."""
+    """The rows of a box, which are contiguous bytes. A row outside the tensor has no global address."""
 
     rows: npt.NDArray[np.int64]
     """Global address of each row's first element inside the tensor."""
     inside: npt.NDArray[np.bool_]
-    """For each row, whether it is in the tensor."""
+    """True for each row that is in the tensor."""
     first: int
-    """Bytes of a row before the tensor begins, and before it ends."""
+    """Offset in a row of the first byte inside the tensor."""
     last: int
+    """Offset in a row of the end of the bytes inside the tensor."""
     row_bytes: int
 
 
@@ -51,9 +52,9 @@ def box_at(tensor: TiledMap, coordinates: Sequence[int]) -> Box:
 
 
 def places(tensor: TiledMap, address: int, offset: int) -> slice | npt.NDArray[np.int64]:
-    """Return the indices in a block's shared memory of a box's bytes, in their order.
+    """Return the indices in a block's shared memory of a box's bytes, in the order of the box.
 
-    `address` is the box's shared address, `offset` its index. The swizzle depends on the address's bits.
+    `address` is the box's shared address, on which the swizzle depends; `offset` is the index of that address.
     """
     if not tensor.swizzle:
         return slice(offset, offset + tensor.span)
@@ -66,5 +67,5 @@ def places(tensor: TiledMap, address: int, offset: int) -> slice | npt.NDArray[n
 
 
 def alignment(tensor: TiledMap) -> int:
-    """Bytes after which the swizzle's pattern repeats."""
+    """Return the number of bytes after which the swizzle's pattern repeats."""
     return (SWIZZLE_ROWS[tensor.swizzle] + 1) * PLAIN_ALIGNMENT

@@ -19,19 +19,20 @@ SPACE = {
     "LDG": "global", "LDS": "shared", "LDL": "local", "LD": "",
     "STG": "global", "STS": "shared", "STL": "local", "ST": "",
 }  # fmt: skip
-"""Memory space by opcode; none for opcodes with generic addresses."""
+"""Memory space by opcode; `""` for opcodes with generic addresses."""
 SCALES = {"X4": 2, "X8": 3, "X16": 4}
 
 
 def width_of(x: Form) -> int:
-    """Bytes that an access moves for each lane."""
+    """Return the bytes that an access reads or writes for each lane."""
     return WIDTHS[x.one_of(*WIDTHS, default="32")]
 
 
 def addresses(x: Form, space: str) -> Lanes:
-    """The next operand, which must be a memory operand, as 64-bit addresses of that space.
+    """Take the next operand, which must be a memory operand, as 64-bit addresses in `space`.
 
-    Shared and local addresses have 32 bits, and so have global ones unless the register is marked as a pair.
+    Shared and local addresses have 32 bits in registers, and so have global ones unless the register is marked as a
+    pair.
     """
     operand, record = x.take("mem")
     offset = Lanes(x.field(record, OFFSET))
@@ -55,7 +56,7 @@ def addresses(x: Form, space: str) -> Lanes:
 
 
 def call_access(x: Form, name: str, lanes: Value, where: Lanes, words: Value, key: Value | int) -> Lanes:
-    """Call a load or store service; return the mask of the lanes that it served."""
+    """Emit a call of a load or store service; return the mask of the lanes whose access was made."""
     row = x.fn.scratch(I64, LANES)
     x.fn.store(row, where.value)
     return Lanes(x.service(name, I32, ACCESS, lanes, row, words, key))
@@ -63,7 +64,7 @@ def call_access(x: Form, name: str, lanes: Value, where: Lanes, words: Value, ke
 
 @opcode("LDG", "LDS", "LDL", "LD")
 def load(x: Form) -> None:
-    """Load a register, pair or quadruple from each lane's address; 8 and 16 bits are extended as the type says."""
+    """Load a register, pair or quadruple from each lane's address; 8 and 16 bits are extended as for their type."""
     d = x.dest()
     space = SPACE[x.instruction.opcode]
     where = addresses(x, space or "global")
@@ -125,7 +126,7 @@ def by_space(x: Form, where: Lanes) -> list[tuple[str, Lanes, Lanes]]:
 
 
 def passed_over(x: Form) -> None:
-    """Skip the operands behind those of an access: cache policies, and predicates that compilers always set to true."""
+    """Skip the operands after those of an access: cache policies, and predicates that compilers always set to true."""
     while (operand := x.peek()) is not None:
         if operand.kind not in {"pred", "ureg", "reg"} or operand.invert:
             raise x.refuse(f"operand {operand.text!r}")
@@ -134,9 +135,7 @@ def passed_over(x: Form) -> None:
 
 @opcode("QSPC")
 def qspc(x: Form) -> None:
-    """Test whether a generic address is in shared (`S`), local (`L`), global (`G`) or
-    distributed shared (`D`) memory.
-    """
+    """Test if a generic address is in shared (`S`), local (`L`), global (`G`) or distributed shared memory (`D`)."""
     results = x.dest_predicates(1)
     x.dest()
     _operand, record = x.take("mem")
@@ -189,7 +188,7 @@ def _within_variables(x: Form, offset: Lanes, width: int) -> None:
 
 
 def _constants(x: Form, bank: Value, offset: Lanes, width: int) -> list[Lanes]:
-    """One lane's constant as 32-bit words."""
+    """Return one lane's constant as 32-bit words."""
     inside = offset.ule(Launch.BANK_BYTES - width)
     place = x.fn.cast(bank + inside.select(offset, 0).zext("i64").value, I8)
     if width < 4:

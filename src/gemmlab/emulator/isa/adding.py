@@ -10,7 +10,7 @@ from gemmlab.emulator.lanes import Lanes
 
 
 def term(x: Form) -> Lanes:
-    """The next operand as a 33-bit term of a sum. A negated one is complement plus one, which carries if it is zero."""
+    """Take the next operand as a 33-bit term of a sum. A negated one is complement plus one: for zero, it carries."""
     operand = x.peek()
     value = x.source()
     if operand is not None and operand.neg:
@@ -20,9 +20,9 @@ def term(x: Form) -> Lanes:
 
 @opcode("IADD3", "UIADD3")
 def iadd3(x: Form) -> None:
-    """Add three integers; with predicates, carries out and (`.X`) carries in.
+    """Add three integers. Predicates are carries out and, with `.X`, carries in.
 
-    The first carry out is set for a carry of 1 or 2, the second for a carry of 2; their sum is the carry.
+    The first carry out is set if the carry is 1 or 2, the second if it is 2; their sum is the carry.
     """
     x.allow("X", "64")
     d = x.dest()
@@ -45,7 +45,7 @@ def iadd3(x: Form) -> None:
 
 
 def _wide_term(x: Form) -> Lanes:
-    """The next operand as 64 bits: a register pair, or an immediate with its sign extended."""
+    """Take the next operand as 64 bits: a register pair, or an immediate with its sign extended."""
     operand = x.peek()
     if operand is not None and operand.kind == "imm":
         return x.source().sext("i64")
@@ -63,8 +63,8 @@ def _carries(x: Form, most: int) -> list[Lanes]:
 
 @opcode("LEA", "ULEA")
 def lea(x: Form) -> None:
-    """Compute `(a << s) + b`; `.HI` shifts the pair `{c, a}`, or `a` sign-extended (`.SX32`),
-    and adds its upper half.
+    """Compute `(a << s) + b`. `.HI` shifts the pair `{c, a}`, or with `.SX32` the sign-extended `a`, and adds the upper
+    half of the result to `b`.
     """
     x.allow("HI", "X", "SX32")
     d = x.dest()
@@ -111,7 +111,7 @@ def halves(function: Callable[..., Lanes], *values: Lanes) -> Lanes:
 
 @opcode("IABS")
 def iabs(x: Form) -> None:
-    """Compute the absolute value; the least integer stays as it is."""
+    """Compute the absolute value; the least integer does not change."""
     x.allow()
     d, a = x.dest(), x.source()
     d.set(a.lt(0).select(-a, a))

@@ -1,4 +1,4 @@
-"""cp.async: copies from global to shared memory that land at the wait for their group."""
+"""cp.async: copies from global to shared memory, which are completed at the wait for their group."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from gemmlab.ir.values import Value
 
 @opcode("LDGSTS")
 def ldgsts(x: Form) -> None:
-    """Start a copy: shared address, global address, and perhaps a predicate; where it is false, zeros are copied."""
+    """Start a copy. Operands: shared address, global address, and optionally a predicate; lanes where it is false copy
+    zeros.
+    """
     width = width_of(x)
     to = addresses(x, "shared")
     source = addresses(x, "global")
@@ -45,9 +47,9 @@ def ldgdepbar(x: Form) -> None:
 
 @opcode("DEPBAR")
 def depbar(x: Form) -> None:
-    """Wait until at most the given number of groups is in flight."""
+    """Wait until at most the given number of groups of copies is in flight."""
     if x.skip().kind != "scoreboard":
-        # A list of scoreboards, {3,2}: results of other instructions, which the emulator has at once.
+        # A list of scoreboards, {3,2}, is for results of other instructions, which the emulator completes at once.
         return
     left = x.source().lane(0) if x.left else Lanes(x.fn.constant(0, I32))
     while x.left:
@@ -58,14 +60,14 @@ def depbar(x: Form) -> None:
 
 
 def land(x: Form, left: Value | int) -> None:
-    """Let the warp's copies land, but for those of the last `left` closed groups (-1: all copies)."""
+    """Emit the completion of the warp's copies, without those of the last `left` closed groups (-1: all copies)."""
     with x.fn.when(x.warp.load(Warp.PENDING, I64).differs(0)):
         x.service("land", VOID, LAND, left)
 
 
 @opcode("CCTL")
 def cctl(x: Form) -> None:
-    """Control a cache. Its invalidation (`IVALL`) ends a full wait for bulk stores, whose writes are visible then."""
+    """Control a cache. `IVALL` (invalidate) ends a full wait for bulk stores: it makes their writes visible."""
     if x.has("IVALL"):
         with x.fn.when(x.launch.load(Launch.ASYNC, I64).differs(0)):
             request(x, Operation.VISIBLE)

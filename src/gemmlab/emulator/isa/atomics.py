@@ -28,12 +28,12 @@ KINDS = {"64", "S32", "S64", "U32", "F32", "F64", "F16x2", "BF16x2"}
 
 @opcode("ATOM", "ATOMG", "ATOMS", "RED", "REDG")
 def atomic(x: Form) -> None:
-    """Read, combine and write. The register receives the old value (for CAST: whether the exchange took place)."""
+    """Read, combine and write. The result is the old value; for CAST it is true if the exchange was made."""
     if x.has("ARRIVE"):
         arrive_word(x)
         return
     name = x.one_of(*OPERATIONS)
-    counting = x.has("POPC")  # ATOMS.POPC.INC adds one for each lane, whatever the maximum of a plain INC
+    counting = x.has("POPC")  # ATOMS.POPC.INC adds one for each lane; a plain INC has a maximum
     if not name or set(x.modifiers) - HINTS - KINDS - {name} - ({"POPC", "32"} if counting else set()):
         raise x.refuse()
     results = x.dest_predicates(1)
@@ -57,7 +57,7 @@ def atomic(x: Form) -> None:
             values = [Lanes(each[lane]) for each in rows]
             after = _combine(x, "ADD" if counting else name, before, values)
             x.fn.store(cell, after.value)
-            # A failed attempt at a lock changes nothing, so the waiting lane counts as spinning.
+            # Only changes count: a lane that tries to take a lock and fails counts as spinning.
             changed.set((Lanes(changed.read()) | after.ne(before).zext("i64")).value)
             if name == "CAST":
                 old[lane] = before.eq(values[0]).zext(before.kind).value
@@ -73,7 +73,7 @@ def atomic(x: Form) -> None:
 
 
 def arrive_word(x: Form) -> None:
-    """Arrive at an mbarrier of sm_80; the result is its word before."""
+    """Arrive at an mbarrier of sm_80; the result is the mbarrier's word before the arrival."""
     x.allow("ARRIVE", "64")
     d = x.dest()
     status, rows = request(x, Operation.ARRIVE_WORD, addresses(x, "shared"))
@@ -118,7 +118,7 @@ def _race_in_cluster(x: Form, lanes: Value, spots: Value, words: Value, key: int
 
 
 def _place(x: Form, address: Value, lane: Value, width: int, *, generic_float: bool) -> Place:
-    """The place of one lane's cell, checked: in the opcode's space, or for ATOM in that of the address."""
+    """Return the checked place of one lane's address, in the opcode's space, or for ATOM in the address's space."""
     fn = x.fn
     if x.instruction.opcode != "ATOM":
         return _checked(x, "shared" if x.instruction.opcode == "ATOMS" else "global", address, lane, width)
@@ -127,7 +127,7 @@ def _place(x: Form, address: Value, lane: Value, width: int, *, generic_float: b
     spaces = {"shared": upper.eq(SHARED_WINDOW), "global": upper.ne(SHARED_WINDOW) & upper.ne(LOCAL_WINDOW)}
     for space, chosen in spaces.items():
         if space == "shared" and generic_float:
-            # The hardware adds floats in global memory only; the code that follows handles the other spaces.
+            # The hardware adds floats in global memory only; compiled code has other instructions for other spaces.
             continue
         with fn.when(chosen.value):
             short = (Lanes(address) & 0xFFFFFFFF).value if space == "shared" else address
@@ -151,7 +151,7 @@ def _combine(x: Form, name: str, old: Lanes, values: list[Lanes]) -> Lanes:
     if x.has("F32", "F64"):
         return _float_add(x, old, new)
     if x.has("F16x2"):
-        # A float32 sum has enough bits that rounding it again to 16 bits rounds correctly.
+        # A float32 sum has so many bits that rounding it to 16 bits gives the correctly rounded sum.
         return pack_halves(*(half_of(old, part) + half_of(new, part) for part in (0, 1)))
     if x.has("BF16x2"):
         low, high = (to_bfloat(bfloat_of(old, part) + bfloat_of(new, part)) for part in (0, 1))
@@ -189,7 +189,7 @@ def _quiet(total: Lanes) -> Lanes:
 
 
 def _flushed(value: Lanes) -> Lanes:
-    """Float32 values with denormals replaced by zeros of their sign."""
+    """Return float32 values with denormals replaced by zeros of the same sign."""
     bits = value.bits("i32")
     tiny = (bits & 0x7F800000).eq(0)
     return tiny.select(bits & -0x80000000, bits).bits("f32")

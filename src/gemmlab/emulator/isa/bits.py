@@ -38,10 +38,9 @@ def _ones(width: Lanes) -> Lanes:
 
 @opcode("FLO", "UFLO")
 def flo(x: Form) -> None:
-    """Find the highest set bit (for a signed number, the highest that differs from the sign);
-    all ones if there is none.
+    """Find the highest set bit; for a signed number, the highest bit that differs from the sign.
 
-    The result is its position, or (`.SH`) its distance from bit 31.
+    The result is its position, with `.SH` its distance from bit 31, and all ones if there is no such bit.
     """
     x.allow("U32", "SH")
     d, value = x.dest(), x.source()

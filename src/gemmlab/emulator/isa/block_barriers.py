@@ -1,4 +1,4 @@
-"""Barriers of a block."""
+"""Opcodes of block barriers: BAR, and B2R for the results of reductions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gemmlab.ir.types import I32, I64
 
 @opcode("B2R")
 def b2r(x: Form) -> None:
-    """Read the result of the block's last BAR.RED (`.RESULT`): the count into the register,
-    and/or into the predicate.
+    """Read the result of the block's last BAR.RED (`.RESULT`): a count into the register, or the result of and/or into
+    the predicate.
     """
     if not x.has("RESULT"):
         raise x.refuse()

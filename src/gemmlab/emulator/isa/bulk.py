@@ -1,4 +1,6 @@
-"""Bulk copies and reductions, whole (UBLKCP) or by tensor map (UTMA*), their groups, and asynchronous stores."""
+"""Bulk copies and reductions of contiguous bytes (UBLKCP) or by tensor map (UTMA*), their groups, and asynchronous
+stores.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from gemmlab.sass.instruction import RZ
 
 DIMENSIONS = ("1D", "2D", "3D", "4D", "5D")
 HALF = 16
-"""Bits of a size in units of 16 bytes; above them is the mask of the cluster's blocks."""
+"""Low bits of a register that are a size, in units of 16 bytes; the bits above are a mask of the cluster's blocks."""
 
 
 def _registers(x: Form, count: int) -> list[Lanes]:
-    """`count` consecutive uniform registers from the one in the next operand, `[UR4]`."""
+    """Take the next operand, such as `[UR4]`, as `count` consecutive uniform registers from that one on."""
     operand, record = x.take("mem")
     if operand.base != RZ or operand.value:
         raise x.refuse(f"operand {operand.text!r}")
@@ -36,7 +38,7 @@ def _hint(x: Form) -> None:
 
 @opcode("UBLKCP", "UBLKRED")
 def ublkcp(x: Form) -> None:
-    """Copy bytes, or combine them with those at the destination; the size register counts units of 16 bytes."""
+    """Copy bytes, or reduce them into those at the destination; the size register counts units of 16 bytes."""
     route = x.modifiers[:2]
     ways = {
         ("S", "G"): Direction.GLOBAL_TO_SHARED, ("G", "S"): Direction.SHARED_TO_GLOBAL,
@@ -57,7 +59,7 @@ def ublkcp(x: Form) -> None:
 
 @opcode("UBLKPF")
 def ublkpf(x: Form) -> None:
-    """Prefetch into the level-2 cache: the addresses are checked."""
+    """Prefetch into the level-2 cache: only check the addresses."""
     source, amount = _registers(x, 2), x.source()
     _hint(x)
     operands = (Direction.PREFETCH, 0, join_words(*source), 0, (amount & 0xFFFF) << 4, 0, 0)
@@ -66,7 +68,7 @@ def ublkpf(x: Form) -> None:
 
 @opcode("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF")
 def utma(x: Form) -> None:
-    """Copy or reduce a box of a tensor. The first registers hold the shared address, for a load the mbarrier's address,
+    """Copy or reduce a box of a tensor. The first registers are the shared address, for a load the mbarrier's address,
     and the coordinates.
     """
     loads, prefetches = x.instruction.opcode == "UTMALDG", x.instruction.opcode == "UTMAPF"
@@ -92,7 +94,7 @@ def utma(x: Form) -> None:
 
 @opcode("UTMACCTL")
 def utmacctl(x: Form) -> None:
-    """Prefetch (`PF`) or invalidate (`IV`) a cached tensor map: the emulator reads it anew each time."""
+    """Prefetch (`PF`) or invalidate (`IV`) a cached tensor map. It has no effect: the emulator has no such cache."""
     x.allow("PF", "IV")
     x.skip()
 
@@ -105,7 +107,7 @@ def utmacmdflush(x: Form) -> None:
 
 @opcode("STAS", "REDAS")
 def stas(x: Form) -> None:
-    """Store in, or reduce with, shared memory of a block of the cluster; its mbarrier receives the bytes."""
+    """Store or reduce into shared memory of a block of the cluster, and complete the bytes at an mbarrier there."""
     operand, record = x.take("mem")
     base, offset = x.field(record, BASE), Lanes(x.field(record, OFFSET)).trunc("i32").splat(LANES)
     to = Lanes(x.warp.load(base, I32, LANES)) + offset

@@ -1,4 +1,4 @@
-"""Comparison of integers, and the writing of any comparison's result."""
+"""Comparison of integers, and the result predicates of comparisons of any type."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def combine(x: Form, results: list[PredicateResult], truth: Lanes, other: Lanes)
 
 @opcode("ISETP", "UISETP")
 def isetp(x: Form) -> None:
-    """Compare two integers and combine with a predicate; the results are for the comparison and for its opposite.
+    """Compare two integers, and combine the result and its opposite with a predicate.
 
-    `.EX` compares upper halves; the last operand is then the result of the same comparison of the lower halves.
+    `.EX` compares upper halves; then the last operand is the result of the same comparison of the lower halves.
     """
     x.allow(*_SIGNED, "T", "F", "U32", "AND", "OR", "XOR", "EX")
     results = x.dest_predicates(2)

@@ -1,4 +1,4 @@
-"""Branches, exits, and the groups of lanes that they make."""
+"""Branches and exits, which split a warp into groups of lanes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gemmlab.ir.values import Value
 
 @opcode("NOP")
 def nop(x: Form) -> None:
-    """Do nothing but order memory: `__syncwarp` compiles to it where the compiler knows that the warp has converged."""
+    """Do nothing, but count as a warp-level synchronisation: `__syncwarp` compiles to NOP if the warp has converged."""
     x.warp.add(Warp.SYNCS, 1)
 
 
@@ -38,8 +38,8 @@ def hint(x: Form) -> None:
 
 @opcode("BRA", "JMP")
 def bra(x: Form) -> None:
-    """Branch. `.DIV`: if the group is not all of a mask's lanes; `.CONV`: if it is; `.ANY`:
-    all lanes if any branches.
+    """Branch. `.DIV`: only if the group lacks a lane of the mask operand; `.CONV`: only if it lacks none; `.ANY`: all
+    lanes if any of them branches.
     """
     taken = narrowed(x)
     kept = Lanes(x.exec_bits) & ~taken
@@ -48,7 +48,7 @@ def bra(x: Form) -> None:
         taken = taken.ne(0).select(Lanes(x.warp.load(Warp.ACTIVE)), 0)
     if x.has("DIV", "CONV"):
         operand = x.peek()
-        # On sm_75 it may name no mask: all lanes that have not ended.
+        # On sm_75 the mask operand may be missing; it is all lanes that have not ended.
         named = operand is not None and operand.kind != "label"
         mask = x.source().lane(0) if named else ~Lanes(x.warp.load(Warp.EXITED))
         whole = Lanes(x.warp.load(Warp.ACTIVE)).eq(mask)
@@ -59,7 +59,7 @@ def bra(x: Form) -> None:
 
 
 def narrowed(x: Form) -> Lanes:
-    """The mask of the lanes that execute and for which the predicates that follow hold."""
+    """Take the predicates that follow; return the mask of the lanes that execute and for which all are true."""
     lanes = Lanes(x.exec_bits)
     while (operand := x.peek()) is not None and operand.kind in {"pred", "upred"}:
         lanes = lanes & x.predicate().splat(LANES).mask_bits()
@@ -67,7 +67,7 @@ def narrowed(x: Form) -> Lanes:
 
 
 def branch(x: Form, taken: Lanes, target: Value) -> None:
-    """Send the lanes of `taken` to `target` and the others on; the group at the lower address runs first."""
+    """Branch to `target` with the lanes `taken`; the others go on. The group at the lower address runs first."""
     fn = x.fn
     stay = Lanes(x.warp.load(Warp.ACTIVE)) & ~taken
     here = x.warp.load(Warp.PC, I64)
@@ -90,7 +90,7 @@ def push(x: Form, pc: Value, lanes: Lanes, wait: int, argument: Value | int) -> 
 
 
 def hold(x: Form, lanes: Lanes, wait: int, argument: Value | int) -> None:
-    """Make these lanes of the running group wait after this instruction; the rest of the group goes on."""
+    """Make these lanes of the running group wait, to continue after this instruction; the rest of the group goes on."""
     push(x, x.warp.load(Warp.PC, I64), lanes, wait, argument)
     leave(x, lanes)
 
@@ -125,6 +125,6 @@ def bpt(x: Form) -> None:
 
 
 def note_trap(x: Form, called: Value | int) -> None:
-    """Record why the launch ends; `called` is the address outside the module that the first lane called, or 0."""
+    """Record an event for the end of the launch; `called` is the outside address that the first lane called, or 0."""
     first = Lanes(x.exec_bits).call_flag("cttz", flag=False).zext("i64")
     x.service("note", VOID, NOTE, Kind.TRAP, first.value, called, 0, -1)

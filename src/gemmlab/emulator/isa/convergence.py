@@ -44,9 +44,9 @@ def break_(x: Form) -> None:
 
 @opcode("BSYNC")
 def bsync(x: Form) -> None:
-    """Wait for the lanes that entered the same convergence barrier together with these.
+    """Wait for all lanes that entered the convergence barrier together with those of the running group.
 
-    A group may contain lanes that entered at different times; those that did not enter with the first lane execute this
+    The group may have lanes that entered at different times. Those that did not enter with the first lane execute the
     instruction again.
     """
     lanes = narrowed(x)
@@ -70,8 +70,9 @@ def bsync(x: Form) -> None:
 
 @opcode("WARPSYNC")
 def warpsync(x: Form) -> None:
-    """Wait for all lanes of a mask (`.ALL`, which has no mask: all that have not ended). `.COLLECTIVE` runs up
-    to ENDCOLLECTIVE together.
+    """Wait for all lanes of a mask, with `.ALL` for all lanes that have not ended.
+
+    With `.COLLECTIVE`, the lanes execute the code up to ENDCOLLECTIVE together.
     """
     named = x.left and not x.has("ALL")
     mask = x.first_active(x.source()) if named else Lanes(x.fn.constant(-1, I32))
@@ -93,13 +94,15 @@ def warpsync(x: Form) -> None:
 
 @opcode("ENDCOLLECTIVE")
 def endcollective(x: Form) -> None:
-    """Go on at the label of the preceding WARPSYNC.COLLECTIVE, which decoding has looked up."""
+    """Go on at the label of the preceding WARPSYNC.COLLECTIVE; the decoder has found its index."""
     branch(x, Lanes(x.exec_bits), x.insn.load(Insn.TARGET, I64))
 
 
 @opcode("BMOV")
 def bmov(x: Form) -> None:
-    """Copy a convergence barrier to a register, back or to another barrier; `.CLEAR` empties the one that is read."""
+    """Copy a convergence barrier to a register or another barrier, or a register to a barrier; `.CLEAR` empties the
+    barrier that is read.
+    """
     if _is_barrier(x):
         d = x.dest_barrier()
         if not _is_barrier(x):

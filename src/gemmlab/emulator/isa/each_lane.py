@@ -24,12 +24,12 @@ def each_lane(x: Form) -> Iterator[Value]:
 
 
 def row(x: Form, value: Lanes) -> Value:
-    """Store a value for each lane in memory, so that it can be indexed by lane number."""
+    """Store the lanes of a value in memory, so that they can be indexed by lane number; return the address."""
     memory = x.fn.scratch(value.value.type.scalar, LANES)
     x.fn.store(memory, value.splat(LANES).value)
     return memory
 
 
 def locate(x: Form, space: str, lane: Value, address: Value, key: int) -> Value:
-    """Host address of one lane's `key & 255` bytes, or 0 after an event that says what is wrong with it."""
+    """Return the host address of one lane's `key & 255` bytes; 0 after an event if the address is not valid."""
     return x.service(f"locate_{space}", I64, LOCATE, lane, address, key)

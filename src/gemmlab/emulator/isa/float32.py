@@ -19,16 +19,16 @@ from gemmlab.emulator.lanes import Lanes
 
 
 def sources(x: Form, count: int) -> list[Lanes]:
-    """The next `count` operands as float32, with denormals flushed if the instruction has `.FTZ`."""
+    """Take the next `count` operands as float32, with denormals flushed if the instruction has `.FTZ`."""
     values = [x.source("f32") for _ in range(count)]
     return [flush(value) for value in values] if x.has("FTZ") else values
 
 
 def finished(x: Form, value: Lanes) -> Lanes:
-    """Apply the modifiers to a result.
+    """Return a result after flushing and saturation, as the modifiers require.
 
-    Without modifiers the host's result is used unchanged, so that the arithmetic of matrix products stays one
-    instruction; a NaN then has the host's bits.
+    Without modifiers, the host's result is used without change, so that a multiply-add is one host instruction. A NaN
+    then has the host's bits.
     """
     if not x.modifiers:
         return value
@@ -69,7 +69,7 @@ def fmul(x: Form) -> None:
 
 
 def _sum(a: Lanes, b: Lanes, mode: str) -> Lanes:
-    """A sum of two float64 values rounded once, to float32."""
+    """Return a sum of two float64 values rounded once, to float32."""
     total, lost = two_sum(a, b)
     value = narrow(to_odd(total, lost), mode)
     if mode != "RM":

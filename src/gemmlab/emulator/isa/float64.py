@@ -30,9 +30,9 @@ def _source(x: Form) -> _Source:
 
 
 def _with_nan(result: Lanes, *sources: _Source) -> Lanes:
-    """Return the bits of `result`; if it is NaN, those of the NaN that an H200 gives.
+    """Return the bits of `result`; if it is NaN, the bits of the NaN that an H200 gives.
 
-    That is the last operand that is NaN, made quiet, or a negative quiet NaN if no operand is one.
+    An H200 gives the last operand that is NaN, made quiet; if no operand is NaN, it gives a negative quiet NaN.
     """
     nan = result.bits("i64").like(-1 << 51)
     for source in sources:
@@ -72,7 +72,7 @@ def dmul(x: Form) -> None:
 
 @opcode("DSETP")
 def dsetp(x: Form) -> None:
-    """Compare two doubles and combine with a predicate; with `.MIN` or `.MAX` the predicates tell which one to take."""
+    """Compare two doubles and combine with a predicate; `.MIN` and `.MAX` set predicates for a selection."""
     x.allow(*COMPARISONS, *COMBINING, "MIN", "MAX")
     results = x.dest_predicates(2)
     a, b = x.source_pair("f64"), x.source_pair("f64")
@@ -85,7 +85,7 @@ def dsetp(x: Form) -> None:
 def _take_first(x: Form, results: list[PredicateResult], a: Lanes, b: Lanes) -> None:
     """Set two predicates: the first if the minimum or maximum is `a`, the second if both operands are NaN.
 
-    Where the second holds, later code makes `b` quiet. Compiled `fmin` and `fmax` use it; -0 counts as less than +0.
+    Compiled `fmin` and `fmax` use them; later code makes `b` quiet if the second is true. -0 counts as less than +0.
     """
     if not x.has("AND") or len(results) != 2:
         raise x.refuse()

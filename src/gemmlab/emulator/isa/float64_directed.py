@@ -1,6 +1,6 @@
-"""Directed rounding of `a * b + c` of doubles, by integers wide enough for the exact sum.
+"""Directed rounding of `a * b + c` of doubles, by integers that are wide enough for the exact sum.
 
-Error-free transformations would fail for errors below the least denormal; this does not.
+Error-free transformations would fail if the error is below the least denormal; integers do not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FAR = 137
 
 
 def fused(x: Form, a: Lanes, b: Lanes, c: Lanes, mode: str) -> Lanes:
-    """`a * b + c` rounded once: towards zero (`RZ`), down (`RM`) or up (`RP`). A NaN has the host's bits."""
+    """Return `a * b + c` rounded once: towards zero (`RZ`), down (`RM`) or up (`RP`). A NaN has the host's bits."""
     rows = [row(x, value.bits("i64")) for value in (a, b, c)]
     results = x.fn.scratch(I64, LANES)
     with each_lane(x) as lane:
@@ -38,7 +38,7 @@ def _of_finite(a: Lanes, b: Lanes, c: Lanes, *, mode: str) -> Lanes:
     product = _mantissa(a).zext("i128") * _mantissa(b).zext("i128")
     addend = _mantissa(c)
     product_negative, addend_negative = (a ^ b).lt(0), c.lt(0)
-    # The exponent of a zero must not affect the position at which the sum begins.
+    # The exponent of a zero must not affect the position of the sum.
     unit, addend_unit = _unit(a) + _unit(b), _unit(c)
     unit = product.eq(0).select(addend_unit, unit)
     above = addend.eq(0).select(unit, addend_unit) - unit
@@ -64,7 +64,7 @@ def _exponent(bits: Lanes) -> Lanes:
 
 
 def _unit(bits: Lanes) -> Lanes:
-    """Log2 of the value of the mantissa's last bit."""
+    """Return log2 of the value of the mantissa's last bit."""
     return _exponent(bits).umax(1) - 1075
 
 
@@ -77,7 +77,7 @@ def _placed(mantissa: Lanes, shift: Lanes) -> Lanes:
 
 
 def _rounded(magnitude: Lanes, unit: Lanes, away: Lanes) -> Lanes:
-    """Bits of the double `magnitude * 2**unit`, truncated or (`away`) rounded away from zero."""
+    """Return the bits of the double `magnitude * 2**unit`, truncated or (`away`) rounded away from zero."""
     used = (magnitude.like(256) - magnitude.call_flag("ctlz", flag=False)).trunc("i64")
     shift = (used - 53).smax(unit.like(-1074) - unit)
     right = shift.smax(0).smin(255).zext("i256")
@@ -85,12 +85,12 @@ def _rounded(magnitude: Lanes, unit: Lanes, away: Lanes) -> Lanes:
     inexact = (cut << right).ne(magnitude)
     left = (shift.like(0) - shift).smax(0).zext("i256")
     mantissa = (cut << left).trunc("i64") + (inexact & away).zext("i64")
-    # A denormal has the exponent field of the least normal number, minus the leading bit that it lacks.
+    # The mantissa's leading bit (bit 52) adds one to the exponent field. A denormal has no such bit; its field is 0.
     bits = ((unit + shift + 1074).smin(2046) << 52) + mantissa
     overflow = away.select(bits.like(_INFINITY), _INFINITY - 1)
     return magnitude.eq(0).select(bits.like(0), bits.uge(_INFINITY).select(overflow, bits))
 
 
 def signed_zero_like(a: Lanes, b: Lanes) -> Lanes:
-    """The zero with the sign of `a * b`: adding it leaves the sign of the product unchanged."""
+    """Return the zero with the sign of `a * b`: adding it does not change the sign of the product."""
     return ((whole_bits(a) ^ whole_bits(b)) & (-1 << 63)).bits("f64")

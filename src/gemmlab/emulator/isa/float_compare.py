@@ -20,7 +20,8 @@ _ORDERED: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
     "NE": Lanes.ne,
 }
 COMPARISONS = (*_ORDERED, *(name + "U" for name in _ORDERED), "NUM", "NAN", "T", "F")
-"""With `U` a comparison also holds for NaN; without, not even `NE` does. `NUM`: neither is NaN; `NAN`: one is."""
+"""Names of comparisons. If an operand is NaN, those with `U` are true, all others false, even `NE`. `NUM`: neither is
+NaN; `NAN`: one is."""
 COMBINING = ("AND", "OR", "XOR")
 
 
@@ -42,9 +43,9 @@ def compared(x: Form, a: Lanes, b: Lanes) -> Lanes:
 
 
 def lesser_or_greater(x: Form, a: Lanes, b: Lanes, least: Lanes) -> Lanes:
-    """Bits of the lesser (`least`) or greater of two float32; -0 is less than +0.
+    """Return the bits of the lesser of two float32 (`least`), or the greater; -0 is less than +0.
 
-    If one is NaN the result is the other one, or NaN with `.NAN` on the instruction.
+    If one is NaN, the result is the other one, or NaN if the instruction has `.NAN`.
     """
     first, second = whole_bits(a), whole_bits(b)
     lesser = a.lt(b).select(first, a.gt(b).select(second, first | second))
@@ -57,20 +58,20 @@ def lesser_or_greater(x: Form, a: Lanes, b: Lanes, least: Lanes) -> Lanes:
 
 
 def with_sign_of_product(bits: Lanes, a: Lanes, b: Lanes) -> Lanes:
-    """The bits of a magnitude, given the sign of `a * b`; a NaN is not changed."""
+    """Return the bits of a magnitude with the sign of `a * b`; a NaN does not change."""
     signed = bits ^ sign_of(a) ^ sign_of(b)
     return bits.bits(a.kind).is_nan().select(bits, signed)
 
 
 def joined(x: Form, truth: Lanes, other: Lanes) -> Lanes:
-    """A comparison's result combined with a predicate by the operation in the modifiers."""
+    """Return a comparison's result, combined with a predicate by the operation in the modifiers."""
     word = x.one_of(*COMBINING, default="AND")
     return {"AND": truth & other, "OR": truth | other, "XOR": truth ^ other}[word]
 
 
 @opcode("FSETP")
 def fsetp(x: Form) -> None:
-    """Compare two float32 and combine with a predicate; the results are for the comparison and for its opposite."""
+    """Compare two float32, and combine the result and its opposite with a predicate."""
     x.allow(*COMPARISONS, *COMBINING, "FTZ")
     results = x.dest_predicates(2)
     a, b = sources(x, 2)
@@ -98,7 +99,7 @@ def fsel(x: Form) -> None:
 
 @opcode("FMNMX")
 def fmnmx(x: Form) -> None:
-    """Take the lesser of two if the last operand holds, else the greater.
+    """Take the lesser of two if the last operand, a predicate, is true, else the greater.
 
     `.XORSIGN` gives the result the sign of the product; its operands are printed as absolute values.
     """
@@ -125,9 +126,9 @@ def _with_original(x: Form) -> tuple[Lanes, Lanes]:
 def fchk(x: Form) -> None:
     """Test whether `a / b` needs the slow path of the division.
 
-    The fast path multiplies by a reciprocal and corrects twice. It is exact while no operand is special, the
-    reciprocal and the quotient are normal numbers, and the remainders have no bits below the least denormal's.
-    It is not known which other cases the hardware sends to the slow path; the quotient is the same on both.
+    The fast path multiplies by a reciprocal and corrects the quotient twice. It is exact if no operand is special, the
+    reciprocal and the quotient are normal numbers, and the remainders have no bits below the least denormal. It is not
+    known in which other cases the hardware takes the slow path; the quotient is the same on both.
     """
     x.allow("DIVIDE")
     (result,) = x.dest_predicates(1)

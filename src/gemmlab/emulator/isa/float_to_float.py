@@ -14,10 +14,10 @@ _PACKING = ("PACK_AB", "MERGE_C", "PACK_B", "PACK_AB_MERGE_C", "UNPACK_B")
 
 
 def _word(x: Form, value: Lanes, kind: str) -> Lanes:
-    """The bits of a float32 or float64 in the format `kind`, rounded as the instruction says.
+    """Return the bits of a float32 or float64 in the format `kind`, rounded as the modifiers require.
 
-    If the value or the format is a double, a NaN preserves as many of its bits as fit; else it becomes the NaN that
-    arithmetic makes.
+    If the value or the format is float64, a NaN keeps as many of its bits as fit; else it becomes the hardware's
+    canonical NaN.
     """
     mode = mode_of(x)
     if kind == "F64":
@@ -62,8 +62,9 @@ def frnd(x: Form) -> None:
 def f2fp(x: Form) -> None:
     """Convert float32 to smaller formats and pack them: `a` above `b`.
 
-    `.PACK_AB` packs two 16-bit floats, `.MERGE_C` one below the lower half of `c`, `.PACK_AB_MERGE_C` two bytes below
-    the lower half of `c`; `.UNPACK_B` converts the two lower bytes to FP16, or the two upper ones (`.H1`).
+    `.PACK_AB` packs two 16-bit floats, `.MERGE_C` one, with the lower half of `c` above it, and `.PACK_AB_MERGE_C` two
+    bytes, with the lower half of `c` above them. `.UNPACK_B` converts the two lower bytes to FP16, or the upper ones
+    (`.H1`).
     """
     small = _small(x)
     packing = x.one_of(*_PACKING)
@@ -96,7 +97,7 @@ def _small(x: Form) -> Format | None:
 
 
 def _clamped(x: Form) -> Lanes:
-    """The next operand as float32; with `.RELU` negative numbers become 0."""
+    """Take the next operand as float32; with `.RELU` negative numbers become 0."""
     value = x.source("f32")
     return value.is_nan().select(value, value.gt(0.0).select(value, 0.0)) if x.has("RELU") else value
 
@@ -108,7 +109,9 @@ def _half(x: Form) -> Lanes:
 
 
 def _byte(x: Form, small: Format) -> Lanes:
-    """The next operand in an 8-bit format; a number that is too large becomes the largest finite one."""
+    """Take the next operand, and convert it to an 8-bit format; numbers that are too large become the largest finite
+    one.
+    """
     if mode_of(x):
         raise x.refuse("a rounding of 8-bit formats")
     value = _clamped(x)
@@ -118,7 +121,7 @@ def _byte(x: Form, small: Format) -> Lanes:
 
 
 def _tf32(value: Lanes, *, truncate: bool) -> Lanes:
-    """A float32 rounded to TF32: 10 bits of mantissa, the other 13 zero."""
+    """Return a float32 rounded to TF32: 10 bits of mantissa, the other 13 are zero."""
     bits = value.bits("i32")
     rounded = bits if truncate else bits + 0xFFF + ((bits >> 13) & 1)
     return value.is_nan().select(bits.like(NAN), rounded) & -0x2000

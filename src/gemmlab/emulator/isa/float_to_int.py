@@ -9,19 +9,19 @@ from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.small_floats import bfloat_of, half_of
 
 TO_WHOLE = {"FLOOR": "floor", "CEIL": "ceil", "TRUNC": "trunc"}
-"""LLVM intrinsic of each modifier that rounds to a whole number; without a modifier, to nearest even."""
+"""Modifier -> LLVM intrinsic that rounds to a whole number. Without a modifier, rounding is to nearest even."""
 INTEGERS = tuple(sign + str(bits) for sign in "SU" for bits in (8, 16, 32, 64))
 FLOATS = ("F16", "BF16", "F32", "F64")
 PARTS = ("H0", "H1", "H0_H0", "H1_H1")
 
 
 def whole(x: Form, value: Lanes) -> Lanes:
-    """A float rounded to a whole number, in the direction of the instruction's modifier."""
+    """Return a float rounded to a whole number, in the direction of the instruction's modifier."""
     return value.call(TO_WHOLE.get(x.one_of(*TO_WHOLE), "roundeven"))
 
 
 def source_of(x: Form, kind: str) -> Lanes:
-    """The next operand, in the format `kind`, as float32 or (`F64`) float64; denormals are flushed with `.FTZ`."""
+    """Take the next operand, in the format `kind`, as float32 or (`F64`) float64; `.FTZ` flushes denormals."""
     if kind == "F64":
         return x.source_pair("f64")
     if kind == "F32":
@@ -36,7 +36,7 @@ def source_of(x: Form, kind: str) -> Lanes:
 
 
 def saturated_to(value: Lanes, name: str, *, nan_is_zero: bool) -> Lanes:
-    """The integer of a type (`"S8"` .. `"U64"`) nearest to a whole float64, extended to 32 or 64 bits."""
+    """Return a whole float64 clamped to the range of a type (`"S8"` .. `"U64"`), as an integer of 32 or 64 bits."""
     signed, bits = name[0] == "S", int(name[1:])
     kind = "i64" if bits == 64 else "i32"
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
@@ -53,7 +53,7 @@ def saturated_to(value: Lanes, name: str, *, nan_is_zero: bool) -> Lanes:
 
 
 def _pattern(item: int, *, signed: bool, bits: int) -> int:
-    """An integer of a type, extended to its register's width and expressed as a signed number."""
+    """Return an integer of a type, extended to its register's width, as a signed number with the same bits."""
     if signed and item >> (bits - 1) == 1:
         item -= 1 << bits
     width = max(bits, 32)
@@ -74,7 +74,7 @@ def f2i(x: Form) -> None:
 
 @opcode("F2IP")
 def f2ip(x: Form) -> None:
-    """Convert two float32 to bytes, packed below the lower half of `c`; the second one is lowest."""
+    """Convert two float32 to the two low bytes of the result, the second one lowest; the lower half of `c` is above."""
     x.allow("U8", "S8", "F32", *TO_WHOLE, "FTZ", "NTZ")
     d = x.dest()
     name = x.one_of("U8", "S8")

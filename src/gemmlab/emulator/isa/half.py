@@ -13,13 +13,13 @@ _RESULT = ("FTZ", "SAT", "RELU", "BF16_V2")
 
 @opcode("HADD2", "HADD2_32I")
 def hadd2(x: Form) -> None:
-    """Add pairs. `.F32` adds only the lower numbers, to a float32: compilers use it as a conversion."""
+    """Add pairs. `.F32` adds only the lower numbers and gives a float32; compilers use it as a conversion."""
     x.allow(*_RESULT, "F32", suffixes=SELECTORS)
     if x.has("F32") and x.has("FTZ", "SAT", "RELU"):
         raise x.refuse("a float32 result that is changed")
     d, halves = x.dest(), Halves(x)
     a, b = halves.source(), halves.source()
-    # A float32 sum has more than twice the bits of a 16-bit float, so rounding it again is harmless.
+    # A float32 sum has more than twice the bits of a 16-bit float, so rounding it to 16 bits rounds the exact sum.
     d.set(canonical(a[0] + b[0]) if x.has("F32") else halves.word(Lanes.__add__, a, b))
 
 
@@ -34,8 +34,8 @@ def hmul2(x: Form) -> None:
 
 @opcode("HFMA2", "HFMA2_32I")
 def hfma2(x: Form) -> None:
-    """Compute `a * b + c` on pairs; compilers use it with zero factors to load a constant.
-    `.MMA` only names the pipe.
+    """Compute `a * b + c` on pairs. Compilers also use it with zero factors, to load a constant. `.MMA` only names the
+    pipe.
     """
     x.allow(*_RESULT, "MMA", suffixes=SELECTORS)
     d, halves = x.dest(), Halves(x)

@@ -35,7 +35,7 @@ def hsetp2(x: Form) -> None:
 
 @opcode("HSET2")
 def hset2(x: Form) -> None:
-    """Compare pairs and write a pair: 1.0 (`.BF`) or all bits set where the comparison holds, else 0."""
+    """Compare pairs and write a pair: where the comparison is true, 1.0 (`.BF`) or all bits set, else 0."""
     x.allow(*COMPARISONS, *COMBINING, "FTZ", "BF", "BF16_V2", suffixes=SELECTORS)
     d = x.dest()
     truths, other = _truths(x)
@@ -46,7 +46,7 @@ def hset2(x: Form) -> None:
 
 @opcode("HMNMX2")
 def hmnmx2(x: Form) -> None:
-    """Take the lesser numbers if the last operand holds, else the greater; `.XORSIGN` as in FMNMX."""
+    """Take the lesser numbers if the last operand, a predicate, is true, else the greater; `.XORSIGN` as in FMNMX."""
     x.allow("FTZ", "NAN", "XORSIGN", "BF16_V2", suffixes=SELECTORS)
     d, halves = x.dest(), Halves(x)
     (a, a_source), (b, b_source) = halves.source_and_original(), halves.source_and_original()

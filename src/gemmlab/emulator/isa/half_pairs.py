@@ -19,7 +19,7 @@ Pair = tuple[Lanes, Lanes]
 
 @dataclass(frozen=True, slots=True)
 class Halves:
-    """The reading and writing of an instruction's pairs of 16-bit floats."""
+    """The operands and results of an instruction on pairs of 16-bit floats."""
 
     x: Form
 
@@ -29,11 +29,11 @@ class Halves:
         return self.x.has("BF16_V2", "BF16")
 
     def source(self) -> Pair:
-        """The next operand, with its `-` and `|x|` applied."""
+        """Take the next operand, with its `-` and `|x|` applied."""
         return self.source_and_original()[0]
 
     def source_and_original(self) -> tuple[Pair, Pair]:
-        """The next operand with its `-` and `|x|` applied, and without.
+        """Take the next operand; return it with its `-` and `|x|` applied, and without.
 
         It is a register (a selector duplicates one half of it), a constant, or two immediates.
         """
@@ -56,14 +56,14 @@ class Halves:
         return low, high
 
     def flush(self, value: Lanes) -> Lanes:
-        """With `.FTZ`, a denormal FP16 becomes a zero of its sign. BF16 denormals are never flushed."""
+        """Return a value; with `.FTZ`, a denormal FP16 becomes a zero of the same sign. BF16 is never flushed."""
         if self.brain or not self.x.has("FTZ"):
             return value
         tiny = value.call("fabs").lt(_LEAST_NORMAL_HALF)
         return tiny.select((value.bits("i32") & -0x80000000).bits("f32"), value)
 
     def bits(self, value: Lanes) -> Lanes:
-        """The 16 bits of a float32 result, after applying the modifiers."""
+        """Return the 16 bits of a float32 result after saturation, rounding and flushing, as the modifiers require."""
         x = self.x
         if x.has("SAT"):
             value = saturated(value)
@@ -74,7 +74,7 @@ class Halves:
         bits = to_half(value)
         if not x.has("FTZ"):
             return bits
-        # Flushed after rounding: a number that rounds up to the least normal one is not flushed.
+        # Flushing comes after rounding: a number that rounds up to the least normal one is not flushed.
         return (bits & 0x7C00).eq(0).select(bits & 0x8000, bits)
 
     def word(self, function: Callable[..., Lanes], *pairs: Pair) -> Lanes:
@@ -83,7 +83,7 @@ class Halves:
         return low | (high << 16)
 
     def fused(self, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-        """`a * b + c` in float32, exact or rounded to odd."""
+        """Return `a * b + c` in float32, exact or rounded to odd."""
         if not self.brain:
             return to_odd(*two_sum(a * b, c))
         total, lost = two_sum(a.widen("f64") * b.widen("f64"), c.widen("f64"))

@@ -8,13 +8,13 @@ from gemmlab.emulator.small_floats import FP16, bfloat_of, half_of, narrowed
 
 
 def to_half(value: Lanes, mode: str = "") -> Lanes:
-    """The FP16 bits of a float32, rounded to nearest even or as `mode` says; NaN gives 0x7FFF."""
+    """Return the FP16 bits of a float32, rounded to nearest even or in the direction `mode`; NaN gives 0x7FFF."""
     bits = narrowed(value, FP16)
     return step(bits, half_of(bits, 0), value, mode) if mode else bits
 
 
 def to_bfloat(value: Lanes, mode: str = "") -> Lanes:
-    """The BF16 bits of a float32, rounded to nearest even or as `mode` says; NaN gives 0x7FFF."""
+    """Return the BF16 bits of a float32, rounded to nearest even or in the direction `mode`; NaN gives 0x7FFF."""
     bits = value.bits("i32")
     odd = (bits >> 16) & 1
     rounded = (bits + 0x7FFF + odd) >> 16

@@ -30,7 +30,7 @@ def i2f(x: Form) -> None:
 
 
 def _doubles(x: Form, name: str) -> tuple[Lanes, Lanes]:
-    """Return the next operand, an integer, as a float64, and the error of that conversion."""
+    """Take the next operand, an integer; return it as (float64, error of the conversion)."""
     signed, bits = name[0] == "S", int(name[1:])
     if bits == 64:
         value = x.source_pair()
@@ -47,9 +47,9 @@ def _doubles(x: Form, name: str) -> tuple[Lanes, Lanes]:
 
 
 def _directed(total: Lanes, lost: Lanes, mode: str) -> Lanes:
-    """Round a float64, from which the exact value differs by `lost`, in the direction `mode`.
+    """Return `total + lost` rounded to float64 in the direction `mode`; `total` is the sum rounded to nearest.
 
-    Neighbours of `total` are finite: integers never come near the format's limits.
+    The numbers next to `total` are finite, because integers are far from the limits of float64.
     """
     if not mode:
         return total

@@ -8,11 +8,12 @@ from gemmlab.emulator.lanes import Lanes
 
 _TYPES = {name: (int(name[1:]), name[0] == "S") for name in ("U16", "S16", "U8", "S8", "U4", "S4", "U2", "S2")}
 _REST = {2: ("28",), 4: ("24",)}
-"""Suffix of the operand that fills the remaining bits; none for 8 bits, where its lower half is used."""
+"""Bits of a packed number -> suffix of operand `c`, which fills the other bits. For 8 bits `c` has no suffix: its lower
+half is used."""
 
 
 def saturate(value: Lanes, bits: int, *, signed: bool) -> Lanes:
-    """A signed number clamped to the range of `bits` bits, still as 32 bits."""
+    """Return a signed number clamped to the range of `bits` bits, as 32 bits."""
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     return value.smax(low).smin(high)
 
@@ -32,7 +33,7 @@ def i2i(x: Form) -> None:
 
 @opcode("I2IP")
 def i2ip(x: Form) -> None:
-    """Saturate two numbers and pack them, the second one lowest, below the low bits of `c` (PTX, `cvt.pack`)."""
+    """Saturate two numbers and pack them, the second one lowest; low bits of `c` are above (PTX, `cvt.pack`)."""
     match x.modifiers:
         case (name, "S32", "SAT") if name in _TYPES:
             bits, signed = _TYPES[name]

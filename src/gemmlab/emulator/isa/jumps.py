@@ -21,7 +21,7 @@ FIRST_ARGUMENT = 4
 
 @opcode("LEPC")
 def lepc(x: Form) -> None:
-    """Load the return address of a call out of the module as 0; no such call ever returns."""
+    """Load 0 as the return address of a call to a function outside the module; no such call returns."""
     d = x.dest()
     while x.left:
         x.skip()
@@ -30,17 +30,17 @@ def lepc(x: Form) -> None:
 
 
 def jump(x: Form, targets: Lanes, address: Lanes, how: int, lanes: Lanes | None = None) -> None:
-    """Send each of `lanes` (default: all that execute) to the instruction whose index it holds in `targets`.
+    """Emit a jump of `lanes` (default: all that execute) to the instruction index that each has in `targets`.
 
-    `address` holds the addresses for reports. Lanes whose target differs from the first lane's execute this instruction
-    again. The launch ends if the first lane's target is no instruction, or (`Kind.CALLED`) not the first one of a
-    function.
+    `address` has the addresses, for reports. Lanes whose target differs from the first lane's execute this instruction
+    again. The launch ends if the first lane's target is not an instruction, or for a call (`how` is `CALLED`) not the
+    first one of a function.
     """
     x.status(_go(x, targets, address, how, Lanes(x.exec_bits) if lanes is None else lanes))
 
 
 def _go(x: Form, targets: Lanes, address: Lanes, how: int, lanes: Lanes) -> Value:
-    """Emit the code of `jump`, and return the status that `jump` sets."""
+    """Emit the code of `jump`; return the handler's status."""
     fn = x.fn
     status = fn.var(I32, Status.GO)
     with fn.when(lanes.ne(0).value):
@@ -63,7 +63,7 @@ def _go(x: Form, targets: Lanes, address: Lanes, how: int, lanes: Lanes) -> Valu
 
 
 def _jump(x: Form, targets: Lanes, target: Lanes, number: Lanes, lanes: Lanes) -> None:
-    """Jump to an instruction that exists."""
+    """Emit a jump to an instruction that exists."""
     fn = x.fn
     same = targets.eq(target.splat(LANES)).mask_bits() & lanes
     rest = lanes & ~same
@@ -78,8 +78,8 @@ def _jump(x: Form, targets: Lanes, target: Lanes, number: Lanes, lanes: Lanes) -
 def call(x: Form) -> None:
     """Call a label (`.REL.NOINC`), or the address in a register pair, relative to the section that the label names.
 
-    With `.ABS` the address is absolute. A failed `assert` and the driver's functions are outside the module: calling
-    one ends the launch, except for `printf`.
+    With `.ABS` the address is absolute. The driver's functions, such as the one that a failed `assert` calls, are
+    outside the module: a call ends the launch, except for `printf`.
     """
     operand = x.peek()
     direct = operand is not None and operand.kind == "label"
@@ -127,9 +127,9 @@ def _print(x: Form) -> Value:
 
 @opcode("RET")
 def ret(x: Form) -> None:
-    """Return to the address in a register pair, within the section of the label, or (`.ABS`) plus a constant.
+    """Return to the address in a register pair, relative to the label's section, or with `.ABS` plus a constant.
 
-    A predicate before the address counts too, as for a branch.
+    Only lanes for which a predicate before the address is true return, as in a branch.
     """
     _indirect(x, Kind.RETURNED, narrowed(x))
 
@@ -148,7 +148,7 @@ def _indirect(x: Form, how: int, lanes: Lanes | None = None) -> None:
 
 @opcode("BRX", "BRXU")
 def brx(x: Form) -> None:
-    """Branch to register plus constant, relative to the next instruction."""
+    """Branch to the sum of a register and a constant, relative to the next instruction."""
     address = x.source_pair().trunc("i32") + x.source()
     here = Lanes(x.warp.load(Warp.PC, I64)).trunc("i32").splat(LANES)
     jump(x, address.arithmetic_shift(4) + here, address, Kind.JUMPED)

@@ -10,9 +10,10 @@ from gemmlab.emulator.lanes import Lanes
 
 @opcode("LOP3", "ULOP3", literals=(-2,))
 def lop3(x: Form) -> None:
-    """Compute any bitwise function of three operands, given by its truth table; a predicate tells if any bit is set.
+    """Compute any bitwise function of three operands, given by its truth table.
 
-    The predicate is combined with the last operand by `or`, or with `.PAND` by `and`.
+    A result predicate is true if any bit of the result is set; it is combined with the last operand by `or`, or with
+    `.PAND` by `and`.
     """
     x.allow("LUT", "PAND")
     outs = x.dest_predicates(1)

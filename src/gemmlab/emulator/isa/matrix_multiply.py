@@ -1,9 +1,9 @@
 """Matrix multiplications of one warp with integers, 8-bit floats and doubles: IMMA, QMMA, DMMA.
 
-Fragments are distributed as for PTX's mma.sync. With g = lane / 4 and t = lane % 4, a register of A holds four bytes in
-k of row g or g + 8, a register of B four of column g: those from 4 t on, the next register those from 4 t + 16 on.
-Accumulators are C(g, 2t), C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1). Doubles: A(g, t), A(g + 8, t), A(g, t + 4), ...
-and B(t, g), B(t + 4, g), ...
+Fragments are distributed over lanes as for PTX's mma.sync, with g = lane / 4 and t = lane % 4. For bytes, a register of
+A has four elements along k of row g or g + 8, a register of B four of column g. The first register has elements from
+k = 4 t on, the next one from k = 4 t + 16 on. Accumulators are C(g, 2t), C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
+For doubles, registers are A(g, t), A(g + 8, t), A(g, t + 4), ... and B(t, g), B(t + 4, g), ...
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gemmlab.emulator.wgmma_layout import ROWS, SUMS
 from gemmlab.ir.types import F64, I32
 
 _INTEGERS = {"16832": (16, 32), "16816": (16, 16), "8816": (8, 16)}
-"""Rows and depth by nvdisasm's names."""
+"""Shape in nvdisasm's text -> rows m and depth k."""
 _DOUBLES = {"884": (8, 4), "8x8x4": (8, 4), "16x8x4": (16, 4), "16x8x8": (16, 8), "16x8x16": (16, 16)}
 _KIND = re.compile(r"S8|U8|E4M3|E5M2")
 
@@ -37,7 +37,7 @@ def _kinds(x: Form, *others: str) -> tuple[str, str]:
 
 @opcode("IMMA")
 def imma(x: Form) -> None:
-    """Multiply 8-bit integers; int32 sums wrap, or stop at the ends of the range (`SAT`)."""
+    """Multiply 8-bit integers; int32 sums wrap, or saturate (`SAT`)."""
     kinds = _kinds(x, *_INTEGERS, "SAT")
     rows, depth = _INTEGERS[x.one_of(*_INTEGERS)]
     x.allow(*x.modifiers, suffixes=("ROW", "COL"))
@@ -55,7 +55,7 @@ def imma(x: Form) -> None:
 
 @opcode("QMMA")
 def qmma(x: Form) -> None:
-    """Multiply 8-bit floats as on sm_89: 16 products are added up at a time."""
+    """Multiply 8-bit floats as on sm_89: 16 products at a time are added to the accumulator."""
     kinds = _kinds(x, "16832", "F32", "F16")
     halves = x.has("F16")
     d = x.dest()

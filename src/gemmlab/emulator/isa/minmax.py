@@ -14,9 +14,10 @@ _FORMATS = ("U32", "S16x2", "U16x2")
 
 @opcode("IMNMX", "VIMNMX")
 def imnmx(x: Form) -> None:
-    """Take the lesser of two if the last operand holds, else the greater; `.RELU`: at least 0.
+    """Take the lesser of two if the last operand, a predicate, is true, else the greater; `.RELU`: at least 0.
 
-    The predicates tell, for the lower and the upper half of a pair, if the first operand was taken or both are equal.
+    The result predicates, for the lower and the upper half of a pair, are true if the first operand was taken, or both
+    are equal.
     """
     _allow(x)
     d = x.dest()

@@ -10,7 +10,7 @@ from gemmlab.emulator.layout import LANES
 
 @opcode("MOV", "UMOV")
 def mov(x: Form) -> None:
-    """Copy a 32-bit operand. A byte mask is printed only if it is not full; it is refused like other extra operands."""
+    """Copy a 32-bit operand. A byte mask, which is printed only if it is not full, is not supported."""
     x.allow()
     d, a = x.dest(), x.source()
     d.set(a)
@@ -25,7 +25,7 @@ def sel(x: Form) -> None:
 
 @opcode("R2UR")
 def r2ur(x: Form) -> None:
-    """Copy to a uniform register from the lowest lane that executes; the predicate marks lanes with another value."""
+    """Copy the value of the lowest executing lane to a uniform register; a predicate is true in lanes that differ."""
     x.allow("OR")
     others = x.dest_predicates(1)
     d, a = x.dest(), x.source()

@@ -1,8 +1,8 @@
 """The special function unit: reciprocals, roots, logarithm, exponential, sine, cosine, hyperbolic tangent.
 
-The hardware approximates to about 22 bits. Here each result is the true value rounded once to float32. Denormal float32
-arguments and results count as zero, except in `TANH`. A 16-bit result is then truncated, as on an H200: of all its
-results recorded for FP16 and BF16, those of the exponential differ in single bits and all others agree.
+The hardware's results have about 22 correct bits. Here each result is the true value rounded once to float32. Denormal
+float32 arguments and results count as zero, except in `TANH`. A 16-bit result is truncated from that, as on an H200: of
+all results recorded there for FP16 and BF16, some of the exponential differ in one bit, and all others agree.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gemmlab.ir.types import F64
 
 def _of_turns(name: str) -> Callable[[Lanes], Lanes]:
     def function(value: Lanes) -> Lanes:
-        """The function of an angle in turns. Whole turns are dropped first, which is exact; a zero keeps its sign."""
+        """Return the function of an angle in turns; whole turns are subtracted first, exactly; -0 stays -0."""
         rest = value - value.call("roundeven")
         turns = rest.eq(0.0).select(value * 0.0, rest)
         return (turns * 6.283185307179586476925).call(name)
@@ -75,7 +75,7 @@ def mufu(x: Form) -> None:
 
 
 def _cut_to_half(value: Lanes) -> Lanes:
-    """An FP16 rounded towards zero, but infinity if the exponent is too large."""
+    """Return a float32 as FP16, rounded towards zero; infinity if the exponent is too large."""
     bits = to_half(value, "RZ")
     return value.call("fabs").ge(65536.0).select((bits & 0x8000) | 0x7C00, bits)
 
@@ -85,8 +85,8 @@ def _flushed(x: Form, value: Lanes) -> Lanes:
 
 
 def _upper_words(x: Form) -> None:
-    """Compute the upper word of a reciprocal or reciprocal root from the upper word of a
-    double, the lower taken as 0.
+    """Compute the upper word of a double's reciprocal or reciprocal root. Only the double's upper word is read; its
+    lower word is taken as 0.
     """
     d, value = x.dest(), x.source()
     number = flush((value.zext("i64") << 32).bits("f64"))

@@ -9,10 +9,10 @@ from gemmlab.emulator.lanes import Lanes
 
 @opcode("IMAD", "UIMAD")
 def imad(x: Form) -> None:
-    """Compute `a * b + c`: the low 32 bits; `.WIDE`: all 64; `.HI`: the upper half. `c` has 64 bits for these two.
+    """Compute `a * b + c`: the low 32 bits, with `.WIDE` all 64, with `.HI` the upper half; for both, `c` has 64 bits.
 
-    `.X` adds a carry; a predicate after the result is the carry out of the 64 bits. `.MOV`, `.IADD` and `.SHL` only
-    name the purpose for which a compiler uses the instruction.
+    `.X` adds a carry; a predicate after the result is the carry out of the 64 bits. `.MOV`, `.IADD` and `.SHL` have no
+    effect: they name the purpose for which a compiler uses the instruction.
     """
     x.allow("WIDE", "HI", "U32", "X", "MOV", "IADD", "SHL")
     d = x.dest()
@@ -34,7 +34,7 @@ def _wide(x: Form, d: Result) -> None:
     c = x.source_pair()
     carry = x.constant(0, "i64")
     if operand is not None and operand.neg:
-        # The complement and a carry, so that subtracting zero carries out.
+        # Subtraction adds the complement and 1, so that subtracting zero carries out.
         c, carry = c - 1, carry + 1
     if x.has("X"):
         carry = carry + x.predicate().zext("i64")
@@ -55,8 +55,8 @@ def _factor(x: Form) -> Lanes:
 
 @opcode("IDP")
 def idp(x: Form) -> None:
-    """Add `c` to a dot product: of four bytes each (`.4A`), or of two halves with the lower or
-    upper two bytes (`.2A`).
+    """Add `c` to a dot product: of four bytes and four bytes (`.4A`), or of two 16-bit numbers and the lower or upper
+    two bytes (`.2A`).
     """
     d, a, b, c = x.dest(), x.source(), x.source(), x.source()
     match x.modifiers:
@@ -75,14 +75,14 @@ def idp(x: Form) -> None:
 
 
 def field(value: Lanes, start: int, width: int, *, signed: bool) -> Lanes:
-    """Bits `start` to `start + width - 1` of a word, extended to 32 bits."""
+    """Return bits `start` to `start + width - 1` of a word, extended to 32 bits."""
     top = value << (32 - start - width)
     return top.arithmetic_shift(32 - width) if signed else top >> (32 - width)
 
 
 @opcode("CLMAD")
 def clmad(x: Form) -> None:
-    """Multiply 64-bit operands without carries; the lower or (`.HI`) upper 64 bits, xor `c` (PTX, `clmad`)."""
+    """Multiply 64-bit operands without carries, and xor the lower (`.HI`: upper) 64 bits with `c` (PTX, `clmad`)."""
     x.allow("LO", "HI")
     d, a, b, c = x.dest(), x.source_pair(), x.source_pair(), x.source_pair()
     if any(operand.kind == "imm" for operand in x.instruction.operands):

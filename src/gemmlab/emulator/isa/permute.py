@@ -16,13 +16,13 @@ _MODES: dict[str, Callable[[int, Lanes], Lanes]] = {
     "ECR": lambda number, first: first.umin(number),
     "RC16": lambda number, first: ((first & 1) << 1) + (number & 1),
 }
-"""The byte for place `number` of the result, from the selector's two lowest bits, by mode (PTX, `prmt`)."""
+"""Mode -> index of the source byte for byte `number` of the result, from the selector's two low bits (PTX, `prmt`)."""
 
 
 @opcode("PRMT", "UPRMT")
 def prmt(x: Form) -> None:
-    """Pick bytes 0 to 3 of `a` and 4 to 7 of `b` by the selector's nibbles; a nibble's top bit
-    selects sign bits instead.
+    """Select four bytes by the selector's nibbles: 0 to 3 are those of `a`, 4 to 7 those of `b`. If a nibble's top bit
+    is set, the byte's sign bit is repeated instead.
     """
     x.allow(*_MODES)
     d, a, selector, b = x.dest(), x.source(), x.source(), x.source()

@@ -14,7 +14,7 @@ _BYTES = {"B1": 8, "B2": 16, "B3": 24}
 
 @opcode("P2R", "UP2UR")
 def p2r(x: Form) -> None:
-    """Copy the predicates selected by the mask to the lowest or (`.B1`) another byte; all other bits come from `a`."""
+    """Copy the predicates that a mask selects to the low byte, or another one (`.B1`); all other bits come from `a`."""
     x.allow(*_BYTES)
     d = x.dest()
     x.take("special", "text")

@@ -1,4 +1,4 @@
-"""setmaxnreg: warps give registers back to their block's pool and take them from it."""
+"""setmaxnreg: warps release registers to their block's pool and take registers from it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from gemmlab.emulator.raw import Raw
 from gemmlab.ir.types import I8, I64, VOID
 
 LEAST = 24
-"""The fewest registers a thread that setmaxnreg leaves."""
+"""Least registers a thread that setmaxnreg can set."""
 GROWS, SHRINKS, NEVER = range(3)
-"""The faults: a release that asks for more, a request that asks for less, or one that can never be met."""
+"""Errors: a release to a higher number, a request for a lower number, and a request that the pool can never meet."""
 
 
 @opcode("USETMAXREG")
 def usetmaxreg(x: Form) -> None:
-    """Release registers (`DEALLOC`), or take some and set a predicate if the pool has them (`TRY_ALLOC`): the code
-    behind it tries again.
+    """Release registers (`DEALLOC`), or take registers if the pool has enough (`TRY_ALLOC`).
+
+    A predicate is true if they were taken; otherwise the compiled code tries again.
     """
     x.allow("DEALLOC", "TRY_ALLOC", "CTAPOOL")
     done = x.dest_predicates(1)
@@ -55,7 +56,7 @@ def _move(x: Form, present: Lanes, wanted: Lanes, pool: Lanes) -> None:
 
 
 def _releasable(x: Form) -> Lanes:
-    """Registers that the other warps that have not ended could release, for each lane."""
+    """Return the registers a thread that other warps could still release, summed over warps that have not ended."""
     fn, block = x.fn, x.block
     first, size = fn.cast(block.load(Block.WARPS, I64), I8), block.load(Block.WARP_SIZE, I64)
     total = fn.var(I64, 0)

@@ -1,8 +1,8 @@
-"""Rounding in any direction by exact arithmetic, while the host always rounds to nearest even.
+"""Rounding in any direction by exact arithmetic on a host that always rounds to nearest even.
 
-A sum is split without error into its rounded value and the rounding error. Both together give the value rounded to odd
-(towards zero, then the last bit is set if anything was lost). Rounding that again, to at least two bits less and in any
-direction, gives the same result as rounding the exact value.
+A sum is split without error into its rounded value and the rounding error. Both together give the value rounded to odd:
+truncated, with the last bit set if the value is not exact. If that is rounded again, in any direction and to at least
+two bits less, the result is the same as for the exact value.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from gemmlab.emulator.form import Form
 from gemmlab.emulator.lanes import Lanes
 
 MODES = ("RZ", "RM", "RP")
-"""Rounding towards zero, minus infinity and plus infinity; to nearest even has no modifier, or `RN`."""
+"""Modifiers for rounding towards zero, minus infinity and plus infinity; nearest even has no modifier, or `RN`."""
 ROUNDINGS = ("RN", *MODES)
 NAN = 0x7FFFFFFF
-"""The NaN that float32 arithmetic gives for any NaN operand. Doubles propagate their own: see `quiet`."""
+"""The NaN that float32 arithmetic gives for any NaN operand. Float64 arithmetic returns an operand's NaN (`quiet`)."""
 _SIGN = {"f32": -0x80000000, "f64": -0x8000000000000000}
 _LEAST_NORMAL = {"f32": 2.0**-126, "f64": 2.0**-1022}
 
 
 def mode_of(x: Form) -> str:
-    """The rounding direction of an instruction, `""` for nearest even."""
+    """Return the rounding direction of an instruction, `""` for nearest even."""
     return x.one_of(*MODES)
 
 
 def whole_bits(value: Lanes) -> Lanes:
-    """A float's bits as an integer."""
+    """Return a float's bits as an integer of the same width."""
     return value.bits("i32" if value.kind == "f32" else "i64")
 
 
 def sign_of(value: Lanes) -> Lanes:
-    """The sign bit of a float; all other bits are 0."""
+    """Return a float's bits with all but the sign bit set to 0."""
     return whole_bits(value) & _SIGN[value.kind]
 
 
 def two_sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
-    """`a + b` rounded to nearest, and the exact rounding error; the error is NaN if the sum is not finite."""
+    """Return (`a + b` rounded to nearest, exact rounding error); the error is NaN if the sum is not finite."""
     ordered = a.call("fabs").ge(b.call("fabs"))
     big, small = ordered.select(a, b), ordered.select(b, a)
     total = big + small
@@ -43,7 +43,7 @@ def two_sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
 
 
 def to_odd(total: Lanes, lost: Lanes) -> Lanes:
-    """A sum and its error as one number of the same kind, rounded to odd."""
+    """Return a sum plus its error as one number of the same kind, rounded to odd."""
     bits = whole_bits(total)
     grows = (whole_bits(lost) ^ bits).ge(0)
     even = (bits & 1).eq(0)
@@ -52,9 +52,10 @@ def to_odd(total: Lanes, lost: Lanes) -> Lanes:
 
 
 def step(bits: Lanes, rounded: Lanes, exact: Lanes, mode: str) -> Lanes:
-    """The bits of an exact number rounded to nearest, moved to the neighbour that `mode` (or `"ODD"`) requires.
+    """Return the bits of `exact` rounded in the direction `mode`, which may also be `"ODD"`.
 
-    `rounded` is the value of the bits, in the kind of `exact`; the neighbour of the largest finite number is infinity.
+    `bits` are those of the number rounded to nearest, and `rounded` is their value in the kind of `exact`. They are
+    moved to the next number if needed; the one after the largest finite number is infinity.
     """
     too_far = rounded.call("fabs").gt(exact.call("fabs"))
     too_near = rounded.call("fabs").lt(exact.call("fabs"))
@@ -69,7 +70,7 @@ def step(bits: Lanes, rounded: Lanes, exact: Lanes, mode: str) -> Lanes:
 
 
 def narrow(value: Lanes, mode: str = "") -> Lanes:
-    """float64 as float32, rounded in the direction of `mode`, or to odd."""
+    """Return a float64 as float32, rounded in the direction `mode`, or to odd (`"ODD"`)."""
     rounded = value.narrow("f32")
     if not mode:
         return rounded
@@ -77,24 +78,24 @@ def narrow(value: Lanes, mode: str = "") -> Lanes:
 
 
 def flush(value: Lanes) -> Lanes:
-    """The value with denormals replaced by zeros of the same sign."""
+    """Return a value with denormals replaced by zeros of the same sign."""
     tiny = value.call("fabs").lt(_LEAST_NORMAL[value.kind])
     return tiny.select(sign_of(value), whole_bits(value)).bits(value.kind)
 
 
 def canonical(value: Lanes) -> Lanes:
-    """A float32 with every NaN replaced by the one that the hardware makes."""
+    """Return a float32 with every NaN replaced by the one that the hardware makes (`NAN`)."""
     bits = whole_bits(value)
     return value.is_nan().select(bits.like(NAN), bits).bits("f32")
 
 
 def quiet(value: Lanes) -> Lanes:
-    """The value with every NaN made quiet; its other bits are unchanged."""
+    """Return a value with every NaN made quiet; the other bits of a NaN do not change."""
     bits = whole_bits(value)
     bit = 1 << (22 if value.kind == "f32" else 51)
     return value.is_nan().select(bits | bit, bits).bits(value.kind)
 
 
 def saturated(value: Lanes) -> Lanes:
-    """The value clamped to 0 to 1; NaN and -0 become +0."""
+    """Return a value clamped to the range 0 to 1; NaN and -0 become +0."""
     return value.gt(0.0).select(value.lt(1.0).select(value, 1.0), 0.0)

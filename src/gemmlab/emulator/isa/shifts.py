@@ -8,9 +8,9 @@ from gemmlab.emulator.isa.table import opcode
 
 @opcode("SHF", "USHF")
 def shf(x: Form) -> None:
-    """Shift the pair `{high, low}` and return its lower word, or (`.HI`) its upper one.
+    """Shift the pair `{high, low}`; the result is its lower word, with `.HI` its upper word.
 
-    The amount is clamped to the width of the type, or (`.W`) taken modulo it.
+    The amount is clamped to the width of the type; with `.W` it is taken modulo the width.
     """
     x.allow("L", "R", "W", "HI", "U32", "S32", "U64", "S64")
     d, low, amount, high = x.dest(), x.source(), x.source(), x.source()

@@ -35,12 +35,12 @@ _MASKS: dict[str, Callable[[Lanes], Lanes]] = {
 """Masks of the lanes in a relation to this one (less, equal, ...), computed from the lane's own bit."""
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 _WARP_NUMBER = 8
-"""Position of the lowest bit of the warp's number in SR_VIRTID."""
+"""Lowest bit of the warp's number in SR_VIRTID."""
 
 
 @opcode("S2R", "CS2R", "S2UR")
 def s2r(x: Form) -> None:
-    """Copy to one register, or (CS2R without `.32`) to two: the special register named and the one after it."""
+    """Copy a special register to a register; CS2R without `.32` copies it and the next one to a pair."""
     x.allow("32")
     d = x.dest()
     operand = x.skip()
@@ -55,7 +55,7 @@ def s2r(x: Form) -> None:
 
 
 def _special(x: Form, name: str) -> Lanes:
-    """A special register's 32 bits, in every lane or as a scalar."""
+    """Return a special register's 32 bits, in every lane or as a scalar."""
     if name in _ROWS:
         return Lanes(x.warp.load(_ROWS[name], I32, LANES))
     if name in _BLOCK:
@@ -72,8 +72,9 @@ def _special(x: Form, name: str) -> Lanes:
 
 
 def _clock(x: Form) -> Lanes:
-    """Instructions before this turn plus readings of the clock, so that a spin on the clock
-    sees it move within a turn.
+    """Return the clock: instructions executed before this turn, plus the number of readings of the clock.
+
+    So a loop that waits for the clock finds it changed within a turn.
     """
     now = x.warp.load(Warp.CLOCK, I64) + 1
     x.warp.store(Warp.CLOCK, now, I64)

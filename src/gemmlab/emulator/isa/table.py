@@ -23,8 +23,10 @@ Meaning = Callable[[Form], None]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The function of one opcode. `literals`: positions of operands whose value is part of the form (negative ones
-    count from the end); `always`: the handler runs even if no lane's guard holds (control flow).
+    """The function of one opcode.
+
+    `literals`: positions of operands whose value is part of the form; negative ones count from the end. `always`: the
+    handler runs even if the guard is false in every lane (control flow).
     """
 
     meaning: Meaning
@@ -49,7 +51,7 @@ def opcode(*names: str, literals: tuple[int, ...] = (), always: bool = False) ->
 
 
 def entry(instruction: Instruction) -> Entry:
-    """The opcode's entry. Raises `UnsupportedError` naming the instruction and its line."""
+    """Return the opcode's entry. Raises `UnsupportedError` with the instruction and its line if there is none."""
     found = TABLE.get(instruction.opcode)
     if found is None:
         near = get_close_matches(instruction.opcode, TABLE, n=2)

@@ -1,7 +1,7 @@
 """Tensor cores: HMMA on fragments, and loads and stores of their 8 x 8 matrices.
 
 Fragments are distributed over a warp as for PTX's mma.sync. With g = lane / 4 and t = lane % 4, TF32 registers are
-A(g, t), A(g + 8, t), A(g, t + 4), A(g + 8, t + 4) and B(t, g), B(t + 4, g). 16-bit registers hold two neighbours in k:
+A(g, t), A(g + 8, t), A(g, t + 4), A(g + 8, t + 4) and B(t, g), B(t + 4, g). 16-bit registers have two neighbours in k:
 A(g, 2t..), A(g + 8, 2t..), A(g, 2t + 8..), A(g + 8, 2t + 8..) and B(2t.., g), B(2t + 8.., g). Accumulators are
 C(g, 2t), C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
 """
@@ -29,7 +29,7 @@ DEPTHS = {"16816": 16, "1688": 8, "1684": 4}
 def hmma(x: Form) -> None:
     """Multiply 16 x depth by depth x 8 and add 16 x 8. Inputs are FP16, BF16 or TF32, sums float32 or FP16 (`F16`).
 
-    All products of 32 bytes of k are added up together; before sm_90, those of 16 bytes.
+    The products of 32 bytes of k (16 bytes before sm_90) are added to the accumulator together.
     """
     shape = x.one_of(*DEPTHS)
     if not shape or set(x.modifiers) - {shape, "F32", "F16", "BF16", "TF32"}:
@@ -59,9 +59,9 @@ def hmma(x: Form) -> None:
 
 @opcode("LDSM")
 def ldsm(x: Form) -> None:
-    """Load 1, 2 or 4 matrices of 8 x 8 16-bit elements; lanes 8 i .. 8 i + 7 hold the row addresses of matrix i.
+    """Load 1, 2 or 4 matrices of 8 x 8 16-bit elements; lanes 8 i .. 8 i + 7 have the row addresses of matrix i.
 
-    `MT88`: transposed. Lane l gets elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4.
+    Lane l gets elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4, with `MT88` of the transposed matrix.
     """
     count = 4 if x.has("4") else 2 if x.has("2") else 1
     d = x.dest()
@@ -87,7 +87,7 @@ def _fragment(words: list[Lanes], matrix: int, *, transposed: bool) -> Lanes:
 
 
 def _choose(words: list[Lanes], which: list[int], lane: list[int]) -> Lanes:
-    """A row whose lane i holds lane `lane[i]` of `words[which[i]]`."""
+    """Return a row whose lane i is lane `lane[i]` of `words[which[i]]`."""
     low = _either(words[0], words[1], which, lane)
     high = _either(words[2], words[3], [number - 2 for number in which], lane)
     upper = [number >= 2 for number in which]
@@ -101,7 +101,7 @@ def _either(first: Lanes, second: Lanes, which: list[int], lane: list[int]) -> L
 
 @opcode("STSM")
 def stsm(x: Form) -> None:
-    """Store 1, 2 or 4 matrices, as LDSM loads them."""
+    """Store 1, 2 or 4 matrices, with operands as for LDSM."""
     count = 4 if x.has("4") else 2 if x.has("2") else 1
     where = addresses(x, "shared")
     source = x.words(count)
@@ -113,7 +113,7 @@ def stsm(x: Form) -> None:
 
 
 def _row_words(source: list[Lanes], part: int, *, transposed: bool) -> Lanes:
-    """Word `part` of the matrix row whose address each lane holds."""
+    """Return, for each lane, word `part` of the matrix row whose address the lane has."""
     matrices = [source[min(number, len(source) - 1)] for number in range(4)]
     which = [lane // 8 for lane in range(LANES)]
     if not transposed:

@@ -22,9 +22,10 @@ COMPONENTS = 4
 
 @opcode("TLD", literals=(3, 4, -1))
 def tld(x: Form) -> None:
-    """Fetch a texel; its components in the mask go in order to the second register, the one after it, and the first.
+    """Fetch a texel. The components in the mask go in order to the second register, the one after it, and the first.
 
-    A texel out of range is zeros. Components that the texture lacks are NaN, as no document says what a GPU returns.
+    A texel out of range is zero. Components that the texture lacks are NaN, because it is not documented what a GPU
+    returns.
     """
     x.allow("LZ", "SCR", "B")
     rest, first = x.dest(), x.dest()
@@ -43,10 +44,10 @@ def tld(x: Form) -> None:
 
 
 def _handle(x: Form) -> Lanes:
-    """The lower word of the texture object, from any operand kind; the upper word is unused."""
+    """Take the lower word of the texture object from an operand of any kind; the upper word is not used."""
     operand = x.peek()
     if operand is not None and operand.kind == "imm":
-        # An address in the constant banks: the bank, then the word in it.
+        # Two operands are an address in the constant banks: the bank, then the word in it.
         bank, word = x.literal(), x.literal()
         if not (0 <= bank < Launch.BANKS and 0 <= 4 * word < Launch.BANK_BYTES):
             raise x.refuse("a texture object in no constant bank")
@@ -59,7 +60,7 @@ def _handle(x: Form) -> Lanes:
 
 
 def _fetch_all(x: Form, index: Lanes, handle: Lanes, rows: Value) -> None:
-    """Fetch for all lanes; the lanes of one texture are one request."""
+    """Emit the fetch for all lanes; lanes with the same texture are one request."""
     fn, handles = x.fn, row(x, handle)
     left = fn.var(I32, x.exec_bits)
     with fn.range(LANES) as lane, fn.when(((Lanes(left.read()) >> Lanes(fn.convert(lane, I32))) & 1).ne(0).value):
@@ -89,7 +90,7 @@ def _fetch(x: Form, entry: Raw, index: Lanes, group: Lanes, rows: Value) -> None
         words = fn.scratch(I32, LANES * COMPONENTS)
         where = base + place * width.zext("i64").splat(LANES)
         call_access(x, "load_global", inside.value, where, words, width.value)
-        # The load service has counted a request, but `_fetch_all` already did.
+        # `_fetch_all` has counted this request already, and the load service counts it again.
         x.insn.add(Insn.REQUESTS, -1)
         on = lane_mask(inside.value)
         for component in range(COMPONENTS):
@@ -100,7 +101,7 @@ def _fetch(x: Form, entry: Raw, index: Lanes, group: Lanes, rows: Value) -> None
 
 
 def _component(x: Form, words: Value, component: int, element: Lanes) -> Lanes:
-    """One component of a texel as a 32-bit register value, for every element type of the texture."""
+    """Return one component of a texel as a 32-bit register value, for every element type of the texture."""
     word = Lanes(x.fn.load(words + LANES * component, LANES))
     pair = Lanes(x.fn.load(words + LANES * (component // 2), LANES))
     bits = (pair >> 16 * (component % 2)) & 0xFFFF

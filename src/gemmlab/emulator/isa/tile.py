@@ -1,4 +1,4 @@
-"""A tile of one warp's matrix multiplication: fragments become matrices in memory, and sums go back to the lanes."""
+"""A tile of one warp's matrix multiplication: fragments are copied to matrices in memory, sums back to the lanes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from gemmlab.ir.values import Value
 
 COLUMNS = 8
 STEP = 16
-"""Bytes in k that one register of A or B covers."""
+"""Bytes along k that one register of A or B covers over the four lanes of a row or column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Operands of bytes, and the sums, in memory."""
+    """The sums of one warp's matrix multiplication, in memory. `kinds` are the types of A and B (`FORMATS`)."""
 
     x: Form
     kinds: tuple[str, str]
     sums: Value
-    """16 rows of 8, i32 or f32."""
+    """16 rows of 8 sums, i32 or f32."""
 
     def multiply(self, left: Sequence[Lanes], right: Sequence[Lanes], rows: int, kind: int) -> None:
-        """Add the product of registers of A (all of one step in k, then those of the next) and of B."""
+        """Add a product to the sums. `left` has A's registers, all of one step along k before those of the next."""
         fn, words = self.x.fn, STEP // 4 * len(right)
         depth = 32 * words // FORMATS[self.kinds[0]].bits
         a, b = fn.scratch(I32, ROWS * words), fn.scratch(I32, COLUMNS * words)
@@ -81,6 +81,6 @@ def collect(x: Form, matrix: Value, place: Lanes, kind: str = "f32") -> Lanes:
 
 
 def places(x: Form, count: int) -> list[Lanes]:
-    """Places in the sums of each accumulator register of a lane."""
+    """Return, for each accumulator register, the index of each lane's element in the sums."""
     g, t = lane_numbers(x.fn) >> 2, lane_numbers(x.fn) & 3
     return [(g + 8 * (number >> 1)) * COLUMNS + t * 2 + (number & 1) for number in range(count)]

@@ -8,7 +8,7 @@ from gemmlab.emulator.lanes import Lanes
 
 
 def evaluate(table: int, inputs: Sequence[Lanes]) -> Lanes:
-    """Bit `i` of `table` is the result for inputs that, with the first as the highest bit, are `i` in binary."""
+    """Return the function of `inputs`: bit i of `table` is the result for inputs that form i, the first highest."""
     first, *rest = inputs
     full = (1 << (1 << len(inputs))) - 1
     if table in {0, full}:

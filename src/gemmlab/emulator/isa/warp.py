@@ -16,8 +16,9 @@ from gemmlab.ir.types import I32, VOID
 
 @opcode("SHFL")
 def shfl(x: Form) -> None:
-    """Read another lane's value; a predicate tells if there was one. The third source:
-    clamp, and from bit 8 segment.
+    """Read another lane's value; a predicate is true if the source lane is in the segment.
+
+    The third source operand has the clamp, and from bit 8 on the mask of the segment.
     """
     results = x.dest_predicates(1)
     d, a, b, c = x.dest(), x.source(), x.source(), x.source()
@@ -39,8 +40,9 @@ def shfl(x: Form) -> None:
 
 
 def _note_absent(x: Form, source: Lanes, inside: Lanes) -> None:
-    """Record an event for each lane that reads from a lane which does not execute the
-    shuffle: its value is undefined.
+    """Record an event for each lane that reads from a lane that does not execute the shuffle.
+
+    The value read is undefined.
     """
     present = (Lanes(x.exec_bits).splat(LANES) >> (source & 31)) & 1
     bits = (present.eq(0) & inside & x.execute).mask_bits()
@@ -51,7 +53,7 @@ def _note_absent(x: Form, source: Lanes, inside: Lanes) -> None:
 
 
 def permute(x: Form, value: Lanes, source: Lanes) -> Lanes:
-    """A row whose lane i holds lane `source[i]` of `value`."""
+    """Return a row whose lane i is lane `source[i]` of `value`."""
     row = x.fn.scratch(I32, LANES)
     x.fn.store(row, value.value)
     index = source & 31
@@ -60,7 +62,7 @@ def permute(x: Form, value: Lanes, source: Lanes) -> Lanes:
 
 @opcode("VOTE", "VOTEU")
 def vote(x: Form) -> None:
-    """Vote `ANY`, `ALL` or `EQ` over the lanes that execute; a register receives the mask of those that voted true."""
+    """Vote `ANY`, `ALL` or `EQ` over the executing lanes; a register gets the mask of lanes whose predicate is true."""
     operand = x.peek()
     d = x.dest() if operand is not None and operand.kind in {"reg", "ureg"} else None
     results = x.dest_predicates(1)
@@ -76,7 +78,7 @@ def vote(x: Form) -> None:
 
 @opcode("ELECT")
 def elect(x: Form) -> None:
-    """Elect one of the lanes that execute: its number, and a predicate that holds only in it."""
+    """Elect one of the lanes that execute; results: its number, and a predicate that is true only in it."""
     results = x.dest_predicates(1)
     d = x.dest()
     x.predicate()
@@ -88,8 +90,8 @@ def elect(x: Form) -> None:
 
 @opcode("MATCH")
 def match(x: Form) -> None:
-    """Find lanes with equal values of 32 or 64 bits: `.ANY` gives each lane its mask, `.ALL`
-    tests whether all agree.
+    """Find lanes with equal values of 32 or 64 bits: `.ANY` gives each lane the mask of lanes with its value, `.ALL`
+    tests if all are equal.
     """
     results = x.dest_predicates(1)
     d = x.dest()
@@ -114,7 +116,7 @@ NEUTRAL = {"add": 0, "or": 0, "xor": 0, "and": -1, "umin": -1, "umax": 0, "smin"
 
 @opcode("REDUX")
 def redux(x: Form) -> None:
-    """Reduce over the lanes that execute: sum, minimum, maximum, or, xor (without a name: and), as one value."""
+    """Reduce the values of the executing lanes to one: sum, minimum, maximum, or, xor; without a modifier, and."""
     d, a = x.dest(), x.source()
     name = next((word for mod, word in REDUCTIONS.items() if x.has(mod)), "and")
     for extreme in ("MIN", "MAX"):

@@ -22,7 +22,7 @@ _SUFFIXES = {
 
 
 def _shape(x: Form) -> int:
-    """The word that describes the form (`Shape`). Raises `UnsupportedError` naming what is not emulated."""
+    """Return the word that describes the form (`Shape`). Raises `UnsupportedError` if the form is not emulated."""
     size, *rest = x.modifiers
     if size == "SP":
         raise x.refuse("sparse multiplications are not emulated")
@@ -45,8 +45,10 @@ def _shape(x: Form) -> int:
 
 @opcode("HGMMA", "QGMMA", "IGMMA")
 def gmma(x: Form) -> None:
-    """Start D = A B + C for 64 rows: D, perhaps A's registers, descriptors of A and B, C, perhaps a predicate that
-    keeps C (else it counts as zero), and perhaps a mark that closes the group.
+    """Issue D = A B + C for 64 rows.
+
+    Operands: D, registers of A (optional), descriptors of A and B, C, a predicate (optional; if false, C is zero), and
+    a scoreboard (optional) if the group ends here.
     """
     shape = _shape(x)
     _target, target = x.take("reg")
@@ -100,8 +102,8 @@ def _whole(x: Form) -> None:
 
 @opcode("WARPGROUP")
 def warpgroup(x: Form) -> None:
-    """`ARRIVE` (wgmma.fence) orders registers before multiplications; `DEPBAR.LE` waits until at most so many groups
-    are in flight.
+    """Execute `ARRIVE` (wgmma.fence), which orders accesses to registers before multiplications, or `DEPBAR.LE`, which
+    waits until at most a given number of groups is in flight.
     """
     x.allow("ARRIVE", "DEPBAR", "LE")
     if x.has("ARRIVE"):
@@ -113,7 +115,7 @@ def warpgroup(x: Form) -> None:
     with x.fn.when(x.warp.load(Warp.FLIGHT, I64).differs(0)):
         early = x.service("wait_wgmma", I32, WAIT, left.zext("i64").value)
         with x.fn.when(early.differs(0)):
-            # Another warp of the warpgroup has yet to issue what this one waits for: it comes again in its next turn.
+            # Another warp of the warpgroup has not issued the multiplications yet: execute the wait again next turn.
             x.warp.add(Warp.PC, -1)
             for counter, amount in ((Insn.EXECUTED, 1), (Insn.ACTIVE, LANES), (Insn.PREDICATED_ON, LANES)):
                 x.insn.add(counter, -amount)
@@ -122,8 +124,9 @@ def warpgroup(x: Form) -> None:
 
 
 def remember_fence(x: Form, count: Lanes) -> None:
-    """Store the time of a proxy fence for each lane, and of one by all lanes what the warp knew; `count`: a lane's
-    fences before this one.
+    """Emit code that records a proxy fence: the warp's clock for each lane, and its vector clock if all lanes execute.
+
+    `count` is the number of fences of each lane before this one.
     """
     fn = x.fn
     with fn.when(x.warp.load(Warp.FLIGHT, I64).differs(0)):

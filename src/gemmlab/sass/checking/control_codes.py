@@ -1,8 +1,8 @@
-"""Check of control codes: every result has come before it is read or overwritten.
+"""Check of control codes: every result is complete before it is read or overwritten.
 
-The hardware does not check. An instruction of fixed latency is followed by enough stall cycles, any other one has a
-dependency barrier that later instructions wait for, and registers that are read late have a read barrier. A reuse flag
-promises that the next instruction with a register in the same place and bank has the same one, or reads its own.
+The hardware does not check this. An instruction of fixed latency needs enough stall cycles after it. Any other one
+needs a dependency barrier that later instructions wait for, and a read barrier if it reads registers after issue. A
+register with a reuse flag must not be written before the next instruction that reads it in the same operand place.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from gemmlab.sass.instruction import Instruction, SassFunction
 
 Fault = Literal["too early", "no barrier", "not waited for", "overwritten too early", "reuse"]
 Distances = Mapping[tuple[int, int, Relation], int]
-"""The least cycles between two instructions, by their indices and what the later one does to the result."""
+"""(index of the producer, index of the consumer, what the consumer does to the result) -> least cycles between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault: what is wrong, where, and the rule that it breaks."""
+    """One fault in control codes: its kind, the two instructions, their register and the reason."""
 
     fault: Fault
     function: str
@@ -36,9 +36,9 @@ class Finding:
     register: str
     reason: str
     barriers: frozenset[int] = frozenset()
-    """Barriers any of which would have to be waited for; empty for other faults."""
+    """Barriers of which the consumer must wait for one; empty for faults of other kinds."""
     certain: bool = True
-    """False if the two are closer than recorded, but not closer than other pairs with this producer."""
+    """False if the two are closer than recorded, but not closer than other recorded pairs with this producer."""
 
     def __str__(self) -> str:
         return (
@@ -48,12 +48,12 @@ class Finding:
 
 
 def check_function(function: SassFunction, arch: str, compiled: Distances | None = None) -> tuple[Finding, ...]:
-    """Return what is wrong with the control codes of a function, by address of the later instruction.
+    """Return the faults in a function's control codes, by address of the later instruction.
 
-    `compiled` has the distances that a compiler left: a pair that stays as far apart is not too early, whatever is
-    recorded, and one of unknown latency must stay so.
+    `compiled` has the distances in a compiler's code. A pair that stays as far apart is not a fault, even if a longer
+    latency is recorded; a pair without a recorded latency must stay as far apart.
 
-    Raises `UnknownAccessError` if it has instructions whose registers are not known (asynchronous ones), and
+    Raises `UnknownAccessError` if the function has instructions whose registers are not known (asynchronous ones), and
     `UsageError` if there are no latencies for the architecture.
     """
     steps, graph, known = steps_of(function), flow_graph(function), latencies(arch)
@@ -65,7 +65,7 @@ def check_function(function: SassFunction, arch: str, compiled: Distances | None
 
 
 def distances(function: SassFunction) -> Distances:
-    """Return how far apart a function's code leaves each pair that meets at a result of fixed latency."""
+    """Return the cycles between each instruction of fixed latency and those that access its result while pending."""
     found: dict[tuple[int, int, Relation], int] = {}
     for meeting in meetings(flow_graph(function), steps_of(function)):
         if meeting.age is not None:
@@ -75,9 +75,9 @@ def distances(function: SassFunction) -> Distances:
 
 
 def unrecorded_pairs(function: SassFunction, arch: str) -> int:
-    """Return the number of pairs of instructions that have no recorded latency, or a longer one than the code leaves.
+    """Return the number of pairs of instructions without a recorded latency, or closer than their recorded latency.
 
-    In a compiler's code these say something of the record, not of the code.
+    In a compiler's code such pairs show gaps of the record, not faults of the code.
     """
     steps, known = steps_of(function), latencies(arch)
     pairs = set[tuple[int, int]]()
@@ -90,7 +90,7 @@ def unrecorded_pairs(function: SassFunction, arch: str) -> int:
 
 
 def unjudged(function: SassFunction, arch: str) -> tuple[str, ...]:
-    """Return the kinds of instructions whose results are not judged, because no latency of them is recorded."""
+    """Return the kinds of fixed-latency instructions that the check ignores because no latency of them is recorded."""
     steps, known = steps_of(function), latencies(arch)
     recorded = {row[0] for row in known.rows}
     kinds = {step.kind for step in steps if step.queue is None and step.writes}
@@ -115,7 +115,7 @@ def _early(
 def fault_of(
     meeting: Meeting, steps: Sequence[Step], known: Latencies, compiled: Distances | None = None
 ) -> tuple[Fault, str] | None:
-    """Return the fault of a meeting and its reason; `None` if the result has come by then (`check_function`)."""
+    """Return (fault, reason) of a meeting; `None` if there is no fault. `compiled` is as in `check_function`."""
     if meeting.age is None:
         barriers = ", ".join(f"SB{barrier}" for barrier in sorted(meeting.barriers))
         if meeting.operand:
@@ -129,10 +129,10 @@ def fault_of(
     if latency is not None:
         least, source = latency.cycles, latency.source
     elif compiled is not None:
-        # Nothing is known but what the compiler left; a pair that met nowhere near stays apart.
+        # A pair that was never close in the compiler's code has no distance there; it must stay `TIGHT` cycles apart.
         least, source = TIGHT if left is None else left, "no latency is recorded, and the compiler left more"
     else:
-        # `unjudged` names it.
+        # `unjudged` reports such kinds.
         return None
     if meeting.age >= (least if left is None else min(least, left)):
         return None

@@ -1,14 +1,15 @@
-"""Results on their way, at every instruction: a forward analysis over the control flow graph.
+"""Pending results at every instruction: a forward analysis over the control flow graph.
 
-A result is on its way from the issue of its instruction until it can be read: a fixed number of cycles for arithmetic,
-until a dependency barrier was waited for with memory, conversions and special registers. So are the operands of such
-an instruction, which it may read after issue. At a join, a result is as young as on any path.
+A result is pending from the issue of its instruction until it can be read. For arithmetic this takes a fixed number of
+cycles; for memory, conversions and special registers it takes until an instruction has waited for their dependency
+barrier. Operands of such an instruction are pending too, because it may read them after issue. Where paths join, the
+youngest result counts.
 
-A result of an instruction under `@P0` is no matter to one under `@!P0`, as long as P0 has not been written in between.
+A result written under `@P0` does not affect an instruction under `@!P0`, unless P0 is written in between.
 
-How dependency barriers work is public knowledge: S. Gray, maxas; Z. Jia et al., "Dissecting the NVIDIA Volta GPU
-Architecture via Microbenchmarking"; R. Huerta et al., "Analyzing Modern NVIDIA GPU cores". The order within queues is
-read off NVIDIA's own code, which relies on it.
+Dependency barriers are described by S. Gray, maxas; Z. Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
+Microbenchmarking"; R. Huerta et al., "Analyzing Modern NVIDIA GPU cores". The order within queues is inferred from
+NVIDIA's own code, which relies on it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gemmlab.sass.checking.tracker import Meeting, State, Tracker
 
 
 def meetings(graph: FlowGraph, steps: Sequence[Step]) -> Iterator[Meeting]:
-    """Yield every meeting in the code, each as it is on the worst path to it."""
+    """Yield every meeting of an instruction with a pending result, over the worst path to the instruction."""
     entering = _entering(graph, steps)
     for index, block in enumerate(graph.blocks):
         state = entering[index]
@@ -55,14 +56,14 @@ def _entering(graph: FlowGraph, steps: Sequence[Step]) -> list[State | None]:
 
 
 def _on_edge(steps: Sequence[Step], block: Block, following: Block, state: State) -> State:
-    """Return the state on an edge, without what the branch's condition excludes."""
+    """Return the state on an edge, without results whose predicate the branch's condition excludes."""
     last, left = steps[block.stop - 1], state.copy()
     if last.guard is None or last.instruction.opcode not in ("BRA", "EXIT") or len(last.reads) > 1:
         return left
     target = {operand.value // 16 for operand in last.instruction.operands if operand.kind == "label"}
     if following.start in target and following.start == block.stop:
         return left
-    # What ran under the opposite of the condition that now holds did not run.
+    # On this edge the condition `holds`, so instructions under the opposite condition did not run.
     cell, negated = last.guard
     holds = (cell, negated if following.start in target else not negated)
     absent = {
@@ -77,7 +78,7 @@ def _on_edge(steps: Sequence[Step], block: Block, following: Block, state: State
 
 
 def _through(block: Block, steps: Sequence[Step], state: State) -> Iterator[Meeting]:
-    """Yield the meetings of a block in order, and bring the state to its end."""
+    """Yield the meetings of a block in order, and update `state` to the end of the block."""
     tracker = Tracker(steps, state)
     for number in range(block.start, block.stop):
         yield from tracker.run(number)

@@ -1,8 +1,9 @@
-"""Latencies of results without a barrier: the least that the check allows between an instruction and a later one.
+"""Recorded latencies of results without a barrier: the least cycles between a producer and a consumer.
 
-`recorded/sm_XX.json` has a row for each pair of instruction kinds: the producer's kind and file of registers, what
-the later instruction does, its kind, and the fewest cycles between their issues. Rows are the least that ptxas leaves
-over the catalog (`makers/sass_latencies.py`), so a row may be longer than the hardware needs, but never shorter.
+`recorded/sm_XX.json` has a row for each pair of instruction kinds: the producer's kind and register file, what the
+consumer does with the result, its kind, and the fewest cycles between their issues. A row is the least distance that
+ptxas leaves in any kernel of the catalog (`makers/sass_latencies.py`), so it may be longer than the hardware needs, but
+never shorter.
 """
 
 from __future__ import annotations
@@ -22,24 +23,31 @@ from gemmlab.sass.pipes import pipe_of
 from gemmlab.sass.register_accesses import Access
 
 TIGHT = 15
-"""Cycles above which a row says little: results of arithmetic, predicates and uniform registers take at most 13."""
+"""Most cycles of a row that may show a latency: arithmetic, predicates and uniform registers take at most 13.
+
+A longer row only shows that ptxas had no reason to put the two instructions closer together.
+"""
 _FOLDER = Path(__file__).parent / "recorded"
 _FAMILY = {"sm_86": "sm_80", "sm_87": "sm_80", "sm_90a": "sm_90"}
-"""Architectures checked by another's rows."""
+"""Architecture -> the architecture whose rows are used for it."""
 Row = tuple[str, str, str, str, str]
-"""Producer's kind, file (`R`, `UR`, `P`, `UP`), relation, consumer's kind, and its part (guard, value, address)."""
+"""Producer's kind and register file (`R`, `UR`, `P`, `UP`), relation, consumer's kind and part of its operand.
+
+The part is guard, value, address or all; empty if the consumer overwrites the result.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The cycles that a consumer has to stay behind a producer."""
+    """The least cycles from a producer's issue to a consumer's."""
 
     cycles: int
     source: str
-    """The record's row, in words."""
+    """The record's row as text."""
     least: int
-    """The least recorded cycles between this producer and any instruction that meets its result in this way: what is
-    closer is surely too early. What lies between may only say that the catalog has no such pair.
+    """The least cycles of any row with this producer, relation and part. A closer pair is surely a fault.
+
+    A pair between `least` and `cycles` may be right: perhaps the catalog has no such pair.
     """
 
 
@@ -52,11 +60,11 @@ class Latencies:
     rows: Mapping[Row, int]
 
     def of(self, meeting: Meeting, producer: Step, consumer: Step) -> Latency | None:
-        """Return the latency for a meeting of these two; `None` if nothing is recorded of the producer.
+        """Return the latency for a meeting of these two; `None` if no row has the producer.
 
-        A row above `TIGHT` only says that ptxas never had reason to put the two closer together, and so does any row
-        of an overwritten result. Then, and without a row, the least of the producer's tight rows with consumers of the
-        same pipe counts too, or the middle one of those with any consumer.
+        A row of at most `TIGHT` cycles for a result that is read is taken as it is. Any other row is an upper bound.
+        Then, and without a row, the latency is estimated from the producer's tight rows: the least one with a consumer
+        of the same pipe, otherwise the median of all.
         """
         row = row_of(meeting, producer, consumer)
         cycles = self.rows.get(row)
@@ -68,12 +76,12 @@ class Latencies:
             return Latency(cycles, f"{row[0]} to {row[3]} ({row[4] or row[2]}): {cycles} cycles on {self.arch}", least)
         tight = {other: number for other, number in alike.items() if number <= TIGHT and other[4] == row[4]}
         same_pipe = [number for other, number in tight.items() if _pipe(other[3]) == _pipe(row[3])]
-        # Without any tight row (matrix instructions) ptxas leaves the least of them each time.
+        # Matrix instructions have no tight rows; ptxas leaves the least of their distances everywhere.
         estimate = min(same_pipe) if same_pipe else median_low(tight.values()) if tight else min(alike.values())
         estimate = estimate if cycles is None else min(estimate, cycles)
         return Latency(
             estimate,
-            f"{row[0]} to {row[3]} ({row[4] or row[2]}): {estimate} cycles on {self.arch}, by its like",
+            f"{row[0]} to {row[3]} ({row[4] or row[2]}): {estimate} cycles on {self.arch}, estimated",
             min(least, estimate),
         )
 
@@ -86,7 +94,7 @@ def _pipe(kind: str) -> str:
 def row_of(meeting: Meeting, producer: Step, consumer: Step) -> Row:
     """Return the key of a meeting's row."""
     part = _part(meeting.access)
-    # An overwritten register is a matter of when the new result comes, and that depends on the kind alone.
+    # For an overwritten register the time of the new result counts, which depends on the consumer's kind alone.
     return producer.kind, _file(meeting.cell), meeting.relation, consumer.kind, part
 
 

@@ -1,6 +1,6 @@
-"""Blind changes of machine code: stalls lowered, wait bits cleared, neighbours swapped.
+"""Random changes of machine code: a lower stall, a cleared wait bit, two adjacent instructions swapped.
 
-They show that the check finds what breaks a kernel, and the poison mode of the emulator with it.
+They test that the check of control codes, and the emulator's poison mode, find changes that break a kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MEMORY = ("ST", "LD", "AT", "RE")
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One change: the words and order for `with_words`, and what was done."""
+    """One change: the words and order for `with_words`, with a description."""
 
     kind: str
     address: int
@@ -34,7 +34,7 @@ class Mutation:
 
 
 def applied(function: SassFunction, change: Mutation) -> SassFunction:
-    """Return the function after a change, without a disassembler."""
+    """Return the function after a change; instructions are changed as values, without a disassembler."""
     code = []
     for new, old in enumerate(change.order):
         one, word = function.instructions[old], change.words[old]
@@ -80,9 +80,9 @@ def _changed(function: SassFunction, kind: str, place: int, rng: np.random.Gener
 
 
 def _may_swap(function: SassFunction, place: int) -> bool:
-    """Return whether swapping keeps the program: neighbours of one block that need nothing of each other's order.
+    """Return whether an instruction and the next one are in one block and independent, so that they may be swapped.
 
-    Control codes stay with their instructions, so the swap may well break what they guaranteed.
+    Control codes stay with their instructions, so a swap may make them wrong.
     """
     pair = function.instructions[place : place + 2]
     if any(each.opcode in _FIXED_IN_PLACE for each in pair) or not independent(*pair):
@@ -91,7 +91,7 @@ def _may_swap(function: SassFunction, place: int) -> bool:
 
 
 def independent(first: Instruction, second: Instruction) -> bool:
-    """Return whether two neighbours give the same results in either order, were results there at once."""
+    """Return whether two adjacent instructions give the same results in either order, latencies ignored."""
     try:
         one, two = accesses_of(first), accesses_of(second)
     except UnknownAccessError:

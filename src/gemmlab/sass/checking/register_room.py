@@ -1,8 +1,8 @@
-"""Check that a function uses no register that the hardware does not give it.
+"""Check that a function uses no more registers than its cubin allows.
 
-A cubin states a number of registers a thread, and two of them are the hardware's own: ptxas states three more than the
-highest index, for sm_80 and later. With fewer a GPU ends the kernel with "Warp Out-of-range Address" or "illegal
-instruction"; neither names the register.
+A cubin states a number of registers a thread, and the hardware reserves two of them: for sm_80 and later, ptxas states
+the highest index plus three. If a cubin states fewer, a GPU ends the kernel with "Warp Out-of-range Address" or
+"illegal instruction", and does not name the register.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.register_accesses import accesses_of
 
 RESERVE = 2
-"""Registers of those stated that code may not use."""
+"""Stated registers that the hardware reserves."""
 _FIRST_ARCH = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """A function whose code uses a register beyond its room."""
+    """A function whose code uses more registers than its cubin allows."""
 
     instruction: Instruction
-    """The first that uses the highest register."""
+    """The first instruction that uses the highest register."""
     register: int
     """The highest register that the code uses."""
     stated: int
@@ -32,7 +32,7 @@ class Excess:
 
     @property
     def reason(self) -> str:
-        """One sentence with both numbers."""
+        """One sentence with the stated number of registers and the number that the code needs."""
         return (
             f"the cubin states {self.stated} registers a thread, and code that uses R{self.register} needs "
             f"{self.register + 1 + RESERVE}: the hardware keeps {RESERVE}"
@@ -40,7 +40,7 @@ class Excess:
 
 
 def excess(function: SassFunction, arch: str, stated: int) -> Excess | None:
-    """Return what is beyond the registers that a cubin states for a function; `None` if nothing is.
+    """Return the excess over the registers that a cubin states for a function; `None` if there is none.
 
     Raises `UnknownAccessError` if the registers of an instruction are not known.
     """

@@ -1,8 +1,8 @@
-"""Reuse flags that promise what does not hold.
+"""Wrong reuse flags: the register is written between the flagged instruction and the next that reads it.
 
-A flag keeps a source register in the operand cache, by place (a, b, c). The next instruction of the warp that has a
-register in the same place takes it from there if the number is the same. So the flag is broken if that register gets
-another value in between, as the cache keeps the old one.
+A flag keeps a source register in the operand cache, by operand place (a, b or c). The next instruction of the warp with
+the same register in the same place reads the cache. If the register is written in between, the cache still has the old
+value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PLACES = frozenset({"reg", "ureg", "imm", "const"})
 def broken_reuse(graph: FlowGraph) -> Iterator[tuple[Instruction, Instruction, int]]:
     """Yield (flagged instruction, instruction that reads the old value, register) within each block.
 
-    Nothing is in the cache at the start of a block. Control flow, and waiting for a barrier, empty it as well.
+    The cache is empty at the start of a block, and after an instruction that waits for a barrier.
     """
     for block in graph.blocks:
         cached: dict[int, tuple[int, Instruction]] = {}
@@ -39,7 +39,7 @@ def broken_reuse(graph: FlowGraph) -> Iterator[tuple[Instruction, Instruction, i
 
 
 def sources(instruction: Instruction) -> Iterator[tuple[int, Operand]]:
-    """Yield each source register with its place: 0, 1 or 2."""
+    """Yield (operand place 0, 1 or 2, operand) for each source register."""
     operands = [operand for operand in instruction.operands if operand.kind in _PLACES]
     if instruction.operands and instruction.operands[0].kind in ("reg", "ureg"):
         operands = operands[1:]

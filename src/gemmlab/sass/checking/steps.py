@@ -1,4 +1,4 @@
-"""Facts about each instruction that the check of control codes needs: its registers, guard, barriers and queue."""
+"""Each instruction's registers, guard, barriers and queue, for the check of control codes."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _QUEUE_OF: dict[str, Queue] = {opcode: queue for queue, opcodes in _QUEUES.items
 _SLOW_R2UR = 0x3C2
 """`R2UR` of sm_80 and sm_89 needs a barrier; in sm_90's encoding, 0x2ca, it has a fixed latency."""
 _DOUBLES = frozenset({"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"})
-"""A fixed latency on chips with many units for doubles (sm_80, sm_90), a barrier on the others."""
+"""Opcodes with a fixed latency on chips with many float64 units (sm_80, sm_90), and a barrier on the others."""
 _IN_ORDER: frozenset[Queue] = frozenset({"shared", "texture", "xu", "constant", "special"})
-"""Queues whose results come in the order of issue."""
+"""Queues whose results are complete in the order of issue."""
 _READ_TOGETHER: dict[Queue, Queue] = {"global": "shared"}
-"""Queues that read operands in the order of issue together with another; each queue by itself does so too."""
+"""Queue -> the queue with which it shares one order of reading operands. Each queue reads in the order of issue."""
 NO_BARRIER = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One instruction as the check sees it."""
+    """One instruction with its registers, guard and queue."""
 
     instruction: Instruction
     kind: str
-    """Opcode with what changes its latency: `IMAD.WIDE`."""
+    """Opcode with the modifiers that change its latency, such as `IMAD.WIDE`."""
     reads: tuple[tuple[int, Access], ...]
-    """Each cell that it reads, with the operand's access."""
+    """(cell, access of the operand) for each cell that the instruction reads."""
     writes: tuple[int, ...]
     guard: tuple[int, bool] | None
     """Cell of the guard and whether it is negated; `None` without a guard, or for one that is always true."""
@@ -53,17 +53,17 @@ class Step:
 
     @property
     def in_order(self) -> bool:
-        """True if its results come in the order of its queue."""
+        """True if results of its queue are complete in the order of issue."""
         return self.queue in _IN_ORDER
 
     @property
     def reading(self) -> Queue | None:
-        """The queue in whose order it reads operands."""
+        """The queue in whose order the instruction reads operands; `None` if it reads them at issue."""
         return None if self.queue is None else _READ_TOGETHER.get(self.queue, self.queue)
 
     @property
     def late_reads(self) -> tuple[int, ...]:
-        """Vector registers that it may read after issue. Predicates and uniform registers are read at issue."""
+        """Vector registers that the instruction may read after issue; it reads all other operands at issue."""
         if self.queue is None:
             return ()
         return tuple(cell for cell, access in self.reads if cell < UNIFORM and access.part != "guard")
@@ -86,7 +86,7 @@ def step_of(instruction: Instruction) -> Step:
 
 
 def kind_of(instruction: Instruction) -> str:
-    """Return the opcode with what changes its latency."""
+    """Return the opcode with the modifiers that change its latency."""
     opcode, names = instruction.opcode, instruction.modifiers
     if opcode in ("HMMA", "IMMA"):
         return ".".join((opcode, *(name for name in names if name.isdigit() or name in ("TF32", "F16", "F32"))))
@@ -104,7 +104,7 @@ def queue_of(instruction: Instruction) -> Queue | None:
 
 
 def steps_of(function: SassFunction) -> tuple[Step, ...]:
-    """Return the steps of a function. Raises `UnknownAccessError` naming every opcode whose registers are unknown."""
+    """Return the steps of a function. Raises `UnknownAccessError` with every opcode whose registers are not known."""
     found, unknown = [], dict[str, str]()
     for instruction in function.instructions:
         try:

@@ -1,4 +1,4 @@
-"""Results on their way along one path through code: what an instruction meets, and what it leaves."""
+"""Pending results along one path through code: those that an instruction accesses, and those that it adds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gemmlab.sass.checking.steps import NO_BARRIER, Step
 from gemmlab.sass.register_accesses import Access
 
 HORIZON = 64
-"""Cycles after which a result of fixed latency has surely come."""
+"""Cycles after which a result of fixed latency is surely complete."""
 Relation = Literal["read", "overwrite"]
 Key = tuple[int, int]
 """Producer's index and cell."""
@@ -19,7 +19,7 @@ Barriers = frozenset[int]
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """An instruction that meets a result, or an operand, that may still be on its way."""
+    """An access to a register while an earlier instruction, the producer, may still have to write or read it."""
 
     producer: int
     consumer: int
@@ -31,20 +31,21 @@ class Meeting:
     age: int | None
     """Cycles since the producer's issue; `None` if it has no fixed latency."""
     barriers: Barriers = frozenset()
-    """Barriers any of which would have had to be waited for; empty if none covers it."""
+    """Barriers of which the consumer must wait for one; empty if no barrier protects the register."""
     operand: bool = False
-    """True if the producer's operand is on its way into it, not its result."""
+    """True if the producer may still have to read the register; false if it has to write it."""
 
 
 @dataclass(slots=True)
 class State:
-    """Everything on its way at one place."""
+    """Pending results and operands at one place in the code."""
 
     fixed: dict[Key, int] = field(default_factory=dict)
-    """Time of issue, in cycles, relative to the current time (so it is not positive)."""
+    """Result of fixed latency -> its instruction's time of issue, in cycles on the tracker's clock."""
     late: dict[Key, Barriers] = field(default_factory=dict)
-    """Results without a fixed latency, with the barriers any of which covers them."""
+    """Result without a fixed latency -> barriers; a wait for any one of them completes it."""
     operands: dict[Key, Barriers] = field(default_factory=dict)
+    """Register that an instruction reads after issue -> barriers, as in `late`."""
     changed: set[int] = field(default_factory=set)
     """Producers whose guard may have been written since they were issued."""
 
@@ -52,7 +53,7 @@ class State:
         return State(dict(self.fixed), dict(self.late), dict(self.operands), set(self.changed))
 
     def join(self, other: State) -> bool:
-        """Add another path's state; return whether this one changed."""
+        """Merge another path's state into this one; return whether this one changed."""
         different = False
         for key, time in other.fixed.items():
             if time > self.fixed.get(key, -HORIZON - 1):
@@ -72,7 +73,7 @@ class State:
 
 
 class Tracker:
-    """Results on their way along one path."""
+    """The pending results along one path, updated instruction by instruction."""
 
     def __init__(self, steps: Sequence[Step], state: State) -> None:
         self.steps, self.state, self.now = steps, state, 0
@@ -87,11 +88,11 @@ class Tracker:
         self.issue(number)
 
     def wait(self, number: int) -> None:
-        """Wait for the barriers of an instruction."""
+        """Complete the results whose barriers an instruction waits for."""
         _wait(self.steps, self.steps[number], self.state)
 
     def meet(self, number: int) -> Iterator[Meeting]:
-        """Yield the meetings of an instruction, which is not issued yet."""
+        """Yield the meetings of an instruction before its issue."""
         step = self.steps[number]
         for cell, access in step.reads:
             for producer in self._cells.get(cell, ()):
@@ -101,16 +102,16 @@ class Tracker:
                 yield from _met(self.steps, self.state, producer, number, cell, None, self.now)
 
     def issue(self, number: int) -> None:
-        """Enter the results of an instruction, and its time."""
+        """Add the results of an instruction to the state, and advance the time by its stall."""
         _issue(self.steps, number, self.state, self._cells, self.now)
         self.skip(number)
 
     def skip(self, number: int) -> None:
-        """Let the time of an instruction pass."""
+        """Advance the time by an instruction's stall, in cycles."""
         self.now += self.steps[number].control.stall
 
     def finish(self) -> None:
-        """Make times relative to now, and drop what has surely come."""
+        """Set the current time to 0, make times of issue relative to it, and drop results that are surely complete."""
         state, now = self.state, self.now
         state.fixed = {key: time - now for key, time in state.fixed.items() if now - time < HORIZON}
         state.changed &= {producer for producer, _ in (*state.fixed, *state.late, *state.operands)}
@@ -128,7 +129,7 @@ def _met(
     if key in state.fixed:
         yield Meeting(producer, number, cell, relation, access, now - state.fixed[key])
     if access is None and earlier.queue is not None and earlier.queue == step.queue and earlier.in_order:
-        # One in the same queue overwrites in its turn.
+        # An instruction of the same queue writes after the earlier one.
         return
     if key in state.late:
         yield Meeting(producer, number, cell, relation, access, None, state.late[key])
@@ -137,7 +138,7 @@ def _met(
 
 
 def _apart(earlier: Step, later: Step) -> bool:
-    """Return whether one runs only where the other does not."""
+    """Return whether the two have opposite guards, so that a lane runs only one of them."""
     return earlier.guard is not None and later.guard == (earlier.guard[0], not earlier.guard[1])
 
 
@@ -153,10 +154,11 @@ def _wait(steps: Sequence[Step], step: Step, state: State) -> None:
 
 
 def _depbar(steps: Sequence[Step], step: Step, state: State) -> int:
-    """Return the barriers that `DEPBAR.LE SB0, 0x0` waits for.
+    """Return a mask of the barriers that `DEPBAR.LE SB0, 0x0` waits for.
 
-    With a number n above 0 it waits until at most n are under way: in a queue that keeps its order, all but the last n.
-    Elsewhere (copies to shared memory) it says nothing about registers.
+    With a number n above 0, `DEPBAR` waits until at most n instructions are pending at the barrier. In a queue with
+    results in order, those are the last n, and the others are removed from the state here. Other queues (copies to
+    shared memory) have no register results at the barrier.
     """
     barriers = [operand.index for operand in step.instruction.operands if operand.kind == "scoreboard"]
     most = next((operand.value for operand in step.instruction.operands if operand.kind == "imm"), 0)
@@ -171,7 +173,7 @@ def _depbar(steps: Sequence[Step], step: Step, state: State) -> int:
 
 
 def _issue(steps: Sequence[Step], number: int, state: State, cells: dict[int, set[int]], now: int) -> None:
-    """Enter an instruction's results and operands."""
+    """Add an instruction's results, and the operands that it reads late, to the state."""
     step = steps[number]
     written = set(step.writes)
     if written:
@@ -179,7 +181,7 @@ def _issue(steps: Sequence[Step], number: int, state: State, cells: dict[int, se
             guard = steps[producer].guard
             if guard is not None and guard[0] in written:
                 state.changed.add(producer)
-    # An unconditional write ends what was known of the cell. Whether it came too early has been told.
+    # After an unconditional write only its own result counts; `meet` has reported a write that is too early.
     if step.guard is None and not step.instruction.is_idle:
         for cell in written:
             for producer in cells.pop(cell, ()):
@@ -206,7 +208,7 @@ def _issue(steps: Sequence[Step], number: int, state: State, cells: dict[int, se
 
 
 def _cover(steps: Sequence[Step], step: Step, state: State, result: Barriers, read: Barriers) -> None:
-    """Let the barriers of an instruction also cover those before it in its queue."""
+    """Add an instruction's barriers to those of earlier instructions in its queue, which complete before it."""
     if not read:
         return
     for key in state.operands:

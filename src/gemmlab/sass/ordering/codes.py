@@ -1,4 +1,4 @@
-"""Control codes for code in another order: the fewest stalls and waits that the check passes, and reuse flags."""
+"""Control codes for reordered code: the fewest stalls and waits that pass the check, and reuse flags."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROUNDS = 24
 _LONGEST_STAY = 11
 _FLAGGED = frozenset({"FFMA"})
 _AHEAD = 3
-"""Instructions after which the next FFMA is looked for."""
+"""Instructions after an FFMA among which the next FFMA is searched."""
 
 
 def with_control(instruction: Instruction, control: Control) -> Instruction:
@@ -41,7 +41,7 @@ def _bits(instruction: Instruction) -> Iterable[tuple[int, int]]:
 
 
 def least_stalls(code: Sequence[Instruction], places: Iterable[int]) -> list[Instruction]:
-    """Return the code with the shortest stall at these places, as a start for `repaired`."""
+    """Return the code with stalls of at most one cycle at these indices, as a start for `repaired`."""
     made = list(code)
     for place in places:
         control = made[place].control
@@ -51,9 +51,9 @@ def least_stalls(code: Sequence[Instruction], places: Iterable[int]) -> list[Ins
 
 
 def reuse_flags(code: Sequence[Instruction], places: Sequence[int]) -> list[Instruction]:
-    """Return the code with a reuse flag wherever the next FFMA reads the same register in the same place.
+    """Return the code with a reuse flag wherever the next FFMA reads the same register in the same operand place.
 
-    `places` are those of one block, in order.
+    `places` are the indices of one block's instructions, in order.
     """
     made = list(code)
     for at, here in enumerate(places):
@@ -73,7 +73,10 @@ def reuse_flags(code: Sequence[Instruction], places: Sequence[int]) -> list[Inst
 
 
 def _next_flagged(following: Sequence[Instruction]) -> Instruction | None:
-    """Return the next FFMA, if nothing before it empties the operand cache: memory instructions do not."""
+    """Return the first FFMA of `following`; `None` if an instruction before it may empty the operand cache.
+
+    Shared and global memory instructions do not empty it.
+    """
     for instruction in following:
         if instruction.control.wait_mask:
             return None
@@ -87,11 +90,11 @@ def _next_flagged(following: Sequence[Instruction]) -> Instruction | None:
 def repaired(
     function: SassFunction, code: Sequence[Instruction], arch: str, compiled: Distances | None = None
 ) -> tuple[Instruction, ...]:
-    """Return the code with stalls and wait bits added until the check passes.
+    """Return the code with stalls and wait bits added, and wrong reuse flags removed, until the check passes.
 
-    `compiled` has distances that are enough (`check_function`), by the indices of `code`.
+    `compiled` has the distances of the compiler's code (`check_function`), by the indices of `code`.
 
-    Raises `EncodingError` if it does not pass after several rounds.
+    Raises `EncodingError` if the check does not pass after several rounds, or no control code can remove a fault.
     """
     made = list(code)
     for _ in range(_ROUNDS):
@@ -114,8 +117,8 @@ def repaired(
                 stalled.add(place - 1)
                 made[place - 1] = _longer(made[place - 1])
             elif finding.fault != "too early":
-                raise EncodingError(f"{function.name}: no control code mends it: {finding}")
-    raise EncodingError(f"{function.name}: the control codes are not sound after {_ROUNDS} rounds: {findings[0]}")
+                raise EncodingError(f"{function.name}: no control code removes this fault: {finding}")
+    raise EncodingError(f"{function.name}: the control codes still have faults after {_ROUNDS} rounds: {findings[0]}")
 
 
 def _longer(instruction: Instruction) -> Instruction:
@@ -126,7 +129,7 @@ def _longer(instruction: Instruction) -> Instruction:
 
 
 def replace_code(function: SassFunction, code: Sequence[Instruction]) -> SassFunction:
-    """Return the function with these instructions, each at the address of its place."""
+    """Return the function with these instructions; instruction i gets address 16 i."""
     placed = tuple(
         one if one.address == 16 * n else replace(one, address=16 * n) for n, one in enumerate(code)
     )  # fmt: skip

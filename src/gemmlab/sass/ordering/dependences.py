@@ -1,4 +1,4 @@
-"""Dependences of instructions within a block, whose order stays: registers, memory, barriers and control flow."""
+"""Dependences between instructions of a block: pairs whose order must stay."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _ORDERED = frozenset({
     "BAR", "DEPBAR", "LDGDEPBAR", "MEMBAR", "ERRBAR", "CCTL", "BSSY", "BSYNC", "BREAK", "WARPSYNC", "BRA", "EXIT",
     "CALL", "RET", "NANOSLEEP", "YIELD", "BMOV", "VOTE", "VOTEU", "NOP", "R2UR", "S2UR", "S2R", "CS2R",
 })  # fmt: skip
-"""Opcodes without a queue that keep their order with memory accesses."""
+"""Opcodes without a queue that must stay in order with memory accesses."""
 
 
 def is_ordered(step: Step) -> bool:
-    """Return whether an instruction keeps its place among memory accesses, barriers and branches."""
+    """Return whether an instruction must stay in order with memory accesses, barriers and branches."""
     return step.queue is not None or step.instruction.opcode in _ORDERED
 
 
 def predecessors(steps: Sequence[Step]) -> list[set[int]]:
-    """Return, for each instruction of a block, those before it that it has to stay behind.
+    """Return, for each instruction of a block, the indices of earlier ones that it must stay behind.
 
-    The last one stays last, as does one with a relative target behind what is before it.
+    Dependences through other instructions may be left out. The last instruction stays last.
     """
     found: list[set[int]] = [set() for _ in steps]
     writer: dict[int, list[int]] = {}
@@ -41,7 +41,7 @@ def predecessors(steps: Sequence[Step]) -> list[set[int]]:
         for cell, _ in step.reads:
             readers.setdefault(cell, []).append(number)
         for cell in step.writes:
-            # Under a guard the older value may stay, so older writers still count.
+            # A guarded write may leave the older value, so readers still depend on older writers.
             writer[cell] = [number] if step.guard is None else [*writer.get(cell, ()), number]
             readers[cell] = []
         before.discard(number)

@@ -1,7 +1,7 @@
-"""Another order of a block: FFMAs by the operands that they share, memory accesses spread among them.
+"""A new order of a block's instructions: adjacent FFMAs share operands, and memory accesses are spread among them.
 
-The idea is that of S. Gray's maxas: walk the tile of results so that neighbours share an operand, which the operand
-cache then holds, and issue a memory instruction every few FFMAs, where it costs one issue slot and waits for nothing.
+The idea is that of S. Gray's maxas. Adjacent FFMAs share an operand, so that the second reads it from the operand
+cache. A memory instruction is issued every few FFMAs; there it costs one issue slot and waits for nothing.
 """
 
 from __future__ import annotations
@@ -15,28 +15,33 @@ from gemmlab.sass.ordering.dependences import is_ordered, predecessors
 
 _ARITHMETIC = "FFMA"
 _WINDOW = 48
-"""The most places that an FFMA is drawn forward: further, and a load for the next step waits for its registers."""
+"""Indices from the first ready FFMA within which the next FFMA is chosen.
+
+An FFMA that moves forward further leaves later ones behind, whose registers the next step's loads then wait for.
+"""
 _APART = 4
-"""Issue slots that a sum needs before the next FFMA adds to it."""
+"""Issue slots between an FFMA and the next one that adds to the same sum, so that it does not wait."""
 
 
 @dataclass(slots=True)
 class _Front:
-    """The instruction that was issued last."""
+    """The state after the instructions that are ordered already."""
 
     cached: dict[int, int]
-    """Register by place of the last FFMA."""
+    """Operand place -> register that the last FFMA read there."""
     issued: dict[int, int]
-    """Slot in which each cell was written last."""
+    """Cell -> issue slot of the last instruction that writes it."""
     since_other: int = 0
+    """FFMAs since the last other instruction."""
     slot: int = 0
+    """Number of instructions so far."""
 
 
 def new_order(steps: Sequence[Step], *, by_operands: bool, spread: bool) -> list[int]:
-    """Return the order of a block's instructions: the old index at each new place.
+    """Return the order of a block's instructions: element i is the old index of the instruction at new index i.
 
-    `by_operands`: choose FFMAs by shared operands; `spread`: space everything else evenly among the FFMAs. Without
-    both, the order is as it was.
+    `by_operands`: choose FFMAs by shared operands; `spread`: space all other instructions evenly among the FFMAs. If
+    both are false, the order does not change.
     """
     before = predecessors(steps)
     after: list[list[int]] = [[] for _ in steps]
@@ -71,7 +76,7 @@ def _next(steps: Sequence[Step], ready: Sequence[int], front: _Front, *, spacing
         if others and front.since_other >= spacing:
             return min(others, key=lambda number: (not is_ordered(steps[number]), number))
     elif others and min(others) < min(arithmetic):
-        # Without spreading, whatever was before the next FFMA stays before it.
+        # Without spreading, an instruction that was before the next FFMA stays before it.
         return min(others)
     if not by_operands:
         return min(arithmetic)
@@ -81,7 +86,7 @@ def _next(steps: Sequence[Step], ready: Sequence[int], front: _Front, *, spacing
 
 
 def _score(step: Step, front: _Front) -> int:
-    """Prefer shared operands; avoid a sum that was just added to."""
+    """Return a score: operands shared with the last FFMA, less 8 if the FFMA would wait for its sum."""
     shared = sum(front.cached.get(place) == operand.index for place, operand in sources(step.instruction) if place < 2)
     waits = any(front.slot - front.issued.get(cell, -_APART) < _APART for cell, _ in step.reads)
     return shared - 8 * waits

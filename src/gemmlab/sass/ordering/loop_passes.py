@@ -1,4 +1,4 @@
-"""The passes over a main loop, each of which can be left out, and what they did."""
+"""The passes over a main loop, each of which can be left out, and their effect on the loop's figures."""
 
 from __future__ import annotations
 
@@ -21,44 +21,45 @@ from gemmlab.sass.writing.slots import EncodingError
 PASSES = ("registers", "ffma", "memory", "reuse", "stalls")
 """Names of the passes, in the order in which they run."""
 _FIGURES = ("reuse_rate", "conflict_cycles", "stall_cycles")
-"""Facts that an order changes."""
+"""Fields of `LoopFacts` that the passes change."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopFacts:
-    """Facts of a main loop's largest block, for one iteration of a warp."""
+    """Figures of a main loop's largest block, for one iteration of a warp."""
 
     instructions: int
     ffmas: int
     reuse_rate: float
-    """Part of the register sources of FFMAs that the operand cache serves."""
+    """Fraction of the register sources of FFMAs that are read from the operand cache; 0 without FFMAs."""
     conflict_cycles: int
     """Cycles lost to bank conflicts."""
     stall_cycles: int
-    """Sum of the stall counts: the least cycles that one warp alone takes."""
+    """Sum of the stalls: the least cycles for one warp alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """A function after the passes: words and order for `with_words`, and facts before and after."""
+    """A function after the passes: words and order for `with_words`, and the loop's figures before and after."""
 
     function: SassFunction
     words: tuple[int, ...]
-    """By old index, as `with_words` takes them."""
+    """Instruction words by old index, as `with_words` takes them."""
     order: tuple[int, ...]
+    """Old index of the instruction at each new index."""
     before: LoopFacts
     after: LoopFacts
     unrecorded: int = 0
-    """Pairs of instructions of the compiler's code without a recorded latency, or with a longer one than it leaves."""
+    """Pairs of instructions in the compiler's code without a recorded latency, or closer than the recorded one."""
 
     @property
     def better(self) -> tuple[str, ...]:
-        """Names of the facts in which the new order is better than the compiler's."""
+        """Names of the figures that are better in the new order than in the compiler's."""
         return tuple(name for name in _FIGURES if self._gain(name) > 0)
 
     @property
     def worse(self) -> tuple[str, ...]:
-        """Names of the facts in which the new order is worse than the compiler's."""
+        """Names of the figures that are worse in the new order than in the compiler's."""
         return tuple(name for name in _FIGURES if self._gain(name) < 0)
 
     def _gain(self, name: str) -> float:
@@ -67,12 +68,13 @@ class Ordered:
 
 
 def ordered(function: SassFunction, arch: str, passes: Collection[str] = PASSES) -> Ordered:
-    """Run passes over the main loop of a function as a compiler made it.
+    """Run passes over the main loop of a compiled function.
 
-    Pairs of instructions that the compiler left closer than the recorded latencies may stay so, but come no closer.
+    Pairs of instructions that are closer in the compiler's code than their recorded latency may stay as close, but not
+    come closer.
 
-    Raises `UsageError` for an unknown pass or a function without a main loop, `EncodingError` if something cannot be
-    encoded or the control codes cannot be made sound, and `UnknownAccessError` for asynchronous instructions.
+    Raises `UsageError` for an unknown pass or a function without a main loop, `EncodingError` if an instruction cannot
+    be encoded or faults of the control codes remain, and `UnknownAccessError` for asynchronous instructions.
     """
     if unknown := sorted(set(passes) - set(PASSES)):
         raise UsageError(f"no pass {unknown[0]!r}; there are {', '.join(PASSES)}")

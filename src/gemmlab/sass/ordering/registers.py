@@ -1,7 +1,7 @@
-"""Registers assigned to banks anew: sums change places, so that no FFMA reads three operands from one bank.
+"""Exchanges of registers between banks, so that no FFMA reads three operands from one bank.
 
-Only registers that every instruction of the function accesses alone may change places; those that are part of a pair
-or of four, as memory instructions use them, stay.
+Only registers that no instruction of the function accesses as part of a wider operand are exchanged. Parts of pairs and
+of groups of four, as memory instructions use them, stay.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def single_registers(instructions: Sequence[Instruction]) -> list[int]:
 
 
 def better_banks(loop: Sequence[Instruction], everything: Sequence[Instruction], arch: str) -> dict[int, int]:
-    """Return new numbers for registers with which the loop has fewer bank conflicts; empty if there are none."""
+    """Return (old -> new) numbers of registers that give the loop fewer bank conflicts; empty if none are found."""
     free = set(single_registers(everything))
     found: dict[int, int] = {}
     for _ in range(_ROUNDS):
@@ -51,12 +51,12 @@ def better_banks(loop: Sequence[Instruction], everything: Sequence[Instruction],
 
 
 def loop_conflicts(loop: Sequence[Instruction], numbers: Mapping[int, int], arch: str) -> list[int]:
-    """Return the cycles of bank conflicts of each instruction, were single registers numbered like this."""
+    """Return each instruction's cycles of bank conflicts after registers are renumbered by `numbers` (old -> new)."""
     return conflict_cycles([_printed_with(one, numbers) for one in loop], arch)
 
 
 def _printed_with(instruction: Instruction, numbers: Mapping[int, int]) -> Instruction:
-    """Return an instruction with other registers in its operands alone: quick, and enough to count conflicts."""
+    """Return an instruction with renumbered operands and its old encoding, which is enough to count conflicts."""
     if not any(operand.kind == "reg" and operand.index in numbers for operand in instruction.operands):
         return instruction
     operands = tuple(
@@ -69,7 +69,10 @@ def _printed_with(instruction: Instruction, numbers: Mapping[int, int]) -> Instr
 def _relieved(
     loop: Sequence[Instruction], found: Mapping[int, int], free: set[int], place: int, arch: str, cost: int
 ) -> dict[int, int] | None:
-    """Return numbers with which one instruction has no conflict and the loop fewer; `None` if no exchange does it."""
+    """Return `found` with one more exchange, of a register that the instruction at `place` reads.
+
+    The loop then has less than `cost` cycles of conflicts. The result is `None` if no exchange achieves this.
+    """
     mine = [operand.index for operand in loop[place].operands[1:] if operand.kind == "reg" and operand.index in free]
     for register in mine:
         now = found.get(register, register)
@@ -84,7 +87,7 @@ def _relieved(
 
 
 def with_registers(instruction: Instruction, numbers: Mapping[int, int]) -> Instruction:
-    """Return an instruction with other registers, in its operands and its encoding."""
+    """Return an instruction with registers renumbered by `numbers` (old -> new), in its operands and its encoding."""
     if not numbers:
         return instruction
     accesses = accesses_of(instruction)

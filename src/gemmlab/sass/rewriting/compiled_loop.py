@@ -1,4 +1,4 @@
-"""The loops that a compiler made: which registers hold fragments and sums, and what else they do."""
+"""Main loops of compiled code: the registers of their fragments and sums, and their other instructions."""
 
 from __future__ import annotations
 
@@ -13,48 +13,51 @@ from gemmlab.sass.rewriting.register_cells import registers
 from gemmlab.sass.rewriting.stage_address import StageAddress, needed, stage_address
 
 ROWS, COLUMNS, DEPTH = 16, 8, 8
-"""Results of a thread, and steps of k in an iteration."""
+"""Rows and columns of a thread's results, and steps of k in an iteration."""
 A_STEP, B_STEP = 4 * 132, 4 * 260
-"""Bytes between steps of k in a stage."""
+"""Bytes in shared memory between two steps of k, for A and for B."""
 LOADS = (ROWS + COLUMNS) // 4
-"""Loads of a step."""
+"""LDS.128 instructions of a step."""
 ROOM = "PMTRIG"
-"""Opcode (`pmevent`) of the instructions with which the source reserves room after the loop."""
+"""Opcode of `pmevent`, by which the source reserves room for further instructions after the loop."""
 _A_APART, _B_APART = 64, 128
-"""Bytes between the parts of a fragment, of four elements each."""
+"""Bytes between the parts of a fragment, for A and for B; a part is the four elements of one LDS.128."""
 _PRODUCTS = ROWS * COLUMNS * DEPTH
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledLoop:
+    """A main loop of compiled code, as far as the rewriting needs it."""
+
     function: SassFunction
     start: int
     stop: int
     """Indices of the loop's first instruction and of the one behind its last."""
     room: int
-    """Words right behind the loop that the source reserves."""
+    """Instructions right behind the loop that the source reserves (`ROOM`)."""
     template: Instruction
-    """A load of a fragment."""
+    """A load of a fragment, from which other loads are made."""
     others: tuple[Instruction, ...]
-    """Everything that has to be done but FFMAs, loads of fragments and the last step of their addresses."""
+    """Instructions that the loop needs beside FFMAs, loads of fragments and `StageAddress.following`."""
     a: dict[int, int]
     b: dict[int, int]
-    """Registers of the fragments of step 0, by row and by column."""
+    """Registers of the fragments of step 0: of A by row, of B by column."""
     of_a: StageAddress
     of_b: StageAddress
     sums: dict[tuple[int, int], int]
+    """(row, column) -> register of the sum."""
     carried: frozenset[int]
-    """Other registers that an iteration reads of what came before it."""
+    """Other registers whose values an iteration reads from before the loop or from the previous iteration."""
     behind: frozenset[int]
-    """Registers that are live behind the loop."""
+    """Registers that are live after the loop."""
     through: frozenset[int]
-    """Registers that are live behind or just before the loop."""
+    """Registers that are live after the loop or right before it."""
 
 
 def compiled_loops(function: SassFunction) -> list[CompiledLoop]:
-    """Read every loop of one block with 16 x 8 results and a step of 8.
+    """Return every loop of a single block with 16 x 8 results a thread and 8 steps of k an iteration.
 
-    Raises `UsageError` if there is none, or if one does something that is not known.
+    Raises `UsageError` if there is none, or if one of them has instructions that the rewriting does not know.
     """
     graph = flow_graph(function)
     found = [
@@ -95,7 +98,7 @@ def _compiled(function: SassFunction, graph: FlowGraph, block: Block, live: Sequ
 
 
 def _by_operand(name: str, loads: Sequence[Instruction]) -> tuple[list[Instruction], list[Instruction]]:
-    """The loads of A's and of B's fragment in a step."""
+    """Return the loads of A's fragment and those of B's, from the loads of one step."""
     by_base: dict[int, list[Instruction]] = {}
     for one in loads:
         by_base.setdefault(one.operands[1].base, []).append(one)
@@ -145,5 +148,5 @@ def _sums(
                 sums[rows[x], columns[y]] = addend
         stale |= registers(one, writes=True)
     if len(set(sums.values())) != ROWS * COLUMNS or len(sums) != ROWS * COLUMNS:
-        raise UsageError(f"{function.name}: {len(sums)} sums found in the first step, not {ROWS * COLUMNS}")
+        raise UsageError(f"{function.name}: {len(sums)} sums in the first step, not {ROWS * COLUMNS}")
     return sums

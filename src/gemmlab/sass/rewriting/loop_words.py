@@ -1,4 +1,4 @@
-"""Instruction words of sm_90 that a written loop consists of."""
+"""Instruction words of sm_90 for rewritten loops, as integers of 128 bits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def control(
     wait: int = 0,
     reuse: int = 0,
 ) -> int:
-    """Control codes: barriers `written` and `read` are released by the result and by the operands."""
+    """Return control codes at their place in a word.
+
+    Barrier `written` is released when the result is written, `read` when the operands are read.
+    """
     return (stall | stay << 4 | written << 5 | read << 8 | wait << 11 | reuse << 17) << _CONTROL
 
 
@@ -41,20 +44,20 @@ def mov(result: int, source: int, stall: int = 2) -> int:
 
 
 def load(template: Instruction, result: int, base: int, offset: int, written: int) -> int:
-    """LDS.128 of other registers and another offset in bytes than `template`."""
+    """Return an LDS.128 like `template`, with another result, address register and offset in bytes."""
     fields = 0xFF << 16 | 0xFF << 24 | 0xFFFFFF << 40
     return template.encoding & MASK & ~fields | result << 16 | base << 24 | offset << 40 | control(written=written)
 
 
 def branch(encoding: int, distance: int) -> int:
-    """A BRA with another distance in bytes, counted from the instruction behind it: bits 16 to 23, then from 34 on."""
+    """Return a BRA with another distance in bytes from its end to its target, in bits 16 to 23 and from 34 on."""
     number = (distance // 4) & ((1 << 56) - 1)
     fields = 0xFF << 16 | ((1 << 48) - 1) << 34
     return encoding & ~fields | (number & 0xFF) << 16 | (number >> 8) << 34
 
 
 def with_registers(instruction: Instruction, sources: Mapping[int, int], results: Mapping[int, int]) -> int:
-    """The word of an instruction with other registers, without control codes."""
+    """Return an instruction's word without control codes, with registers renumbered by `sources` and `results`."""
     word = decode(instruction)
     written = {access.operand for access in accesses_of(instruction).writes}
     for slot in word.slots:
@@ -65,6 +68,6 @@ def with_registers(instruction: Instruction, sources: Mapping[int, int], results
 
 
 def added(result: int, source: int, number: int) -> int:
-    """IADD3 of a register and a number, without control codes."""
+    """Return an IADD3 of register `source` and the immediate `number`, without control codes."""
     no_predicates = 0xF << 87 | 7 << 84 | 7 << 81 | 0xF << 77
     return 0x7810 | result << 16 | source << 24 | (number & 0xFFFFFFFF) << 32 | RZ << 64 | no_predicates

@@ -1,4 +1,4 @@
-"""Places of everything but FFMAs and loads of fragments: integer work where a step begins, copies between FFMAs."""
+"""Placement of a loop's other instructions among the FFMAs: integer work at the start of a step, copies in between."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ from gemmlab.sass.rewriting.temporaries import Named
 STEP = 128
 """FFMAs of a step."""
 GROUP, COPIES = 0, 1
-"""Barriers of the group of copies, and of the last copy's operands; loads of constants use the second one before."""
+"""Dependency barriers of the group of copies and of the last copy's operands.
+
+Loads of constants, which come earlier in the iteration, use the second one too.
+"""
 EVEN, ODD, EVEN_REST, ODD_REST = 2, 3, 4, 5
-"""Barriers of the fragments of even and odd steps; `_REST`: of the last load, if they are waited for in halves."""
+"""Dependency barriers of the fragments of even and odd steps; `_REST`: of the last load, with `Variant.halves`."""
 _FIRST_COPY, _BETWEEN_COPIES = STEP + 72, 8
 _WAIT = 6 * STEP + 96
-"""The wait for copies, right before the barrier."""
+"""Number of the FFMA before which the loop waits for its copies, right before the barrier of the block."""
 _MOST_TOGETHER = 12
-"""Instructions in a row between FFMAs."""
+"""Most other instructions in a row between two FFMAs."""
 _APART = (STEP, STEP // 2, STEP // 4)
-"""FFMAs between dependent instructions: more than any latency. The more, the better: operand caches are empty anyway
-where a step begins."""
+"""FFMAs between dependent instructions; the first number that fits is taken. Each is longer than any latency. A whole
+step is best: the operand cache is empty at the start of a step anyway."""
 _CONSTANTS = ("LDC", "ULDC")
 
 
 @dataclass(slots=True)
 class Places:
-    """Words by the number of the FFMA that they stand before."""
+    """Instruction words, by the number of the FFMA that they come before."""
 
     words: dict[int, list[int]] = field(default_factory=dict)
     emptied: set[int] = field(default_factory=set)
-    """FFMAs before which an instruction of the same pipe empties the operand cache."""
+    """Numbers of FFMAs right before which an instruction empties the operand cache."""
 
     def put(self, at: int, word: int, *, empties: bool = False) -> None:
         self.words.setdefault(at, []).append(word)
@@ -44,7 +47,7 @@ class Places:
 
 
 class _Node:
-    """An instruction with the cells that it reads and writes under their new names."""
+    """An instruction, and the cells that it reads and writes after renaming."""
 
     def __init__(self, one: Named) -> None:
         self.instruction, self._names = one.instruction, (one.reads, one.writes)
@@ -57,16 +60,19 @@ class _Node:
         return with_registers(self.instruction, *self._names) | codes
 
     def waits_for(self, earlier: _Node) -> bool:
-        """Return whether the latency of an earlier one has to pass."""
+        """Return whether this instruction reads or writes a result of an earlier one, whose latency must pass first."""
         return bool(earlier.writes & (self.reads | self.writes))
 
     def follows(self, earlier: _Node) -> bool:
-        """Return whether it has to stay behind an earlier one."""
+        """Return whether this instruction must stay behind an earlier one."""
         return self.waits_for(earlier) or bool(earlier.reads & self.writes)
 
 
 def placed(loop: CompiledLoop, plan: Registers) -> Places:
-    """Place all others. Raises `UsageError` if the loop lacks what a loop of asynchronous copies has."""
+    """Place `plan.others` and the loop's branch.
+
+    Raises `UsageError` if the loop has no LDGSTS, LDGDEPBAR, DEPBAR, BAR or BRA, or its instructions do not fit.
+    """
     places, nodes = Places(), [_Node(one) for one in plan.others]
 
     def pick(opcode: str) -> list[_Node]:
@@ -107,17 +113,23 @@ def placed(loop: CompiledLoop, plan: Registers) -> Places:
 
 
 def _require_sources(loop: CompiledLoop, rest: Iterable[_Node], address: Named) -> None:
-    """Refuse integer work that ends what the next stage's address is computed from, since it comes before that."""
+    """Raise `UsageError` if integer work overwrites a register that the next stage's address is computed from.
+
+    The work is placed before that computation, even if it came after it in the compiler's loop.
+    """
     reads = {address.reads.get(cell, cell) for cell in cells(address.instruction, writes=False)}
     for node in rest:
         if node.instruction.address > address.instruction.address and node.writes & reads:
             raise UsageError(
-                f"{loop.function.name}: {node.instruction.text} ends what {address.instruction.text} reads"
+                f"{loop.function.name}: {node.instruction.text} overwrites what {address.instruction.text} reads"
             )
 
 
 def _before_copies(loop: CompiledLoop, nodes: Sequence[_Node]) -> list[_Node]:
-    """Return what the copies need of this iteration, in order. Raises `UsageError` if that reads what a copy does."""
+    """Return the instructions that must stay before the copies, in order.
+
+    Raises `UsageError` if one of them depends on an earlier copy.
+    """
     wanted = [node for node in nodes if node.instruction.opcode == "LDGSTS"]
     found: list[_Node] = []
     for number, node in reversed([*enumerate(nodes)]):
@@ -136,7 +148,10 @@ def _before_copies(loop: CompiledLoop, nodes: Sequence[_Node]) -> list[_Node]:
 def _put_levels(
     loop: CompiledLoop, places: Places, nodes: Iterable[_Node], start: int, end: int, wait: int = 0
 ) -> None:
-    """One behind the other from `start` on, dependent ones apart; the first one waits for the barriers of `wait`."""
+    """Place instructions between FFMAs `start` and `end`, dependent ones `_APART` FFMAs from each other.
+
+    The first one waits for the barriers of the mask `wait`. Raises `UsageError` if they do not fit.
+    """
     levels: list[list[_Node]] = []
     for node in nodes:
         earlier = [(other, number) for number, level in enumerate(levels) for other in level]

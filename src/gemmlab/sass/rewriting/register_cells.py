@@ -17,5 +17,5 @@ def cells(instruction: Instruction, *, writes: bool) -> frozenset[int]:
 
 
 def registers(instruction: Instruction, *, writes: bool) -> frozenset[int]:
-    """Return the registers among them."""
+    """Return the vector registers that an instruction writes, or reads."""
     return frozenset(cell for cell in cells(instruction, writes=writes) if cell < UNIFORM)

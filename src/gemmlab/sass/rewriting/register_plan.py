@@ -1,4 +1,4 @@
-"""Registers of a written loop: every sum in the other bank than its column's fragment, two sets of fragments."""
+"""Registers of a rewritten loop: two sets of fragments, and each sum in another bank than its column's value of B."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ from gemmlab.sass.rewriting.temporaries import Named, named, twins_of
 from gemmlab.sass.rewriting.variant import Variant
 
 LIMIT = 252
-"""Registers that the code may use; the cubin states two more, which the hardware keeps."""
+"""Registers that the code may use; the cubin states two more, which the hardware reserves."""
 _CIRCLE = 16
-"""Sums that change places among each other: one copy more than sums behind the loop."""
+"""Sums in a cycle that exchange registers; to move them back after the loop takes one copy more than there are sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registers:
+    """Numbers of the registers in a rewritten loop."""
+
     a: tuple[dict[int, int], dict[int, int]]
     b: tuple[dict[int, int], dict[int, int]]
-    """Fragments of even and of odd steps, by row and by column."""
+    """Registers of the fragments of even and of odd steps: of A by row, of B by column."""
     sums: dict[tuple[int, int], int]
+    """(row, column) -> register of the sum."""
     zeroed: tuple[int, ...]
     """Registers of sums that the compiler's code before the loop does not set to zero."""
     base_a: int
     base_b: int
-    """Addresses of the stage that is read."""
+    """Registers of the addresses of the stage that is read, for A and for B."""
     others: tuple[Named, ...]
     """The compiler's other instructions that stay, in its order."""
     following_a: Named
     following_b: Named
-    """The last instruction of each address of the next iteration's stage."""
+    """The last instruction that computes the next stage's address, for A and for B."""
 
 
 def planned(loop: CompiledLoop, variant: Variant, limit: int = LIMIT) -> Registers:
@@ -55,7 +58,7 @@ def planned(loop: CompiledLoop, variant: Variant, limit: int = LIMIT) -> Registe
     read = {register for one in (*others, *following) for register in registers(one, writes=False)}
     at_entry = {register for one in (*loop.of_a.entry, *loop.of_b.entry) for register in registers(one, writes=False)}
     free += sorted(loop.carried - read - loop.behind - set(free))
-    # Registers that the first addresses come from cannot hold these: they go to temporaries first.
+    # A register from which the first address is computed cannot be the address register; it is left for temporaries.
     free.sort(key=lambda register: register not in at_entry)
     known = named(others, following, loop.carried, free, twins)
     bases = [register for register in free if register not in at_entry]
@@ -70,7 +73,7 @@ def planned(loop: CompiledLoop, variant: Variant, limit: int = LIMIT) -> Registe
 def _sums(
     loop: CompiledLoop, free: list[int], *, wrong: bool, by_rows: bool
 ) -> tuple[dict[tuple[int, int], int], tuple[int, ...]]:
-    """The register of each sum, and those of them that are no sum's for the compiler."""
+    """Return the register of each sum, and those registers among them that are no sum in the compiler's loop."""
 
     def right(place: tuple[int, int]) -> int:
         return (1 + wrong - place[0 if by_rows else 1]) % 2

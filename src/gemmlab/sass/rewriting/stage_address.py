@@ -1,4 +1,4 @@
-"""The addresses from which a loop reads fragments: for the first iteration, and for the next one."""
+"""The shared addresses from which a loop reads fragments: in its first iteration, and in the next one."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ from gemmlab.sass.instruction import Instruction
 from gemmlab.sass.rewriting.register_cells import cells
 
 CONTROLLING = ("LDGSTS", "LDGDEPBAR", "DEPBAR", "BAR", "BRA")
-"""Opcodes that a loop of asynchronous copies has beside arithmetic."""
+"""Opcodes of copies, barriers and branches, which the rewritten loop needs even if nothing reads their results."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageAddress:
+    """The address of one operand's fragments in a stage of shared memory, as the compiled loop computes it."""
+
     offset: int
-    """Least offset of the fragments of step 0 from the address of the next iteration, in bytes."""
+    """Bytes from the address that `following` computes to the first fragment of step 0 in the next iteration."""
     entry: tuple[Instruction, ...]
-    """The computation of the first iteration's address, all in one register, of what is there before the loop."""
+    """Instructions that compute the first iteration's address in one register, from registers set before the loop."""
     more: int
-    """Bytes that it is less than an address of the next iteration's kind."""
+    """Bytes to add to the address of `entry`, so that `offset` applies to it too."""
     following: Instruction
-    """The last instruction of the computation of the next iteration's."""
+    """The last instruction that computes the next iteration's address."""
 
 
 def stage_address(
     name: str, code: Sequence[Instruction], first: Sequence[Instruction], last: Sequence[Instruction], step: int
 ) -> StageAddress:
-    """Return the address behind the `first` loads, those of step 1, and the `last` ones, those of the next step 0.
+    """Return the address of one operand's fragments.
 
-    `step` are the bytes between steps. Raises `UsageError` if the address is computed in some other way.
+    `first` are the loads of step 1, `last` those of the next iteration's step 0, and `step` is the number of bytes
+    between steps. Raises `UsageError` if the loop does not compute the address, or not in one register.
     """
     base, offset = last[0].operands[1].base, min(one.operands[1].value for one in last)
     following = _writer(code, code.index(last[0]), base)
@@ -48,9 +51,10 @@ def stage_address(
 def needed(
     code: Sequence[Instruction], loads: Sequence[Instruction], roots: Sequence[Instruction], behind: frozenset[int]
 ) -> tuple[Instruction, ...]:
-    """Return what else a loop has to do: everything but FFMAs, loads and `roots` that something reads.
+    """Return the instructions that a loop needs beside FFMAs, loads and `roots`, in order.
 
-    `behind` are the registers that are read in the next iteration or behind the loop.
+    These are `CONTROLLING` and idle instructions, writes of uniform registers or predicates, and writes of registers
+    that a needed instruction or a root reads, or that are in `behind`: read in the next iteration or after the loop.
     """
     found: list[Instruction] = []
     wanted = set(behind)
@@ -71,7 +75,7 @@ def _writer(code: Sequence[Instruction], before: int, register: int) -> Instruct
 
 
 def _slice(code: Sequence[Instruction], before: int, register: int) -> tuple[Instruction, ...]:
-    """The instructions of this iteration that a register's value comes from, in order."""
+    """Return the instructions of this iteration that compute a register's value before index `before`, in order."""
     found, wanted = list[Instruction](), {register}
     for one in reversed(code[:before]):
         writes = cells(one, writes=True)

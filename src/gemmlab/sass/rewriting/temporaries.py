@@ -1,4 +1,4 @@
-"""Temporaries of a loop under new names: each value has a register of its own, as long as it is used."""
+"""Renaming of a loop's temporaries: each value gets a register of its own."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gemmlab.sass.register_accesses import accesses_of
 from gemmlab.sass.rewriting.register_cells import registers
 
 _VALUE = 1 << 10
-"""Value number v of register r is v * _VALUE + r until it has a register."""
+"""Value number v of the compiler's register r is identified by v * _VALUE + r until it has a new register."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """An instruction, and the new names of the registers that it reads and writes."""
+    """An instruction, with (old -> new) numbers of the registers that it reads and of those that it writes."""
 
     instruction: Instruction
     reads: dict[int, int]
@@ -30,9 +30,10 @@ def named(
     free: list[int],
     twins: dict[int, int],
 ) -> list[Named]:
-    """Name temporaries anew, pairs first; what is named leaves `free`. `permanent` are registers that keep their names.
+    """Give each value of a temporary a register from `free`, pairs first; these registers are removed from `free`.
 
-    `last` are further instructions, whose results get no names. `twins` are names that are given already. Raises
+    Temporaries are the registers that `instructions` write and that are not in `permanent`. `last` are further
+    instructions, whose results are not renamed. `twins` has registers that are chosen already, old -> new. Raises
     `UsageError` if no register is left.
     """
     temporaries = {cell for one in instructions for cell in registers(one, writes=True)} - permanent
@@ -63,7 +64,11 @@ def named(
 def _values(
     instructions: Sequence[Instruction], last: Sequence[Instruction], temporaries: set[int], pairs: set[int]
 ) -> Iterable[Named]:
-    """Number the values of each temporary: a new one begins where all of it, or its pair, is written and not read."""
+    """Yield the instructions with the values that they read and write (`_VALUE`).
+
+    A new value of a register, or of both registers of a pair, begins at an instruction without a predicate that writes
+    and does not read it.
+    """
     number: dict[int, int] = {}
     for one in (*instructions, *last):
         read, written = (registers(one, writes=kind) & temporaries for kind in (False, True))
@@ -80,7 +85,7 @@ def _values(
 
 
 def twins_of(instructions: Sequence[Instruction], permanent: frozenset[int]) -> dict[int, int]:
-    """Copies of registers that nothing writes -> their sources, if pairs stay pairs."""
+    """Return (copy -> source) of MOVs from permanent registers; empty if a pair of copies has no pair of sources."""
     found = {
         one.operands[0].index: one.operands[1].index
         for one in instructions
@@ -92,6 +97,6 @@ def twins_of(instructions: Sequence[Instruction], permanent: frozenset[int]) -> 
 
 
 def _pairs(instruction: Instruction) -> Iterable[int]:
-    """The first registers of operands of two."""
+    """Return the first register of each operand of two registers."""
     accesses = accesses_of(instruction)
     return (access.first for access in (*accesses.reads, *accesses.writes) if access.count == 2 and access.first < 255)

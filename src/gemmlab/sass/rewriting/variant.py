@@ -1,4 +1,4 @@
-"""Choices of a written loop, each of which was timed apart (`makers/peak_loop/variants.py`)."""
+"""Options of a rewritten loop, each of which was timed by itself (`makers/peak_loop/variants.py`)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Variant:
+    """Options of a rewritten loop; the defaults are the basic form."""
+
     loads: tuple[int, ...] = (4, 16, 28, 40, 52, 64)
-    """FFMAs of a step before each load of the next step's fragments."""
+    """Numbers of a step's FFMAs before which the loads of the next step's fragments are placed."""
     last_loads: tuple[int, ...] = (14, 26, 38, 50, 62, 74)
-    """The same in the last step, which begins with the barrier."""
+    """The same for the last step of an iteration, which begins with the barrier of the block."""
     by_columns: bool = False
-    """FFMAs go back and forth along columns, not rows."""
+    """Order FFMAs back and forth along columns, not rows."""
     wrong_bank: bool = False
-    """Every sum lies in the bank of its column's fragment."""
+    """Put every sum into the bank of its column's fragment, which causes bank conflicts."""
     no_copies: bool = False
-    """Without copies of a register that stays as it is."""
+    """Leave out copies of registers that the loop does not change; read the sources instead."""
     no_idle: bool = False
-    """Without the compiler's instructions that never execute."""
+    """Leave out the compiler's instructions that never execute."""
     halves: bool = False
-    """The first rows' fragments are waited for, and four rows later the rest."""
+    """Wait for three of a step's six loads before its first FFMA, and for the rest four rows later."""
 
 
 NEAR = (1, 14, 27, 40, 53, 66)
 FASTEST = Variant(NEAR, no_copies=True, no_idle=True, halves=True)
-"""The fastest on an H200."""
+"""The fastest variant on an H200."""

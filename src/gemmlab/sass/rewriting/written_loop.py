@@ -1,4 +1,4 @@
-"""The code of a function with its main loops written anew."""
+"""Machine code of a function with its main loops rewritten."""
 
 from __future__ import annotations
 
@@ -46,30 +46,31 @@ from gemmlab.sass.writing.register_count import with_register_count
 
 _ALL = 0x3F
 _ORDER = (("b", 0), ("a", 0), ("b", 1), ("a", 1), ("a", 2), ("a", 3))
-"""Operand and part of each load; after three of them the first four rows have come."""
+"""Operand and part of each load of a step, in order; the first four rows need only the first three loads."""
 _LATENCY = 6
-"""Cycles until a result of integer arithmetic or a copy can be read."""
+"""Cycles until the result of integer arithmetic or of a MOV can be read."""
 
 
 def rewritten(cubin: bytes, function: SassFunction, variant: Variant = FASTEST, name: str = "cubin") -> bytes:
-    """Return the cubin with its main loops written anew.
+    """Return the cubin with the main loops of one function rewritten; errors name the cubin `name`.
 
-    Raises `UsageError` if it has no loop of 16 x 8 results with a step of 8, or one that does something unknown.
+    Raises `UsageError` if the function has no loop of 16 x 8 results a thread and 8 steps of k an iteration, or if one
+    of them has instructions that the rewriting does not know.
     """
     code = with_words(cubin, function, written(function, variant), name=name)
     return with_register_count(code, function.name, LIMIT + RESERVE, name)
 
 
 def written(function: SassFunction, variant: Variant = FASTEST) -> list[int]:
-    """Return all words of the function."""
+    """Return all instruction words of the function, with its main loops rewritten."""
     words = [one.encoding for one in function.instructions]
     for loop in compiled_loops(function):
         made = _words(loop, variant)
         room = loop.stop + loop.room - loop.start
         if len(made) > room:
             raise UsageError(
-                f"{function.name}: the loop and what is right behind it take {len(made)} words; the compiler's loop "
-                f"has {loop.stop - loop.start}, and pmevent reserves {loop.room}"
+                f"{function.name}: the rewritten loop with its entry and exit takes {len(made)} words; the compiler's "
+                f"loop has {loop.stop - loop.start}, and pmevent reserves {loop.room}"
             )
         words[loop.start : loop.start + room] = [*made, *[nop()] * (room - len(made))]
     return words
@@ -85,7 +86,7 @@ def _words(loop: CompiledLoop, variant: Variant) -> list[int]:
 
 
 def _entry(loop: CompiledLoop, plan: Registers) -> Iterator[int]:
-    """Addresses of the first stage, and zeros in registers that the compiler has for something else."""
+    """Yield code before the loop: the first stage's addresses, and zeros in `Registers.zeroed`."""
     wait = _ALL
     for address, base in ((loop.of_a, plan.base_a), (loop.of_b, plan.base_b)):
         for word in _first_address(address, base):
@@ -126,7 +127,7 @@ def _put_loads(loop: CompiledLoop, plan: Registers, variant: Variant, places: Pl
 
 
 def _products(variant: Variant) -> Iterator[tuple[int, int, int]]:
-    """Step, row and column of each FFMA."""
+    """Yield (step, row, column) of each FFMA of an iteration, in order."""
     lines, length = (COLUMNS, ROWS) if variant.by_columns else (ROWS, COLUMNS)
     for step in range(DEPTH):
         for line in range(lines):
@@ -153,7 +154,7 @@ def _body(plan: Registers, variant: Variant, places: Places) -> Iterator[int]:
 
 
 def _tail(loop: CompiledLoop, plan: Registers) -> Iterator[int]:
-    """Behind the loop: each sum back to where the compiler has it."""
+    """Yield code after the loop: copies of each sum into the register that the compiler's code reads."""
     yield nop(wait=_ALL)
     moved = {home: plan.sums[at] for at, home in loop.sums.items() if plan.sums[at] != home}
     for result, source in _moves(moved, plan.base_a):
@@ -162,7 +163,7 @@ def _tail(loop: CompiledLoop, plan: Registers) -> Iterator[int]:
 
 
 def _moves(pending: dict[int, int], spare: int) -> Iterator[tuple[int, int]]:
-    """Copies one after another that act as all at once, circles through a spare register."""
+    """Yield (result, source) of copies with the effect of all copies of `pending` at once; cycles use `spare`."""
     while pending:
         ready = [result for result in pending if result not in pending.values()]
         for result in ready:

@@ -1,8 +1,8 @@
-"""A cubin with other machine code in one of its functions: words changed, instructions reordered.
+"""A cubin with changed or reordered instruction words in one of its functions.
 
-Only what names the changed instructions is written anew: the code, and if the order changed, relative targets, the
-attributes with instruction offsets, relocations and the line tables. Their extents stay, but for the line tables,
-which may grow and then move to the end of the file. Everything else is the same to the byte.
+The code is replaced. If the order changed, so are relative targets, attributes with instruction offsets, relocations
+and line tables. Each has the same size as before; only line tables may grow, and then move to the end of the file. All
+other bytes stay.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _File:
         return int(struct.unpack_from("<Q", self.data, self.headers + index * _SECTION_BYTES + 24)[0])
 
     def put(self, index: int, content: bytes, room: int) -> None:
-        """Write a section's content, at the end of the file if it does not fit into `room` bytes."""
+        """Write the content of section `index`, at the end of the file if it does not fit into `room` bytes."""
         at = self.offset(index)
         if len(content) > room:
             at = len(self.data)
@@ -47,14 +47,14 @@ def with_words(
 ) -> bytes:
     """Return the cubin with these instruction words in one function.
 
-    `words[i]` is the word of instruction i of `function`, and `order` has the index of each instruction at its new
-    place; by default none moves. Raises `EncodingError` if the order cannot change as asked, and `UsageError` if
-    the file is no cubin with that function.
+    `words[i]` is the new word of instruction i of `function`. `order[j]` is the index i of the instruction that moves
+    to place j; by default none moves. Raises `EncodingError` if an instruction cannot move as `order` says, and
+    `UsageError` if the file is not a cubin with that function.
     """
     order = range(len(words)) if order is None else order
     if sorted(order) != list(range(len(function.instructions))) or len(words) != len(order):
         raise EncodingError(
-            f"{function.name}: an order names each of its {len(function.instructions)} instructions once"
+            f"{function.name}: an order has the index of each of the {len(function.instructions)} instructions once"
         )
     elf = read_elf(cubin, name)
     place = next((n for n, s in enumerate(elf.sections) if s.name == f".text.{function.name}"), None)

@@ -1,8 +1,8 @@
-"""Line tables of a cubin, for code whose instructions were put in another order.
+"""Line tables of a cubin for reordered instructions.
 
-A table is a program of a small machine that makes rows (address, file, line, ...), by address (DWARF 2, section 6.2).
-NVIDIA's compiler adds two extended operations, 0x90 (where a line was inlined) and 0x91. Every operation that changes
-anything but the address and the line is kept as bytes; a row is the state it was made in.
+A line table is a program for a small state machine that makes rows (address, file, line, ...) by ascending address
+(DWARF 2, section 6.2). NVIDIA's compiler adds two extended operations: 0x90 (place where a line was inlined) and 0x91
+(name of the function). Their bytes are copied without change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _END_SEQUENCE, _SET_ADDRESS = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: what was in force when it was made. `extended` are the last extended operations of each kind."""
+    """One row of a line table. `extended` has the bytes of the last extended operation of each kind before the row."""
 
     address: int
     line: int
@@ -31,7 +31,10 @@ class Row:
 
 
 def moved_lines(data: bytes, moved: Mapping[int, int]) -> bytes:
-    """Return a line section with its rows at new addresses. Raises `UsageError` if it is malformed."""
+    """Return a line section with its rows at new addresses, by `moved` (old -> new byte address).
+
+    Raises `UsageError` if the section is malformed.
+    """
     try:
         return b"".join(_unit(data, start, stop, moved) for start, stop in _units(data))
     except (struct.error, IndexError) as error:
@@ -66,7 +69,7 @@ def _unit(data: bytes, start: int, stop: int, moved: Mapping[int, int]) -> bytes
 def _sequence(
     data: bytes, at: int, stop: int, facts: tuple[int, bool, int, int, int, bytes]
 ) -> tuple[list[Row], bytes, int, int]:
-    """Return the rows of a sequence, the operation that set its address, its end, and where the next one begins."""
+    """Return a sequence's rows, the bytes that set its first address, its end address, and the next one's offset."""
     least, is_stmt, line_base, line_range, opcode_base, lengths = facts
     row = Row(0, 1, 1, 0, is_stmt, ())
     rows, setting = list[Row](), b""
@@ -115,7 +118,7 @@ def _sequence(
 
 
 def _placed(rows: list[Row], moved: Mapping[int, int]) -> list[Row]:
-    """Return a row for every moved instruction, by new address, without repeating what is in force already."""
+    """Return the rows of the moved instructions, by new address, without rows that repeat the one before."""
     at_address = dict[int, Row]()
     for row in rows:
         at_address[row.address] = row

@@ -1,4 +1,4 @@
-"""A cubin that states another number of registers a thread."""
+"""Change of the number of registers a thread that a cubin states."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _LOW_BITS = (1 << 24) - 1
 
 
 def with_register_count(cubin: bytes, function: str, count: int, name: str = "cubin") -> bytes:
-    """Return the cubin with `count` registers a thread for one function, wherever it states them.
+    """Return the cubin with `count` registers a thread for one function, in every place that states the number.
 
-    Code needs two registers more than its highest index + 1 (`checking.register_room`). Raises `UsageError` if the
-    file is no cubin with that function, or the count is none that the hardware has.
+    Code whose highest register is Rn needs a count of n + 3 (`checking.register_room`). Raises `UsageError` if the file
+    is not a cubin with that function, or the count is not 1 to 255.
     """
     if not 1 <= count <= 255:
         raise UsageError(f"{name}: a thread has 1 to 255 registers, not {count}")
@@ -27,7 +27,7 @@ def with_register_count(cubin: bytes, function: str, count: int, name: str = "cu
         raise UsageError(f"{name}: no code of {function} in this file")
     for place in places:
         info = elf.sections[place].info
-        # For sm_90 the header of the code has 0 there.
+        # In a cubin for sm_90, the section header of the code has 0 there, not the count.
         if info > _LOW_BITS:
             info = info & _LOW_BITS | count << 24
         struct.pack_into("<I", data, headers + _SECTION_BYTES * place + _INFO_AT, info)

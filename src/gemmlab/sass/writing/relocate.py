@@ -1,4 +1,4 @@
-"""Offsets of instructions outside the code itself, moved with the instructions they name."""
+"""New values for relative targets, attributes and relocations that refer to moved instructions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LABELLED = frozenset({"BSSY"})
 
 
 def moved_word(instruction: Instruction, encoding: int, address: int) -> int:
-    """Return an instruction's word at its new address, with a relative target kept.
+    """Return an instruction's word at its new address; a BSSY keeps its target.
 
-    Raises `EncodingError` for an instruction with a target other than BSSY: it ends its block, or is refused.
+    Raises `EncodingError` for any other instruction with a relative target that moves.
     """
     labels = [operand for operand in instruction.operands if operand.kind == "label"]
     if not labels or address == instruction.address:
@@ -37,10 +37,10 @@ def moved_word(instruction: Instruction, encoding: int, address: int) -> int:
 
 
 def moved_attributes(data: bytes, moved: Mapping[int, int], name: str) -> bytes:
-    """Return a function's `.nv.info` section with instruction offsets moved.
+    """Return a function's `.nv.info` section with new instruction offsets.
 
-    `moved` maps old byte addresses to new ones. Raises `EncodingError` if it names a moved instruction in a layout
-    that is not known, and `struct.error` if the section is malformed.
+    `moved` maps old byte addresses to new ones. Raises `EncodingError` if an instruction moves and an attribute of
+    unknown layout (`_NOT_MOVED`) may name it, and `struct.error` if the section is malformed.
     """
     made, at = bytearray(data), 0
     while at < len(data):
@@ -58,7 +58,7 @@ def moved_attributes(data: bytes, moved: Mapping[int, int], name: str) -> bytes:
 
 
 def moved_relocations(data: bytes, entry_bytes: int, moved: Mapping[int, int]) -> bytes:
-    """Return a relocation section of the code with its offsets moved; `entry_bytes` is 16 (REL) or 24 (RELA)."""
+    """Return a relocation section of the code with new offsets; `entry_bytes` is 16 (REL) or 24 (RELA)."""
     made = bytearray(data)
     for at in range(0, len(data), entry_bytes):
         (offset,) = struct.unpack_from("<Q", data, at)

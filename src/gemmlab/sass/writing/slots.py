@@ -1,11 +1,13 @@
 """Places of operands in the 128-bit instruction word of sm_75 to sm_90.
 
-Registers lie in four bytes: the result at bit 16, the sources at 24, 32 and 64. Bits 9 to 11 are the form: it says
-which source is a constant, an immediate or a uniform register. That one takes bits 32 to 63, and a register source in
-its place goes to bit 64. Predicates lie at 81 and 84 (results), 87, 77 and 68 (sources), the guard at 12.
+Register numbers take four bytes: the result at bit 16, the sources at 24, 32 and 64. Bits 9 to 11 are the form, which
+states which source is a constant, an immediate or a uniform register. That source takes bits 32 to 63, and a register
+source that would be there moves to bit 64. Predicates are at 81 and 84 (results), 87, 77 and 68 (sources), the guard at
+12.
 
-NVIDIA publishes none of this. Each place is compared with the value that nvdisasm prints, and an instruction in which
-they differ is refused. Sources: S. Gray's maxas, D. Yan's turingas and the CuAssembler project describe the layout.
+NVIDIA publishes none of this. The bits in each place are compared with the number that nvdisasm prints, and an
+instruction is refused if they differ. S. Gray's maxas, D. Yan's turingas and the CuAssembler project describe the
+layout.
 """
 
 from __future__ import annotations
@@ -24,18 +26,18 @@ _THIRD_IS_SPECIAL = frozenset({2, 3, 7})
 """Forms in which the third source, not the second, is an immediate, a constant or a uniform register."""
 _ONE_SOURCE = frozenset({"MOV", "UMOV", "F2I", "I2F", "F2F", "FRND", "MUFU", "POPC", "UPOPC", "FLO", "UFLO", "BREV",
                          "UBREV", "I2FP", "IABS", "I2I"})  # fmt: skip
-"""Opcodes whose only source is in the place of the second."""
+"""Opcodes whose only source is in the place of a second source."""
 _TEXTURES = frozenset({"TEX", "TLD", "TLD4"})
 _LOADS_UNIFORM_AT_32 = frozenset({"LDG", "LDS", "LDSM", "LD", "LDL"})
 
 
 class EncodingError(UsageError):
-    """An instruction, or a value of one of its fields, that cannot be encoded; the message names it."""
+    """Error: an instruction, or a value of one of its fields, cannot be encoded. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The bits of one register number of an operand. `operand` is its position, -1 for the guard."""
+    """The bits of one register number. `operand` is the position of its operand, -1 for the guard."""
 
     operand: int
     part: Part
@@ -49,7 +51,7 @@ class Slot:
 
 
 def slots_of(instruction: Instruction) -> tuple[Slot, ...]:
-    """Return the slot of every register number. Raises `EncodingError` if a place does not hold what is printed."""
+    """Return the slot of every register number. Raises `EncodingError` if its bits differ from nvdisasm's text."""
     found = tuple(_slots(instruction))
     for slot in found:
         printed, encoded = _printed(instruction, slot), slot.read(instruction.encoding)
@@ -75,7 +77,7 @@ def _slots(instruction: Instruction) -> Iterator[Slot]:
     guard = instruction.predicate
     yield Slot(-1, "guard", guard.kind if guard is not None else "pred", 12, _PREDICATE_BITS)
     if instruction.opcode in ASYNCHRONOUS or instruction.opcode in ("ELECT", "WARPSYNC"):
-        # Their operands stay as they are: a change is refused for want of a slot.
+        # No slots are known for these operands, so that a change of their registers is refused.
         return
     values = list(_value_places(instruction))
     results = list(_RESULT_PREDICATES)
@@ -117,7 +119,7 @@ def _predicate_result(instruction: Instruction, position: int) -> bool:
 
 
 def _value_places(instruction: Instruction) -> Iterator[tuple[int, int]]:
-    """Yield (position, lowest bit) of registers, and of what takes a register's place."""
+    """Yield (position, lowest bit) of registers, and of other operands in the place of a register."""
     opcode, operands = instruction.opcode, instruction.operands
     form = instruction.encoding >> 9 & 7
     second, third = (_C, _B) if form in _THIRD_IS_SPECIAL else (_B, _C)

@@ -1,8 +1,8 @@
 """An instruction word as named fields, and back: `encode(decode(instruction)) == instruction.encoding`.
 
-Fields together have all 128 bits, each once. Opcode, guard, registers, numbers and control codes are understood.
-Everything else (modifiers such as `.WIDE`, signs, and bits whose meaning is unknown) is in fields named by their
-lowest and highest bit, as in `bits_72_80`, and is written as it was read.
+The fields cover all 128 bits, each once. Opcode, guard, registers, numbers and control codes are decoded. Everything
+else (modifiers such as `.WIDE`, signs, and bits of unknown meaning) is in fields named by their lowest and highest bit,
+as in `bits_72_80`, and is encoded without change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONTROL = {
     "reuse": (122, 4),
 }  # fmt: skip
 _LONGEST_STAY = 11
-"""The longest stall with the yield bit set; a longer one always lets another warp go first."""
+"""The longest stall that may have the yield bit set."""
 _NUMBERS = {"imm": (32, 32), "const": (38, 21), "mem": (40, 24)}
 """Bits of an immediate, of a constant's offset and bank, and of the offset of a memory access."""
 
@@ -93,7 +93,7 @@ def encode(word: Word) -> int:
 
 
 def understood(name: str) -> bool:
-    """Return whether a field of `Word.rest` is understood: a number, not bits without a name."""
+    """Return whether a field of `Word.rest` has a known meaning; others are named `bits_...`."""
     return not name.startswith("bits_")
 
 
@@ -105,7 +105,7 @@ def _values(control: Control) -> Mapping[str, int]:
 
 
 def _kind(instruction: Instruction) -> str:
-    """Return the kind of number that the word holds, `""` for none."""
+    """Return the kind of number in the word (`"imm"`, `"const"` or `"mem"`), `""` for none."""
     kinds = {operand.kind for operand in instruction.operands}
     if instruction.opcode not in ("LDGSTS", "SHFL", "BAR", "DEPBAR"):
         for kind in ("mem", "const", "imm"):

@@ -25,6 +25,7 @@ from gemmlab.emulator.launch_layout import Launch
 from gemmlab.emulator.layout import LANES, Block, Warp
 from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.raw import Raw
+from gemmlab.emulator.silent_stores import look_for_changes
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64
@@ -223,12 +224,7 @@ class _Access:
             found.set(0)
             shift = Lanes(self.launch.load(Launch.RACE_SHIFT, I64))
             count = Lanes(fn.constant(1, I64)) << shift
-            old, new = fn.cast(host.value, I8), fn.cast(self.words, I8)
-            with fn.range(count.value) as byte:
-                place = Lanes(byte) + start
-                where = ((place >> 2) * LANES + Lanes(lane)) * 4 + (place & 3)
-                with fn.when(fn.load(old + byte).differs(fn.load(new + where.value))):
-                    found.set(1)
+            look_for_changes(fn, found, host.value, self.words, start, count.value, lane)
         return Lanes(found.read()).ne(0)
 
     def _note(self, number: Lanes, site: Lanes, ours: Lanes, lane: Value, at: Lanes) -> None:

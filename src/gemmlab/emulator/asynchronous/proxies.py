@@ -157,15 +157,17 @@ def begin_read(request: Request, block: BlockState, address: int, nbytes: int) -
 
 
 def end_read(
-    block: BlockState, reading: Reading, address: int, report: Callable[[str, int, int], None], by: tuple[int, int, int]
-) -> None:
+    block: BlockState, reading: Reading, address: int, report: Callable[[str, int, int], None],
+    by: tuple[int, int, int], others: str = "",
+) -> None:  # fmt: skip
     """Report what was written meanwhile, and enter the read in the shadow.
 
     `report` takes a message, an address and the other instruction; `by`: the warp of the block that reads, its lane,
-    and its clock as of the read.
+    and its clock as of the read; `others`: words for a write by another warp than that.
     """
     rows = block.shadow()[reading.elements]
     before, now = reading.writers, rows[:, : WRITER_FENCES // 4 + 1]
+    warp, lane, clock = by
     changed = (before != now).any(1)
     if changed.any():
         row = int(changed.argmax())
@@ -173,8 +175,7 @@ def end_read(
         message = (
             f"thread {thread} overwrites shared memory while a bulk operation still reads it: it was not waited for"
         )
-        report(message, address + 4 * row, site)
-    warp, lane, clock = by
+        report(message + (others if thread // LANES != warp else ""), address + 4 * row, site)
     rows[:, READ_CLOCK // 4 + warp] = clock
     rows[:, READ_SYNC // 4 + warp] = -1
     rows[:, READ_BY // 4 + warp] = reading.site << 11 | lane

@@ -24,7 +24,7 @@ SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local", 
 _STORES = ("STG", "ST")
 _COPIES = frozenset({"UBLKCP", "UBLKRED", "UTMALDG", "STAS", "REDAS"})
 _BULK_STORES = ("UBLKCP.G.", "UBLKRED.G.", "UTMASTG", "UTMAREDG")
-"""How the names of copies from shared to global memory begin: groups of their thread wait for them, no mbarrier."""
+"""Beginnings of names: copies from shared to global memory, which groups of their thread wait for, no mbarrier."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ warp-level synchronisation.
 
 from __future__ import annotations
 
+from gemmlab.emulator.address_space import PENDING
 from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, ROW, Block, Warp
@@ -160,7 +161,9 @@ class _Access:
     def _compare(self, element: Raw, lane: Value, at: Value, key: Value, part: Lanes, changed: Var) -> None:
         """Set `changed` to 0 if a store leaves the value that a thread, not a copy, has stored: many may set a flag."""
         fn = self.fn
-        with fn.when((self._known(key) & Lanes(element.load(WRITER_FENCES)).ne(BY_PROXY)).value):
+        under_way = Lanes(Raw(fn, fn.cast(self.block.load(Block.VALID, I64), I8)).load(at, I8)).eq(PENDING)
+        by_thread = Lanes(element.load(WRITER_FENCES)).ne(BY_PROXY) & ~under_way
+        with fn.when((self._known(key) & by_thread).value):
             changed.set(0)
             host = self.block.load(Block.SHARED, I64) + at
             look_for_changes(fn, changed, host, self.words, part << self.shift, self._bytes(key), lane)

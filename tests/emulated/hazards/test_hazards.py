@@ -93,6 +93,7 @@ PAIRS = [
     pair("async_copy", "wrong_group", "async copy", ones, fresh(32), threads=32),
     pair("async_copy", "one_of_two", "async copy", ones, fresh(32), i32(0), threads=32),
     pair("async_copy", "no_barrier", "race", ones, fresh(64)),
+    pair("async_copy", "old_value", "race", ones, fresh(64)),
     pair("async_copy", "past_the_end", "out of bounds", np.ones(62, f32), fresh(32), i32(62), threads=32),
     pair("global_race", "nms", "race", SCORES, PLACES, np.ones(90, np.bool_), i32(90), threads=30, grid=3, races=True),
     pair("global_race", "neighbour", "race", np.ones(90, f32), i32(90), threads=32, grid=3, races=True),

@@ -64,8 +64,9 @@ extern "C" __global__ void old_value_bad(const float* in, float* out) {
     const int lane = threadIdx.x % 32;
     if (threadIdx.x < 32) s[lane] = 0.0f;
     __syncthreads();
-    if (threadIdx.x < 32) copy(const_cast<float*>(&s[lane]), &in[lane]);
-    if (threadIdx.x >= 32) s[lane] = 0.0f;  // HERE
+    if (threadIdx.x >= 32) copy(const_cast<float*>(&s[lane]), &in[lane]);
+    if (threadIdx.x < 32) s[lane] = 0.0f;  // HERE
+    __syncthreads();
     asm volatile("cp.async.wait_all;" ::: "memory");
     __syncthreads();
     out[threadIdx.x] = s[lane];
@@ -73,9 +74,9 @@ extern "C" __global__ void old_value_bad(const float* in, float* out) {
 extern "C" __global__ void old_value_good(const float* in, float* out) {
     __shared__ volatile float s[32];
     const int lane = threadIdx.x % 32;
-    if (threadIdx.x >= 32) s[lane] = 0.0f;
+    if (threadIdx.x < 32) s[lane] = 0.0f;
     __syncthreads();
-    if (threadIdx.x < 32) copy(const_cast<float*>(&s[lane]), &in[lane]);
+    if (threadIdx.x >= 32) copy(const_cast<float*>(&s[lane]), &in[lane]);
     asm volatile("cp.async.wait_all;" ::: "memory");
     __syncthreads();
     out[threadIdx.x] = s[lane];

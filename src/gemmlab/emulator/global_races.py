@@ -25,7 +25,6 @@ from gemmlab.emulator.launch_layout import Launch
 from gemmlab.emulator.layout import LANES, Block, Warp
 from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.raw import Raw
-from gemmlab.emulator.silent_stores import look_for_changes
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64
@@ -221,10 +220,10 @@ class _Access:
         fn = self.fn
         found = fn.var(I32, 1)
         with fn.when(self.plain_store.value):
-            found.set(0)
             shift = Lanes(self.launch.load(Launch.RACE_SHIFT, I64))
             count = Lanes(fn.constant(1, I64)) << shift
-            look_for_changes(fn, found, host.value, self.words, start, count.value, lane)
+            changes = self.module["store_changes"]
+            found.set(fn.call(changes, host.value, self.words, start.value, count.value, lane))
         return Lanes(found.read()).ne(0)
 
     def _note(self, number: Lanes, site: Lanes, ours: Lanes, lane: Value, at: Lanes) -> None:

@@ -13,7 +13,6 @@ from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, ROW, Block, Warp
 from gemmlab.emulator.raw import Raw, lane_numbers
-from gemmlab.emulator.silent_stores import look_for_changes, look_for_difference
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64
@@ -152,10 +151,9 @@ class _Access:
         # Several lanes of one store write the same place: the result is undefined, unless they write the same value.
         with fn.when((mine & together & another & self._known(key)).value):
             other = fn.zero_extend(lane_of.value)
-            stores = (part << self.shift, lane), (Lanes(at - self.addresses[other]), other)
-            differs = fn.var(I32, 0)
-            look_for_difference(fn, differs, self.words, stores, self._bytes(key))
-            with fn.when(differs.read().differs(0)):
+            stores = (part << self.shift).value, lane, at - self.addresses[other], other
+            differ = fn.call(self.module["stores_differ"], self.words, *stores, self._bytes(key))
+            with fn.when(differ.differs(0)):
                 self._note(Kind.RACE_WARP, lane, at, key, number, who)
 
     def _compare(self, element: Raw, lane: Value, at: Value, key: Value, part: Lanes, changed: Var) -> None:
@@ -164,9 +162,9 @@ class _Access:
         under_way = Lanes(Raw(fn, fn.cast(self.block.load(Block.VALID, I64), I8)).load(at, I8)).eq(PENDING)
         by_thread = Lanes(element.load(WRITER_FENCES)).ne(BY_PROXY) & ~under_way
         with fn.when((self._known(key) & by_thread).value):
-            changed.set(0)
-            host = self.block.load(Block.SHARED, I64) + at
-            look_for_changes(fn, changed, host, self.words, part << self.shift, self._bytes(key), lane)
+            host, start = self.block.load(Block.SHARED, I64) + at, (part << self.shift).value
+            changes = self.module["store_changes"]
+            changed.set(fn.call(changes, host, self.words, start, self._bytes(key), lane))
 
     @staticmethod
     def _known(key: Value) -> Lanes:

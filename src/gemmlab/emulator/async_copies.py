@@ -11,6 +11,7 @@ from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.launch_layout import Pending
 from gemmlab.emulator.layout import LANES, Block, Warp
+from gemmlab.emulator.races import UNKNOWN
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
@@ -56,7 +57,7 @@ def emit_copy(fn: Function, module: Module) -> None:
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     with fn.when(block.load(Block.RACES, I64).differs(0)):
         nothing = fn.scratch(I32, LANES)
-        fn.call(module["race"], warp_ptr, insn, execute, to, nothing, (Lanes(width) + STORE).value)
+        fn.call(module["race"], warp_ptr, insn, execute, to, nothing, (Lanes(width) + STORE + UNKNOWN).value)
     pending = Raw(fn, fn.cast(warp.load(Warp.PENDING, I64), I8))
     size = fn.zero_extend(width)
     with fn.range(LANES) as lane, fn.when(_bit(fn, execute, lane)):

@@ -223,15 +223,10 @@ class _Access:
         fn = self.fn
         found = fn.var(I32, 1)
         with fn.when(self.plain_store.value):
-            found.set(0)
             shift = Lanes(self.launch.load(Launch.RACE_SHIFT, I64))
             count = Lanes(fn.constant(1, I64)) << shift
-            old, new = fn.cast(host.value, I8), fn.cast(self.words, I8)
-            with fn.range(count.value) as byte:
-                place = Lanes(byte) + start
-                where = ((place >> 2) * LANES + Lanes(lane)) * 4 + (place & 3)
-                with fn.when(fn.load(old + byte).differs(fn.load(new + where.value))):
-                    found.set(1)
+            changes = self.module["store_changes"]
+            found.set(fn.call(changes, host.value, self.words, start.value, count.value, lane))
         return Lanes(found.read()).ne(0)
 
     def _note(self, number: Lanes, site: Lanes, ours: Lanes, lane: Value, at: Lanes) -> None:

@@ -23,6 +23,8 @@ SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local", 
 
 _STORES = ("STG", "ST")
 _COPIES = frozenset({"UBLKCP", "UBLKRED", "UTMALDG", "STAS", "REDAS"})
+_BULK_STORES = ("UBLKCP.G.", "UBLKRED.G.", "UTMASTG", "UTMAREDG")
+"""Beginnings of names: copies from shared to global memory, which groups of their thread wait for, no mbarrier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,11 @@ def _fellow(image: Image, geometry: Geometry, event: Event) -> str:
         missing = (
             "of the cluster with nothing between that orders the blocks: cluster.sync() (barrier.cluster) is missing,"
             " or an mbarrier"
+        )
+    elif event.kind == Kind.RACE_BLOCK and any(each.startswith(_BULK_STORES) for each in (instruction.name, name)):
+        missing = (
+            "with nothing between that orders them: the thread that began the store has to wait for its group"
+            " (cp.async.bulk.wait_group.read), with a barrier behind for the others"
         )
     elif event.kind == Kind.RACE_BLOCK and _COPIES & {instruction.opcode, there.opcode if there else ""}:
         missing = (

@@ -8,6 +8,7 @@ a warp-level synchronisation.
 
 from __future__ import annotations
 
+from gemmlab.emulator.address_space import PENDING
 from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, ROW, Block, Warp
@@ -15,7 +16,7 @@ from gemmlab.emulator.raw import Raw, lane_numbers
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64
-from gemmlab.ir.values import Value
+from gemmlab.ir.values import Value, Var
 
 WRITER_CLOCK, WRITER, WRITER_SYNC, WRITER_INSTRUCTION, WRITER_TIME, WRITER_FENCES = 0, 4, 8, 12, 16, 20
 """Offsets in an element's shadow of facts about its last write. `WRITER_FENCES`: the number of proxy fences that the
@@ -33,6 +34,8 @@ ELEMENT = READ_BY + ROW
 SEVERAL = 32
 STORE = 256
 """Flag of a store in an access's key."""
+UNKNOWN = 512
+"""Flag of a store whose values are not known yet, such as a copy's."""
 
 
 def emit_race(fn: Function, module: Module) -> None:
@@ -40,15 +43,15 @@ def emit_race(fn: Function, module: Module) -> None:
     warp_ptr, insn_ptr, execute, addresses, words, key = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
-    shift = Lanes(block.load(Block.RACE_SHIFT, I64))
     store = (Lanes(key) & 256).ne(0)
     width = (Lanes(key) & 255).zext("i64")
-    elements = (width + ((Lanes(fn.constant(1, I64)) << shift) - 1)) >> shift
     low, high = block.load(Block.SHARED_LOW, I64), block.load(Block.SHARED_HIGH, I64)
     shadow = fn.cast(block.load(Block.RACES, I64), I8)
     index = warp.load(Warp.INDEX, I64)
     knows = fn.cast(block.load(Block.CLOCKS, I64), I32) + index * LANES
-    me = _Access(fn, module, warp, insn, words, index, knows)
+    me = _Access(fn, module, warp, insn, addresses, words, index, knows, block)
+    shift = me.shift
+    elements = (width + ((Lanes(fn.constant(1, I64)) << shift) - 1)) >> shift
     with fn.range(LANES) as lane:
         on = ((Lanes(execute) >> Lanes(fn.convert(lane, I32))) & 1).ne(0)
         address = addresses[lane]
@@ -59,7 +62,7 @@ def emit_race(fn: Function, module: Module) -> None:
             at = low + (Lanes(where) << shift).value
             with fn.choose(store.value) as choice:
                 with choice.yes():
-                    me.write(element, lane, at, key)
+                    me.write(element, lane, at, key, Lanes(part))
                 with choice.no():
                     me.read(element, lane, at, key)
     fn.finish()
@@ -69,10 +72,12 @@ class _Access:
     """Code that checks one warp's access to one element for races, and then records it."""
 
     def __init__(
-        self, fn: Function, module: Module, warp: Raw, insn: Raw, words: Value, index: Value, knows: Value
-    ) -> None:
-        self.fn, self.module, self.warp, self.insn = fn, module, warp, insn
-        self.words, self.index, self.knows = words, index, knows
+        self, fn: Function, module: Module, warp: Raw, insn: Raw, addresses: Value, words: Value, index: Value,
+        knows: Value, block: Raw,
+    ) -> None:  # fmt: skip
+        self.fn, self.module, self.warp, self.insn, self.block = fn, module, warp, insn, block
+        self.addresses, self.words, self.index, self.knows = addresses, words, index, knows
+        self.shift = Lanes(block.load(Block.RACE_SHIFT, I64))
         self.clock = Lanes(fn.load(knows + index))
         self.sync = Lanes(warp.load(Warp.SYNCS, I64)).trunc("i32")
         self.number = Lanes(insn.load(Insn.INDEX, I64)).trunc("i32")
@@ -94,10 +99,10 @@ class _Access:
         element.store(own + READ_SYNC, self.sync.value)
         element.store(own + READ_BY, mark.value)
 
-    def write(self, element: Raw, lane: Value, at: Value, key: Value) -> None:
+    def write(self, element: Raw, lane: Value, at: Value, key: Value, part: Lanes) -> None:
         fn, own = self.fn, self.index * 4
         short = Lanes(fn.convert(lane, I32))
-        self._against_writer(element, lane, at, key)
+        self._against_writer(element, lane, at, key, part)
         clocks = Lanes(element.load(READ_CLOCK, I32, LANES))
         known = Lanes(fn.load(self.knows, LANES))
         others = lane_numbers(fn).ne(Lanes(fn.convert(self.index, I32)).splat(LANES))
@@ -121,7 +126,8 @@ class _Access:
         fences = self.warp.at(Warp.PROXY_FENCES, I32)
         element.store(WRITER_FENCES, fn.load(fences + lane))
 
-    def _against_writer(self, element: Raw, lane: Value, at: Value, key: Value) -> None:
+    def _against_writer(self, element: Raw, lane: Value, at: Value, key: Value, part: Lanes | None = None) -> None:
+        """Compare an access with the element's last write. `part`, of a store: the element's number in the access."""
         fn = self.fn
         writer = Lanes(element.load(WRITER))
         warp_of, lane_of = writer >> 5, writer & 31
@@ -130,21 +136,48 @@ class _Access:
         known = Lanes(fn.load(self.knows + fn.zero_extend(warp_of.value)))
         who = writer.zext("i64")
         with fn.when((~mine & clock.gt(known)).value):
-            self._note(Kind.RACE_BLOCK, lane, at, key, number, who)
+            changed = fn.var(I32, 1)
+            if part is not None:
+                self._compare(element, lane, at, key, part, changed)
+            with fn.when(changed.read().differs(0)):
+                self._note(Kind.RACE_BLOCK, lane, at, key, number, who)
         together = number.eq(self.number) & Lanes(element.load(WRITER_TIME)).eq(self.time)
         fresh = clock.eq(self.clock) & Lanes(element.load(WRITER_SYNC)).eq(self.sync) & ~together
         another = lane_of.ne(Lanes(fn.convert(lane, I32)))
         with fn.when((mine & fresh & another).value):
             self._note(Kind.RACE_WARP, lane, at, key, number, who)
-        # If several lanes of one store write one word, the result is undefined, unless they write the same value.
-        word_store = Lanes(key).eq(STORE + 4)
-        values = [Lanes(self.words[fn.zero_extend(each.value)]) for each in (Lanes(fn.convert(lane, I32)), lane_of)]
-        with fn.when((mine & together & another & word_store & values[0].ne(values[1])).value):
-            self._note(Kind.RACE_WARP, lane, at, key, number, who)
+        if part is None:
+            return
+        # Several lanes of one store write the same place: the result is undefined, unless they write the same value.
+        with fn.when((mine & together & another & self._known(key)).value):
+            other = fn.zero_extend(lane_of.value)
+            stores = (part << self.shift).value, lane, at - self.addresses[other], other
+            differ = fn.call(self.module["stores_differ"], self.words, *stores, self._bytes(key))
+            with fn.when(differ.differs(0)):
+                self._note(Kind.RACE_WARP, lane, at, key, number, who)
+
+    def _compare(self, element: Raw, lane: Value, at: Value, key: Value, part: Lanes, changed: Var) -> None:
+        """Set `changed` to 0 if a store leaves the value that a thread, not a copy, has stored: many may set a flag."""
+        fn = self.fn
+        under_way = Lanes(Raw(fn, fn.cast(self.block.load(Block.VALID, I64), I8)).load(at, I8)).eq(PENDING)
+        by_thread = Lanes(element.load(WRITER_FENCES)).ne(BY_PROXY) & ~under_way
+        with fn.when((self._known(key) & by_thread).value):
+            host, start = self.block.load(Block.SHARED, I64) + at, (part << self.shift).value
+            changes = self.module["store_changes"]
+            changed.set(fn.call(changes, host, self.words, start, self._bytes(key), lane))
+
+    @staticmethod
+    def _known(key: Value) -> Lanes:
+        return (Lanes(key) & UNKNOWN).eq(0)
+
+    def _bytes(self, key: Value) -> Value:
+        """Bytes of an element that an access covers."""
+        size, width = Lanes(self.fn.constant(1, I64)) << self.shift, (Lanes(key) & 255).zext("i64")
+        return width.ult(size).select(width, size).value
 
     def _note(self, kind: int, lane: Value, at: Value, key: Value, number: Lanes, who: Lanes) -> None:
         fn = self.fn
-        extra = Lanes(fn.zero_extend(key) + 65536) | (who << 32)
+        extra = (Lanes(fn.zero_extend(key) + 65536) & ~UNKNOWN) | (who << 32)
         other = number.zext("i64").value
         fn.call(self.module["note"], self.warp.base, self.insn.base, kind, lane, at, extra.value, other)
 

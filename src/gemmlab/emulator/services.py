@@ -19,6 +19,7 @@ from gemmlab.emulator.memory_access import emit_access
 from gemmlab.emulator.memory_counts import emit_count, emit_touch
 from gemmlab.emulator.memory_lanes import emit_lane_by_lane
 from gemmlab.emulator.races import emit_race
+from gemmlab.emulator.silent_stores import CHANGES, DIFFERS, emit_store_changes, emit_stores_differ
 from gemmlab.emulator.step_trace import TRACE_ACCESS, TRACE_STEP, emit_trace_access, emit_trace_step
 from gemmlab.emulator.warp_syncs import ENDED, emit_ended
 from gemmlab.emulator.wgmma import emit_wgmma
@@ -67,6 +68,10 @@ def emit_services(target: Target) -> str:
     with module.function("analyse", ANALYSE, VOID, exported=True) as fn:
         emit_analyse(fn)
         fn.finish()
+    with module.function("store_changes", CHANGES, I32) as fn:
+        emit_store_changes(fn)
+    with module.function("stores_differ", DIFFERS, I32) as fn:
+        emit_stores_differ(fn)
     with module.function("race", memory.ACCESS, VOID) as fn:
         emit_race(fn, module)
     with module.function("cluster_race", CLUSTER_RACE, VOID, exported=True) as fn:

@@ -19,6 +19,8 @@ _BRACKETS = re.compile(r"([-~]?)(\|?)(\w*)\[([^\[\]]*)\](?:\[([^\[\]]*)\])?((?:\
 _TERM = re.compile(r"(U?R)(\d+|Z)((?:\.\w+)*)")
 _RELOCATED = re.compile(r"\w+(?:@\w*)+\(.*\)")
 _SYMBOL = re.compile(r"\+?`\((.*)\)")
+_HALF_BANK = 0x8000
+"""Half the bytes of a constant bank."""
 FLOAT = "float"
 _KINDS: dict[str, Kind] = {"R": "reg", "UR": "ureg", "P": "pred", "UP": "upred"}
 
@@ -136,7 +138,12 @@ def _bracketed(token: str) -> Operand | None:
         return None
     if prefix in ("c", "cx"):
         number = bank[2] if bank[1] == URZ else UNRESOLVED
-        return replace(common, kind="const", bank=number, desc=bank[1], name="" if prefix == "c" else prefix)
+        # The disassembler shows the 16 bits of an offset as a signed number, also where no register is added to it.
+        upper = (base, ubase) == (RZ, URZ) and -_HALF_BANK <= offset < 0
+        value = offset + 2 * _HALF_BANK if upper else offset
+        return replace(
+            common, kind="const", value=value, bank=number, desc=bank[1], name="" if prefix == "c" else prefix
+        )
     return replace(common, desc=bank[1], name="" if prefix == "desc" else prefix)
 
 

@@ -41,8 +41,8 @@ class Pair:
 FILES = {
     "proxies.cu": ("fence_of_writers", "fence_too_late", "fence_before_load", "unrolled"),
     "stages.cu": (
-        "barrier_before_load", "stage_still_read", "load_over_store", "no_wait", "store_at_end", "load_at_end",
-        "swizzle_base", "unwritten_part",
+        "barrier_before_load", "stage_still_read", "others_wait", "load_over_store", "no_wait", "store_at_end",
+        "load_at_end", "swizzle_base", "unwritten_part",
     ),
     "mbarrier_misuse.cu": (
         "parity", "many_arrivals", "few_arrivals", "few_bytes", "polled", "unknown_barrier", "hidden_barrier",
@@ -68,6 +68,7 @@ PAIRS = [
     Pair("fence_before_load", "proxy", "LOAD", "FIRST", "overwrites shared memory that thread 0", reads=True),
     Pair("barrier_before_load", "race", "AGAIN", "READER", "may still read", reads=True),
     Pair("stage_still_read", "race", "LATE", "REUSE", "while a bulk operation still reads it"),
+    Pair("others_wait", "race", "OWN", "OTHERS", "its own thread's groups, so only thread 0 can"),
     Pair("load_over_store", "race", "OVER", "UNDER", "while a bulk store still reads it", reads=True),
     Pair(
         "parity",

@@ -34,6 +34,23 @@ template <bool GOOD> __device__ void stage_still_read(float* out) {
     if (threadIdx.x == 0) wait_stores(0);  // LATE
 }
 
+// Every thread waits, but for its own groups: nothing makes the others wait for the thread that stores.
+template <bool GOOD> __device__ void others_wait(float* out) {
+    for (int step = 0; step < 2; ++step) {
+        wait_reads(0);  // OWN
+        if (GOOD) __syncthreads();
+        memory[threadIdx.x] = step + threadIdx.x;  // OTHERS
+        fence_async();
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            bulk_store(out + 128 * step, shared_address(memory), 512);
+            commit();
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) wait_stores(0);
+}
+
 // A copy overwrites the stage that a bulk store still reads.
 template <bool GOOD> __device__ void load_over_store(const float* in, float* out) {
     begin(1);
@@ -114,6 +131,7 @@ template <bool GOOD> __device__ void unwritten_part(const TensorMap* map) {
 
 PAIR(barrier_before_load, (const float* in, float* out), (in, out))
 PAIR(stage_still_read, (float* out), (out))
+PAIR(others_wait, (float* out), (out))
 PAIR(load_over_store, (const float* in, float* out), (in, out))
 PAIR(no_wait, (const float* in, float* out), (in, out))
 PAIR(store_at_end, (float* out), (out))

@@ -42,6 +42,13 @@ def test_instructions_of_one_line_are_one_hazard() -> None:
     assert found.count == 4
 
 
+def test_a_race_with_a_bulk_store_names_the_wait_that_orders_it() -> None:
+    found = hazards("stages.cu", "others_wait_bad", 128, np.zeros(256, np.float32))
+    said = [hazard.message for hazard in found if hazard.line == line_of("stages.cu", "OTHERS")]
+    assert said
+    assert all("has to wait for its group (cp.async.bulk.wait_group.read), with a barrier" in each for each in said)
+
+
 def test_the_cause_comes_first() -> None:
     (pair,) = (each for each in PAIRS if each.name == "parity")
     found = hazards(pair.file, "parity_bad", 128, *arguments(pair))

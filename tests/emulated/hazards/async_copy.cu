@@ -58,6 +58,30 @@ extern "C" __global__ void no_barrier_good(const float* in, float* out) {
     out[threadIdx.x] = s[63 - threadIdx.x];
 }
 
+// A warp stores the value that is there while another one's copy is on its way: either may come last.
+extern "C" __global__ void old_value_bad(const float* in, float* out) {
+    __shared__ volatile float s[32];
+    const int lane = threadIdx.x % 32;
+    if (threadIdx.x < 32) s[lane] = 0.0f;
+    __syncthreads();
+    if (threadIdx.x >= 32) copy(const_cast<float*>(&s[lane]), &in[lane]);
+    if (threadIdx.x < 32) s[lane] = 0.0f;  // HERE
+    __syncthreads();
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+    out[threadIdx.x] = s[lane];
+}
+extern "C" __global__ void old_value_good(const float* in, float* out) {
+    __shared__ volatile float s[32];
+    const int lane = threadIdx.x % 32;
+    if (threadIdx.x < 32) s[lane] = 0.0f;
+    __syncthreads();
+    if (threadIdx.x >= 32) copy(const_cast<float*>(&s[lane]), &in[lane]);
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+    out[threadIdx.x] = s[lane];
+}
+
 // A load of two words: the copy of the first is on its way, and nothing writes the second.
 extern "C" __global__ void one_of_two_bad(const float* in, float* out, int use_both) {
     __shared__ alignas(8) float s[64];

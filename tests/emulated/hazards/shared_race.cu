@@ -82,3 +82,31 @@ extern "C" __global__ void counter_good(int* out) {
     __syncthreads();
     out[threadIdx.x] = count;
 }
+
+// All threads of two warps write one place: no race if it is one value.
+extern "C" __global__ void one_value_bad(const double* in, double* out) {
+    __shared__ double value;
+    value = in[threadIdx.x / 32];  // HERE OTHER
+    __syncthreads();
+    out[threadIdx.x] = value;
+}
+extern "C" __global__ void one_value_good(const double* in, double* out) {
+    __shared__ double value;
+    value = in[0];
+    __syncthreads();
+    out[threadIdx.x] = value;
+}
+// A warp sets what another one resets, and the value of its first lanes is there already.
+extern "C" __global__ void one_flag_bad(const double* in, double* out) {
+    __shared__ volatile bool flag;
+    flag = in[threadIdx.x] > 33;  // HERE OTHER
+    __syncthreads();
+    out[threadIdx.x] = flag;
+}
+extern "C" __global__ void one_flag_good(const double* in, double* out) {
+    __shared__ volatile bool flag;
+    flag = false;
+    if (in[threadIdx.x] > 64) flag = true;
+    __syncthreads();
+    out[threadIdx.x] = flag;
+}

@@ -64,3 +64,31 @@ extern "C" __global__ void one_word_good(const float* in, float* out) {
     __syncwarp();
     out[threadIdx.x] = s[threadIdx.x / 4];
 }
+
+// As before, of 8 bytes.
+extern "C" __global__ void one_double_bad(const float* in, float* out) {
+    __shared__ volatile double s[8];
+    s[threadIdx.x / 4] = in[threadIdx.x];  // HERE
+    __syncwarp();
+    out[threadIdx.x] = s[threadIdx.x / 4];
+}
+extern "C" __global__ void one_double_good(const float* in, float* out) {
+    __shared__ volatile double s[8];
+    s[threadIdx.x / 4] = in[threadIdx.x & ~3];
+    __syncwarp();
+    out[threadIdx.x] = s[threadIdx.x / 4];
+}
+
+// As before, of one byte.
+extern "C" __global__ void one_byte_bad(const float* in, float* out) {
+    __shared__ volatile unsigned char s[8];
+    s[threadIdx.x / 4] = in[threadIdx.x];  // HERE
+    __syncwarp();
+    out[threadIdx.x] = s[threadIdx.x / 4];
+}
+extern "C" __global__ void one_byte_good(const float* in, float* out) {
+    __shared__ volatile unsigned char s[8];
+    s[threadIdx.x / 4] = in[threadIdx.x & ~3];
+    __syncwarp();
+    out[threadIdx.x] = s[threadIdx.x / 4];
+}

@@ -104,6 +104,7 @@ def test_code_without_an_end_stops_behind_its_last_instruction() -> None:
         ("EXIT ", "IADD3 R2, R300, R2, RZ ", r"names reg 300, which there is not|its code names R300"),
         ("EXIT ", "MOV R2, c[0x8][0x0] ", r"names constant bank 8, which there is not"),
         ("EXIT ", "MOV R2, c[0x0][0x10000] ", r"names a constant at 0x10000, which there is not"),
+        ("EXIT ", "MOV R2, c[0x0][-0x8001] ", r"names a constant at -0x8001, which there is not"),
         ("EXIT ", "BSYNC B16 ", r"names barrier 16, which there is not"),
         ("EXIT ", "@P9 NOP ", r"names pred 9, which there is not"),
     ],

@@ -44,6 +44,8 @@ from gemmlab.sass.operands import parse_operand, parse_operands
         ("c[0x0][0x210]", "const", {"bank": 0, "value": 0x210, "base": RZ, "ubase": URZ}),
         ("-c[0x3][0x8]", "const", {"bank": 3, "value": 8, "neg": True}),
         ("|c[0x0][0x160]|", "const", {"value": 0x160, "absolute": True}),
+        ("c[0x4][-0x1190]", "const", {"bank": 4, "value": 0xEE70}),
+        ("c[0x4][R4+-0x10]", "const", {"bank": 4, "value": -0x10, "base": 4}),
         ("c[0x3][R4+0x10]", "const", {"bank": 3, "value": 16, "base": 4}),
         ("c[0x0][UR4]", "const", {"bank": 0, "value": 0, "ubase": 4}),
         ("cx[UR4][0x20]", "const", {"bank": UNRESOLVED, "value": 0x20, "desc": 4, "name": "cx"}),

@@ -17,7 +17,7 @@ from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.finding import COPY, RACE, UNWRITTEN
 from gemmlab.emulator.asynchronous.proxies import Reading, end_read
-from gemmlab.emulator.layout import Status
+from gemmlab.emulator.layout import LANES, Status
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -61,7 +61,10 @@ class Store:
                 request.report(RACE, message, address, other=other)
 
             by = warp, request.first, int(resident.clocks[warp, warp])
-            end_read(request.block, self.reading, self.address, race, by)
+            others = (
+                f"; wait_group waits for its own thread's groups, so only thread {warp * LANES + request.first} can"
+            )
+            end_read(request.block, self.reading, self.address, race, by, others)
         self.data = resident.shared[self.places].copy()
 
 

@@ -164,15 +164,17 @@ def begin_read(request: Request, block: BlockState, address: int, nbytes: int) -
 
 
 def end_read(
-    block: BlockState, reading: Reading, address: int, report: Callable[[str, int, int], None], by: tuple[int, int, int]
-) -> None:
+    block: BlockState, reading: Reading, address: int, report: Callable[[str, int, int], None],
+    by: tuple[int, int, int], others: str = "",
+) -> None:  # fmt: skip
     """Report writes since `begin_read`, and record the read in the shadow.
 
     `report` takes a message, an address and the other instruction. `by` is (reading warp of the block, its lane, its
-    clock at the read).
+    clock at the read). `others` are words for a write by another warp than that.
     """
     rows = block.shadow()[reading.elements]
     before, now = reading.writers, rows[:, : WRITER_FENCES // 4 + 1]
+    warp, lane, clock = by
     changed = (before != now).any(1)
     if changed.any():
         row = int(changed.argmax())
@@ -180,8 +182,7 @@ def end_read(
         message = (
             f"thread {thread} overwrites shared memory while a bulk operation still reads it: it was not waited for"
         )
-        report(message, address + 4 * row, site)
-    warp, lane, clock = by
+        report(message + (others if thread // LANES != warp else ""), address + 4 * row, site)
     rows[:, READ_CLOCK // 4 + warp] = clock
     rows[:, READ_SYNC // 4 + warp] = -1
     rows[:, READ_BY // 4 + warp] = reading.site << 11 | lane

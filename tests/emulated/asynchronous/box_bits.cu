@@ -16,9 +16,6 @@ __device__ void show(u32* out, u32* bytes, u32 expected) {
     if (threadIdx.x == 0 && !expected)
         for (const long long start = clock64(); clock64() - start < CYCLES;) {
         }
-    __syncthreads();
-    if (expected) wait(barrier, 0);
-    for (int i = threadIdx.x; i < WORDS; i += blockDim.x) out[i] = memory[i];
     // The phase lacks its arrival, then only as many expected bytes as the copy has brought too many.
     if (threadIdx.x == 0 && !expected) {
         u32 count = 0;
@@ -29,6 +26,9 @@ __device__ void show(u32* out, u32* bytes, u32 expected) {
         }
         *bytes = count;
     }
+    __syncthreads();
+    if (expected) wait(barrier, 0);
+    for (int i = threadIdx.x; i < WORDS; i += blockDim.x) out[i] = memory[i];
 }
 __device__ void begin(u32 expected) {
     const u32 barrier = shared_address(&cell);

@@ -23,6 +23,8 @@ ARCH = "sm_90a"
 FLOATS = (("f16", "f16"), ("bf16", "bf16"), ("tf32", "tf32"), ("e4m3", "e4m3"), ("e5m2", "e5m2"), ("e4m3", "e5m2"),
           ("e5m2", "e4m3"))  # fmt: skip
 HALVES = (("f16", "f16"), ("e4m3", "e4m3"), ("e5m2", "e5m2"), ("e4m3", "e5m2"))
+LATER = ("e5m2", "e4m3")
+"""The pair whose FP16 sums the first record lacks."""
 INTEGERS = (("s8", "s8"), ("u8", "u8"), ("s8", "u8"), ("u8", "s8"))
 Bits = npt.NDArray[np.unsignedinteger]
 Names = list[tuple[str, int]]
@@ -59,6 +61,38 @@ def widths() -> Iterator[Form]:
             yield Form("f16", "f16", "f32", columns)
 
 
+def more_forms() -> list[Form]:
+    """Signs and A from registers of every pair, and the pair that has no FP16 sums in the first record."""
+    pairs = [(a, b, "f32") for a, b in FLOATS] + [(a, b, "f16") for a, b in (*HALVES, LATER)]
+    found = [Form(*pair, 8, negate=signs) for pair in pairs for signs in ((-1, 1), (1, -1), (-1, -1))]
+    found += [Form(*pair, 8, registers=True, negate=signs) for pair in pairs for signs in ((1, 1), (-1, -1))]
+    for a, b in INTEGERS:
+        found += [Form(a, b, "s32", 8, registers=True, saturate=saturate) for saturate in (False, True)]
+    return found
+
+
+def more_jobs(code: Callable[[], bytes] = bytes) -> Mapping[str, Job]:
+    """Return the functions of a record apart, which is small: checksums of tiles, and all bits of the later pair.
+
+    `code` gives the machine code of `more_source`; without it each form is compiled alone.
+    """
+    later, wide = Form(*LATER, "f16", 8), Form(*LATER, "f16", 64)
+
+    def given(what: Callable[..., Bits], form: Form, names: Names) -> Job:
+        return lambda device: what(device, form, names, code())
+
+    return {form.name: given(tile_sums, form, raw_names(form)) for form in more_forms()} | {
+        f"bits_{later.name}": given(run, later, raw_names(later)),
+        f"least_{later.name}": given(run, later, least_names()),
+        f"sums_{wide.name}": given(checksums, wide, checked_names(wide)),
+    }
+
+
+def more_source() -> str:
+    """The kernels of `more_jobs` in one text."""
+    return source([*more_forms(), Form(*LATER, "f16", 8), Form(*LATER, "f16", 64)])
+
+
 def jobs() -> Mapping[str, Mapping[str, Job]]:
     """Return the functions that record, by file and array."""
     return {
@@ -85,22 +119,24 @@ def least_names() -> Names:
     return [(LEAST, number) for number in range(LEAST_TILES)]
 
 
-def run(device: str, form: Form, names: Names) -> Bits:
-    """The accumulators of tiles after one multiplication: tiles x 64 x columns."""
+def run(device: str, form: Form, names: Names, code: bytes = b"") -> Bits:
+    """The accumulators of tiles after one multiplication: tiles x 64 x columns. `code` has the form's kernel, if it is
+    compiled already.
+    """
     tiles = [tile(form, *name) for name in names]
     arguments = [
         np.concatenate([chunks(each.a).reshape(-1) for each in tiles]),
         np.concatenate([chunks(each.b).reshape(-1) for each in tiles]),
         np.concatenate([fragments(form, each.sums).reshape(-1) for each in tiles]),
     ]
-    words = _launch(device, source([form]), form.name, arguments, len(tiles), 0)[2].reshape(len(tiles), -1)
+    words = _launch(device, code or source([form]), form.name, arguments, len(tiles), 0)[2].reshape(len(tiles), -1)
     return np.stack([matrix(form, each) for each in words])
 
 
-def _launch(device: str, code: str, name: str, args: list[Any], blocks: int, smem: int) -> list[Any]:
+def _launch(device: str, code: str | bytes, name: str, args: list[Any], blocks: int, smem: int) -> list[Any]:
     done = gemmlab.launch(
         code, name, args=args, grid=blocks, threads=128, smem_bytes=smem, device=device,
-        arch=ARCH if device.startswith("cuda") else None,
+        arch=ARCH if device.startswith("cuda") and isinstance(code, str) else None,
     )  # fmt: skip
     if done.hazards:
         raise RuntimeError(f"{name}: {done.hazards[0].explain()}")
@@ -113,9 +149,15 @@ def sums_of(found: Bits) -> Bits:
     return np.array([[zlib.crc32(row.tobytes()) for row in each] for each in found], np.uint32)
 
 
-def checksums(device: str, form: Form, names: Names) -> Bits:
+def tile_sums(device: str, form: Form, names: Names, code: bytes = b"") -> Bits:
+    """CRC-32 of each tile, for the four warps' rows apart: tiles x 4."""
+    found = run(device, form, names, code)
+    return np.array([[zlib.crc32(part.tobytes()) for part in np.split(each, 4)] for each in found], np.uint32)
+
+
+def checksums(device: str, form: Form, names: Names, code: bytes = b"") -> Bits:
     """Checksums of the rows of tiles."""
-    return sums_of(run(device, form, names))
+    return sums_of(run(device, form, names, code))
 
 
 def one_map(device: str, what: Map) -> Bits:

@@ -1,0 +1,132 @@
+"""Record bits of Hopper's asynchronous machine on a GPU, apart from those of `wgmma_probe.py`.
+
+    python makers/async_bits_probe.py --out tests/data/async_bits [--device cuda]
+
+Files: `wgmma.npz` (signs, A from registers, and e5m2 times e4m3 with FP16 sums), `reductions.npz` (bulk reductions,
+those of tensor maps, `red.async`), `boxes.npz` (random tensor copies), `swaps.npz` (lanes that update cells of the same
+banks), `odd.npz` (reductions that PTX does not name), `record.json`. Each group runs in a process of its own, and each
+array is stored at once: a kernel that breaks takes the GPU context with it. Its array is empty, and another process
+does the rest. What the parts have already is not recorded again. `tests/emulated/asynchronous/test_async_bits.py`
+compares the emulator with the record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent / "tests/emulated" / name) for name in ("wgmma", "conformance", "asynchronous")]
+
+from box_cases import BoxCopy, box_copies  # noqa: E402 - they lie with the tests
+from one_cubin import one_cubin  # noqa: E402
+from reduction_cases import odd_reductions, reductions  # noqa: E402
+from swap_cases import OPERATIONS, PLACES, swaps  # noqa: E402
+from wgmma_record import ARCH, more_jobs, more_source  # noqa: E402
+
+from gemmlab.core.errors import GemmlabError  # noqa: E402
+from gemmlab.devices.select import open_device  # noqa: E402
+
+SECONDS = 60
+"""Limit of one process on a GPU."""
+MOST_BREAKS = 12
+"""Kernels of a group that may break before its rest is given up."""
+Bits = npt.NDArray[np.unsignedinteger]
+Job = Callable[[str], Bits]
+
+
+def box(device: str, case: BoxCopy) -> Bits:
+    """The words of a tensor copy; a GPU counts the bytes of a load, the emulator is told them."""
+    known = case.way == "store" or not device.startswith("cuda")
+    return case.words(device, case.tiled().nbytes if known else 0)
+
+
+def wgmma_code(device: str) -> bytes:
+    """The kernels of wgmma in one cubin; none for the emulator, which would read all of it for each."""
+    return one_cubin(more_source(), "nothing", device, ARCH) if device.startswith("cuda") else b""
+
+
+def groups(device: str) -> Mapping[str, Mapping[str, Job]]:
+    """Return the functions that record, by group and array."""
+    return {
+        "wgmma": more_jobs(partial(wgmma_code, device)),
+        "reductions": {case.name: case.bits for case in reductions()},
+        "boxes": {case.name: partial(box, case=case) for case in box_copies()},
+        "swaps": {
+            f"{operation}_{place}": partial(swaps, operation=operation, place=place)
+            for operation in OPERATIONS
+            for place in PLACES
+        },
+        "odd": {case.name: case.bits for case in odd_reductions()},
+    }
+
+
+def record_part(group: str, parts: Path, device: str, every: int) -> None:
+    """Record the arrays that no file has. Raises `GemmlabError` of the first that breaks."""
+    for name, job in list(groups(device)[group].items())[::every]:
+        path = parts / f"{name}.npy"
+        if path.exists():
+            continue
+        # It stays empty if the process ends here.
+        np.save(path, np.zeros(0, np.uint32))
+        np.save(path, job(device))
+
+
+def record_group(group: str, options: Any) -> None:
+    """Record a group in processes of their own, and join its arrays in one file."""
+    parts, start, breaks = options.out / "parts" / group, time.perf_counter(), 0
+    parts.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, __file__, "--out", str(options.out), "--device", options.device]
+    command += ["--every", str(options.every), "--group", group]
+    limit = SECONDS if options.device.startswith("cuda") else None
+    while breaks < MOST_BREAKS:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
+            words = done.stderr.strip().splitlines()[-1:]
+            if not done.returncode:
+                break
+        except subprocess.TimeoutExpired:
+            words = [f"ended after {limit} s"]
+        breaks += 1
+        print(f"{group}: {words}", flush=True)
+    found = {path.stem: np.load(path) for path in sorted(parts.glob("*.npy"))}
+    np.savez_compressed(options.out / f"{group}.npz", **found)
+    empty = [name for name, array in found.items() if not array.size]
+    print(f"{group}: {len(found)} arrays, {time.perf_counter() - start:.1f} s, without results: {empty}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--every", type=int, default=1, help="record one array of so many")
+    parser.add_argument("--group", help="record only this group, in this process")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.group:
+        try:
+            record_part(options.group, options.out / "parts" / options.group, options.device, options.every)
+        except GemmlabError as error:
+            sys.exit(str(error).replace("\n", " "))
+        return 0
+    for group in groups(options.device):
+        record_group(group, options)
+    info = open_device(options.device).describe()
+    facts = {key: info.facts[key] for key in ("driver", "compute_capability") if key in info.facts}
+    record = {"schema": 1, "device": info.name, **facts}
+    (options.out / "record.json").write_text(json.dumps(record, indent=1, default=str) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

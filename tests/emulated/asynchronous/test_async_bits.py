@@ -1,0 +1,74 @@
+"""Reductions, tensor copies, wgmma's rarer forms and updates of shared cells leave the bits that an H200 left."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
+
+from swap_cases import LANES
+
+from async_bits_probe import Bits, groups
+from gemmlab.emulator.form import UnsupportedError
+
+DATA = Path(__file__).parents[2] / "data/async_bits"
+DEVICE = "emulated:sm_90a"
+JOBS = groups(DEVICE)
+BATCH = 40
+"""Tensor copies of one test."""
+
+
+@cache
+def recorded(group: str) -> dict[str, Bits]:
+    path = DATA / f"{group}.npz"
+    return dict(np.load(path, allow_pickle=False)) if path.exists() else {}
+
+
+def record_of(group: str, name: str) -> Bits:
+    """A recorded array; the test is skipped if there is none."""
+    if name not in recorded(group):
+        pytest.skip(f"no GPU's {name} in tests/data/async_bits/{group}.npz: makers/async_bits_probe.py records it")
+    return recorded(group)[name]
+
+
+@pytest.mark.parametrize("name", JOBS["wgmma"])
+@pytest.mark.sampled(4)
+def test_rarer_forms_of_wgmma_have_the_gpus_bits(name: str) -> None:
+    wanted = record_of("wgmma", name)
+    assert np.array_equal(JOBS["wgmma"][name](DEVICE), wanted)
+
+
+@pytest.mark.parametrize("name", JOBS["reductions"])
+def test_reductions_have_the_gpus_bits(name: str) -> None:
+    wanted = record_of("reductions", name)
+    assert np.array_equal(JOBS["reductions"][name](DEVICE), wanted)
+
+
+@pytest.mark.parametrize("name", JOBS["odd"])
+def test_reductions_at_which_the_gpu_stops_are_refused(name: str) -> None:
+    wanted = record_of("odd", name)
+    if wanted.size:
+        assert np.array_equal(JOBS["odd"][name](DEVICE), wanted)
+        return
+    with pytest.raises((UnsupportedError, RuntimeError)):
+        JOBS["odd"][name](DEVICE)
+
+
+@pytest.mark.parametrize("first", range(0, len(JOBS["boxes"]), BATCH))
+def test_tensor_copies_leave_the_gpus_bytes(first: int) -> None:
+    names = list(JOBS["boxes"])[first : first + BATCH]
+    wanted = {name: record_of("boxes", name) for name in names}
+    assert [name for name in names if not np.array_equal(JOBS["boxes"][name](DEVICE), wanted[name])] == []
+
+
+@pytest.mark.parametrize("name", JOBS["swaps"])
+@pytest.mark.sampled(8)
+def test_lanes_are_served_in_the_gpus_order(name: str) -> None:
+    """Between the old values and the cells lie cycles, which the emulator does not have."""
+    wanted, found = record_of("swaps", name), JOBS["swaps"][name](DEVICE)
+    for part in (slice(LANES), slice(2 * LANES, None)):
+        assert np.array_equal(found[part], wanted[part])

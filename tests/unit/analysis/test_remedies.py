@@ -43,7 +43,7 @@ def test_coalesced_loads_gain_what_the_next_rung_gains() -> None:
     [
         ("thread_tile_2d", "register banks", 1, 30),
         ("thread_tile_2d", "load conflicts", 0, 100),
-        ("warp_tile", "large loop", 0, 30),
+        ("async_copy", "large loop", 0, 30),
     ],
 )
 def test_gains_are_of_the_size_of_the_fault(kernel: str, key: str, least: float, most: float) -> None:
@@ -53,7 +53,7 @@ def test_gains_are_of_the_size_of_the_fault(kernel: str, key: str, least: float,
 
 
 def test_what_asks_for_other_code_is_not_predicted() -> None:
-    found = finding("warp_tile", "two barriers")
+    found = finding("thread_tile_2d", "two barriers")
     assert (found.gain_pct, found.gain) == (None, "Gain not predicted.")
 
 

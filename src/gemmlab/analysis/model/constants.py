@@ -38,7 +38,7 @@ class Constants:
     H200 (docs/performance-notes.md): beyond their issue slots they take 0.8 to 1.5 for each load of four registers."""
     fetch: float = 16.0
     """Cycles to fetch 128 bytes of code that a partition's cache lacks. From the cycles per instruction of `warp_tile`
-    on the H200 with one warp a partition, where no other limit applies."""
+    on the H200, unrolled whole, with one warp a partition, where no other limit applies."""
     code_lines: int = 256
     """Lines of 128 bytes in a partition's instruction cache. The value lies between a loop that shows no instruction
     cache misses on the H200 (18 KB) and one that does (37 KB)."""

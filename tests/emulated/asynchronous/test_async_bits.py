@@ -10,9 +10,11 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from swap_cases import LANES
+from one_cubin import one_cubin
+from swap_cases import CELLS, KERNELS, LANES, PLACES
 
 from async_bits_probe import Bits, groups
+from gemmlab import launch
 from gemmlab.emulator.form import UnsupportedError
 
 DATA = Path(__file__).parents[2] / "data/async_bits"
@@ -72,3 +74,24 @@ def test_lanes_are_served_in_the_gpus_order(name: str) -> None:
     wanted, found = record_of("swaps", name), JOBS["swaps"][name](DEVICE)
     for part in (slice(LANES), slice(2 * LANES, None)):
         assert np.array_equal(found[part], wanted[part])
+
+
+@pytest.mark.parametrize(
+    ("operation", "place", "opcode", "executed", "wavefronts"),
+    [
+        ("float_add", "apart", "ATOMS.CAST.SPIN", 8, 16),
+        ("float_add", "bank_of_four", "ATOMS.CAST.SPIN", 32, 64),
+        ("compare", "apart", "ATOMS.CAS", 1, 2),
+        ("exchange", "apart", "ATOMS.EXCH", 1, 1),
+    ],
+)
+@pytest.mark.sampled(4)
+def test_a_compare_and_swap_takes_two_wavefronts_and_its_loop_one_lane_of_each_bank(
+    operation: str, place: str, opcode: str, executed: int, wavefronts: int
+) -> None:
+    arrays = [np.zeros(size, np.uint32) for size in (LANES, CELLS, LANES)]
+    code = one_cubin(str(KERNELS), operation, DEVICE)
+    done = launch(code, operation, 1, LANES, [PLACES[place].astype(np.uint32), *arrays], device=DEVICE)
+    assert done.counters is not None
+    site = next(site for site in done.counters.sites if site.opcode == opcode)
+    assert (site.executed, site.wavefronts) == (executed, wavefronts)

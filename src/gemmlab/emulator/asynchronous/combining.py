@@ -29,18 +29,23 @@ def width_of(reduction: int) -> int:
 
 
 def combined(reduction: int, old: Bytes, new: Bytes) -> Bytes:
-    """Combine two arrays of bytes, element by element; sums are rounded to nearest even, and a NaN is canonical."""
+    """Combine two arrays of bytes, element by element; sums are rounded to nearest even.
+
+    A NaN is canonical, except in a sum of float64: there a NaN operand keeps its bits, and of two the one that comes.
+    """
     name, kind = REDUCTIONS[reduction & 15], TYPES[reduction >> 4]
     there, come = (np.ascontiguousarray(part).view(_DTYPES[kind]) for part in (old, new))
     if kind == "BF16":
         wide = [(part.astype(np.uint32) << 16).view(np.float32) for part in (there, come)]
         result: Array = _to_bfloat(_float(name, *wide))
-    elif kind in ("F16", "F32", "F64"):
+    elif kind in _CANONICAL:
         result = _float(name, there, come)
-        if name == "ADD":
-            pattern = {"F16": 0x7FFF, "F32": 0x7FFFFFFF, "F64": 0x7FFFFFFFFFFFFFFF}[kind]
-            whole = result.view(f"u{result.itemsize}")
-            whole[np.isnan(result)] = pattern
+        whole = result.view(f"u{result.itemsize}")
+        whole[np.isnan(result)] = _CANONICAL[kind]
+        if name == "ADD" and kind == "F64":
+            for operand in (there, come):
+                nan = np.isnan(operand)
+                whole[nan] = operand.view(np.uint64)[nan]
     else:
         result = _WHOLE[name](there, come)
     return np.ascontiguousarray(result).view(np.uint8)
@@ -49,6 +54,11 @@ def combined(reduction: int, old: Bytes, new: Bytes) -> Bytes:
 def _float(name: str, there: Array, come: Array) -> Array:
     with np.errstate(all="ignore"):
         found: Array = {"ADD": np.add, "MIN": np.fmin, "MAX": np.fmax}[name](there, come)
+    if name != "ADD":
+        # NumPy may return either of two zeros; -0 is the lesser here.
+        negative = (np.logical_or if name == "MIN" else np.logical_and)(np.signbit(there), np.signbit(come))
+        zeros = (there == 0) & (come == 0)
+        found[zeros] = np.where(negative, -0.0, 0.0)[zeros]
     return found
 
 
@@ -58,6 +68,8 @@ def _to_bfloat(value: Array) -> Array:
     return np.where(np.isnan(value), 0x7FFF, rounded).astype(np.uint16)
 
 
+_CANONICAL = {"F16": 0x7FFF, "F32": 0x7FFFFFFF, "F64": 0x7FFFFFFFFFFFFFFF}
+"""By type the bits of a NaN that is made."""
 _WHOLE: dict[str, Callable[[Array, Array], Array]] = {
     "ADD": lambda there, come: there + come,
     "MIN": np.minimum,

@@ -45,9 +45,12 @@ def atomic(x: Form) -> None:
         operands.append(_operand(x, wide=wide))
     spots, rows = row(x, where), [row(x, operand) for operand in operands]
     old = x.fn.scratch(I64 if wide else I32, LANES)
-    _count(x, where, 8 if wide else 4)
     generic_float = x.instruction.opcode == "ATOM" and x.has("F32", "F64")
-    served, changed = x.fn.var(I32, 0), x.fn.var(I64, 0)
+    served, changed, taken = x.fn.var(I32, 0), x.fn.var(I64, 0), x.fn.var(I32, 0)
+    by_bank = name == "CAST" and x.instruction.opcode == "ATOMS"
+    served_now = x.fn.var(I32, 0)
+    if not by_bank:
+        _count(x, where, 8 if wide else 4, x.exec_bits, twice=name == "CAS")
     with each_lane(x) as lane:
         place = _place(x, spots[lane], lane, 8 if wide else 4, generic_float=generic_float)
         with x.fn.when(place.inside):
@@ -56,15 +59,26 @@ def atomic(x: Form) -> None:
             old[lane] = before.value
             values = [Lanes(each[lane]) for each in rows]
             after = _combine(x, "ADD" if counting else name, before, values)
+            if by_bank:
+                # The hardware serves one lane of each bank; the others try again.
+                bank = Lanes(x.fn.constant(3 if wide else 1, I32)) << (Lanes(spots[lane]).trunc("i32") >> 2 & 31)
+                turn = (Lanes(taken.read()) & bank).eq(0)
+                taken.set((Lanes(taken.read()) | bank).value)
+                after = turn.select(after, before)
+                place_bit = Lanes(x.fn.constant(1, I32)) << Lanes(x.fn.convert(lane, I32))
+                served_now.set((Lanes(served_now.read()) | turn.select(place_bit, 0)).value)
             x.fn.store(cell, after.value)
             # Only changes count: a lane that tries to take a lock and fails counts as spinning.
             changed.set((Lanes(changed.read()) | after.ne(before).zext("i64")).value)
             if name == "CAST":
-                old[lane] = before.eq(values[0]).zext(before.kind).value
+                done = before.eq(values[0]) & turn if by_bank else before.eq(values[0])
+                old[lane] = done.zext(before.kind).value
             with x.fn.when(place.valid.differs(0)):
                 x.fn.store(x.fn.cast(place.valid, I64 if wide else I32), -1)
             bit = Lanes(x.fn.constant(1, I32)) << Lanes(x.fn.convert(lane, I32))
             served.set((Lanes(served.read()) | bit).value)
+    if by_bank:
+        _count(x, where, 8 if wide else 4, served_now.read(), twice=True)
     x.block.add(Block.EPOCH, changed.read())
     if d is not None:
         d.set(Lanes(x.fn.load(old, LANES)))
@@ -88,28 +102,35 @@ def _operand(x: Form, *, wide: bool) -> Lanes:
     return join(low, high).splat(LANES)
 
 
-def _count(x: Form, where: Lanes, width: int) -> None:
-    """Count requests, and sectors or wavefronts as for a store to the same space."""
+def _count(x: Form, where: Lanes, width: int, lanes: Value, *, twice: bool) -> None:
+    """Count requests, and sectors or wavefronts of `lanes` as for a store to the same space.
+
+    With `twice` those in shared memory count double: a compare-and-swap sends two values a lane.
+    """
     x.insn.add(Insn.REQUESTS, 1)
     key = width + STORE
     nothing = x.fn.scratch(I32, LANES)
     if x.instruction.opcode == "ATOMS":
         spots = row(x, where)
-        x.service("count_shared", VOID, COUNT, x.exec_bits, spots, key)
-        _race_in_cluster(x, x.exec_bits, spots, nothing, key)
+        fields = (Insn.WAVEFRONTS, Insn.IDEAL, Insn.CONFLICTS) if twice else ()
+        before = [Lanes(x.insn.load(field, I64)) for field in fields]
+        x.service("count_shared", VOID, COUNT, lanes, spots, key)
+        for field, old in zip(fields, before, strict=True):
+            x.insn.add(field, (Lanes(x.insn.load(field, I64)) - old).value)
+        _race_in_cluster(x, lanes, spots, nothing, key)
         return
-    parts = [("global", x.exec_bits, where)]
+    parts = [("global", lanes, where)]
     if x.instruction.opcode == "ATOM":
         parts = [(space, lanes.value, short) for space, lanes, short in by_space(x, where)]
-    for space, lanes, short in parts:
+    for space, some, short in parts:
         if space == "local":
             continue
         spots = row(x, short)
-        x.service(f"count_{space}", VOID, COUNT, lanes, spots, key)
+        x.service(f"count_{space}", VOID, COUNT, some, spots, key)
         if space == "shared":
-            _race_in_cluster(x, lanes, spots, nothing, key)
+            _race_in_cluster(x, some, spots, nothing, key)
         if space == "global":
-            x.service("global_race", VOID, GLOBAL_RACE, lanes, spots, nothing, key, 1)
+            x.service("global_race", VOID, GLOBAL_RACE, some, spots, nothing, key, 1)
 
 
 def _race_in_cluster(x: Form, lanes: Value, spots: Value, words: Value, key: int) -> None:

@@ -175,7 +175,8 @@ class CheckReport(Display):
         found: dict[tuple[object, ...], list[Hazard]] = {}
         for failure in self.failures:
             for hazard in failure.hazards:
-                found.setdefault((hazard.kind, hazard.space, lines_of(hazard)), []).append(hazard)
+                calls = frozenset((hazard.called_from, hazard.other_called_from))
+                found.setdefault((hazard.kind, hazard.space, lines_of(hazard), calls), []).append(hazard)
         every = [hazard for group in found.values() for hazard in group]
         barriers, faulty = missing_barriers(every), faulty_barrier(every)
         cause = leading_kind([every], "")

@@ -16,7 +16,6 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.verify.check import check_kernel
 from gemmlab.verify.check_report import CheckReport
-from gemmlab.verify.hazard_arrays import shared_arrays
 from gemmlab.verify.missing_barrier import lines_of, missing_barriers
 from gemmlab.verify.verdict import Faults, verdict_of
 from support.cuda_source import needs_compiler
@@ -289,12 +288,6 @@ def places(races: list[Hazard], text: str) -> list[str]:
     """The different places of barriers, in the order of the races."""
     found = missing_barriers(races, lambda _file: text)
     return [*dict.fromkeys(found[lines_of(race)] for race in races if lines_of(race) in found)]
-
-
-def test_arrays_of_shared_memory_are_laid_out_as_they_are_declared() -> None:
-    ptx = ".shared .align 16 .b8 _ZZ4tilePKfE2As[4096];\n\t.shared .align 128 .b8 _ZZ4tilePKfE4ring[256];\n"
-    assert [(a.name, a.start, a.nbytes) for a in shared_arrays(ptx, 4352)] == [("As", 0, 4096), ("ring", 4096, 256)]
-    assert shared_arrays(ptx, 5000) == ()
 
 
 @needs_compiler

@@ -59,8 +59,8 @@ class Copy:
     """Clocks known to the thread that issued it."""
     findings: Findings = field(repr=False)
     reduction: int = 0
-    parity: int = 0
-    """Parity of the mbarrier's phase at the issue."""
+    phase: int = 0
+    """Number of the mbarrier's phase at the issue."""
     source: Source | None = field(default=None, repr=False)
     """The shared memory that a copy between blocks reads when it lands."""
     what: str = ""
@@ -69,6 +69,13 @@ class Copy:
     """The issuer's time of the issue (`BlockState.tick`)."""
     span: int = 0
     """Bytes of shared memory from `address` on that it writes in."""
+    blocks: int = 0
+    """Mask of the blocks that a multicast goes to; 0 if it is none."""
+
+    @property
+    def parity(self) -> int:
+        """Parity of that phase."""
+        return self.phase & 1
 
     def land(self) -> None:
         """Write the bytes and give them to the mbarrier."""
@@ -87,7 +94,7 @@ class Copy:
                 valid[other.places] = PENDING
         np.maximum(self.mbarrier.arriving, self.known, out=self.mbarrier.arriving)
         self.mbarrier.word.transactions -= self.nbytes
-        self.mbarrier.landed.append(self)
+        self.mbarrier.now.landed.append(self)
         self.mbarrier.store()
 
     def report_race(self, message: str, address: int, other: int) -> None:
@@ -120,11 +127,11 @@ class Copy:
 def send(
     request: Request, block: BlockState, mbarrier: Mbarrier, places: slice | npt.NDArray[np.int64], data: Bytes,
     span: tuple[int, int], *, reduction: int = 0, source: Source | None = None, proxy: bool = True,
-    what: str = "",
+    what: str = "", blocks: int = 0,
 ) -> None:  # fmt: skip
     """Start a copy of `data` to `places` of a block; `span` is the shared address and the number of bytes around it.
 
-    `proxy`: it is one of the asynchronous proxy; `what`: its words, of a tensor copy.
+    `proxy`: it is one of the asynchronous proxy; `what`: its words, of a tensor copy; `blocks`: those of a multicast.
     """
     report_overrun(request, block, span, reduction=bool(reduction))
     check_write(request, block, *span, proxy=proxy, adds=bool(reduction))
@@ -133,8 +140,8 @@ def send(
     block.resident.valid[places] = PENDING
     copy = Copy(
         block, mbarrier, span[0], places, data, data.size, request.site, request.warp * LANES + request.first,
-        request.block, request.block.known(request.warp), request.findings, reduction, mbarrier.word.phase, source,
-        what, request.block.tick(), span[1],
+        request.block, request.block.known(request.warp), request.findings, reduction, mbarrier.completed, source,
+        what, request.block.tick(), span[1], blocks,
     )  # fmt: skip
     block.incoming.append(copy)
     block.history.append(copy)

@@ -198,11 +198,7 @@ def test_a_broken_expectation_is_no_wrong_result(tmp_path: Path) -> None:
     ("without", "place"),
     [
         ("FIRST", "missing in race.cu: __syncthreads() between line 15 and line 17"),
-        (
-            "SECOND",
-            "missing in race.cu: __syncthreads() in the loop at lines 12-19, after line 17 and before line 13 is reached"
-            " again",
-        ),
+        ("SECOND", "missing in race.cu: __syncthreads() in the loop at lines 12-19, after line 17 and before line 13"),
     ],
 )
 def test_a_race_names_the_arrays_and_the_place_of_the_missing_barrier(tmp_path: Path, without: str, place: str) -> None:
@@ -215,7 +211,7 @@ def test_a_race_names_the_arrays_and_the_place_of_the_missing_barrier(tmp_path: 
     assert place in text
     # As and Bs race, and the one barrier is named as one.
     told = [line for line in report.explain().splitlines() if line.startswith("  in ") and "()" in line]
-    barrier = place.removeprefix("missing in race.cu: ")
+    barrier = text.partition("missing in race.cu: ")[2].partition(";")[0]
     assert len(told) == 2
     assert told[0].endswith(f"; put {barrier}")
     assert told[1].endswith(f"; {barrier} orders these accesses, too")

@@ -121,6 +121,8 @@ class Kernel:
     """Statements that its counters must meet."""
     untried: tuple[str, ...] = ()
     """Contents of operands, as `special`, that a check leaves out: those that its exercise is not about."""
+    exercise: str = ""
+    """The rung whose exercise it is to solve; empty if it solves none."""
 
     def configure(self, overrides: Mapping[str, int] | None = None) -> dict[str, int]:
         """Return the default configuration with `overrides`; `UsageError` for an unknown or illegal parameter."""

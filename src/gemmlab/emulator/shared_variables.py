@@ -38,8 +38,12 @@ class SharedVariable:
         at = offset - self.start
         if self.nbytes == _WORD:
             return self.name
-        alone = self.align == _WORD and 0 < self.nbytes <= _MOST_WORDS * _WORD
-        return f"{self.name}[{at // _WORD}]" if alone else f"at byte {at:,} of {self.name}"
+        return f"{self.name}[{at // _WORD}]" if self.of_words else f"at byte {at:,} of {self.name}"
+
+    @property
+    def of_words(self) -> bool:
+        """True if it may be an array of mbarriers alone."""
+        return self.align == _WORD and 0 < self.nbytes <= _MOST_WORDS * _WORD
 
 
 def shared_variables(ptx: str, function: str, nbytes: int) -> tuple[SharedVariable, ...]:

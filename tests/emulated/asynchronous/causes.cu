@@ -97,6 +97,28 @@ template <bool GOOD> __device__ void wrong_stage(const float* in, float* out) {
     out[threadIdx.x] = sum;
 }
 
+// The thread that fills stages ends after too few steps.
+template <bool GOOD> __device__ void ends_early(const float* in, float* out) {
+    begin_ring(96);
+    if (threadIdx.x < 32) {
+        for (int step = 0; step < (GOOD ? 8 : 6) && threadIdx.x == 0; ++step) {
+            const int stage = step % 2;
+            wait(shared_address(&empty[stage]), step / 2 % 2 ^ 1);
+            arrive_expect(shared_address(&full[stage]), 512);  // LAST_FILL
+            bulk_load(shared_address(memory + 128 * stage), in, 512, shared_address(&full[stage]));
+        }
+        return;
+    }
+    float sum = 0;
+    for (int step = 0; step < 8; ++step) {
+        const int stage = step % 2;
+        wait(shared_address(&full[stage]), step / 2 % 2);  // NO_MORE
+        sum += memory[128 * stage + threadIdx.x];
+        arrive(shared_address(&empty[stage]));
+    }
+    out[threadIdx.x] = sum;
+}
+
 // More bytes are expected than the copies bring.
 template <bool GOOD> __device__ void expects_more(const float* in, float* out) {
     begin_ring(1);
@@ -167,6 +189,7 @@ PAIR(run_ahead, (const float* in, float* out), (in, out))
 PAIR(never_empty, (const float* in, float* out), (in, out))
 PAIR(some_never, (const float* in, float* out), (in, out))
 PAIR(wrong_stage, (const float* in, float* out), (in, out))
+PAIR(ends_early, (const float* in, float* out), (in, out))
 PAIR(expects_more, (const float* in, float* out), (in, out))
 PAIR(expects_less, (const float* in, float* out), (in, out))
 CLUSTERS(no_cluster_sync)

@@ -58,6 +58,11 @@ CAUSES = [
         (("threads arrive at the mbarrier empty[0]", "ONE_STAGE"),),
     ),
     Cause(
+        "ends_early", "mbarrier", "NO_MORE", "LAST_FILL",
+        "the mbarrier full[0] (phase 3, parity 1) lacks 1 of 1 arrival; they wait for parity 1; thread 0 arrived in the"
+        " phase before, and ended then",
+    ),
+    Cause(
         "expects_more", "mbarrier", "MORE", "SECOND_HALF",
         "the mbarrier full[1] is told to expect 1,024 bytes in phase 0, and 512 came: those who wait for it never go",
         (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gemmlab.emulator.asynchronous.block_state import BlockState
+from gemmlab.emulator.asynchronous.host_words import narrow
 from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
 from gemmlab.emulator.asynchronous.warp_words import threads_in_words, warps_in_words
-from gemmlab.emulator.layout import FULL, LANES
+from gemmlab.emulator.layout import FULL, LANES, Warp
 from gemmlab.emulator.shared_variables import variable_at
 from gemmlab.sass.instruction import Instruction
 
@@ -20,6 +21,7 @@ _NO_EXPECT = frozenset({"A1T0", "ART0", "A0TX"})
 """Modifiers of arrivals that tell an mbarrier to expect no bytes."""
 _ENDS = frozenset({"BRA", "EXIT", "RET"})
 _SINCE = "arrived in the phase before and not in this one"
+_SINCE_ENDED = "arrived in the phase before, and ended then"
 EMPTY = "a wait for an empty stage, which is to pass at first, tests parity 1"
 
 
@@ -112,7 +114,8 @@ class Deadlock:
     def _none_in_this_phase(self, mbarrier: Mbarrier) -> Arrivals:
         before = mbarrier.before.arrivals
         obstacles, follows = self._obstacles(mbarrier, before)
-        return Arrivals(f"{threads_in_words(before)} {_SINCE}", mbarrier.last, obstacles, follows)
+        since = _SINCE_ENDED if _ended(mbarrier, before) else _SINCE
+        return Arrivals(f"{threads_in_words(before)} {since}", mbarrier.last, obstacles, follows)
 
     def _none_ever(self, mbarrier: Mbarrier, site: int, warp: int) -> Arrivals:
         nobody = "nobody has arrived yet"
@@ -160,15 +163,21 @@ def _alive(mbarrier: Mbarrier, key: tuple[int, int]) -> int:
 
 
 def _twins(mbarrier: Mbarrier) -> list[Mbarrier]:
-    """Other mbarriers of the same variable, and those at the same place in the cluster's other blocks."""
+    """Mbarriers with as many arrivals in the same array, and at the same place in the cluster's other blocks."""
     block, at = mbarrier.block, mbarrier.block.offset(mbarrier.address)
     geometry = block.resident.geometry
     mine = variable_at(geometry.variables, at - geometry.shared_low)
     alike = [
         other
         for other in block.mbarriers.values()
-        if other is not mbarrier and mine is not None and mine.holds(block.offset(other.address) - geometry.shared_low)
+        if mine is not None and mine.of_words and mine.holds(block.offset(other.address) - geometry.shared_low)
     ]
     far = [other for there in block.cluster if there is not block for other in there.mbarriers.values()
            if there.offset(other.address) == at]  # fmt: skip
-    return alike + far
+    return [other for other in alike + far if other is not mbarrier and other.word.expected == mbarrier.word.expected]
+
+
+def _ended(mbarrier: Mbarrier, keys: Iterable[tuple[int, int]]) -> bool:
+    """Return whether all of these warps have ended."""
+    cluster = mbarrier.block.cluster
+    return all(narrow(cluster[rank].warp(warp) + Warp.EXITED) == FULL for rank, warp in keys)

@@ -183,8 +183,10 @@ class CheckReport(Display):
         found: dict[tuple[object, ...], list[Hazard]] = {}
         for failure in self.failures:
             for hazard in failure.hazards:
-                calls = frozenset((hazard.called_from, hazard.other_called_from))
-                found.setdefault((hazard.kind, hazard.space, lines_of(hazard), calls), []).append(hazard)
+                # One line of inline PTX serves several places of the kernel: those tell.
+                calls = [hazard.called_from] if hazard.called_text else []
+                calls += [hazard.other_called_from] if hazard.other_called_text else []
+                found.setdefault((hazard.kind, hazard.space, lines_of(hazard), frozenset(calls)), []).append(hazard)
         every = [hazard for group in found.values() for hazard in group]
         barriers, faulty = missing_barriers(every), faulty_barrier(every)
         cause = leading_kind([every], "")

@@ -15,6 +15,7 @@ from blocks import (
     beside_triton,
     changes,
     claims_page,
+    copy_helpers,
     cpu,
     cpu_sizes,
     dask,
@@ -54,7 +55,7 @@ MODULES = (
     cpu, cpu_sizes, dask, many_cores, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page,
     reductions, tensor, tensor_code, source_test, tensor_profiles, parts, diffs, pictures, model, changes, overhead,
     api, float32, beside_triton, fuzzed, suite, shapes, regret, sanitizer, dram_roofline, sass_code,
-    peak_loops, many_gpus, exercises,
+    peak_loops, many_gpus, exercises, copy_helpers,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 

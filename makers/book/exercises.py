@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from blocks.copy_helpers import HEADERS
 from gemmlab.kernels.choice_exercise import SOLVED_WHEN_COUNTED, ChoiceExercise, choice_ids, find_choice
 from gemmlab.kernels.exercise import exercise_ids, find_exercise
 from gemmlab.kernels.exercise_words import NO_EXERCISE, SOLVED_WHEN
@@ -21,7 +22,7 @@ def exercise_part(kernel: Kernel) -> str:
     task, criteria = " ".join(exercise.task.split()), _listed(exercise.criteria())
     return f"""## Exercise
 
-{task}
+{task}{_helpers(f"{task} {exercise.start}")}
 
 {SOLVED_WHEN}
 
@@ -43,6 +44,12 @@ that the emulator counts, that it does what the task asks for. The file as it is
 ```
 
 </details>"""
+
+
+def _helpers(text: str) -> str:
+    """Return a link to the signatures of helpers, for an exercise whose text names their headers."""
+    named = any(header in text for header in HEADERS)
+    return " The [helpers](exercises.md#helpers-for-copies) have their signatures in one table." if named else ""
 
 
 def _choice(exercise: ChoiceExercise) -> str:

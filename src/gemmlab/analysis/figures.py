@@ -60,7 +60,7 @@ def _resources(explained: Explanation) -> Iterator[tuple[str, str]]:
 
 def _bounds(explained: Explanation) -> Iterator[tuple[str, str]]:
     roofline, unit = explained.roofline, explained.subject.unit
-    for level in roofline.levels:
+    for level in roofline.levels if explained.subject.arithmetic else ():
         low, high = plain(level.intensity_least, 3), plain(level.intensity_most, 3)
         yield f"FLOP/B, {level.name}", low if low == high else f"{low} to {high}"
     if explained.issue is not None:

@@ -68,9 +68,11 @@ def find(
 
     Texts may quote `words` besides the facts. A finding names only a rung of `ladder` that comes after the kernel (or
     after the rung that the kernel says it improves on) and has its precision. With `kernel=None`, for code outside the
-    catalog, place and precision are unknown and every rung qualifies.
+    catalog, place and precision are unknown and every rung qualifies. An exercise gets no advice that is its own idea.
     """
-    found = [_finding(row, kernel, ladder, facts, words) for row in advice if _expression(row.when)(facts)]
+    idea = kernel.exercise if kernel is not None else ""
+    rows = [row for row in advice if not idea or idea not in row.rungs]
+    found = [_finding(row, kernel, ladder, facts, words) for row in rows if _expression(row.when)(facts)]
     worth = [finding for finding in found if finding.weight >= LEAST]
     return sorted(worth, key=lambda finding: -finding.weight)
 
@@ -97,7 +99,7 @@ def _above(kernel: Kernel | None, ladder: Sequence[Kernel]) -> Sequence[Kernel]:
         return ladder
     rungs = [rung for rung in ladder if rung.op == kernel.op]
     places = {rung.id: place for place, rung in enumerate(rungs, start=1)}
-    return rungs[places.get(kernel.id, places.get(kernel.after or "", 0)) :]
+    return rungs[places.get(kernel.id, places.get(kernel.exercise or kernel.after or "", 0)) :]
 
 
 @cache

@@ -23,7 +23,7 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.gemm_problem import size_label
-from gemmlab.ops.op import Op
+from gemmlab.ops.op import GFLOPS, Op
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.parse import parse
 from gemmlab.timing.families import family_of
@@ -94,6 +94,11 @@ class Subject(Display):
     def traits(self) -> list[str]:
         """Parts of the contract that the kernel does not fulfil, as its file states."""
         return [] if self.kernel is None else factor_notes(self.kernel, find_op(self.kernel.op))
+
+    @property
+    def arithmetic(self) -> bool:
+        """True if its work is in operations; False for a launch that executed none, whose work is the bytes moved."""
+        return self.kernel is not None or self.unit == GFLOPS
 
     @property
     def limits(self) -> gpu.GpuLimits:
@@ -182,7 +187,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     (largest,) = op.parse_sizes(family_of("cuda", op.name).bench_sizes.rpartition(",")[2])
     large = as_taken(kernel, op, largest)
     return Subject(
-        kernel=kernel, config=chosen, arch=arch, model=model, artifact=artifact,
+        kernel=kernel, config=chosen, arch=artifact.target, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
         launch=_main_launch(kernel, bound.launches),
         counters=observation.counters, hazards=described(artifact, hazards, {}), wrong=tuple(wrong), unit=op.unit,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 COLUMNS = """
   padded       cases in which rows lie further apart than they are long (ld > columns)
   error/bound  the largest error of an element / what {precisions} allows it; above 1 the kernel is wrong
-  error/|c|/K  the largest relative error / K; the source articles ask for 1e-6 at most, check does not judge by it"""
+  error/|c|/K  no verdict: the largest relative error / K, as articles test it; it may be large where a sum is near 0"""
 """The meaning of some columns, printed below the table; `precisions` are those of the kernels."""
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.figures import figures, side_by_side
+from gemmlab.analysis.run_verdict import run_verdict
 from gemmlab.core.numerals import plain
 from gemmlab.core.words import assignments, counted
 
@@ -45,7 +46,8 @@ class Page:
             for line in explained.issue_words:
                 self._line(f"  {line}")
         elif explained.loop is None:
-            self._line("\nNo loop with arithmetic ran at this size; one may at a larger one (--sizes).")
+            larger = "; one may at a larger one (--sizes)" if explained.subject.kernel is not None else ""
+            self._line(f"\nNo loop with arithmetic ran{' at this size' if larger else ''}{larger}.")
         self._figures([(f.group, f.name, (f.text,)) for f in figures(explained)], ("",))
 
     def pair(self, one: Explanation, two: Explanation) -> None:
@@ -71,6 +73,7 @@ class Page:
         subject = explained.subject
         config = assignments(subject.config)
         self._line(f"{subject.name} {config}".strip())
+        self._line(f"  {run_verdict(explained)}")
         self._line(
             f"  {subject.arch} code ({subject.artifact.compiler}) on {subject.model.name}; counted at "
             f"{subject.size.label} on {subject.counters.origin}, not timed"
@@ -92,6 +95,20 @@ class Page:
     def _roofline(self, explained: Explanation) -> None:
         roofline, unit = explained.roofline, explained.subject.unit
         self._heading(f"Roofline on {roofline.model}")
+        if explained.subject.arithmetic:
+            self._arithmetic_roofline(explained)
+        else:
+            levels = [
+                (level.name, _range(level.bytes_least, level.bytes_most), f"{level.gbs:,.0f}", level.how)
+                for level in roofline.levels
+            ]
+            self._table(("", "bytes", "peak GB/s", ""), levels, left=(0, 3))
+        self._line(f"  -> bound by {roofline.bound_by}: {roofline.bound:,.0f} {unit} at most")
+        if roofline.doubtful:
+            self._line(f"     less, if few accesses hit the caches: {', '.join(roofline.doubtful)}")
+
+    def _arithmetic_roofline(self, explained: Explanation) -> None:
+        roofline = explained.roofline
         rows = [
             (level.name, _range(level.bytes_least, level.bytes_most),
              _range(level.intensity_least, level.intensity_most), f"{level.gbs:,.0f}",
@@ -101,9 +118,6 @@ class Page:
         inside = (roofline.inside_by, "", "", "", f"{roofline.inside_gflops:,.0f}",
                   f"main loop, of a peak of {roofline.peak_gflops:,.0f}")  # fmt: skip
         self._table(("", "bytes", "FLOP/B", "peak GB/s", "GFLOP/s at most", ""), [*rows, inside], left=(0, 5))
-        self._line(f"  -> bound by {roofline.bound_by}: {roofline.bound:,.0f} {unit} at most")
-        if roofline.doubtful:
-            self._line(f"     less, if few accesses hit the caches: {', '.join(roofline.doubtful)}")
 
     def _accesses(self, explained: Explanation) -> None:
         rows = explained.accesses

@@ -26,6 +26,26 @@ STOPPING = frozenset({"deadlock", "endless loop", "trap", "call", UNFINISHED, CL
 
 
 @dataclass(frozen=True, slots=True)
+class Mention:
+    """Another line that has to do with a hazard, and what it does."""
+
+    words: str
+    file: str = ""
+    line: int = 0
+    text: str = ""
+    """As `Hazard.text`."""
+    called_from: str = ""
+    """As `Hazard.called_from`."""
+    called_text: str = ""
+    """As `Hazard.called_text`."""
+    instruction: int = field(default=-1, compare=False, repr=False)
+
+    def explain(self) -> str:
+        """Return it as part of a sentence: ``it brings 4,096 bytes at mine.cu:32 `copy_box(...)` ``."""
+        return f"{self.words} at {_line_in_words(self.file, self.line, self.text, self.called_from, self.called_text)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Hazard:
     """A kernel's error at one place in its code; `count` says how often it happened there."""
 
@@ -48,7 +68,9 @@ class Hazard:
     space: str = ""
     """Memory of the access: `"global"`, `"shared"`, `"local"`, `"constant"`; empty if the error is no access."""
     array: str = ""
-    """Name of the array in the source, if its lines name one array of that memory."""
+    """Name of the array in the source, if its lines name one array of that memory, or its address is in one."""
+    owner: str = ""
+    """The block whose shared memory has `address`, if it is another one: `block 1 of the cluster`."""
     text: str = ""
     """Source text of `line`, if it is at hand (`core.hazard_source`)."""
     other_text: str = ""
@@ -58,6 +80,12 @@ class Hazard:
     function that was inlined itself, `mine.cu:12, from mine.cu:40`."""
     other_called_from: str = ""
     """The same of `other_line`."""
+    called_text: str = ""
+    """Source text of that line of the kernel's own file if `line` is inline PTX, whose text says less."""
+    other_called_text: str = ""
+    """The same of `other_line`."""
+    mentions: tuple[Mention, ...] = ()
+    """Other lines that have to do with it."""
     instruction: int = field(default=-1, compare=False, repr=False)
     """Byte address of the instruction in the loaded code; -1 if the hazard has none."""
     other_instruction: int = field(default=-1, compare=False, repr=False)
@@ -66,25 +94,46 @@ class Hazard:
     @property
     def place(self) -> str:
         """`tile.cuh:3 called from mine.cu:12`, or the kernel's name if the line is not known."""
-        where = f"{Path(self.file).name}:{self.line}" if self.line else self.kernel
+        if not self.line:
+            return self.kernel
+        where = f"{Path(self.file).name}:{self.line}"
+        if self.called_text:
+            return f"{self.called_from} (in {where})"
         return f"{where} called from {self.called_from}" if self.called_from else where
 
     def explain(self) -> str:
         """Return the hazard as one sentence."""
-        where = f"{self.file or self.kernel}:{self.line}" if self.line else self.kernel
-        where += f" `{self.text}`" if self.text else ""
-        where += f" called from {self.called_from}" if self.called_from else ""
-        there = f"{self.other_file}:" if self.other_file else "line "
-        other = f" and {there}{self.other_line}" if self.other_line else ""
-        other += f" `{self.other_text}`" if self.other_text else ""
-        other += f" called from {self.other_called_from}" if self.other_line and self.other_called_from else ""
+        where = self.kernel
+        if self.line:
+            where = _line_in_words(self.file or self.kernel, self.line, self.text, self.called_from, self.called_text)
+        other = ""
+        if self.other_line:
+            file = self.other_file or (Path(self.file).name if self.other_called_text else "")
+            words = _line_in_words(
+                file, self.other_line, self.other_text, self.other_called_from, self.other_called_text
+            )
+            other = f" and {words}"
         at = "" if self.address is None else f", address 0x{self.address:x}"
         often = "" if self.count == 1 else f", {self.count} times"
-        detail = f": {self.message}" if self.message else ""
-        array = f"array {self.array}, " if self.array else ""
+        detail = "; ".join([self.message, *(mention.explain() for mention in self.mentions)])
+        detail = f": {detail}" if detail else ""
+        array = f"array {self.array}{f' of {self.owner}' if self.owner else ''}, " if self.array else ""
         who = f"{array}kernel {self.kernel}, block {self.block}, thread {self.thread}"
         return f"{self.kind} at {where}{other} ({who}{at}{often}){detail}"
 
     def without_folders(self) -> Hazard:
         """Return the hazard with bare names of files, which are the same on every machine."""
-        return replace(self, file=Path(self.file).name, other_file=Path(self.other_file).name)
+        mentions = tuple(replace(each, file=Path(each.file).name) for each in self.mentions)
+        return replace(self, file=Path(self.file).name, other_file=Path(self.other_file).name, mentions=mentions)
+
+
+def _line_in_words(file: str, line: int, text: str, called_from: str, called_text: str) -> str:
+    """Return a line as a reader looks for it: ``mine.cu:12 `text` ``, or `line 12`, and the call that leads there.
+
+    A line that another one calls is named without the folders of its file. If it is inline PTX, its caller comes first.
+    """
+    where = f"{Path(file).name if called_from else file}:{line}" if file else f"line {line}"
+    if called_text:
+        return f"{called_from} `{called_text}` (in {where})"
+    quoted = f" `{text}`" if text else ""
+    return f"{where}{quoted} called from {called_from}" if called_from else where + quoted

@@ -14,6 +14,7 @@ _MOST = 80
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SUBSCRIPTED = re.compile(r"([A-Za-z_]\w*)\s*\[")
 _SHARED = re.compile(r"__shared__\b([^;{}]*);")
+_ASM = re.compile(r"\b(?:asm|__asm__)\b\s*(?:volatile|__volatile__)?\s*\(")
 _ATTRIBUTES = re.compile(r"\([^()]*\)")
 
 
@@ -31,16 +32,17 @@ def _described(hazard: Hazard, sources: dict[str, str]) -> Hazard:
     if not hazard.line:
         return hazard
     files = hazard.file, hazard.other_file or hazard.file
-    for file in files:
-        if file not in sources:
-            sources[file] = source_text(file)
     text, other = (
-        _line(sources[file], number) for file, number in zip(files, (hazard.line, hazard.other_line), strict=True)
+        _text_of(sources, file, number) for file, number in zip(files, (hazard.line, hazard.other_line), strict=True)
     )
     array = _array(
         hazard.space, "".join(sources[file] for file in files), [text, other] if hazard.other_line else [text]
     )
-    return replace(hazard, text=_short(text), other_text=_short(other), array=array)
+    mentions = tuple(
+        replace(each, text=_short(_text_of(sources, each.file, each.line))) if each.line else each
+        for each in hazard.mentions
+    )
+    return replace(hazard, text=_short(text), other_text=_short(other), array=array or hazard.array, mentions=mentions)
 
 
 def shared_extents(source: str) -> dict[str, str]:
@@ -54,9 +56,28 @@ def shared_extents(source: str) -> dict[str, str]:
     return found
 
 
-def _line(source: str, number: int) -> str:
-    lines = source.splitlines()
-    return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+def line_text(file: str, number: int, texts: Mapping[str, str] | None = None) -> str:
+    """Return the text of a line as hazards show it; empty if it is not at hand. `texts` is that of `with_source`."""
+    return _short(_text_of(dict(texts or {}), file, number))
+
+
+def is_inline_ptx(text: str) -> bool:
+    """Return whether a line's text has the start of an `asm` statement."""
+    return _ASM.search(text) is not None
+
+
+def _text_of(sources: dict[str, str], file: str, number: int) -> str:
+    """Return the text of a line; of a file that `sources` lacks, it is read. An `asm` statement has its instruction."""
+    if file not in sources:
+        sources[file] = source_text(file)
+    lines = sources[file].splitlines()
+    if not 0 < number <= len(lines):
+        return ""
+    text = lines[number - 1].strip()
+    if is_inline_ptx(text) and '"' not in text:
+        rest = next((line.strip() for line in lines[number:] if '"' in line), "")
+        text += rest
+    return text
 
 
 def source_text(file: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from gemmlab.core.hazard import Hazard
@@ -12,6 +12,7 @@ from gemmlab.emulator.memory_map import MemoryMap
 from gemmlab.emulator.ptx_mbarriers import unfenced_mbarriers
 from gemmlab.emulator.ptx_repairs import hazards_of
 from gemmlab.emulator.ptx_volatile import mark_volatile
+from gemmlab.emulator.shared_variables import shared_variables
 from gemmlab.sass.gmma_lines import relined
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain import nvdisasm
@@ -37,7 +38,7 @@ def decoded(artifact: Artifact, cubin: Cubin, memory: MemoryMap) -> EmulatedLoad
     ptx = artifact.texts.get("ptx", "")
     functions = relined(parse(sass), ptx)
     if names_variables(cubin, functions):
-        return EmulatedLoaded(artifact, mark_volatile(load_image(cubin, functions, artifact.entry, memory), ptx))
+        return EmulatedLoaded(artifact, _with_ptx(load_image(cubin, functions, artifact.entry, memory), ptx))
     return EmulatedLoaded(artifact, _placeless_image(artifact.code, artifact.kernel, sass, ptx, artifact.entry))
 
 
@@ -67,4 +68,11 @@ def _placeless_image(code: bytes, kernel: str, sass: str, ptx: str, entry: str) 
     """Return the image of code without variables, which is the same in every memory. It is cached, because decoding
     takes longer than many launches.
     """
-    return mark_volatile(load_image(read_cubin(code, kernel), relined(parse(sass), ptx), entry, MemoryMap()), ptx)
+    return _with_ptx(load_image(read_cubin(code, kernel), relined(parse(sass), ptx), entry, MemoryMap()), ptx)
+
+
+def _with_ptx(image: Image, ptx: str) -> Image:
+    """Return the image with what only its PTX tells: volatile accesses, and the variables in shared memory."""
+    function = image.function
+    variables = shared_variables(ptx, function.name, function.static_smem_bytes)
+    return replace(mark_volatile(image, ptx), shared_variables=variables)

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.emulator.launch_layout import RANK_BITS
+from gemmlab.emulator.shared_variables import SharedVariable, array_at, variable_at
+
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -56,6 +59,8 @@ class Geometry:
     """Blocks of a cluster; the grid must consist of whole clusters."""
     filling: int | None = None
     """Value of each byte of memory that nothing has written yet; `None`: not set."""
+    variables: tuple[SharedVariable, ...] = ()
+    """The `__shared__` variables, if it is known where they lie."""
 
     def place_in_cluster(self, rank: int) -> str:
         """Return words for a block by its rank, such as `"block 1 of a cluster of 2"`, also if there is no cluster."""
@@ -63,3 +68,38 @@ class Geometry:
         if count == 1:
             return f"block {rank} of a cluster, but the launch has none (__cluster_dims__ or cluster=)"
         return f"block {rank} of a cluster of {count}"
+
+    def shared_array(self, address: int) -> str:
+        """The name of the variable that an access to a shared address means; empty if none is known."""
+        return array_at(self.variables, self._offset(address)) if self._shared(address) else ""
+
+    def owner(self, address: int, block: int) -> str:
+        """The block of the cluster whose shared memory an address is in; empty if it is `block` itself."""
+        rank = address >> RANK_BITS
+        return f"block {rank} of the cluster" if self._shared(address) and rank != self.rank(block) else ""
+
+    def rank(self, block: int) -> int:
+        """The rank in its cluster of a block of the grid."""
+        rank, rest = 0, block
+        step = 1
+        for extent, size in zip(self.grid, self.cluster, strict=True):
+            rank += rest % extent % size * step
+            rest, step = rest // extent, step * size
+        return rank
+
+    def shared_word(self, address: int) -> str:
+        """The place of an mbarrier in words: `full[1]`, `full[1] of block 1 of the cluster`, `at 0x4408`."""
+        offset = self._offset(address)
+        variable = variable_at(self.variables, offset)
+        if variable is None:
+            return f"at 0x{address:x}"
+        of_block = f" of block {address >> RANK_BITS} of the cluster" if math.prod(self.cluster) > 1 else ""
+        return variable.word(offset) + of_block
+
+    def _shared(self, address: int) -> bool:
+        """Return whether an address is one of shared memory."""
+        return 0 <= address >> RANK_BITS < math.prod(self.cluster)
+
+    def _offset(self, address: int) -> int:
+        """The number of bytes from the kernel's own shared memory to an address."""
+        return (address & (1 << RANK_BITS) - 1) - self.shared_low

@@ -15,16 +15,18 @@ _NUMBER = re.compile(r"\b(0x)?[0-9a-f]*\d[0-9a-f]*\b")
 class Rank(IntEnum):
     """The order of causes: a hazard may be the cause of those with higher ranks."""
 
-    OVERRUN = 0
+    BYTES = 0
+    """An mbarrier is told to expect a wrong number of bytes: all waits for it are wrong."""
+    OVERRUN = 1
     """A stage is filled again before it was read."""
-    MISUSE = 1
+    MISUSE = 2
     """Misuse of an mbarrier, a cluster's barrier or a tensor map: all waits after it may be wrong."""
-    EARLY = 2
+    EARLY = 3
     """A copy is read before it has landed, with the wait that was wrong."""
-    RACE = 3
+    RACE = 4
     """For want of a barrier, a wait or a proxy fence."""
-    OTHER = 4
-    END = 5
+    OTHER = 5
+    END = 6
     """A block's end, a deadlock."""
 
 

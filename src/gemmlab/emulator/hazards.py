@@ -8,11 +8,13 @@ from itertools import chain
 
 import numpy as np
 
-from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard import Hazard, Mention
 from gemmlab.emulator import warpgroup_words
+from gemmlab.emulator.asynchronous.finding import MBARRIER
 from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.hazard_order import Rank, Ranked, in_order
 from gemmlab.emulator.hazard_words import (
+    SPACES,
     Event,
     file_of,
     instruction_at,
@@ -24,7 +26,7 @@ from gemmlab.emulator.hazard_words import (
     stalled,
 )
 from gemmlab.emulator.image import Image, plain_name
-from gemmlab.emulator.instruction_layout import Insn, Kind
+from gemmlab.emulator.instruction_layout import Insn, Kind, Space
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.out_of_line import call_site
@@ -89,6 +91,7 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Rank
         first = next((event for event in group if event.kind == Kind.RACE_BLOCK), group[0])
         noted = {site: _noted(outcome, site) for site in {event.site for event in group} if mixed[site] == 1}
         file, other_file = (file_of(image, site) for site in (first.site, first.other))
+        shared = first.kind in _ACCESSES and space_of(first) == SPACES[Space.SHARED]
         hazard = Hazard(
             kind=NAMES[first.kind],
             kernel=plain_name(image.function.name),
@@ -104,6 +107,8 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Rank
             count=sum(noted.values()) + sum(1 for event in group if event.site not in noted),
             message=message(image, geometry, outcome.reach, first),
             space=space_of(first) if first.kind in _ACCESSES else "",
+            array=geometry.shared_array(first.address) if shared else "",
+            owner=geometry.owner(first.address, first.block) if shared else "",
             instruction=instruction_at(image, first.site).address,
             other_instruction=_address(image, first.other),
         )
@@ -146,10 +151,18 @@ def _findings(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ra
             other_line=line_of(image, finding.other),
             count=finding.count,
             message=f"{finding.message} ({instruction_at(image, finding.site).name})",
+            # The message of an mbarrier has its name.
+            array="" if finding.address is None or finding.kind == MBARRIER else geometry.shared_array(finding.address),
+            owner="" if finding.address is None else geometry.owner(finding.address, finding.block),
+            mentions=tuple(_mention(image, words, site) for words, site in finding.mentions),
             instruction=_address(image, finding.site),
             other_instruction=_address(image, finding.other),
         )
         yield Ranked(hazard, finding.rank, finding.site, finding.other, finding.subject)
+
+
+def _mention(image: Image, words: str, site: int) -> Mention:
+    return Mention(words, file_of(image, site), line_of(image, site), instruction=_address(image, site))
 
 
 def _touches(image: Image, outcome: Outcome) -> Iterator[Ranked]:

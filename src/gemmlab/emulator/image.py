@@ -15,6 +15,7 @@ from gemmlab.emulator.decode import Code, decode
 from gemmlab.emulator.launch_layout import DRIVER_CODE, LOCAL_WINDOW, PARAMETERS, SHARED_WINDOW, VPRINTF, Launch
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
 from gemmlab.emulator.operand_limits import highest_register, most_registers
+from gemmlab.emulator.shared_variables import SharedVariable
 from gemmlab.emulator.site_counters import unexecuted
 from gemmlab.sass.instruction import UNRESOLVED, Instruction, SassFunction
 from gemmlab.toolchain.cubin import Cubin, CubinFunction, Relocation
@@ -73,6 +74,8 @@ class Image:
     """The counters of each instruction for a launch that does not execute it."""
     parameter_addresses: bool
     """True if the kernel takes addresses of its parameters (`__grid_constant__`)."""
+    shared_variables: tuple[SharedVariable, ...] = ()
+    """Its `__shared__` variables, if its PTX tells where they lie."""
 
 
 def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, memory: MemoryMap) -> Image:

@@ -71,6 +71,7 @@ def geometry_of(
         param_base=function.param_base,
         cluster=cluster,
         constant_bytes=len(function.constants.get(VARIABLES, b"")),
+        variables=image.shared_variables,
     )
 
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from gemmlab.core.hazard import CLUSTER
 from gemmlab.core.time_limit import TimeLimit
 from gemmlab.core.trace import TraceRequest
+from gemmlab.emulator.asynchronous.absent_arrivals import ArrivalCode
 from gemmlab.emulator.asynchronous.engine import Engine
 from gemmlab.emulator.asynchronous.finding import Finding
 from gemmlab.emulator.decode import Code
@@ -115,7 +116,7 @@ def run(
                     stopped, blocked = "deadlock", tuple(place for resident in waiting for place in resident.places())
                     unmet = tuple(each for resident in waiting for each in resident.unmet())
                     if engine is not None:
-                        engine.report_hang(members(waiting))
+                        engine.report_hang(members(waiting), _arrivals(code, records))
                     break
                 for resident in waiting:
                     awaited |= dict.fromkeys(resident.places())
@@ -210,6 +211,12 @@ def _run_through(
             watch.waits(resident)
         break
     return following
+
+
+def _arrivals(code: Code, records: Bytes) -> ArrivalCode:
+    """The kernel's arrivals at mbarriers, with how often each has run."""
+    executed = records[:, Insn.EXECUTED : Insn.EXECUTED + 8].copy().view(np.int64)[:, 0]
+    return ArrivalCode(code.instructions, executed.tolist())
 
 
 def _blocked(waiting: list[Unit]) -> bool:

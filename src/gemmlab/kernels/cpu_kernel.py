@@ -19,6 +19,7 @@ from gemmlab.codegen.microkernel import Tile, best_tile
 from gemmlab.codegen.product import product_workspace_bytes
 from gemmlab.codegen.thread_division import ThreadDivision
 from gemmlab.core.errors import DeviceError
+from gemmlab.core.expr import parse
 from gemmlab.core.hardware import cpu_info
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Config, Program
@@ -169,7 +170,7 @@ def cpu_kernel(
     params: Config | None = None,
     tune: Mapping[str, tuple[int, ...]] | None = None,
     search: Mapping[str, tuple[int, ...]] | None = None,
-    legal: Callable[[Config], bool] = lambda _config: True,
+    objection: Callable[[Config], str] = lambda _config: "",
     meant: Callable[[Config], Config] = lambda config: config,
     workspace_bytes: Callable[[Any, Config], int] = lambda _problem, _config: 0,
     vectorize: bool = False,
@@ -245,7 +246,7 @@ def cpu_kernel(
         layouts=layouts,
         tune={"LANES": (4, 8, 16)} | dict(tune or {}),
         search=search or {},
-        legal=legal,
+        objection=objection,
         meant=built,
         workspace_bytes=workspace_bytes,
         threaded=threaded,
@@ -256,6 +257,12 @@ def cpu_kernel(
         from_problem=from_problem,
         roundings=roundings,
     )
+
+
+def keeps(*constraints: str) -> Callable[[Config], str]:
+    """Return a function that names the first of these expressions that a configuration does not fulfil."""
+    expressions = [parse(text) for text in constraints]
+    return lambda config: next((each.text for each in expressions if not each(config)), "")
 
 
 def _fingerprint(sources: Sources, config: Config) -> str:

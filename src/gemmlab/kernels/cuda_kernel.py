@@ -103,7 +103,6 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         layouts=facts.layouts,
         tune=facts.tune,
         search=facts.search,
-        legal=lambda config: not objection(config),
         objection=objection,
         phased=facts.stated.get("phases") is not None,
         grid=tuple(expression.text for expression in facts.grid),

@@ -116,4 +116,5 @@ def with_checks(kernel: Kernel, rung: str) -> Kernel:
     Raises `UsageError` for a rung without an exercise.
     """
     exercise = find_exercise(rung)
-    return replace(kernel, expect=(*kernel.expect, *exercise.expectations(kernel.op)), untried=exercise.untried)
+    every = (*kernel.expect, *exercise.expectations(kernel.op))
+    return replace(kernel, expect=every, untried=exercise.untried, exercise=rung)

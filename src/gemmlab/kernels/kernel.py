@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Config, Launch, Program
+from gemmlab.core.words import assignments
 
 if TYPE_CHECKING:
     # The library call needs this file, but not the modules behind expressions.
@@ -67,13 +68,12 @@ class Kernel:
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     search: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Values of parameters besides `tune` that only a search within a budget tries."""
-    legal: Callable[[Config], bool] = field(default=lambda _config: True, repr=False)
     meant: Callable[[Config], Config] = field(default=lambda config: config, repr=False)
     """Return a legal configuration with each 0 replaced by the value that it stands for on this machine. Equal results
     are the same code.
     """
     objection: Callable[[Config], str] = field(default=lambda _config: "", repr=False)
-    """Return the constraint that an illegal configuration breaks, if known."""
+    """Return the constraint that a configuration breaks; empty for a legal one."""
     workspace_bytes: Callable[[Any, Config], int] = field(default=lambda _problem, _config: 0, repr=False)
     zeroed_workspace: bool = False
     """True if the workspace must be zeros before its first use. Executions that share a workspace run one after
@@ -121,6 +121,8 @@ class Kernel:
     """Statements that its counters must meet."""
     untried: tuple[str, ...] = ()
     """Contents of operands, as `special`, that a check leaves out: those that its exercise is not about."""
+    exercise: str = ""
+    """The rung whose exercise it is to solve; empty if it solves none."""
 
     def configure(self, overrides: Mapping[str, int] | None = None) -> dict[str, int]:
         """Return the default configuration with `overrides`; `UsageError` for an unknown or illegal parameter."""
@@ -130,10 +132,13 @@ class Kernel:
                 known = ", ".join(config) or "none"
                 raise UsageError(f"{self.id}: unknown parameter {name!r} (parameters: {known})")
             config[name] = value
-        if not self.legal(config):
-            why = self.objection(config)
-            raise UsageError(f"{self.id}: configuration {config} breaks the kernel's constraints{why and f': {why}'}")
+        if why := self.objection(config):
+            raise UsageError(f"{self.id}: {assignments(config)} breaks the kernel's constraints: {why}")
         return config
+
+    def legal(self, config: Config) -> bool:
+        """Return whether a configuration keeps the kernel's constraints."""
+        return not self.objection(config)
 
     def precision_in(self, config: Config) -> str:
         """Return the type that inputs are rounded to in a configuration."""

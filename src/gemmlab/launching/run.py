@@ -145,7 +145,7 @@ def _run(device: Device, loaded: Any, request: Launch, *, races: bool) -> Observ
 
 def _described(observation: Observation, texts: Mapping[str, str], artifact: Artifact) -> tuple[Hazard, ...]:
     """Return the hazards with the text of their lines and, for lines of headers, the lines that call them."""
-    return tuple(with_call_sites(with_source(observation.hazards, texts), artifact))
+    return tuple(with_call_sites(with_source(observation.hazards, texts), artifact, texts))
 
 
 def _named(

@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 from gemmlab.core.errors import RecordError, UsageError
 from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard_source import is_inline_ptx, line_text
 from gemmlab.core.program import Artifact
 from gemmlab.sass.gmma_lines import gmma_lines
 from gemmlab.sass.instruction import Instruction, SassFunction, SourceLine
@@ -36,10 +37,15 @@ def call_sites(artifact: Artifact, function: SassFunction) -> dict[int, str]:
     A value is `"mine.cu:12"`, or `"mine.cu:12, from mine.cu:40"` for nested calls, the innermost first. Raises
     `UsageError` if the cubin's line information is malformed.
     """
+    return {address: call_site(chain) for address, chain in _inlined(artifact, function).items()}
+
+
+def _inlined(artifact: Artifact, function: SassFunction) -> dict[int, tuple[SourceLine, ...]]:
+    """Return the places of each instruction which was inlined, by address."""
     tables = read_line_tables(artifact.code, artifact.kernel)
     lines = tables.functions.get(function.name, FunctionLines((), ()))
     places = source_places(function, lines, artifact.texts.get("ptx", ""))
-    return {address: call_site(chain) for address, chain in places.items() if len(chain) > 1}
+    return {address: chain for address, chain in places.items() if len(chain) > 1}
 
 
 def call_site(chain: Sequence[SourceLine]) -> str:
@@ -51,24 +57,42 @@ def call_site(chain: Sequence[SourceLine]) -> str:
     return ", from ".join(f"{PurePath(file).name}:{line}" for file, line in own)
 
 
-def with_call_sites(hazards: Iterable[Hazard], artifact: Artifact) -> Iterator[Hazard]:
+def with_call_sites(
+    hazards: Iterable[Hazard], artifact: Artifact, texts: Mapping[str, str] | None = None
+) -> Iterator[Hazard]:
     """Yield the hazards with `called_from` and `other_called_from`: the kernel's lines that call the hazard's lines.
 
     A hazard stays as it is if its lines are the kernel's own, or if the artifact has no disassembly or line tables.
+    `texts` has sources by the file names in the hazards; any other file is read.
     """
     found = tuple(hazards)
-    sites: dict[int, str] = {}
+    chains: dict[int, tuple[SourceLine, ...]] = {}
     if any(hazard.instruction >= 0 for hazard in found) and "sass" in artifact.texts:
         with suppress(UsageError, RecordError, KeyError):
-            sites = call_sites(artifact, parse(artifact.texts["sass"])[artifact.entry])
+            chains = _inlined(artifact, parse(artifact.texts["sass"])[artifact.entry])
+
+    def caller(address: int, file: str, line: int, text: str) -> tuple[str, str]:
+        """Return the calls that lead to a line, and for inline PTX the text of the innermost one."""
+        chain = chains.get(address, ())
+        site = _unless(call_site(chain), file, line) if chain else ""
+        if not site or not is_inline_ptx(text):
+            return site, ""
+        own = next(place for place in chain[1:] if place[0] == chain[-1][0])
+        return site, line_text(*own, texts)
+
     for hazard in found:
-        first, second = (sites.get(address, "") for address in (hazard.instruction, hazard.other_instruction))
+        called, called_text = caller(hazard.instruction, hazard.file, hazard.line, hazard.text)
+        other_file = hazard.other_file or hazard.file
+        other, other_text = caller(hazard.other_instruction, other_file, hazard.other_line, hazard.other_text)
+        mentions = []
+        for each in hazard.mentions:
+            site, site_text = caller(each.instruction, each.file, each.line, each.text)
+            mentions.append(replace(each, called_from=site, called_text=site_text))
         yield replace(
-            hazard,
-            called_from=hazard.called_from or _unless(first, hazard.file, hazard.line),
-            other_called_from=hazard.other_called_from
-            or _unless(second, hazard.other_file or hazard.file, hazard.other_line),
-        )
+            hazard, called_from=hazard.called_from or called, called_text=called_text,
+            other_called_from=hazard.other_called_from or other, other_called_text=other_text,
+            mentions=tuple(dict.fromkeys(mentions)),
+        )  # fmt: skip
 
 
 def _unless(site: str, file: str, line: int) -> str:

@@ -7,7 +7,7 @@ The directives name every place.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gemmlab.toolchain.line_tables import Place
 
@@ -15,31 +15,61 @@ _FILE = re.compile(r'\s*\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"')
 _LOC = re.compile(r"\s*\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^,]+, inlined_at (\d+) (\d+) (\d+))?")
 _Location = tuple[int, int, int]
 """Number of a file, line and column."""
+_Chain = tuple[_Location, ...]
+_Directive = tuple[_Location, _Location | None]
+"""A location, and that of the call if it was inlined."""
 
 
 def ptx_places(ptx: str) -> tuple[tuple[Place, ...], ...]:
     """Return, for each line of PTX, its source places from the innermost inlined function out; empty if unknown."""
     lines = ptx.splitlines()
     files = {int(match[1]): match[2] for line in lines if (match := _FILE.match(line))}
-    chains: dict[_Location, tuple[_Location, ...]] = {}
-    """The last chain of each location: the directive of a caller comes before those of the code inlined there."""
+    directives = {number: _directive(match) for number, line in enumerate(lines) if (match := _LOC.match(line))}
+    chains = _chains(tuple(directives.values()))
+    places = dict(zip(directives, chains, strict=True))
     found: list[tuple[Place, ...]] = []
     now: tuple[Place, ...] = ()
-    for line in lines:
-        if match := _LOC.match(line):
-            numbers = [int(number) for number in match.groups() if number is not None]
-            own, caller = (numbers[0], numbers[1], numbers[2]), tuple(numbers[3:])
-            chain = (own, *_of_caller(caller, chains))
-            chains[own] = chain
-            now = tuple((files.get(file, ""), number) for file, number, _ in chain)
+    for number, line in enumerate(lines):
+        if number in places:
+            now = tuple((files.get(file, ""), at) for file, at, _ in places[number])
         elif line.startswith("}"):
             now = ()
         found.append(now)
     return tuple(found)
 
 
-def _of_caller(caller: Sequence[int], chains: dict[_Location, tuple[_Location, ...]]) -> tuple[_Location, ...]:
-    if not caller:
-        return ()
-    location = caller[0], caller[1], caller[2]
-    return chains.get(location, (location,))
+def _directive(match: re.Match[str]) -> _Directive:
+    numbers = [int(number) for number in match.groups() if number is not None]
+    return (numbers[0], numbers[1], numbers[2]), (numbers[3], numbers[4], numbers[5]) if numbers[3:] else None
+
+
+def _chains(directives: Sequence[_Directive]) -> list[_Chain]:
+    """Return the locations of each directive, from its own one out."""
+    last: dict[_Location, _Chain] = {}
+    """The last chain of each location: the directive of a caller comes before those of the code inlined there."""
+    found: list[_Chain] = []
+    for number, (own, caller) in enumerate(directives):
+        before = found[-1] if found else ()
+        if caller is None:
+            outer: _Chain = ()
+        elif caller in before:
+            outer = before[before.index(caller) :]
+        else:
+            outer = _behind(directives, number, caller, last) or last.get(caller, (caller,))
+        found.append((own, *outer))
+        last[own] = found[-1]
+    return found
+
+
+def _behind(
+    directives: Sequence[_Directive], number: int, caller: _Location, last: Mapping[_Location, _Chain]
+) -> _Chain:
+    """Return the chain of a call whose own directive comes behind those of the inlined code, as in copies of a loop's
+    body. Empty if there is none.
+    """
+    for own, outer in directives[number + 1 :]:
+        if own == caller and outer is not None:
+            return (own, *last.get(outer, (outer,)))
+        if outer != caller and own[1]:
+            break
+    return ()

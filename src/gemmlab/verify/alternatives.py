@@ -27,8 +27,8 @@ _LARGEST = 512
 def alternatives(op: Op, passes: Passes, failing: Sequence[Any], passing: Sequence[Any]) -> Iterator[Condition]:
     """Yield the conditions of two properties that all of `passing` fulfil and none of `failing`.
 
-    Neither property separates them alone. Problems whose products are nothing, by an extent or a factor of 0, are left
-    out: there a kernel may pass for another reason. Nobody has tried the conditions at other problems.
+    Neither property alone tells `passing` from `failing`. Problems with an extent or a factor of 0 have no products, so
+    that a kernel may pass for another reason; they are left out. The conditions are untested at any other problem.
     """
     wrong = _full(op, failing)
     if not wrong or not _full(op, passing):
@@ -46,7 +46,7 @@ def alternatives(op: Op, passes: Passes, failing: Sequence[Any], passing: Sequen
 
 
 def _full(op: Op, problems: Sequence[Any]) -> list[Any]:
-    """Return the problems that have products to add up."""
+    """Return the problems that have products to add: no extent and no factor before products is 0."""
     return [
         problem
         for problem in problems
@@ -102,7 +102,7 @@ def _of_extent(op: Op, passes: Passes, base: Any, name: str) -> Iterator[Conditi
 
 
 def _last(good: int, bad: int, right: Any) -> int:
-    """Return the extent next to the wrong ones, between one that is right and one that is wrong."""
+    """Return the right extent that is nearest to the wrong ones, by bisection between a right and a wrong one."""
     while abs(bad - good) > 1:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if right(middle) else (good, middle)

@@ -120,13 +120,13 @@ def check_kernel(
             conditions, probed = needs(placed, op, faults.failing, faults.passing, threads=threads, seed=seed)
             conditions = with_lines(conditions, kernel.path)
         unsound = tally.unsound
-        # Rows far apart show nothing where a fault is not understood: it may be the cause of a wrong result there.
+        # With a fault that is not understood, a wrong result of far rows would tell nothing: it may have that cause.
         if not unsound or conditions:
             for far in far_cases(placed, op, conditions or (), threads=threads, seed=seed):
                 extra += 1
                 wrong = [compared.mismatch for compared in far.comparisons]
                 tally.case(far.problem, wrong, (), hazards=far.hazards, far=far.operand)
-        # What the counters of a wrong kernel show is of no interest.
+        # Counters of a wrong kernel say nothing about a right one.
         for judgement in judge_claims(kernel, device, op, seed=seed) if not unsound else ():
             extra += 1
             claims = [judgement.broken] if judgement.broken else []

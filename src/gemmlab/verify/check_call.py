@@ -129,7 +129,7 @@ def _try(gemm: GemmCall, call: Call, rng: np.random.Generator, threads: int, tal
         if changed:
             notes.append(f"{changed} bytes of {name}{' outside the array' if name == written else ''} were changed")
     if written and not np.array_equal(views[written].array, result, equal_nan=True):
-        notes.append("what was returned is not what was stored")
+        notes.append("the returned array differs from the one that was written")
     mismatches = []
     for where in np.ndindex(shape[:-2]):
         expected = _expected(call, contents, where)

@@ -10,6 +10,7 @@ from gemmlab.core.hazard import RACE, Hazard
 from gemmlab.core.notebook_view import Display, View
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.words import assignments, counted
+from gemmlab.kernels.claims import OF_EXERCISE
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
 from gemmlab.verify.guards import Violation
 from gemmlab.verify.missing_barrier import lines_of, missing_barriers
@@ -161,21 +162,31 @@ class CheckReport(Display):
         head += ", with results that are right" if self.right and self.computed else ""
         if self.cases < self.planned:
             head += f" (stopped there; {self.planned} planned)"
-        worded = [failure for failure in self.failures if not failure.only_hazards]
+        worded = [failure for failure in self.failures if not failure.only_hazards and not self._listed(failure)]
         firsts = {failure.kind: failure for failure in reversed(worded)}.values()
         shown = [failure for failure in worded if failure in firsts]
         shown += [failure for failure in worded if failure not in shown][: max(MOST_EXPLAINED - len(shown), 0)]
-        others = "; ".join(failure.problem for failure in self.failures if failure not in shown)
+        others = "; ".join(
+            failure.problem for failure in self.failures if failure not in shown and not self._listed(failure)
+        )
         also = [f"{self.subject} {'also ' if shown else ''}fails at {others}"] if others else []
         also += [f"{self.subject}: {self.time_limit}"] if self.timed_out else []
         return "\n".join([head, *left_out, *self._hazards(), *(failure.explain() for failure in shown), *also])
+
+    def _listed(self, failure: Failure) -> bool:
+        """Return whether all there is to say of a failure is among the criteria of the exercise."""
+        others = failure.mismatches or failure.violations or failure.notes or failure.hazards
+        return bool(self.criteria) and not others and all(claim.startswith(OF_EXERCISE) for claim in failure.claims)
 
     def _hazards(self) -> Iterator[str]:
         """Each hazard once, with the number of cases that have it."""
         found: dict[tuple[object, ...], list[Hazard]] = {}
         for failure in self.failures:
             for hazard in failure.hazards:
-                found.setdefault((hazard.kind, hazard.space, lines_of(hazard)), []).append(hazard)
+                # One line of inline PTX serves several places of the kernel: those tell.
+                calls = [hazard.called_from] if hazard.called_text else []
+                calls += [hazard.other_called_from] if hazard.other_called_text else []
+                found.setdefault((hazard.kind, hazard.space, lines_of(hazard), frozenset(calls)), []).append(hazard)
         every = [hazard for group in found.values() for hazard in group]
         barriers, faulty = missing_barriers(every), faulty_barrier(every)
         cause = leading_kind([every], "")

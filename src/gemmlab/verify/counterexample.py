@@ -1,4 +1,4 @@
-"""The test of conditions: problems that fulfil them, that were not used to find them, and that a kernel gets wrong."""
+"""A test of conditions on problems that were not used to find them: one that fulfils them and fails refutes them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ Holds = Callable[[Any], bool]
 _UNRELATED = (
     (1, 2, 5), (7, 11, 13), (19, 29, 41), (24, 60, 112), (43, 61, 127), (33, 97, 193), (17, 130, 139), (32, 72, 160),
 )  # fmt: skip
-"""Extents, each of which is tried in each place. Kernels go wrong at remainders: primes have all kinds of them."""
+"""Extents; each triple is tried in three orders. Kernels go wrong at remainders, and primes have all kinds of them."""
 _TILES = ((128, 256, 384), (128, 128, 256))
 """Extents for kernels that take whole tiles alone."""
 _FARTHEST = 64
 """A condition may round an extent up by so much."""
 _HALF = 0.5
 _FEWEST = 4
-"""So many problems have to be run: fewer would prove nothing."""
+"""Number of problems that must have run; fewer would prove nothing."""
 
 
 def confirmed(
     kernel: Kernel, op: Op, passes: Passes, conditions: Sequence[Holds], *, right: bool = True
 ) -> bool:  # fmt: skip
-    """Return whether a kernel is right (with `right` False: wrong) at all of several problems that fulfil conditions.
+    """Return whether a kernel is right at all of several problems that fulfil the conditions.
 
-    They are in all layouts that it reads, half of them with factors of 1/2. It is False if the kernel takes too few of
-    them. The first one that is not so ends it.
+    With `right` False: whether it is wrong at all of them. The problems have all layouts that the kernel reads, and
+    half of them have factors of 1/2. The first problem with the other outcome decides. False if the kernel takes too
+    few of the problems.
     """
     ran = 0
     for shapes in (_UNRELATED, _TILES):

@@ -19,12 +19,11 @@ from gemmlab.kernels.bound import PlacedKernel
 from gemmlab.kernels.fitting import with_factors
 from gemmlab.ops.op import Op, Operand
 from gemmlab.sass.source_places import with_call_sites
-from gemmlab.toolchain.cubin import read_cubin
 from gemmlab.verify.condition import Condition
 from gemmlab.verify.elementwise import Comparison
 from gemmlab.verify.far_rows import far_rows, run_far
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
-from gemmlab.verify.hazard_arrays import SharedArray, shared_arrays, with_arrays
+from gemmlab.verify.hazard_operands import with_operands
 from gemmlab.verify.passes_where import passes_where
 
 Places = Mapping[str, tuple[int, Operand | None]]
@@ -48,19 +47,9 @@ def described(artifact: Artifact | None, hazards: Iterable[Hazard], places: Plac
     every = tuple(hazards)
     if artifact is None or not every:
         return ()
-    shared, start = _shared(artifact)
     named = {name.upper() if shape is not None else name: (at, shape) for name, (at, shape) in places.items()}
     found = with_call_sites(with_source(every), artifact)
-    return tuple(with_arrays(found, named, shared, start))
-
-
-def _shared(artifact: Artifact) -> tuple[tuple[SharedArray, ...], int]:
-    """Return the arrays in shared memory, and the address at which they begin."""
-    if artifact.kind != "cubin":
-        return (), 0
-    function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
-    arrays = shared_arrays(artifact.texts.get("ptx", ""), function.static_smem_bytes)
-    return arrays, function.reserved_smem_bytes
+    return tuple(with_operands(found, named))
 
 
 def far_cases(

@@ -50,10 +50,9 @@ class Judgement:
 
 
 def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> Iterator[Judgement]:
-    """Judge each statement.
+    """Judge each statement; yield nothing on a device that does not count.
 
-    Yields nothing if the device does not count. Raises `UsageError` for a statement about
-    something that is not counted.
+    Raises `UsageError` for a statement about something that is not counted.
     """
     for expectation in kernel.expect if isinstance(device, CountingDevice) else ():
         (stated,) = op.parse_sizes(expectation.shape)

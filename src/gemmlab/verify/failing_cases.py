@@ -1,4 +1,4 @@
-"""Conditions that the failing cases of a kernel suggest: a divisor of their extents alone, or a bound below them."""
+"""Conditions that failing cases suggest: a number that divides only their extents, or a bound that only they exceed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gemmlab.verify.counterexample import with_extents
 from gemmlab.verify.whole_tiles import Passes, divisors, extents_of
 
 _MOST = 64
-"""Larger divisors are those of one case, not of a fault."""
+"""The largest divisor of interest; a larger one is a property of one case, not of a fault."""
 
 
 def shared_by(op: Op, passes: Passes, failing: Sequence[Any], passing: Sequence[Any]) -> Iterator[Condition]:
-    """Yield conditions that all of `failing` break and none of `passing`; nobody has tried them at other problems."""
+    """Yield conditions that all of `failing` break and none of `passing`. They are untested at any other problem."""
     if not failing:
         return
     # Where an extent is 0, a kernel may pass for another reason.

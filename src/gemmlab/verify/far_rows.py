@@ -1,8 +1,8 @@
 """Rows so far apart that their offset, `row * lda`, does not fit into 32 bits.
 
-Each operand with a leading dimension has its turn: five rows, three of them beyond the reach of an `int`, and the last
-one beyond that of an `unsigned`. Nearly all of that memory is never touched, so an emulated device provides it without
-having it; a GPU must have it, 17 GB, and 9 GB in front, where an offset that wraps to a negative one leads.
+There is one problem for each operand with a leading dimension. The operand has five rows: the offsets of three do not
+fit into an `int`, that of the last one not into an `unsigned`. Nearly all of the memory is never touched, so an
+emulated device needs little for it. A GPU must have 17 GB, and 9 GB more before the operand, for negative offsets.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from gemmlab.verify.elementwise import Comparison, compare
 _EXTENTS = (5, 8, 16, 24, 32, 64, 128, 192, 240)
 """Extents of the problems; the larger ones are for kernels that are right at whole tiles alone."""
 _WORDS = 1 << 32
-"""The last row begins at least so many elements behind the first one: as many as 32 bits without a sign count."""
+"""Elements from the first row to the last one, at least: an `unsigned` cannot count them."""
 _FRONT = 1 << 31
-"""Elements before the operand, where the least offset of 32 bits leads."""
+"""Elements before the operand: the least offset of 32 bits leads there."""
 _MOST_LD = (1 << 31) - 1
 _ALIGNED = 64
 _BETA = 0.5
@@ -43,10 +43,9 @@ class FarRows:
 
 
 def far_rows(placed: PlacedKernel, op: Op, fulfils: Callable[[Any], bool] = lambda _problem: True) -> Iterator[FarRows]:
-    """Yield a problem for each operand whose rows the kernel lets lie far apart; none for a kernel of a CPU.
+    """Yield a problem for each operand whose rows may lie far apart; none for a CPU kernel, whose offsets have 64 bits.
 
-    There offsets are 64 bits wide already where they are made (`codegen`). Each problem `fulfils` what the kernel is
-    known to need.
+    `fulfils` says whether a problem has what the kernel is known to need.
     """
     if placed.kernel.device != "cuda":
         return

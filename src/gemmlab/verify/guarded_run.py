@@ -16,9 +16,9 @@ from gemmlab.verify.guards import GuardedBuffer
 class GuardedRun:
     """The operands of one problem between guard bands, and the run of a kernel on a device's copy of them.
 
-    A device that detects accesses out of bounds itself (`CountingDevice`) gets no guards. `shift` moves each operand
-    off its allocation's alignment, by a multiple of the alignment that the kernel requires; if they lie
-    `apart`, each by another one.
+    A device that detects accesses out of bounds itself (`CountingDevice`) gets no guards. `shift` is the number of
+    elements by which each operand begins off its allocation's alignment, rounded down to the alignment that the kernel
+    requires. With `apart` the second operand is moved twice as far, the third one three times, and so on.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gemmlab.core.hazard import RACE, Hazard
 from gemmlab.core.hazard_source import source_text
-from gemmlab.verify.source_loops import innermost, loops_of, without_comments
+from gemmlab.verify.source_loops import Loop, innermost, loops_of, without_comments
 
 _BARRIER = re.compile(r"\b(?:__syncthreads\w*|bar(?:rier)?\s*\.\s*\w*sync|\.sync|\w*arrive_and_wait|__syncwarp)\b")
 _THREADS, _WARP = "__syncthreads()", "__syncwarp()"
@@ -28,13 +28,17 @@ class _Cure:
     lines: list[Lines]
     words: str = ""
     """The place in words, where there are no spans."""
+    loop: Loop | None = None
+    """The loop whose rounds it parts; `None` if it orders two lines of one way down."""
+    inner: Sequence[Loop] = ()
+    """The loops in that one."""
 
     def __str__(self) -> str:
         if self.words:
             return f"{self.what} {self.words}"
         if len(self.spans) == 1:
             return f"{self.what} between line {self.spans[0][0]} and line {self.spans[0][1]}"
-        return f"{self.what} {_in_loop(min(self.spans)[1], max(self.spans)[0])}"
+        return f"{self.what} {_between_rounds(min(self.spans)[1], max(self.spans)[0], self.loop, self.inner)}"
 
 
 def lines_of(hazard: Hazard) -> Lines:
@@ -80,16 +84,31 @@ def _cure(hazard: Hazard, lines: Lines, read: Callable[[str], str]) -> _Cure:
     ordered = first == second or any(map(_BARRIER.search, text.split("\n")[first - 1 : second - 1]))
     if not ordered:
         return _Cure(what, hazard.file, ((first, second),), [lines])
-    loop = innermost(loops_of(text), first, second)
-    if loop is not None and loop.braced:
-        return _Cure(what, hazard.file, _spans(((loop.first, first), (second, loop.last))), [lines])
-    return _Cure(what, hazard.file, (), [lines], _in_loop(first, second))
+    loops = loops_of(text)
+    loop = innermost(loops, first, second)
+    if loop is None or not loop.braced:
+        return _Cure(what, hazard.file, (), [lines], _between_rounds(first, second, None, ()))
+    inner = [each for each in loops if loop.first < each.first and each.last < loop.last]
+    around = _around(inner, first, second)
+    end = second if around is None else around.last
+    return _Cure(what, hazard.file, _spans(((loop.first, first), (end, loop.last))), [lines], "", loop, inner)
 
 
-def _in_loop(first: int, second: int) -> str:
+def _between_rounds(first: int, second: int, loop: Loop | None, inner: Sequence[Loop]) -> str:
+    """Return a place between the later line of one round of a loop and the earlier line of the next one, in words."""
+    where = "" if loop is None else f"in the loop at lines {loop.first}-{loop.last}, "
     if first == second:
-        return f"before or after line {first}, which different threads execute"
-    return f"after line {second}, before line {first} is reached again in the loop"
+        return f"{where}before or after line {first}, which different threads execute"
+    around = _around(inner, first, second)
+    after = f"line {second}" if around is None else f"the inner loop at lines {around.first}-{around.last}"
+    return f"{where}after {after} and before line {first} is reached again"
+
+
+def _around(loops: Iterable[Loop], first: int, second: int) -> Loop | None:
+    """Return the outermost of the loops with the later line and not the earlier one, if it has several lines."""
+    found = [loop for loop in loops if loop.first <= second <= loop.last and not loop.first < first <= loop.last]
+    widest = max(found, key=lambda loop: loop.last - loop.first, default=None)
+    return widest if widest is not None and widest.first < widest.last else None
 
 
 def _join(cure: _Cure, other: _Cure) -> bool:
@@ -98,6 +117,8 @@ def _join(cure: _Cure, other: _Cure) -> bool:
     if cure.file != other.file or not both:
         return False
     cure.spans, cure.lines = both, [*cure.lines, *other.lines]
+    if cure.loop is None:
+        cure.loop, cure.inner = other.loop, other.inner
     cure.what = _THREADS if _THREADS in (cure.what, other.what) else _WARP
     return True
 

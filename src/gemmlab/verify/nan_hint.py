@@ -13,7 +13,7 @@ from gemmlab.verify.elementwise import Mismatch
 
 
 def nan_cause(wrong: Mismatch, contents: Contents, own: Kernel | None = None) -> str | None:
-    """Name the operands that held nothing but NaN before the call, if NaN is what came out; `None` otherwise.
+    """Name the operands that held nothing but NaN before the call, if the result is NaN; `None` otherwise.
 
     `contents` are the operands before the call (`Op.fill`): all NaN where the problem does not read the operand, such
     as the output of a product with `beta == 0`, or the factors with `alpha == 0` or K = 0. `own`: the kernel, if it may

@@ -1,4 +1,4 @@
-"""The operands from which NaN reaches a result, of several that hold nothing else before the call."""
+"""A search for the operands whose NaN reaches a result, among those that hold nothing but NaN before the call."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from gemmlab.verify.guarded_run import GuardedRun
 def nan_sources(
     placed: PlacedKernel, op: Op, problem: Problem, contents: Contents, wrongs: Sequence[Mismatch], *, threads: int
 ) -> Contents:
-    """Return the contents without the operands that are all NaN and do not reach a result; all where none does.
+    """Return the contents without those all-NaN operands that do not reach a result; all of them if none reaches it.
 
-    If a result is NaN and operands are, the problem runs with zeros in all of these: where the result is NaN still, it
-    comes from elsewhere, as from behind the end of a row. Then it runs once for each, with zeros in the others.
+    The problem runs with zeros in place of all such operands: if a result is NaN still, its NaN comes from elsewhere,
+    such as from behind the end of a row. Otherwise it runs once for each of them, with zeros in the others.
     """
     suspects = [name for name, values in contents.items() if values.size and np.isnan(values).all()]
     if not suspects or not any(math.isnan(wrong.value) for wrong in wrongs):
@@ -27,7 +27,7 @@ def nan_sources(
     outputs = [operand.name for operand in op.operands(problem) if operand.role != "in"]
 
     def reaches(name: str) -> bool:
-        """Return whether a result is NaN if only the operand of that name is; none is with an empty name."""
+        """Return whether a result is NaN if only this operand is; with an empty name, no operand is."""
         others = {other: np.zeros_like(contents[other]) for other in suspects if other != name}
         case = GuardedRun(placed, op, problem, {**contents, **others}, threads=threads)
         case.run()

@@ -19,7 +19,7 @@ from gemmlab.verify.whole_tiles import Passes, Whole, divisors, extents_of, whol
 
 _HALF = 0.5
 _MOST_REMAINDERS = 16
-"""Up to this multiple every remainder is tried: a kernel that unrolls its loop may need only some of them."""
+"""The largest multiple of which every remainder is tried: a kernel that unrolls its loop may be right at some."""
 
 
 def passes_where(
@@ -29,11 +29,11 @@ def passes_where(
     """Return the conditions that the kernel needs; `[]` if none is found, `None` if it is wrong at whole tiles, too.
 
     `passes` runs a problem and says whether it was right, `None` if the kernel does not take it. `failing` and
-    `passing` are problems that are known to be wrong or right; if the conditions let one that fails pass, smaller
-    extents and every remainder are tried, too, then what the failing ones share, then two properties of which one
-    suffices (`alternatives`). Conditions are returned only if
-    the kernel is right at problems that fulfil them and had no part in finding them. With `addresses`, arrays that
-    begin at odd addresses are tried. Raises `UsageError` if the kernel takes none of the problems with whole tiles.
+    `passing` are problems whose outcome is known. Tried in turn, until no failing problem fulfils the conditions:
+    multiples of extents and the other properties; smaller extents; every remainder; what the failing problems share;
+    two properties of which one suffices (`alternatives`). Conditions are returned only if the kernel is right at
+    problems that fulfil them and had no part in finding them. With `addresses`, arrays that begin at odd addresses are
+    tried. Raises `UsageError` if the kernel takes none of the problems with whole tiles.
     """
     wrong, right = [*failing], [*passing]
 
@@ -53,7 +53,7 @@ def passes_where(
     for condition in shared_by(op, recorded, wrong, right):
         if _separates(kernel, op, recorded, condition, wrong):
             return [condition]
-    # Where two things have to come together, either of them may be mended.
+    # A fault that needs two properties at once is cured by either of them.
     for condition in alternatives(op, recorded, wrong, right):
         if _separates(kernel, op, recorded, condition, wrong):
             return [condition]

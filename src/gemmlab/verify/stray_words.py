@@ -1,4 +1,4 @@
-"""Find out whether words that nothing has written, and that a kernel reads all the same, reach its results.
+"""A test of whether unwritten memory that a kernel reads reaches its results.
 
 A kernel may bring a tile too many into shared memory, or read ahead in its last step, and never use what it read. The
 run is repeated with other contents of all unwritten memory: NaN, large and small numbers. If every word of every
@@ -29,8 +29,9 @@ def without_stray(
     placed: PlacedKernel, op: Op, problem: Problem, contents: Contents, observation: Observation,
     left: Mapping[str, GuardedBuffer], *, shift: int = 0,
 ) -> tuple[tuple[Hazard, ...], tuple[str, ...]]:  # fmt: skip
-    """Return the hazards of a run, and in words those reads of unwritten memory that reach no result, which are no
-    hazards then. They are looked into where there is nothing else to report.
+    """Return the hazards of a run, and reads of unwritten memory that reach no result, in words: these are no hazards.
+
+    Reads are only tested where a run has no other hazard.
 
     `left` are the operands after the run; `shift` is that of the run.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ _ROWS: Mapping[str, tuple[str, str]] = {"a": ("M", "K"), "b": ("K", "N"), "c": (
 """The number of rows of an operand as it is stored, and of its transpose."""
 _RARE = 4
 """A kernel is wrong everywhere if there are at least so many failures to a case that passes."""
+_SPOKEN = frozenset({"mbarrier", "cluster", "async copy", "proxy", "tensor map"})
+_INSTRUCTION = re.compile(r" \([A-Z][\w.]*\)$")
 _ONLY = "at ragged edges only: "
 
 
@@ -99,7 +102,8 @@ def _near(faults: Faults, conditions: Sequence[Condition] | None, *, probed: boo
         elif kind == BARRIER and (place := faulty_barrier(every)) is not None:
             text = _barrier(place, every)
         else:
-            text = _of_hazard(first := next(hazard for hazard in every if hazard.kind == kind)) + declared_as(first)
+            first = next(hazard for hazard in every if hazard.kind == kind)
+            text = _of_hazard(first) + declared_as(first) + _headline(first)
         return Verdict(kind, "; ".join(filter(None, [text, edges, _results(faults)])))
     if faults.outside and not faults.wrong:
         edges = _edges(faults, conditions) if probed else ""
@@ -139,6 +143,13 @@ def _edges(faults: Faults, conditions: Sequence[Condition] | None) -> str:
 
 def _of_hazard(hazard: Hazard) -> str:
     return f"{hazard.array} at {hazard.place}" if hazard.array else hazard.place
+
+
+def _headline(hazard: Hazard) -> str:
+    """Return the first clause of a message that says more than kind and place: one of asynchronous operations."""
+    if hazard.kind not in _SPOKEN:
+        return ""
+    return f": {_INSTRUCTION.sub('', hazard.message.partition('; ')[0])}"
 
 
 def _barrier(place: Place, hazards: Sequence[Hazard]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from string import Formatter
 
 import pytest
@@ -121,3 +122,18 @@ def test_findings_are_ranked_and_point_upwards() -> None:
     # `naive` lies below, `wmma_tf32` rounds its inputs.
     assert [(f.key, f.weight, f.rung) for f in found] == [("high", 6, ""), ("low", 3, "thread_tile_2d")]
     assert (found[1].text, found[1].figures) == ("3 of it", {"cost": 3})
+
+
+def test_an_exercise_gets_no_advice_that_is_its_own_idea() -> None:
+    rows = [
+        Advice("own", "cost > 0", "cost", "text", "try", ("block_tile", "thread_tile_2d")),
+        Advice("other", "cost > 0", "cost", "text", "try", ("block_tile", "vector_load")),
+    ]
+    kernel = replace(find_kernel("naive"), id="mine", after=None)
+    assert {f.key: f.rung for f in find(kernel, ladder("gemm", "cuda"), {"cost": 3}, {}, rows)} == {
+        "own": "block_tile", "other": "block_tile",
+    }  # fmt: skip
+    solved = replace(kernel, exercise="thread_tile_2d")
+    # The rung that is named comes after the exercise's.
+    (left,) = find(solved, ladder("gemm", "cuda"), {"cost": 3}, {}, rows)
+    assert (left.key, left.rung) == ("other", "vector_load")

@@ -56,7 +56,7 @@ def test_a_right_kernel_ends_with_0_and_a_table(run: Run) -> None:
     assert " 4 " in result.stdout  # two sizes in two layouts
     # Two columns are not known by name.
     assert "error/bound  the largest error of an element / what float32 allows it" in result.stdout
-    assert "error/|c|/K  the largest relative error / K" in result.stdout
+    assert "error/|c|/K  no verdict: the largest relative error / K" in result.stdout
 
 
 def test_a_wrong_kernel_ends_with_1_and_the_first_wrong_element(run: Run) -> None:

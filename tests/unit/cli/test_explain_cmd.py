@@ -159,3 +159,47 @@ def test_refusals_end_with_2(arguments: tuple[str, ...], said: str) -> None:
     result = run(*arguments)
     assert result.exit_code == 2
     assert said in (str(result.exception) if isinstance(result.exception, GemmlabError) else result.output)
+
+
+COPY = """
+__global__ void copy_words(const int *in, int *out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[i];
+}
+"""
+
+
+@needs_compiler
+def test_the_verdict_comes_first(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text(SOURCE.replace("SYNC", "__syncthreads();"))
+    right = run(str(path), *FLAGS).stdout.splitlines()
+    assert right[0] == "mine"
+    assert right[1].startswith("  Right at 256x256x256. Bound by ")
+    path.write_text(SOURCE.replace("SYNC", ""))
+    racing = run(str(path), *FLAGS).stdout.splitlines()
+    assert racing[1].startswith("  1 hazard, the first one race at mine.cu:")
+
+
+@needs_compiler
+def test_a_launch_without_arithmetic_has_no_figures_of_operations(tmp_path: Path) -> None:
+    path = tmp_path / "copy.cu"
+    path.write_text(COPY)
+    result = run(
+        str(path), "--kernel", "copy_words", "--grid", "4", "--threads", "256", "--args", "int32[1024],int32[1024],1024"
+    )
+    assert result.exit_code == 0, result.output
+    assert "No hazard in this launch; its results were not compared with anything. Bound by DRAM" in " ".join(
+        result.stdout.split()
+    )
+    assert "FLOP" not in result.stdout
+    assert "--sizes" not in result.stdout
+
+
+@needs_compiler
+def test_the_page_and_the_terminal_name_the_same_architecture(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text('/* gemmlab\narch = "sm_90a"\n*/\n' + SOURCE.replace("SYNC", "__syncthreads();"))
+    result = run(str(path), *FLAGS, "--html", str(tmp_path / "page.html"))
+    assert "  sm_90a code (" in result.stdout
+    assert "(sm_90a)</title>" in (tmp_path / "page.html").read_text()

@@ -151,6 +151,7 @@ def test_the_command_writes_an_exercise(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     written = json.loads(run("new", "--exercise", "naive", "--json").stdout)
     assert (written["file"], written["kernel"]) == ("my_naive.cu", "my_naive")
+    assert written["next"] == ["gemmlab check my_naive.cu --device emulated"]
     assert re.search(r"__global__ void my_naive\(", (tmp_path / "my_naive.cu").read_text(encoding="utf-8"))
     assert run("new", "other.cu", "--exercise", "block_tile").exit_code == 0
     assert (tmp_path / "other.cu").is_file()
@@ -168,6 +169,9 @@ def test_check_names_the_exercise_that_is_not_solved(tmp_path: Path, monkeypatch
     assert "exercise reduce_sequential: shared load excess: 70 (exactly 0)" in said
     assert "the exercise is not solved: met: shared load requests: 25 (at most 25) at 256" in said
     assert "NOT MET: shared load excess: 70 (exactly 0) at 256" in said
+    # Once in the verdict, once in the list of all criteria.
+    assert said.count("shared load excess: 70 (exactly 0)") == 2
+    assert "what the exercise requires" not in said
 
 
 def run(*arguments: str) -> Result:

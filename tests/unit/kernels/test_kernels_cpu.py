@@ -131,9 +131,12 @@ def test_configurations_are_checked() -> None:
     packed = find_kernel("packed")
     with pytest.raises(UsageError, match="unknown parameter 'XY'"):
         packed.configure({"XY": 1})
-    for wrong in ({"NC": 17}, {"NC": 0}, {"KC": 0}, {"NC": -16}):
-        with pytest.raises(UsageError, match="breaks the kernel's constraints"):
+    for wrong, broken in (({"NC": 17}, "NC % 16 == 0"), ({"NC": 0}, "NC > 0"), ({"KC": 0}, "KC > 0")):
+        values = " ".join(f"{name}={value}" for name, value in {**packed.params, **wrong}.items())
+        with pytest.raises(UsageError, match=rf"^packed: {values} breaks the kernel's constraints: {broken}$"):
             packed.configure(wrong)
+    with pytest.raises(UsageError, match=r"constraints: MC, KC, NC, MR, NV >= 0 and 0 <= SERIAL <= 40$"):
+        find_kernel("threaded").configure({"SERIAL": 99})
     configurations = list(packed.configurations())
     assert configurations[0] == dict(packed.params)
     assert len({tuple(config.items()) for config in configurations}) == len(configurations)

@@ -40,7 +40,7 @@ def test_a_spread_is_the_same_every_time_and_meets_every_value(kernel: Kernel) -
 def test_a_spread_lies_farther_apart_than_the_first_ones_do() -> None:
     kernel = replace(
         find_kernel("naive"), params={"X": 0, "Y": 0}, tune={"X": tuple(range(6)), "Y": tuple(range(6))},
-        legal=lambda _config: True,
+        objection=lambda _config: "",
     )  # fmt: skip
 
     def nearest(configs: list[dict[str, int]]) -> int:

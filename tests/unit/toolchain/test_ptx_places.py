@@ -35,3 +35,16 @@ def test_each_line_has_its_chain() -> None:
 def test_text_without_directives_has_no_places() -> None:
     assert ptx_places("") == ()
     assert ptx_places("ret;\n") == ((),)
+
+
+def test_a_copy_of_a_loop_whose_calls_are_named_behind_it_has_its_own_caller() -> None:
+    inlined = "function_name $L__info_string0, inlined_at"
+    ptx = "\n".join([
+        f"\t.loc\t2 50 5, {inlined} 1 47 13", f"\t.loc\t2 39 5, {inlined} 2 50 5", "first;",
+        f"\t.loc\t2 50 5, {inlined} 1 52 13", f"\t.loc\t2 39 5, {inlined} 2 50 5", "second;",
+        "\t.loc\t1 0 9", f"\t.loc\t2 39 5, {inlined} 2 50 5", "first again;", f"\t.loc\t2 41 5, {inlined} 2 50 5",
+        f"\t.loc\t2 50 5, {inlined} 1 47 13", "\t.loc\t1 0 9", f"\t.loc\t2 39 5, {inlined} 2 50 5", "second again;",
+        f"\t.loc\t2 50 5, {inlined} 1 52 13", '.file 1 "a.cu"', '.file 2 "b.cuh"',
+    ])  # fmt: skip
+    callers = [place[-1][1] for line, place in zip(ptx.splitlines(), ptx_places(ptx), strict=True) if ";" in line]
+    assert callers == [47, 52, 47, 52]

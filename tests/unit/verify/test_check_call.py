@@ -93,7 +93,7 @@ def wrong_for(condition: str) -> Any:
         ("float64", Call(SMALL, PLAIN, "returned"), "returned float64 (5, 6)"),
         ("raises", Call(SMALL, PLAIN, "returned"), "raised ValueError: no such thing"),
         ("type", Call(SMALL, PLAIN, "returned"), "returned str"),
-        ("not stored", Call(SMALL, PLAIN, "out"), "what was returned is not what was stored"),
+        ("not stored", Call(SMALL, PLAIN, "out"), "the returned array differs from the one that was written"),
         ("beyond", Call(SMALL, PLAIN, "out"), "bytes of out outside the array were changed"),
     ],
 )

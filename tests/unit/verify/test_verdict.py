@@ -16,7 +16,6 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.verify.check import check_kernel
 from gemmlab.verify.check_report import CheckReport
-from gemmlab.verify.hazard_arrays import shared_arrays
 from gemmlab.verify.missing_barrier import lines_of, missing_barriers
 from gemmlab.verify.verdict import Faults, verdict_of
 from support.cuda_source import needs_compiler
@@ -199,7 +198,7 @@ def test_a_broken_expectation_is_no_wrong_result(tmp_path: Path) -> None:
     ("without", "place"),
     [
         ("FIRST", "missing in race.cu: __syncthreads() between line 15 and line 17"),
-        ("SECOND", "missing in race.cu: __syncthreads() after line 17, before line 13 is reached again in the loop"),
+        ("SECOND", "missing in race.cu: __syncthreads() in the loop at lines 12-19, after line 17 and before line 13"),
     ],
 )
 def test_a_race_names_the_arrays_and_the_place_of_the_missing_barrier(tmp_path: Path, without: str, place: str) -> None:
@@ -212,7 +211,7 @@ def test_a_race_names_the_arrays_and_the_place_of_the_missing_barrier(tmp_path: 
     assert place in text
     # As and Bs race, and the one barrier is named as one.
     told = [line for line in report.explain().splitlines() if line.startswith("  in ") and "()" in line]
-    barrier = place.removeprefix("missing in race.cu: ")
+    barrier = text.partition("missing in race.cu: ")[2].partition(";")[0]
     assert len(told) == 2
     assert told[0].endswith(f"; put {barrier}")
     assert told[1].endswith(f"; {barrier} orders these accesses, too")
@@ -261,7 +260,7 @@ void kernel() {
         # The barrier that is missing stands before the read in the loop: it orders both writes.
         ([(3, 5), (7, 5)], ["between line 4 and line 5"]),
         ([(7, 5), (3, 5)], ["between line 4 and line 5"]),
-        ([(5, 7)], ["after line 7, before line 5 is reached again in the loop"]),
+        ([(5, 7)], ["in the loop at lines 4-8, after line 7 and before line 5 is reached again"]),
         ([(3, 5), (10, 12)], ["between line 3 and line 5", "between line 10 and line 12"]),
         # No barrier fits between the rounds of a loop without braces.
         ([(12, 12), (10, 12)], ["before or after line 12, which different threads execute",
@@ -272,6 +271,19 @@ void kernel() {
 def test_races_that_one_barrier_orders_have_one_place(lines: list[tuple[int, int]], told: list[str]) -> None:
     found = places([race_of(*pair) for pair in lines], PIPELINE.replace("BARRIER", "__syncthreads();"))
     assert found == [f"__syncthreads() {place}" for place in told]
+
+
+def test_a_line_in_an_inner_loop_is_named_with_the_end_of_that_loop() -> None:
+    text = PIPELINE.replace(
+        "        tile[x] = A[k];  // 7\n", "        for (int i = 0; i < 4; ++i)\n            sum += tile[i];\n"
+    )
+    text = text.replace(
+        "        sum += tile[y];  // 5\n        BARRIER\n", "        tile[x] = A[k];\n        __syncthreads();\n"
+    )
+    (place,) = places([race_of(8, 5)], text)
+    assert place == (
+        "__syncthreads() in the loop at lines 4-9, after the inner loop at lines 7-8 and before line 5 is reached again"
+    )
 
 
 def test_a_barrier_of_the_block_orders_a_warp_too() -> None:
@@ -289,12 +301,6 @@ def places(races: list[Hazard], text: str) -> list[str]:
     """The different places of barriers, in the order of the races."""
     found = missing_barriers(races, lambda _file: text)
     return [*dict.fromkeys(found[lines_of(race)] for race in races if lines_of(race) in found)]
-
-
-def test_arrays_of_shared_memory_are_laid_out_as_they_are_declared() -> None:
-    ptx = ".shared .align 16 .b8 _ZZ4tilePKfE2As[4096];\n\t.shared .align 128 .b8 _ZZ4tilePKfE4ring[256];\n"
-    assert [(a.name, a.start, a.nbytes) for a in shared_arrays(ptx, 4352)] == [("As", 0, 4096), ("ring", 4096, 256)]
-    assert shared_arrays(ptx, 5000) == ()
 
 
 @needs_compiler

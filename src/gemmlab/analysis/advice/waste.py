@@ -13,7 +13,7 @@ WASTE = (
     Advice(
         "hazards", "hazards > 0", "1000",
         "{hazards:.0f} kinds of accesses that a kernel must not make: its figures and results cannot be trusted.",
-        "`gemmlab check` names the first of each with its source line.",
+        "Mend the first hazard before anything else: the others may follow from it.",
     ),
     Advice(
         "serialized wgmma", "wgmma_serialized > 0", "50",

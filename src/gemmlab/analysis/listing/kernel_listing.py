@@ -14,11 +14,10 @@ from gemmlab.analysis.listing.pins import Pin, pins_of
 from gemmlab.analysis.listing.samples import Samples, by_address, samples_for
 from gemmlab.analysis.listing.source_files import SourceFile, source_files
 from gemmlab.analysis.model.quoted_prediction import modelled
+from gemmlab.analysis.run_verdict import run_verdict
 from gemmlab.core.errors import GemmlabError, TimeLimitError
-from gemmlab.core.words import counted as counted_words
 from gemmlab.observe.tracing import SIZES, trace_kernel
 from gemmlab.ops.catalog import find_op
-from gemmlab.verify.race_causes import leading_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ def explained_listing(
     columns += _measured(code, samples)
     return Listing(
         code, source_files(code, texts), tuple(columns), pins_of(explained, code.rows), pictures,
-        (*_facts(explained), *_agreement(code, columns)), tuple(notes), _verdict(explained),
+        (*_facts(explained), *_agreement(code, columns)), tuple(notes), run_verdict(explained),
         not (subject.wrong or subject.hazards),
     )  # fmt: skip
 
@@ -127,19 +126,6 @@ def _pictures(explained: Explanation, code: Code) -> tuple[tuple[LanePicture, ..
     except (GemmlabError, MemoryError) as error:
         return (), [f"No pictures of accesses: {error}"]
     return (), ["No pictures of accesses: other instances of this kernel run at the sizes that are traced."]
-
-
-def _verdict(explained: Explanation) -> str:
-    subject, roofline = explained.subject, explained.roofline
-    if subject.hazards:
-        kind = leading_kind([subject.hazards], subject.hazards[0].kind)
-        first = next((hazard for hazard in subject.hazards if hazard.kind == kind), subject.hazards[0])
-        outcome = f"{counted_words(len(subject.hazards), 'hazard')}, the first one {first.kind}"
-        outcome += f" at {first.place}" if first.line else ""
-        outcome += f"; results are wrong at {subject.size.label}" if subject.wrong else ""
-    else:
-        outcome = f"Wrong at {subject.size.label}" if subject.wrong else f"Right at {subject.size.label}"
-    return f"{outcome}. Bound by {roofline.bound_by}: at most {roofline.bound:,.0f} {subject.unit}."
 
 
 def _facts(explained: Explanation) -> tuple[tuple[str, str], ...]:

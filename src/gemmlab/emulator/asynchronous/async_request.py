@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.finding import Finding, Findings
 from gemmlab.emulator.asynchronous.host_words import lanes_of, wide
+from gemmlab.emulator.hazard_order import Rank
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.launch_layout import RANK_BITS
 from gemmlab.emulator.layout import LANES, Warp
@@ -78,11 +79,12 @@ class Request:
         return block
 
     def report(
-        self, kind: str, message: str, address: int | None = None, *, other: int = -1, lane: int | None = None
-    ) -> None:
+        self, kind: str, message: str, address: int | None = None, *, other: int = -1, lane: int | None = None,
+        order: Rank | None = None,
+    ) -> None:  # fmt: skip
         """Add an error of this instruction."""
         thread = self.warp * LANES + (self.first if lane is None else lane)
-        self.findings.add(Finding(kind, message, self.block.linear, thread, self.site, other, address))
+        self.findings.add(Finding(kind, message, self.block.linear, thread, self.site, other, address, order=order))
 
     def fail(self, kind: str, message: str, address: int | None = None) -> None:
         """Add an error and end the launch, as a GPU does."""

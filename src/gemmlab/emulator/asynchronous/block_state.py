@@ -26,7 +26,8 @@ class PassedWait:
     """The last wait for an mbarrier that a warp has passed."""
 
     site: int
-    address: int
+    name: str
+    """The mbarrier in words (`Mbarrier.name`)."""
     parity: int
     again: bool
     """True if the warp had already passed a wait for the same phase."""
@@ -36,7 +37,7 @@ class PassedWait:
     @property
     def words(self) -> str:
         """Words for the wait in the message of an access that comes too early."""
-        tested = f"the wait before tested parity {self.parity} of the mbarrier at 0x{self.address:x}"
+        tested = f"the wait before tested parity {self.parity} of the {self.name}"
         return f"{tested} again, and passed a phase early" if self.again else tested
 
 

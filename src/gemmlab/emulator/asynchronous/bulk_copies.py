@@ -57,7 +57,7 @@ def bulk(request: Request, reach: Reach) -> int:
         data = read(request, reach, source, nbytes)
         for address, barrier in destinations(to & 0xFFFFFFFF, mbarrier & 0xFFFFFFFF, blocks):
             block, index = shared_place(request, address, nbytes, "write")
-            send(request, block, find(request, barrier), index, data, (address, nbytes))
+            send(request, block, find(request, barrier), index, data, (address, nbytes), blocks=blocks)
     elif direction == Direction.SHARED_TO_SHARED:
         _within_cluster(request, to & 0xFFFFFFFF, source & 0xFFFFFFFF, mbarrier & 0xFFFFFFFF, nbytes, reduction)
     else:

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gemmlab.emulator.asynchronous.absent_arrivals import WaitingWarps
 from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState, Clocks
 from gemmlab.emulator.asynchronous.finding import CLUSTER, Finding, Findings
 from gemmlab.emulator.asynchronous.host_words import narrow, put_narrow, put_wide, wide
+from gemmlab.emulator.asynchronous.warp_words import warps_in_words
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.layout import FULL, LANES, Status, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_WAIT, RELEASED
 from gemmlab.emulator.services import service_addresses
 
-MOST_NAMED = 4
-"""Most warps that a message names."""
 PUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, ctypes.c_int64)
 
 
@@ -71,8 +71,7 @@ class ClusterBarrier:
             return False
         for block in self.blocks:
             for index in range(block.resident.count):
-                warp = block.warp(index)
-                if (self.arrived.get(warp, 0) | narrow(warp + Warp.EXITED)) & FULL != FULL:
+                if not self._has_arrived(block, index):
                     return False
         self.arrived.clear()
         self.released = self.arriving.copy()
@@ -84,24 +83,37 @@ class ClusterBarrier:
                 self._wake(block, index)
         return True
 
-    def report(self, findings: Findings) -> None:
-        """In a deadlock: add a finding for the first group that waits, with the warps that have not arrived."""
-        missing = [
-            f"warp {index} of block {block.rank}"
+    def report(self, findings: Findings, waits: WaitingWarps) -> None:
+        """In a deadlock: add a finding for the first group that waits, with the warps that have not arrived.
+
+        `waits`: the warps that wait for mbarriers.
+        """
+        absent = [
+            (block, [index for index in range(block.resident.count) if not self._has_arrived(block, index)])
             for block in self.blocks
-            for index in range(block.resident.count)
-            if (self.arrived.get(block.warp(index), 0) | narrow(block.warp(index) + Warp.EXITED)) & FULL != FULL
         ]
+        missing = " and ".join(f"{warps_in_words(warps)} of block {block.rank}" for block, warps in absent if warps)
+        mentions = {
+            waits[block.linear, warp][1]: f"warp {warp} of block {block.rank} waits for the "
+            f"{waits[block.linear, warp][0].name}"
+            for block, warps in absent for warp in reversed(warps) if (block.linear, warp) in waits
+        }  # fmt: skip
         for block in self.blocks:
             for index in range(block.resident.count):
                 warp = block.warp(index)
                 for group in (warp + Warp.GROUP + n * Warp.GROUP_SIZE for n in range(wide(warp + Warp.GROUPS))):
                     if narrow(group + GROUP_WAIT) == Wait.CLUSTER:
-                        message = f"the cluster's barrier lacks {', '.join(missing[:MOST_NAMED])}"
-                        message += f" and {len(missing) - MOST_NAMED} more warps" if missing[MOST_NAMED:] else ""
-                        site = wide(group) - 1
-                        findings.add(Finding(CLUSTER, message, block.linear, index * LANES, site, state=True))
+                        found = Finding(
+                            CLUSTER, f"the cluster's barrier lacks {missing}", block.linear, index * LANES,
+                            wide(group) - 1, state=True, mentions=tuple((words, at) for at, words in mentions.items()),
+                        )  # fmt: skip
+                        findings.add(found)
                         return
+
+    def _has_arrived(self, block: BlockState, index: int) -> bool:
+        """Return whether a warp has arrived or ended, with all its lanes."""
+        warp = block.warp(index)
+        return (self.arrived.get(warp, 0) | narrow(warp + Warp.EXITED)) & FULL == FULL
 
     def _wake(self, block: BlockState, index: int) -> None:
         warp = block.warp(index)

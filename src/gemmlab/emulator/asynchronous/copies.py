@@ -59,8 +59,8 @@ class Copy:
     """Vector clock of the warp that issued the copy."""
     findings: Findings = field(repr=False)
     reduction: int = 0
-    parity: int = 0
-    """Parity of the mbarrier's phase at the issue."""
+    phase: int = 0
+    """Number of the mbarrier's phase at the issue."""
     source: Source | None = field(default=None, repr=False)
     """The shared memory that a copy between blocks reads at its completion."""
     what: str = ""
@@ -69,6 +69,13 @@ class Copy:
     """The issuer's time of the issue (`BlockState.tick`)."""
     span: int = 0
     """Length in bytes of the range from `address` on that contains all bytes written."""
+    blocks: int = 0
+    """Mask of the blocks that a multicast goes to; 0 if it is none."""
+
+    @property
+    def parity(self) -> int:
+        """Parity of that phase."""
+        return self.phase & 1
 
     def land(self) -> None:
         """Complete the copy: write the bytes, and count them at the mbarrier."""
@@ -87,7 +94,7 @@ class Copy:
                 valid[other.places] = PENDING
         np.maximum(self.mbarrier.arriving, self.known, out=self.mbarrier.arriving)
         self.mbarrier.word.transactions -= self.nbytes
-        self.mbarrier.landed.append(self)
+        self.mbarrier.now.landed.append(self)
         self.mbarrier.store()
 
     def report_race(self, message: str, address: int, other: int) -> None:
@@ -120,12 +127,12 @@ class Copy:
 def send(
     request: Request, block: BlockState, mbarrier: Mbarrier, places: slice | npt.NDArray[np.int64], data: Bytes,
     span: tuple[int, int], *, reduction: int = 0, source: Source | None = None, proxy: bool = True,
-    what: str = "",
+    what: str = "", blocks: int = 0,
 ) -> None:  # fmt: skip
     """Start a copy of `data` to the indices `places` in a block's shared memory.
 
     `span` is (lowest shared address, number of bytes) of the range that contains them. `proxy`: the asynchronous proxy
-    makes the copy. `what` are words for it in messages.
+    makes the copy. `what` are words for it in messages; `blocks` are those of a multicast.
     """
     report_overrun(request, block, span, reduction=bool(reduction))
     check_write(request, block, *span, proxy=proxy, adds=bool(reduction))
@@ -134,8 +141,8 @@ def send(
     block.resident.valid[places] = PENDING
     copy = Copy(
         block, mbarrier, span[0], places, data, data.size, request.site, request.warp * LANES + request.first,
-        request.block, request.block.known(request.warp), request.findings, reduction, mbarrier.word.phase, source,
-        what, request.block.tick(), span[1],
+        request.block, request.block.known(request.warp), request.findings, reduction, mbarrier.completed, source,
+        what, request.block.tick(), span[1], blocks,
     )  # fmt: skip
     block.incoming.append(copy)
     block.history.append(copy)

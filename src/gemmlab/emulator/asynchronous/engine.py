@@ -21,8 +21,10 @@ from gemmlab.emulator.asynchronous import (
     proxies,
     tensor_copies,
 )
+from gemmlab.emulator.asynchronous.absent_arrivals import ArrivalCode
 from gemmlab.emulator.asynchronous.async_request import Request, UnusableError
 from gemmlab.emulator.asynchronous.block_state import BlockState
+from gemmlab.emulator.asynchronous.byte_counts import unexpected
 from gemmlab.emulator.asynchronous.cluster_barrier import ClusterBarrier
 from gemmlab.emulator.asynchronous.far_accesses import report_visits
 from gemmlab.emulator.asynchronous.finding import CLUSTER, COPY, Finding, Findings
@@ -126,8 +128,10 @@ class Engine:
         for copy in list(state.incoming):
             message = "the block ends before a bulk copy into its shared memory has landed: nothing waited for it"
             self.findings.add(
-                Finding(COPY, message, state.linear, copy.thread, copy.site, -1, copy.address, state=True)
-            )
+                Finding(
+                    COPY, message + unexpected(copy), state.linear, copy.thread, copy.site, -1, copy.address, state=True
+                )
+            )  # fmt: skip
             copy.land()
         for groups in state.groups.values():
             for store in list(groups.reading):
@@ -168,14 +172,14 @@ class Engine:
                     count += copy not in state.incoming
         return count > 0
 
-    def report_hang(self, residents: list[Resident]) -> None:
+    def report_hang(self, residents: list[Resident], code: ArrivalCode) -> None:
         """Report the mbarriers and cluster barriers that warps wait for in a deadlock."""
         self._explain()
-        for resident in residents:
-            state = self._state(resident)
-            report_waits(state, self.findings)
+        states = [self._state(resident) for resident in residents]
+        waits = report_waits(states, self.findings, code)
+        for state in states:
             if state.rank == 0:
-                self._barriers[state.address].report(self.findings)
+                self._barriers[state.address].report(self.findings, waits)
 
     def _call(self, warp: int, instruction: int, execute: int, operation: int, arguments: int, results: int) -> int:
         try:

@@ -30,10 +30,10 @@ class Finding:
     count: int = 1
     state: bool = False
     """True if it says what was left when nothing could go on or the block ended."""
-    early: bool = False
-    """True if it explains a read of memory to which a copy had not come yet."""
-    overrun: bool = False
-    """True if a stage was filled again too early, which all that follows may be due to."""
+    order: Rank | None = None
+    """Its place among the hazards of a launch, if that does not follow from its kind."""
+    mentions: tuple[tuple[str, int], ...] = ()
+    """Other instructions that have to do with it, each with what it does in words."""
 
     @property
     def subject(self) -> Hashable:
@@ -43,11 +43,9 @@ class Finding:
     @property
     def rank(self) -> Rank:
         """The place of the finding among the hazards of a launch."""
-        if self.state:
-            return Rank.END
-        if self.overrun:
-            return Rank.OVERRUN
-        return Rank.EARLY if self.early else _RANKS.get(self.kind, Rank.OTHER)
+        if self.order is not None:
+            return self.order
+        return Rank.END if self.state else _RANKS.get(self.kind, Rank.OTHER)
 
 
 _RANKS = {MBARRIER: Rank.MISUSE, TENSOR_MAP: Rank.MISUSE, CLUSTER: Rank.MISUSE, RACE: Rank.RACE, PROXY: Rank.RACE}

@@ -1,41 +1,118 @@
-"""Deadlocks at mbarriers: what each one lacks, and who waits for it."""
+"""Deadlocks at mbarriers: what each one lacks, why it does not come, and who waits for it; causes come first."""
 
 from __future__ import annotations
 
-from gemmlab.core.words import counted
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from gemmlab.emulator.asynchronous.absent_arrivals import ArrivalCode, Arrivals, Deadlock, WaitingWarps
 from gemmlab.emulator.asynchronous.block_state import BlockState
+from gemmlab.emulator.asynchronous.byte_counts import report_missing
 from gemmlab.emulator.asynchronous.finding import MBARRIER, Finding, Findings
 from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
 from gemmlab.emulator.asynchronous.mbarrier_waits import waiting_groups
+from gemmlab.emulator.asynchronous.warp_words import threads_in_words, warps_in_words
 from gemmlab.emulator.layout import LANES
 
 
-def report_waits(block: BlockState, findings: Findings) -> None:
-    """Add a finding for each mbarrier of a block that a group of lanes waits for."""
-    waits: dict[int, list[tuple[int, int, int]]] = {}
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """An mbarrier that groups of lanes of its block wait for."""
+
+    mbarrier: Mbarrier
+    groups: tuple[tuple[int, int, int], ...]
+    """Warp, instruction and lanes of each."""
+    ahead: int
+    """The number of the phase that they mean, if it is over already; -1 if it is the current one."""
+
+    @property
+    def warps(self) -> list[int]:
+        """The warps that wait."""
+        return list(dict.fromkeys(warp for warp, _site, _lanes in self.groups))
+
+    @property
+    def who(self) -> str:
+        """Those who wait, with their verb: `warps 1 and 2 never go on`."""
+        ranges = warps_in_words(self.warps)
+        return f"{ranges} never {'go' if len(self.warps) > 1 else 'goes'} on"
+
+    @property
+    def thread(self) -> int:
+        """The first thread that waits."""
+        warp, _site, lanes = self.groups[0]
+        return warp * LANES + (lanes & -lanes).bit_length() - 1
+
+    @property
+    def site(self) -> int:
+        """The instruction at which it waits."""
+        return self.groups[0][1]
+
+
+def report_waits(blocks: Iterable[BlockState], findings: Findings, code: ArrivalCode) -> WaitingWarps:
+    """Add a finding for each mbarrier that a group of lanes waits for; return the warps that wait."""
+    waits = [wait for block in blocks for wait in _waits(block)]
+    where = {
+        (wait.mbarrier.block.linear, warp): (wait.mbarrier, site)
+        for wait in waits
+        for warp, site, _lanes in wait.groups
+    }
+    deadlock, later = Deadlock(where, code), list[tuple[Wait, Arrivals]]()
+    for wait in waits:
+        mbarrier = wait.mbarrier
+        if mbarrier.word.pending == 0 and mbarrier.word.transactions:
+            report_missing(mbarrier, findings, wait.site)
+        elif wait.ahead >= 0:
+            _report_ahead(wait, findings)
+        else:
+            later.append((wait, deadlock.arrivals(mbarrier, wait.site, wait.warps[0])))
+    for wait, arrivals in sorted(later, key=lambda each: each[1].follows):
+        they = "they wait" if wait.warps[1:] else "it waits"
+        text = f"{wait.who}: {wait.mbarrier.describe()}; {they} for parity {wait.mbarrier.word.phase}"
+        _add(findings, wait, f"{text}; {arrivals.words}", arrivals.other, arrivals.mentions)
+    return where
+
+
+def _waits(block: BlockState) -> Iterator[Wait]:
+    """Yield the waits for each mbarrier; those that mean a phase that is over apart from others."""
+    found: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for warp, site, lanes, address in waiting_groups(block):
-        waits.setdefault(address, []).append((warp, site, lanes))
-    for address, groups in waits.items():
         mbarrier = block.mbarriers.get(address)
-        if mbarrier is None:
-            continue
-        warp, site, lanes = groups[0]
-        warps = ", ".join(str(each) for each in dict.fromkeys(group[0] for group in groups))
-        never = f"{counted(len(groups), 'group')} of threads (warp {warps}) never {'go' if groups[1:] else 'goes'} on"
-        text = f"{never}: {mbarrier.describe()}; they wait for parity {mbarrier.word.phase}"
-        text += mbarrier.came + _hint(mbarrier)
-        thread = warp * LANES + (lanes & -lanes).bit_length() - 1
-        findings.add(Finding(MBARRIER, text, block.linear, thread, site, _cause(mbarrier), address, state=True))
+        if mbarrier is not None:
+            found.setdefault((address, _phase_over(mbarrier, warp)), []).append((warp, site, lanes))
+    for (address, over), groups in found.items():
+        yield Wait(block.mbarriers[address], tuple(groups), over)
 
 
-def _cause(mbarrier: Mbarrier) -> int:
-    """The instruction that a deadlock at an mbarrier may be due to: a copy of a wrong size, else the last arrival."""
-    return mbarrier.landed[-1].site if mbarrier.came else mbarrier.last
+def _phase_over(mbarrier: Mbarrier, warp: int) -> int:
+    """The number of the phase that a waiting warp means, if that is over and one of its parity is current; -1 if not.
+
+    A warp means the phase after the last one of which it knows that it has ended.
+    """
+    test = mbarrier.tests.get(warp)
+    meant = 0 if test is None else test[2]
+    behind = mbarrier.completed - meant
+    return meant if behind > 0 and behind % 2 == 0 else -1
 
 
-def _hint(mbarrier: Mbarrier) -> str:
-    """A hint about an mbarrier that nobody has arrived at yet."""
-    fresh = mbarrier.completed == 0 and mbarrier.word.pending == mbarrier.word.expected
-    if not fresh or mbarrier.last >= 0 or mbarrier.word.transactions:
-        return ""
-    return "; nobody has arrived yet: a wait for an empty stage, which is to pass at first, tests parity 1"
+def _report_ahead(wait: Wait, findings: Findings) -> None:
+    """Report groups that wait for a phase that is over: others began a later one of the same parity meanwhile."""
+    mbarrier = wait.mbarrier
+    threads = threads_in_words(mbarrier.now.arrivals or mbarrier.before.arrivals)
+    many = wait.warps[1:]
+    text = (
+        f"{warps_in_words(wait.warps)} {'wait' if many else 'waits'} for phase {wait.ahead} of the {mbarrier.name},"
+        f" which is over: it is in phase {mbarrier.completed}, of the same parity {mbarrier.word.phase}; {threads} did"
+        f" not wait for {'them' if many else 'it'} before arriving again: between the reads of a stage and the next"
+        ' copy into it, __syncthreads() is missing, or an mbarrier at which its readers arrive ("empty")'
+    )
+    _add(findings, wait, text, mbarrier.last, ())
+
+
+def _add(findings: Findings, wait: Wait, text: str, other: int, mentions: tuple[tuple[str, int], ...]) -> None:
+    mbarrier = wait.mbarrier
+    findings.add(
+        Finding(
+            MBARRIER, text, mbarrier.block.linear, wait.thread, wait.site, other, mbarrier.address, state=True,
+            mentions=mentions,
+        )
+    )  # fmt: skip

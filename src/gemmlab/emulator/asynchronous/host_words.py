@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from ctypes import c_int32, c_int64, c_uint32
 
 
@@ -24,6 +24,11 @@ def narrow(address: int) -> int:
 def put_narrow(address: int, value: int) -> None:
     """Write an i32."""
     c_int32.from_address(address).value = value
+
+
+def mask_of(lanes: Iterable[int]) -> int:
+    """Return the mask with these bits."""
+    return sum(1 << lane for lane in lanes)
 
 
 def lanes_of(mask: int) -> Iterator[int]:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.copies import Copy
 from gemmlab.emulator.asynchronous.finding import COPY, Finding, Findings
+from gemmlab.emulator.hazard_order import Rank
 from gemmlab.emulator.instruction_layout import Event, Kind, Space
 from gemmlab.emulator.layout import LANES
 
@@ -21,7 +22,7 @@ def explain(block: BlockState, events: npt.NDArray[np.int64], findings: Findings
         copy = _copy(block, address)
         if copy is not None:
             message, other = _words(copy, thread // LANES)
-            findings.add(Finding(COPY, message, linear, thread, site, other, address, early=True))
+            findings.add(Finding(COPY, message, linear, thread, site, other, address, order=Rank.EARLY))
 
 
 def _copy(block: BlockState, address: int) -> Copy | None:
@@ -41,7 +42,7 @@ def _words(copy: Copy, warp: int) -> tuple[str, int]:
     what = "shared memory is read that a bulk copy has not brought yet"
     test = copy.mbarrier.tests.get(warp)
     if test is None:
-        return f"{what}: the thread has not waited for its mbarrier (at 0x{copy.mbarrier.address:x})", copy.site
+        return f"{what}: the thread has not waited for its {copy.mbarrier.name}", copy.site
     site, parity, _completed = test
     if parity == copy.parity:
         return f"{what}: the last wait for its mbarrier was for an earlier phase of parity {parity}", site

@@ -9,7 +9,9 @@ import numpy as np
 
 from gemmlab.core.words import counted
 from gemmlab.emulator.asynchronous.block_state import BlockState, Clocks
+from gemmlab.emulator.asynchronous.byte_counts import report_too_few
 from gemmlab.emulator.asynchronous.host_words import narrow, put_narrow, put_wide, wide
+from gemmlab.emulator.asynchronous.mbarrier_phase import Phase
 from gemmlab.emulator.asynchronous.mbarrier_word import Word
 from gemmlab.emulator.layout import LANES, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_WAIT, RELEASED
@@ -39,14 +41,16 @@ class Mbarrier:
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     """Clocks known to the arrivals so far; to those of the phases that have ended."""
-    announced: int = 0
-    """Bytes that the current phase was told to expect."""
-    landed: list[Copy] = field(default_factory=list, repr=False)
-    """Copies that came in the current phase."""
+    now: Phase = field(default_factory=Phase)
+    """The record of the current phase."""
+    before: Phase = field(default_factory=Phase)
+    """The record of the phase before it."""
     waiting: list[int] = field(default_factory=list)
     """Host addresses of warps with a group that waits for it."""
     last: int = -1
     """Instruction of the last arrival."""
+    sites: dict[int, None] = field(default_factory=dict)
+    """Instructions that have arrived, in the order of their first arrivals."""
     tests: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """By warp, its last successful test: instruction, parity, and phases that had ended."""
 
@@ -75,12 +79,13 @@ class Mbarrier:
             while self.copies and self.word.transactions > 0:
                 self.copies[0].land()
         if self.word.pending == 0 and self.word.transactions == 0:
+            if late := [copy for copy in self.copies if copy.phase == self.completed]:
+                report_too_few(self, late)
             self.word.phase ^= 1
             self.word.pending = self.word.expected
             self.completed += 1
             self.released = self.arriving.copy()
-            self.announced = 0
-            self.landed.clear()
+            self.before, self.now = self.now, Phase()
             self._wake()
         self.store()
 
@@ -107,19 +112,10 @@ class Mbarrier:
         return " and ".join(parts) or "nothing"
 
     @property
-    def came(self) -> str:
-        """The bytes that came in the current phase beside those that it was told of; empty if they are no matter."""
-        if not self.word.transactions or not self.landed:
-            return ""
-        boxes = ", ".join(dict.fromkeys(copy.what for copy in self.landed if copy.what))
-        nbytes = sum(copy.nbytes for copy in self.landed)
-        copies = "1 copy" if len(self.landed) == 1 else f"{len(self.landed)} copies"
-        expected = counted(self.announced, "byte")
-        text = f"; it was told to expect {expected}, and {counted(nbytes, 'byte')} came in {copies}"
-        return f"{text} ({boxes})" if boxes else text
+    def name(self) -> str:
+        """Its place in words: `mbarrier full[1]`, `mbarrier full[1] of block 1 of the cluster`."""
+        return f"mbarrier {self.block.resident.geometry.shared_word(self.address)}"
 
     def describe(self) -> str:
-        """The state in words: `"mbarrier at 0x400 (phase 2, parity 0) lacks 1 of 128 arrivals"`."""
-        return (
-            f"the mbarrier at 0x{self.address:x} (phase {self.completed}, parity {self.word.phase}) lacks {self.lacks}"
-        )
+        """The state in words: `"the mbarrier full[1] (phase 2, parity 0) lacks 1 of 128 arrivals"`."""
+        return f"the {self.name} (phase {self.completed}, parity {self.word.phase}) lacks {self.lacks}"

@@ -7,10 +7,13 @@ from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.far_accesses import absence, visit
 from gemmlab.emulator.asynchronous.finding import CLUSTER, MBARRIER, MISALIGNED
+from gemmlab.emulator.asynchronous.host_words import mask_of
 from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
+from gemmlab.emulator.asynchronous.mbarrier_phase import Expectation
 from gemmlab.emulator.asynchronous.mbarrier_word import MOST, ONE_ARRIVAL, initial
+from gemmlab.emulator.hazard_order import Rank
 from gemmlab.emulator.launch_layout import RANK_BITS
-from gemmlab.emulator.layout import Status
+from gemmlab.emulator.layout import LANES, Status
 
 EVERY_BIT = (1 << 64) - 1
 
@@ -53,12 +56,13 @@ def find(request: Request, address: int, lane: int | None = None) -> Mbarrier:
         request.report(MBARRIER, "the mbarrier's word was overwritten by ordinary stores", address, other=found.site)
         found.store()
     if block is request.block:
+        # Within a warp the code does not tell: behind an initialisation stands the NOP that __syncwarp() is, too.
         ordered = found.warp == request.warp or found.clock <= block.resident.clocks[request.warp, found.warp]
         missing = "a barrier of the block"
     else:
         ordered, missing = block.cluster_time > found.cluster_time, "the cluster's barrier"
     if not ordered and block.checks:
-        message = f"the mbarrier is used before {missing} makes its initialisation known to this thread"
+        message = f"the {found.name} is used before {missing} makes its initialisation known to this thread"
         request.report(MBARRIER, message, address, other=found.site, lane=lane)
     return found
 
@@ -93,7 +97,7 @@ def _lanes_that_arrive(request: Request) -> list[int]:
         address = request.operand(0, lane) & 0xFFFFFFFF
         rank = address >> RANK_BITS
         if rank < len(cluster) and cluster[rank].ended:
-            request.report(CLUSTER, absence(rank), address, lane=lane)
+            request.report(CLUSTER, absence(rank), address, lane=lane, order=Rank.END)
         else:
             found.append(lane)
     return found
@@ -105,7 +109,7 @@ def _arrive_in_turn(request: Request, address: int, lanes: list[int]) -> None:
     word = mbarrier.word.encoded()
     for number, lane in enumerate(lanes):
         request.answer(lane, word + number * ONE_ARRIVAL & EVERY_BIT)
-    arrive_at(request, mbarrier, Arrival.COUNT, len(lanes), lanes[0])
+    arrive_at(request, mbarrier, Arrival.COUNT, len(lanes), lanes[0], mask_of(lanes))
 
 
 def _states_together(request: Request) -> None:
@@ -120,13 +124,14 @@ def _states_together(request: Request) -> None:
         request.answer(lane, high << 32 | groups[address])
 
 
-def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lane: int) -> None:
-    """Make one thread's arrival, in the order: bytes to expect, arrivals, bytes that have come."""
+def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lane: int, lanes: int = 0) -> None:
+    """Make one thread's arrival, or that of the mask `lanes`: bytes to expect, arrivals, bytes that have come."""
     word = mbarrier.word
     if mode & (Arrival.EXPECT | Arrival.EXPECT_ONE):
         expected = operand if mode & Arrival.EXPECT else 1
         word.transactions += expected
-        mbarrier.announced += expected
+        thread = request.warp * LANES + lane
+        mbarrier.now.expected.append(Expectation(request.site, expected, request.block.linear, thread))
         if word.transactions > MOST:
             message = f"{word.transactions} bytes are expected in one phase; an mbarrier counts to {MOST}"
             request.report(MBARRIER, message, mbarrier.address, other=mbarrier.last, lane=lane)
@@ -145,6 +150,8 @@ def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lan
     if count:
         request.block.release(request.warp, mbarrier.arriving)
         mbarrier.last = request.site
+        mbarrier.sites[request.site] = None
+        mbarrier.now.note(request.block.rank, request.warp, lanes or 1 << lane)
     word.pending -= count
     if mode & Arrival.COMPLETE:
         word.transactions -= operand

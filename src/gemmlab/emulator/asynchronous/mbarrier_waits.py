@@ -42,7 +42,7 @@ def _ended(request: Request, mbarrier: Mbarrier, parity: int) -> bool:
         return False
     before = mbarrier.tests.get(request.warp)
     again = before is not None and before[2] == mbarrier.completed
-    wait = PassedWait(request.site, mbarrier.address, parity, again, request.block.tick())
+    wait = PassedWait(request.site, mbarrier.name, parity, again, request.block.tick())
     request.block.waits[request.warp] = wait
     mbarrier.tests[request.warp] = (request.site, parity, mbarrier.completed)
     if mbarrier.block.checks:

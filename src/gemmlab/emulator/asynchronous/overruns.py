@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.finding import RACE, Finding
+from gemmlab.emulator.hazard_order import Rank
 from gemmlab.emulator.layout import LANES
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def report_overrun(request: Request, block: BlockState, span: tuple[int, int], *
             )
             thread = request.warp * LANES + request.first
             request.findings.add(
-                Finding(RACE, message, request.block.linear, thread, request.site, other, start, overrun=True)
+                Finding(RACE, message, request.block.linear, thread, request.site, other, start, order=Rank.OVERRUN)
             )
             return
 

@@ -110,7 +110,10 @@ def tensor_copy(request: Request, reach: Reach) -> int:
             _aligned(request, tensor, to)
             block, index = shared_place(request, to, tensor.span, "write")
             where = places(tensor, to, index.start)
-            send(request, block, find(request, barrier), where, data, (to, tensor.span), what=tensor.describe_box())
+            send(
+                request, block, find(request, barrier), where, data, (to, tensor.span), what=tensor.describe_box(),
+                blocks=blocks,
+            )  # fmt: skip
     elif direction == Direction.SHARED_TO_GLOBAL:
         _store(request, reach, tensor, shared & 0xFFFFFFFF, coordinates, reduction)
     return Status.GO

@@ -1,7 +1,8 @@
 /* exercise
 task = """
 A thread has 16 results below each other and reads 17 words for 16 multiply-adds. Give it 4 x 4 results: eight words
-serve 16 multiply-adds. Mind the banks: lanes beside each other should read neighbouring words of Bs."""
+serve 16 multiply-adds. No load may meet others in a bank: let lanes beside each other read neighbouring words of Bs,
+or a lane four of them by one load."""
 expect = [
     { shape = "64x128x64", says = "words of shared memory loaded by a warp, each for all its lanes", that = "executed_LDS + executed_LDS_64 + 3 * executed_LDS_128 <= M * N * K // 64" },
     "shared_load_excess == 0",

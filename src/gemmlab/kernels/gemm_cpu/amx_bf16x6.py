@@ -23,7 +23,6 @@ from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.product import emit_product
 from gemmlab.core.hardware import cpu_info
 from gemmlab.core.precision import BF16X3, BF16X6, BF16X9
-from gemmlab.core.program import Config
 from gemmlab.devices.cpu_tiles import tiles_refusal
 from gemmlab.ir.function import Function
 from gemmlab.kernels.cpu_kernel import (
@@ -33,16 +32,12 @@ from gemmlab.kernels.cpu_kernel import (
     blocks_for,
     cpu_kernel,
     job_arguments,
+    keeps,
     multiply_add_bytes,
     thread_resources,
 )  # fmt: skip
 
 PRECISIONS = {3: BF16X3, 6: BF16X6, 9: BF16X9}
-
-
-def legal(config: Config) -> bool:
-    """Return whether a configuration is one of the kernel's: tiles come with 16 lanes."""
-    return config["LANES"] in (0, 16) and config["PRODUCTS"] in PRECISIONS and config["EVERYWHERE"] in (0, 1)
 
 
 def emit(fn: Function, g: Gemm) -> None:
@@ -69,7 +64,10 @@ KERNEL = cpu_kernel(
     layouts=ALL_LAYOUTS,
     params={"PRODUCTS": 6, "EVERYWHERE": 1},
     tune={"LANES": (16,), "PRODUCTS": (6, 9, 3), "EVERYWHERE": (1, 0)},
-    legal=legal,
+    # Tiles come with 16 lanes.
+    objection=keeps(
+        "LANES == 0 or LANES == 16", " or ".join(f"PRODUCTS == {count}" for count in PRECISIONS), "0 <= EVERYWHERE <= 1"
+    ),
     threaded=True,
     exports=EXPORTS,
     resources=thread_resources,

@@ -13,7 +13,7 @@ product* view, each block of C on its own. Both together:
 from __future__ import annotations
 
 from gemmlab.ir.function import Function
-from gemmlab.kernels.cpu_kernel import Gemm, add_row, cpu_kernel, scale_row
+from gemmlab.kernels.cpu_kernel import Gemm, add_row, cpu_kernel, keeps, scale_row
 
 
 def emit(fn: Function, g: Gemm) -> None:
@@ -40,6 +40,6 @@ KERNEL = cpu_kernel(
     emit=emit,
     params={"MC": 64, "KC": 64, "NC": 128},
     tune={"MC": (32, 64, 256), "KC": (32, 64, 128), "NC": (128, 512)},
-    legal=lambda config: min(config["MC"], config["KC"], config["NC"]) > 0,
+    objection=keeps("MC > 0", "KC > 0", "NC > 0"),
     vectorize=True,
 )

@@ -20,7 +20,7 @@ from gemmlab.codegen.product import emit_scale
 from gemmlab.core.program import Config
 from gemmlab.ir.function import Function
 from gemmlab.ir.target import host_target
-from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, blocks_for, cpu_kernel, job_arguments
+from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, blocks_for, cpu_kernel, job_arguments, keeps
 
 
 def _blocks(config: Config, lanes: int) -> Blocks:
@@ -62,7 +62,7 @@ KERNEL = cpu_kernel(
     layouts=ALL_LAYOUTS,
     params={"MC": 0, "KC": 0, "NC": 0},
     tune={"KC": (0, 256, 384, 512), "MC": (0, 120)},
-    legal=lambda config: min(config["MC"], config["KC"], config["NC"]) >= 0,
+    objection=keeps("MC >= 0", "KC >= 0", "NC >= 0"),
     meant=meant,
     workspace_bytes=workspace_bytes,
 )

@@ -21,7 +21,7 @@ from gemmlab.core.program import Config
 from gemmlab.ir.function import Function
 from gemmlab.ir.types import F32
 from gemmlab.ir.values import Value
-from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, cpu_kernel, scale_row, strides
+from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, cpu_kernel, keeps, scale_row, strides
 
 MR = 4
 _WIDEST = 16
@@ -81,7 +81,7 @@ KERNEL = cpu_kernel(
     layouts=ALL_LAYOUTS,
     params={"KC": 256, "NC": 512},
     tune={"KC": (128, 256, 512), "NC": (256, 512, 1024)},
-    legal=lambda config: config["KC"] > 0 and config["NC"] > 0 and config["NC"] % _WIDEST == 0,
+    objection=keeps("KC > 0", "NC > 0", f"NC % {_WIDEST} == 0"),
     workspace_bytes=workspace_bytes,
     vectorize=True,
 )

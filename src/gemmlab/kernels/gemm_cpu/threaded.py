@@ -128,6 +128,6 @@ KERNEL = cpu_kernel(
         "MR": (0, 6, 8, 12, 16, 24), "NV": (0, 1, 2, 3), "MC": (0, 96, 192, 384), "KC": (0, 256, 384, 512, 1024),
         "NC": (0, 1024, 4096), "SERIAL": (0, 16, 18, 22),
     },
-    legal=lambda config: not objection(config),
+    objection=objection,
     meant=meant,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from __future__ import annotations
 from gemmlab.codegen.rowsum import IDENTITIES, combine, tree
 from gemmlab.ir.function import Function
 from gemmlab.ir.types import F32
-from gemmlab.kernels.cpu_kernel import Arguments
+from gemmlab.kernels.cpu_kernel import Arguments, keeps
 from gemmlab.kernels.cpu_reduce import operator_of, reduce_kernel
 
 ACCUMULATORS = 8
@@ -37,7 +37,7 @@ KERNEL = reduce_kernel(
     emit=emit,
     params={"ACCUMULATORS": ACCUMULATORS},
     tune={"ACCUMULATORS": (2, 4, 8, 16)},
-    legal=lambda config: 1 <= config["ACCUMULATORS"] <= 16,
+    objection=keeps("1 <= ACCUMULATORS <= 16"),
     # The chain, the rest (less than a turn), the tree.
     roundings=lambda config, n: n // config["ACCUMULATORS"] + config["ACCUMULATORS"] + 4,
 )

@@ -1,0 +1,26 @@
+"""The outcome of an explained run in one line: whether it was right, and what limits it."""
+
+from __future__ import annotations
+
+from gemmlab.analysis.explanation import Explanation
+from gemmlab.core.words import counted
+from gemmlab.verify.race_causes import leading_kind
+
+
+def run_verdict(explained: Explanation) -> str:
+    """Return the verdict: `"Right at 256x256x256. Bound by L1: at most 8,299 GFLOP/s."`.
+
+    A launch of any code has no reference, so only its hazards are named.
+    """
+    subject, roofline = explained.subject, explained.roofline
+    if subject.hazards:
+        kind = leading_kind([subject.hazards], subject.hazards[0].kind)
+        first = next((hazard for hazard in subject.hazards if hazard.kind == kind), subject.hazards[0])
+        outcome = f"{counted(len(subject.hazards), 'hazard')}, the first one {first.kind}"
+        outcome += f" at {first.place}" if first.line else ""
+        outcome += f"; results are wrong at {subject.size.label}" if subject.wrong else ""
+    elif subject.kernel is None:
+        outcome = "No hazard in this launch; its results were not compared with anything"
+    else:
+        outcome = f"Wrong at {subject.size.label}" if subject.wrong else f"Right at {subject.size.label}"
+    return f"{outcome}. Bound by {roofline.bound_by}: at most {roofline.bound:,.0f} {subject.unit}."

@@ -1,0 +1,105 @@
+"""The `__shared__` variables of a kernel and where they lie, so that messages name places in shared memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gemmlab.sass.gmma_lines import body_of
+
+_DECLARED = re.compile(
+    r"^\s*(?P<extern>\.extern\s+)?(?:\.\w+\s+)?\.shared\s+\.align\s+(?P<align>\d+)\s+\.[a-z]+(?P<bits>\d+)\s+"
+    r"(?P<name>[\w$]+)(?P<array>\[(?P<count>\d*)\])?;",
+    re.MULTILINE,
+)
+_WORD = 8
+"""Bytes of an mbarrier."""
+_MOST_WORDS = 64
+"""A larger variable is no array of mbarriers alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedVariable:
+    """A `__shared__` variable, and its place in a block's shared memory in bytes."""
+
+    name: str
+    start: int
+    nbytes: int
+    """0 for an array whose size the launch gives (`extern __shared__`)."""
+    align: int
+
+    def holds(self, offset: int) -> bool:
+        """Return whether a byte of the block's shared memory is in it."""
+        return self.start <= offset and (not self.nbytes or offset < self.start + self.nbytes)
+
+    def word(self, offset: int) -> str:
+        """Return an 8-byte word of it in words: `full`, `full[1]`, or `at byte 65,536 of storage`."""
+        at = offset - self.start
+        if self.nbytes == _WORD:
+            return self.name
+        return f"{self.name}[{at // _WORD}]" if self.of_words else f"at byte {at:,} of {self.name}"
+
+    @property
+    def of_words(self) -> bool:
+        """True if it may be an array of mbarriers alone."""
+        return self.align == _WORD and 0 < self.nbytes <= _MOST_WORDS * _WORD
+
+
+def shared_variables(ptx: str, function: str, nbytes: int) -> tuple[SharedVariable, ...]:
+    """Return the variables that a kernel declares in its PTX, laid one after the other as ptxas does.
+
+    Empty if they do not fill the `nbytes` of static shared memory exactly: then they lie in another way.
+    """
+    declared = [*_DECLARED.finditer(ptx)]
+    if not declared:
+        return ()
+    body = "\n".join(text for _number, text in body_of(ptx, function))
+    used = [one for one in declared if re.search(rf"(?<![\w$]){re.escape(one['name'])}(?![\w$])", body)]
+    # A function that the kernel calls may use others.
+    return _laid(used, nbytes) or _laid(declared, nbytes)
+
+
+def _laid(declared: Iterable[re.Match[str]], nbytes: int) -> tuple[SharedVariable, ...]:
+    every = [*declared]
+    found, end = list[SharedVariable](), 0
+    for one in every:
+        if not one["extern"]:
+            size = int(one["bits"]) // 8 * int(one["count"] or 1)
+            found.append(_at(one, end, size))
+            end = found[-1].start + size
+    if end != nbytes:
+        return ()
+    return (*found, *(_at(one, end, 0) for one in every if one["extern"]))
+
+
+def _at(one: re.Match[str], end: int, size: int) -> SharedVariable:
+    align = int(one["align"])
+    return SharedVariable(_plain(one["name"]), -(-end // align) * align, size, align)
+
+
+def _plain(symbol: str) -> str:
+    """Return the name in the source: `As` for `_ZZ4tilePKfE2As`."""
+    for length in range(1, len(symbol)):
+        name = symbol[-length:]
+        if symbol[:-length].endswith(str(length)) and not name[0].isdigit():
+            return name
+    return symbol
+
+
+def variable_at(variables: Iterable[SharedVariable], offset: int) -> SharedVariable | None:
+    """Return the variable that holds a byte of a block's shared memory; `None` if none does."""
+    return next((variable for variable in variables if variable.holds(offset)), None)
+
+
+def array_at(variables: Iterable[SharedVariable], offset: int) -> str:
+    """Return the name of the variable that an access to a byte means; empty if none is known.
+
+    Behind all of them it is the last one: an index of that is the likeliest to lead there.
+    """
+    every = tuple(variables)
+    found = variable_at(every, offset)
+    if found is None and every:
+        last = max(every, key=lambda variable: variable.start)
+        found = last if offset >= last.start else None
+    return found.name if found else ""

@@ -57,8 +57,8 @@ _METRICS = (
 )
 """Patterns of the metrics to keep from a report; those of sections exist only if this ncu and GPU have them."""
 SESSIONS, IN_A_SESSION = 4, 3
-"""The most runs of ncu at a time, and the most kernels of one. Most of a run's time is the processor's; ncu lets one process
-at a time profile.
+"""The most runs of ncu at a time, and the most kernels of one. Most of a run's time is the processor's; ncu lets one
+process at a time profile.
 """
 
 

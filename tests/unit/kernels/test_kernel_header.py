@@ -83,7 +83,9 @@ steps = "tiles * K"
 let.tiles = "ceil_div(M, BM)"
 let.most = "min(tiles + 1, SHARE)"
 """)
-    assert facts.grid[0].text == "(ceil_div(M, BM)) if (ceil_div(M, BM)) > SHARE else (min((ceil_div(M, BM)) + 1, SHARE))"
+    assert (
+        facts.grid[0].text == "(ceil_div(M, BM)) if (ceil_div(M, BM)) > SHARE else (min((ceil_div(M, BM)) + 1, SHARE))"
+    )
     assert facts.grid[0]({"M": 640, "BM": 64, "SHARE": 4}) == 10
     assert facts.grid[0]({"M": 65, "BM": 64, "SHARE": 4}) == 3
     assert facts.steps.names == {"M", "BM", "K"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -46,8 +47,10 @@ def cache(
     """Simulate the cache misses of kernels, and time their packing."""
     from gemmlab.core.records import save_record, to_json
     from gemmlab.core.tabular import csv_text, flat
-    from gemmlab.kernels.catalog import find_kernel, ladder
+    from gemmlab.devices.select import open_device
+    from gemmlab.kernels.catalog import find_kernel
     from gemmlab.kernels.choice_exercise import SUFFIX
+    from gemmlab.kernels.rungs_on import Rungs, rungs_on
     from gemmlab.observe.cache_record import cache_rows, run_cache
     from gemmlab.ops.catalog import find_op
 
@@ -61,10 +64,12 @@ def cache(
         require_place("--save", save)
     others = iter(solved)
     named = [next(others).kernel if name.endswith(SUFFIX) else find_kernel(name) for name in kernels or []]
-    chosen = named or ladder(op, "cpu")
+    rungs = rungs_on(op, open_device("cpu")) if not named else Rungs(tuple(named))
+    for line in rungs.left_out:
+        print(line, file=sys.stderr)
     caches = _caches(l1, l2)
     with _progress() as progress:
-        record = run_cache(chosen, operation, problems, caches, progress)
+        record = run_cache(rungs.kernels, operation, problems, caches, progress)
     if save is not None:
         save_record(record, save)
     rows = [asdict(row) for row in cache_rows(record)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -66,7 +65,7 @@ def cache(
     named = [next(others).kernel if name.endswith(SUFFIX) else find_kernel(name) for name in kernels or []]
     rungs = rungs_on(op, open_device("cpu")) if not named else Rungs(tuple(named))
     for line in rungs.left_out:
-        print(line, file=sys.stderr)
+        progress_console().print(line)
     caches = _caches(l1, l2)
     with _progress() as progress:
         record = run_cache(rungs.kernels, operation, problems, caches, progress)

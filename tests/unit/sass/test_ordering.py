@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -11,11 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gemmlab.core.errors import UsageError
+from gemmlab.core.notices import LOGGER
 from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.sass.checking import control_codes
 from gemmlab.sass.checking.control_codes import check_function, distances
 from gemmlab.sass.checking.latencies import latencies
-from gemmlab.sass.checking.steps import steps_of
+from gemmlab.sass.checking.steps import Step, step_of, steps_of
+from gemmlab.sass.instruction import Control, SassFunction
+from gemmlab.sass.ordering import loop_passes
 from gemmlab.sass.ordering.codes import repaired, replace_code, with_control
 from gemmlab.sass.ordering.dependences import predecessors
 from gemmlab.sass.ordering.loop_order import new_order
@@ -27,6 +31,7 @@ from gemmlab.sass.writing.slots import EncodingError
 from gemmlab.toolchain.nvdisasm import disassemble
 from support.changed_code import subject
 from support.cuda_source import needs_compiler
+from support.sass_corpus import written
 
 pytestmark = needs_compiler
 
@@ -39,6 +44,7 @@ CHOICES = [choice for count in range(len(PASSES) + 1) for choice in combinations
 def test_all_passes_keep_every_bit_and_pass_the_check(kernel: str, arch: str) -> None:
     build = subject(kernel, arch, "65")
     made = ordered(build.function, arch)
+    assert list(made.order) != sorted(made.order)
     code = with_words(build.artifact.code, build.function, made.words, made.order)
     (function,) = parse(disassemble(code, kernel)).values()
     assert check_function(function, arch) == ()
@@ -74,6 +80,55 @@ def test_an_order_keeps_what_depends_on_what(choice: tuple[bool, bool]) -> None:
     assert sorted(order) == list(range(len(steps)))
     for later, earlier in enumerate(predecessors(steps)):
         assert all(place[one] < place[later] for one in earlier)
+
+
+NO_BARRIERS = Control(stall=1, yield_=True, write_barrier=7, read_barrier=7, wait_mask=0, reuse=0)
+
+
+def _with_barriers(function: SassFunction, controls: Mapping[int, Control]) -> list[Step]:
+    """Return steps with these control codes by index, and without barriers at all others."""
+    return [step_of(replace(one, control=controls.get(n, NO_BARRIERS))) for n, one in enumerate(function.instructions)]
+
+
+def test_an_access_stays_behind_the_load_whose_barrier_guards_it() -> None:
+    function = written(
+        "LDS.128 R28, [R63]", "LDS.128 R64, [R62]", "FFMA R1, R2, R3, R1", "LDS.128 R16, [R61]",
+        "FFMA R149, R64, R28, R149", "FFMA R150, R64, R2, R150", "EXIT",
+    )  # fmt: skip
+    apart = predecessors(
+        _with_barriers(function, {0: replace(NO_BARRIERS, write_barrier=0), 1: replace(NO_BARRIERS, write_barrier=2)})
+    )
+    assert 3 not in apart[4] | apart[5]
+    steps = _with_barriers(function, {3: replace(NO_BARRIERS, write_barrier=1)})
+    shared = predecessors(steps)
+    assert 3 in shared[4] & shared[5]
+    assert 3 not in shared[2]
+    order = new_order(steps, by_operands=True, spread=True)
+    assert order.index(3) < min(order.index(4), order.index(5))
+
+
+def test_a_write_stays_behind_the_barrier_that_says_the_register_is_read() -> None:
+    function = written("STS [R4], R5", "STS [R6], R7", "FFMA R5, R2, R3, R1", "FFMA R8, R2, R3, R1", "EXIT")
+    assert 1 not in predecessors(_with_barriers(function, {0: replace(NO_BARRIERS, read_barrier=0)}))[2]
+    shared = predecessors(_with_barriers(function, {1: replace(NO_BARRIERS, read_barrier=0)}))
+    assert 1 in shared[2]
+    assert 1 not in shared[3]
+
+
+def test_the_compilers_order_stays_where_no_control_codes_fit(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    function = subject("thread_tile_2d", "sm_90", "65").function
+
+    def backwards(steps: Sequence[Step], **_: bool) -> list[int]:
+        return [*range(len(steps) - 2, -1, -1), len(steps) - 1]
+
+    monkeypatch.setattr(loop_passes, "new_order", backwards)
+    with caplog.at_level("INFO", LOGGER):
+        made = ordered(function, "sm_90", ["memory"])
+    assert made.order == tuple(range(len(made.order)))
+    assert check_function(made.function, "sm_90", distances(function)) == ()
+    assert "the compiler's order stays: " in caplog.text
 
 
 def test_ffma_order_and_reuse_flags_raise_the_reuse_rate() -> None:

@@ -19,6 +19,10 @@ _AHEAD = 3
 """Instructions after an FFMA among which the next FFMA is searched."""
 
 
+class UnmendedError(EncodingError):
+    """Error: no control codes make this order of instructions sound. The message names the fault."""
+
+
 def with_control(instruction: Instruction, control: Control) -> Instruction:
     """Return an instruction with other control codes. Raises `EncodingError` if they have no encoding."""
     if control == instruction.control:
@@ -94,7 +98,7 @@ def repaired(
 
     `compiled` has the distances of the compiler's code (`check_function`), by the indices of `code`.
 
-    Raises `EncodingError` if the check does not pass after several rounds, or no control code can remove a fault.
+    Raises `UnmendedError` if the check does not pass after several rounds, or no control code can remove a fault.
     """
     made = list(code)
     for _ in range(_ROUNDS):
@@ -117,8 +121,8 @@ def repaired(
                 stalled.add(place - 1)
                 made[place - 1] = _longer(made[place - 1])
             elif finding.fault != "too early":
-                raise EncodingError(f"{function.name}: no control code removes this fault: {finding}")
-    raise EncodingError(f"{function.name}: the control codes still have faults after {_ROUNDS} rounds: {findings[0]}")
+                raise UnmendedError(f"{function.name}: no control code removes this fault: {finding}")
+    raise UnmendedError(f"{function.name}: the control codes still have faults after {_ROUNDS} rounds: {findings[0]}")
 
 
 def _longer(instruction: Instruction) -> Instruction:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gemmlab.sass.checking.steps import Step
+from gemmlab.sass.checking.tracker import State, Tracker
 
 _ORDERED = frozenset({
     "BAR", "DEPBAR", "LDGDEPBAR", "MEMBAR", "ERRBAR", "CCTL", "BSSY", "BSYNC", "BREAK", "WARPSYNC", "BRA", "EXIT",
@@ -21,12 +22,17 @@ def is_ordered(step: Step) -> bool:
 def predecessors(steps: Sequence[Step]) -> list[set[int]]:
     """Return, for each instruction of a block, the indices of earlier ones that it must stay behind.
 
+    A barrier may guard results of several instructions: those before it in a queue that answers in order. An access to
+    such a result stays behind the instruction with the barrier, and so does a write to a register that an earlier
+    instruction reads after issue.
+
     Dependences through other instructions may be left out. The last instruction stays last.
     """
     found: list[set[int]] = [set() for _ in steps]
     writer: dict[int, list[int]] = {}
     readers: dict[int, list[int]] = {}
     ordered: int | None = None
+    tracker = Tracker(steps, State())
     for number, step in enumerate(steps):
         before = found[number]
         for cell, _ in step.reads:
@@ -44,7 +50,23 @@ def predecessors(steps: Sequence[Step]) -> list[set[int]]:
             # A guarded write may leave the older value, so readers still depend on older writers.
             writer[cell] = [number] if step.guard is None else [*writer.get(cell, ()), number]
             readers[cell] = []
+        results, operands = _guarded(tracker, number)
+        for cell in results:
+            writer.setdefault(cell, []).append(number)
+        for cell in operands:
+            readers.setdefault(cell, []).append(number)
         before.discard(number)
     if steps:
         found[-1].update(range(len(steps) - 1))
     return found
+
+
+def _guarded(tracker: Tracker, number: int) -> tuple[set[int], set[int]]:
+    """Issue an instruction; return the cells of earlier results, and of earlier operands, that it is first to guard."""
+    tables = (tracker.state.late, tracker.state.operands)
+    unguarded = [{key for key, barriers in table.items() if not barriers} for table in tables]
+    tracker.issue(number)
+    results, operands = (
+        {key[1] for key in keys if table.get(key)} for keys, table in zip(unguarded, tables, strict=True)
+    )
+    return results, operands

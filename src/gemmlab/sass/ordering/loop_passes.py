@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from gemmlab.core.errors import UsageError
+from gemmlab.core.notices import notice
 from gemmlab.sass.banks import conflict_cycles
 from gemmlab.sass.blocks import Block, flow_graph
-from gemmlab.sass.checking.control_codes import check_function, distances, unrecorded_pairs
+from gemmlab.sass.checking.control_codes import Distances, check_function, distances, unrecorded_pairs
 from gemmlab.sass.checking.reuse import sources
 from gemmlab.sass.checking.steps import steps_of
 from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.loops import main_loop
-from gemmlab.sass.ordering.codes import least_stalls, repaired, replace_code, reuse_flags
+from gemmlab.sass.ordering.codes import UnmendedError, least_stalls, repaired, replace_code, reuse_flags
 from gemmlab.sass.ordering.loop_order import new_order
 from gemmlab.sass.ordering.registers import better_banks, with_registers
 from gemmlab.sass.writing.slots import EncodingError
@@ -71,10 +73,10 @@ def ordered(function: SassFunction, arch: str, passes: Collection[str] = PASSES)
     """Run passes over the main loop of a compiled function.
 
     Pairs of instructions that are closer in the compiler's code than their recorded latency may stay as close, but not
-    come closer.
+    come closer. If no control codes make the new order sound, the compiler's order stays, and a notice says why.
 
     Raises `UsageError` for an unknown pass or a function without a main loop, `EncodingError` if an instruction cannot
-    be encoded or faults of the control codes remain, and `UnknownAccessError` for asynchronous instructions.
+    be encoded or the control codes have faults already, and `UnknownAccessError` for asynchronous instructions.
     """
     if unknown := sorted(set(passes) - set(PASSES)):
         raise UsageError(f"no pass {unknown[0]!r}; there are {', '.join(PASSES)}")
@@ -88,10 +90,32 @@ def ordered(function: SassFunction, arch: str, passes: Collection[str] = PASSES)
     if "registers" in passes:
         numbers = better_banks(code[block.start : block.stop], code, arch)
         code = [with_registers(one, numbers) for one in code]
-    order = list(range(len(code)))
+    order = compilers = tuple(range(len(code)))
     if {"ffma", "memory"} & set(passes):
         inner = new_order(steps[block.start : block.stop], by_operands="ffma" in passes, spread="memory" in passes)
-        order[block.start : block.stop] = [block.start + number for number in inner]
+        order = (*order[: block.start], *(block.start + number for number in inner), *order[block.stop :])
+    coded = partial(_coded, function, code, block, arch, compiled, passes)
+    try:
+        made = coded(order)
+    except UnmendedError as error:
+        # `new_order` knows the barriers of its block alone.
+        notice(f"the compiler's order stays: {error}")
+        order = compilers
+        made = coded(order)
+    words = [0] * len(made)
+    for new, old in enumerate(order):
+        words[old] = made[new].encoding
+    before = _facts(function.instructions[block.start : block.stop], arch)
+    after = _facts(made[block.start : block.stop], arch)
+    unrecorded = unrecorded_pairs(function, arch)
+    return Ordered(replace_code(function, made), tuple(words), order, before, after, unrecorded)
+
+
+def _coded(
+    function: SassFunction, code: Sequence[Instruction], block: Block, arch: str, compiled: Distances,
+    passes: Collection[str], order: Sequence[int],
+) -> tuple[Instruction, ...]:  # fmt: skip
+    """Return the code in an order, with control codes that pass the check. Raises `UnmendedError` if there are none."""
     made = list(replace_code(function, [code[old] for old in order]).instructions)
     places = range(block.start, block.stop)
     if "stalls" in passes:
@@ -100,14 +124,7 @@ def ordered(function: SassFunction, arch: str, passes: Collection[str] = PASSES)
         made = reuse_flags(made, places)
     place = {old: new for new, old in enumerate(order)}
     moved = {(place[first], place[second], relation): left for (first, second, relation), left in compiled.items()}
-    made = list(repaired(function, made, arch, moved))
-    words = [0] * len(made)
-    for new, old in enumerate(order):
-        words[old] = made[new].encoding
-    before = _facts(function.instructions[block.start : block.stop], arch)
-    after = _facts(made[block.start : block.stop], arch)
-    unrecorded = unrecorded_pairs(function, arch)
-    return Ordered(replace_code(function, made), tuple(words), tuple(order), before, after, unrecorded)
+    return repaired(function, made, arch, moved)
 
 
 def main_block(function: SassFunction) -> Block:

@@ -1,6 +1,6 @@
 """Time 11 kernels and configurations at 31 sizes, as a Korean worklog's table has them.
 
-    python makers/config_size_table.py benchmarks/results/h200/configs-by-size.json
+    python makers/config_size_table.py benchmarks/results/h200/size-table.json
 
 Squares from 256 to 4096 in steps of 128, cold caches, cuBLAS beside them.
 """

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.records import Record
+from gemmlab.core.records import Record, Result
 from gemmlab.kernels.aliases import read_record
 from gemmlab.kernels.catalog import find_kernel
 
@@ -21,9 +22,24 @@ CPU = "cpu-intel-6-167"
 
 @cache
 def load(name: str) -> Record | None:
-    """`"h200/gemm.json"`, or `None` where it has not been made yet."""
+    """Return a record such as `"h200/gemm.json"`, or `None` where it has not been made yet.
+
+    Kernels that were timed again in `"h200/gemm-later.json"`, beside the same library, have those results.
+    """
     path = RESULTS / name
-    return read_record(path, notice=False) if path.exists() else None
+    if not path.exists():
+        return None
+    record = read_record(path, notice=False)
+    later = path.with_name(f"{path.stem}-later.json")
+    if not later.exists():
+        return record
+    found = {_key(one): one for one in read_record(later, notice=False).results if one.facts.get("role") == "rung"}
+    kept = [found.pop(_key(one), one) for one in record.results]
+    return replace(record, results=(*kept, *found.values()))
+
+
+def _key(result: Result) -> tuple[str, str]:
+    return result.contestant, result.label
 
 
 def load_json(name: str, schema: str) -> dict[str, Any] | None:

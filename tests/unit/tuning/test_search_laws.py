@@ -65,6 +65,35 @@ def test_a_wrong_configuration_is_named_and_never_wins() -> None:
     assert all(not search.standings[place].us for place in wrong)
 
 
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 50), budget=st.floats(0.1, 20.0))
+def test_ours_answers_if_a_configuration_was_timed(seed: int, budget: float) -> None:
+    search = Search(SPACE.space, ReplayBench(SPACE, seed), budget)
+    run_within_budget(Halving(seed), search)
+    assert (search.best() is not None) == any(one.us for one in search.standings.values())
+    # One configuration is compiled within 1 s and tried within 0.25 s, and not all 12 ahead have a fault.
+    assert search.best() is not None or budget < 6 * 1.0 + 12 * 0.25
+
+
+@pytest.mark.parametrize("forecast", [(), (1e-3, 1e3), (1.0, 1.0)])
+def test_no_forecast_keeps_ours_from_an_answer(forecast: tuple[float, ...]) -> None:
+    record = valley()
+    times = forecast * (len(record.space) // 2)
+    search = Search(record.space, ReplayBench(record), 10.0, forecast=times)
+    run_within_budget(Halving(), search)
+    assert search.best() is not None
+
+
+def test_configurations_of_one_program_wait_for_one_compilation() -> None:
+    record = replace(valley(), programs=(0,) * len(valley().space))
+    bench = ReplayBench(record)
+    bench.submit(range(10))
+    for place in range(10):
+        assert bench.build(place, 100.0) is not None
+    assert bench.seconds == record.program_s[0] == 1.0
+    assert sum(record.build_s) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_ours_finds_the_best_with_a_quarter_of_the_time(seed: int) -> None:
     record = valley(noise=0.01)

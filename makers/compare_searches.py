@@ -130,8 +130,8 @@ def _merged(out: Path, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _fit(pool: ProcessPoolExecutor, spaces: Sequence[str], seeds: int) -> None:
     """Print the geometric mean of medians and 90th percentiles over spaces and budgets, for many constants."""
-    for ahead, deviation, finalists in product((1.25, 1.5, 2.0), (0.15, 0.2, 0.3), (4, 6, 8)):
-        constants = replace(FITTED, ahead=ahead, deviation=deviation, finalists=finalists)
+    for ahead, leave, finalists in product((1.0, 1.25, 1.5, 2.0), (1.05, 1.1, 1.15), (4, 6, 8)):
+        constants = replace(FITTED, ahead=ahead, leave=leave, finalists=finalists)
         work = [Work(space, "gemmlab", share, seeds, constants) for space, share in product(spaces, SHARES)]
         scores = [row[name] for row in pool.map(row_of, work) for name in ("median", "p90") if row[name] is not None]
         print(f"{math.exp(float(np.mean(np.log(scores)))):.5f} {constants}", flush=True)

@@ -130,6 +130,10 @@ class ReplayBench:
                 self._ready[program] = begin + self._record.program_s[program]
                 heapq.heappush(self._free, self._ready[program])
 
+    def soonest(self, places: Sequence[int], until: float) -> int:
+        ready = {place: max(self.seconds, self._ready[self._record.program_of[place]]) for place in places}
+        return min(places, key=lambda place: min(ready[place], until))
+
     def build(self, place: int, until: float) -> Build | None:
         ready = self._ready[self._record.program_of[place]]
         if ready > until:

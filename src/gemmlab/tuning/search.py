@@ -81,6 +81,10 @@ class Search:
         if fresh:
             self.bench.submit(fresh)
 
+    def soonest(self, places: Sequence[int]) -> int:
+        """Return which of several submitted configurations is compiled first."""
+        return self.bench.soonest(places, self.budget_s)
+
     def turn(self, place: int) -> float | None:
         """Time one turn of a submitted configuration, after its compilation and verification; return microseconds.
 

@@ -6,13 +6,12 @@ at the same time. Before the first turn the forecast alone decides. The second p
 Talwalkar 2016): the fastest few take turns in rounds, in random order, and after a few rounds the slower half is
 dropped. Configurations that were clearly slower in their first turn do not take part.
 
-Only the end of the budget depends on when compilations end, so equal times give an equal search.
+What is compiled first has the first turn. A journal has that order, so a resumed search goes the same way.
 """
 
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -74,13 +73,10 @@ class _Chooser:
         self._most = max(_LEAST_AHEAD, round(constants.ahead * search.bench.builders))
         self._tried, self._fitted = 0, 0
         self._lengths: Float64Array | None = None
-        self.queue = deque[int]()
-        # The default is compiled first: a user wants to know what the search gains over it. It is timed after the
-        # others of the first round, because its compilation may take longer than theirs.
+        self.queue = list[int]()
+        # The default is among the first: a user wants to know what the search gains over it.
         self._submit([0])
         self._more(prior(search.space.points, self._forecast))
-        self.queue.remove(0)
-        self.queue.insert(search.bench.builders - 1, 0)
 
     def tried(self, count: int) -> None:
         """Choose further configurations after `count` were tried, if there is reason to."""
@@ -102,7 +98,7 @@ class _Chooser:
 
     def _more(self, found: Posterior) -> None:
         known = self._search.standings
-        pending = list(known) if np.isinf(found.best) else list(self.queue)
+        pending = list(known) if np.isinf(found.best) else self.queue
         self._submit(found.pick(self._most - len(self.queue), pending, known.keys()))
 
     def _submit(self, places: Sequence[int]) -> None:
@@ -122,7 +118,9 @@ class Halving:
         draw = random.Random(f"{self.seed} {len(search.space)}")  # noqa: S311 - an order, not a secret
         chooser, count = _Chooser(search, draw, self.constants), 0
         while chooser.queue and search.left_s > self._final_s(search):
-            self._try(search, chooser.queue.popleft())
+            place = search.soonest(chooser.queue)
+            chooser.queue.remove(place)
+            self._try(search, place)
             count += 1
             chooser.tried(count)
         self._decide(search, draw)

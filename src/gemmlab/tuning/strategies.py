@@ -12,6 +12,7 @@ What is compiled first has the first turn. A journal has that order, so a resume
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -80,7 +81,9 @@ class _Chooser:
 
     def tried(self, count: int) -> None:
         """Choose further configurations after `count` were tried, if there is reason to."""
-        if count - self._tried < max(1.0, self._constants.growth * count):
+        # At the latest when a compiler would be idle.
+        spare = self._most - self._search.bench.builders
+        if count - self._tried < max(1.0, min(self._constants.growth * count, spare)):
             return
         self._tried = count
         space, able, faults = self._search.space, self._search.ranking(), self._search.faults()
@@ -204,7 +207,12 @@ def run_within_budget(strategy: Strategy, search: Search) -> None:
 def _in_turn(search: Search, order: list[int]) -> None:
     """Time one turn of each configuration, while the compilers are two batches ahead."""
     ahead = 2 * search.bench.builders
-    search.submit(order[:ahead])
-    for done, place in enumerate(order):
-        search.submit(order[ahead + done : ahead + done + 1])
+    queue, later = order[:ahead], deque(order[ahead:])
+    search.submit(queue)
+    while queue:
+        place = search.soonest(queue)
+        queue.remove(place)
+        if later:
+            queue.append(later.popleft())
+            search.submit(queue[-1:])
         search.turn(place)

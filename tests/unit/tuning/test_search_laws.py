@@ -84,6 +84,15 @@ def test_no_forecast_keeps_ours_from_an_answer(forecast: tuple[float, ...]) -> N
     assert search.best() is not None
 
 
+@pytest.mark.parametrize("strategy", [Halving(), RandomOrder()], ids=["ours", "random"])
+def test_a_slow_compilation_does_not_keep_others_from_their_turns(strategy: Strategy) -> None:
+    record = valley()
+    slow = (replace(record.outcomes[0], build_s=1000.0), *record.outcomes[1:])
+    search = Search(record.space, ReplayBench(replace(record, outcomes=slow)), 30.0)
+    run_within_budget(strategy, search)
+    assert len(search.ranking()) > 10
+
+
 def test_configurations_of_one_program_wait_for_one_compilation() -> None:
     record = replace(valley(), programs=(0,) * len(valley().space))
     bench = ReplayBench(record)

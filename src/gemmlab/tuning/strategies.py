@@ -20,11 +20,9 @@ from typing import Protocol
 
 import numpy as np
 
-from gemmlab.tuning.search import BudgetEnd, Search
+from gemmlab.tuning.search import CONFIRMED, BudgetEnd, Search
 from gemmlab.tuning.surrogate import Float64Array, Posterior, posterior, prior
 
-CONFIRMED = 3
-"""Turns after which a median is reliable: a single outlier among them does not change it much."""
 _LEAST_AHEAD = 4
 """The least number of configurations ahead of the device."""
 

@@ -41,6 +41,7 @@ from blocks import (
     regret,
     sanitizer,
     sass_code,
+    searches,
     shapes,
     source_test,
     suite,
@@ -54,7 +55,7 @@ BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.D
 MODULES = (
     cpu, cpu_sizes, dask, many_cores, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page,
     reductions, tensor, tensor_code, source_test, tensor_profiles, parts, diffs, pictures, model, changes, overhead,
-    api, float32, beside_triton, fuzzed, suite, shapes, regret, sanitizer, dram_roofline, sass_code,
+    api, float32, beside_triton, fuzzed, suite, shapes, regret, searches, sanitizer, dram_roofline, sass_code,
     peak_loops, many_gpus, exercises, copy_helpers,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}

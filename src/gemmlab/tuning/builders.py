@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any, Self
@@ -67,6 +67,14 @@ class Builders:
     def wait(self, key: Key) -> None:
         """Wait for the end of a compilation."""
         wait([self._under_way[key]])
+
+    def soonest(self, keys: Sequence[Key], seconds: float) -> int:
+        """Wait for the end of one of several compilations, at most `seconds`; return the index of the first that has
+        ended, 0 if none has.
+        """
+        futures = [self._under_way[key] for key in keys]
+        wait(futures, max(0.0, min(seconds, _LONGEST_WAIT_S)), FIRST_COMPLETED)
+        return next((index for index, future in enumerate(futures) if future.done()), 0)
 
     def get(self, key: Key, seconds: float) -> Code | None:
         """Wait for a compilation; `None` if it has not ended after `seconds`. Only the first call for a program gets

@@ -106,6 +106,11 @@ class DeviceBench:
         if not self._family.host_threads:
             self._begin_builds(self._waiting)
 
+    def soonest(self, places: Sequence[int], until: float) -> int:
+        if self._family.host_threads:
+            return places[0]
+        return places[self._builders.soonest([self._keys[place] for place in places], until - self.seconds)]
+
     def build(self, place: int, until: float) -> Build | None:
         if place not in self._keys:
             # A few at a time, so that measuring begins early.

@@ -46,6 +46,10 @@ class EmulatedBench:
             instance = kernel.instantiate(of.space.config(place), of.op.scalars(of.problem))
             self._keys[place] = self._builders.submit(instance, of.device.target(instance))
 
+    def soonest(self, places: Sequence[int], until: float) -> int:
+        keys = [self._keys[place] for place in places]
+        return places[self._builders.soonest(keys, until - self.seconds)]
+
     def build(self, place: int, until: float) -> Build | None:
         code = self._builders.get(self._keys[place], until - self.seconds)
         return (

@@ -37,7 +37,8 @@ def read_any(path: Path) -> RecordedSpace:
 def write_cache(record: RecordedSpace, path: Path, *, scale: float = 1.0) -> None:
     """Write a cache file. Raises `RecordError`.
 
-    A compilation's time is divided by the number of compilers, because Kernel Tuner replays one after the other.
+    A compilation's time is divided by the number of compilers, because Kernel Tuner replays one after the other, and by
+    the number of configurations that share its program.
     `scale` multiplies the times of compilation, verification and measurement, not those of the kernel.
     """
     space = record.space
@@ -46,7 +47,7 @@ def write_cache(record: RecordedSpace, path: Path, *, scale: float = 1.0) -> Non
     for place, one in enumerate(record.outcomes):
         config = space.config(place)
         entry: dict[str, Any] = {
-            **config, "compile_time": one.build_s * _S * scale / record.builders,
+            **config, "compile_time": record.build_s[place] * _S * scale / record.builders,
             "verification_time": one.verify_s * _S * scale, "benchmark_time": one.turn_s * _S * scale,
             "strategy_time": 0, "framework_time": 0,
         }  # fmt: skip

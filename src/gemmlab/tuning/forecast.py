@@ -3,8 +3,9 @@
 It is computed from the launch: the number of blocks, the threads and shared memory of a block, and its steps along k.
 They give the number r of results per thread, and the most blocks that fit on a multiprocessor (occupancy, with
 registers guessed from r). A step of a block costs its multiply-adds, or its loads from shared memory if they take
-longer: about 2 * sqrt(r) words for r multiply-adds of a thread. On a multiprocessor with few warps latency decides
-instead. Waves are summed as in docs/model.md. The error is large, so after some measurements only the trend is used.
+longer: about 2 * sqrt(r) words for r multiply-adds of a thread. A block alone also waits: for global memory once per
+tile of BK steps, unless STAGES tiles are under way at a time, and for its own threads. The other blocks of the
+multiprocessor work in that time. Waves are summed as in docs/model.md. The error is large, so measurements correct it.
 """
 
 from __future__ import annotations
@@ -25,12 +26,24 @@ from gemmlab.tuning.space import Space
 _WORDS_PER_CYCLE = 32
 _MOST_REGISTERS = 255
 _USUAL_REGISTERS = 24
-_STEP_LATENCY = 60.0
-"""Latency, in cycles, of a step along k for a block that is alone, besides its work and averaged over a tile's
-steps.
-"""
+_STEP_LATENCY = 7.5
+"""The least cycles of a step along k for a block that is alone."""
+_MEMORY_LATENCY = 500.0
+"""Cycles until a tile has come from global memory: between those of a hit and of a miss in the L2 cache."""
+_BARRIER = 40.0
+"""Cycles that the threads of a block wait for each other, per tile."""
 _SPILLED = 1.5
 """The factor on the time if a thread's results do not fit into its registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """The tiles along k that a block has in shared memory, by the parameters BK and STAGES that kernels call so."""
+
+    depth: float
+    """Steps along k of a tile."""
+    stages: int = 1
+    """Number of tiles that are loaded or used at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +76,14 @@ def _cycles(
         threads, smem_bytes = block(kernel, op, problem, config)
     except (GemmlabError, IndexError):
         return math.inf
-    return block_cycles(load, threads, smem_bytes, results * op.dot_length(problem), of)
+    # Without BK nothing is known of tiles: all steps count as one tile.
+    tiles = Tiles(config.get("BK", load.depth), config.get("STAGES", 1))
+    return block_cycles(load, threads, smem_bytes, results * op.dot_length(problem), tiles, of)
 
 
-def block_cycles(load: Load, threads: int, smem_bytes: int, work: float, of: Multiprocessors) -> float:
+def block_cycles(
+    load: Load, threads: int, smem_bytes: int, work: float, tiles: Tiles, of: Multiprocessors
+) -> float:  # fmt: skip
     """Return the forecast cycles of a launch that does `work` multiply-adds in all."""
     depth = max(1.0, load.depth)
     # Results of a thread.
@@ -79,8 +96,11 @@ def block_cycles(load: Load, threads: int, smem_bytes: int, work: float, of: Mul
     if registers > _MOST_REGISTERS:
         step *= _SPILLED
     full, last = divmod(math.ceil(load.blocks / of.count), resident)
-    waves = full * max(_STEP_LATENCY / 8, resident * step) + (max(_STEP_LATENCY / 8, last * step) if last else 0.0)
-    return depth * waves + 1000.0
+    steps = min(max(1.0, tiles.depth), depth)
+    tile = steps * max(_STEP_LATENCY, step)
+    alone = tile + _BARRIER + max(0.0, _MEMORY_LATENCY - (tiles.stages - 1) * tile)
+    waves = full * max(alone, resident * steps * step) + (max(alone, last * steps * step) if last else 0.0)
+    return depth / steps * waves + 1000.0
 
 
 def block(kernel: Kernel, op: Op, problem: Any, config: Mapping[str, int]) -> tuple[int, int]:

@@ -116,6 +116,14 @@ class JournaledBench:
         elif fresh:
             self._bench.submit(fresh)
 
+    def soonest(self, places: Sequence[int], until: float) -> int:
+        # The journal's order is that in which the search took them.
+        waiting = {*places}
+        if (known := next((place for place in self._builds if place in waiting), None)) is not None:
+            return known
+        self._go_on()
+        return self._bench.soonest(places, until - self.seconds + self._bench.seconds)
+
     def build(self, place: int, until: float) -> Build | None:
         if (event := self._builds.get(place)) is not None:
             return self._recorded(event)  # type: ignore[return-value]  # the table has builds alone

@@ -64,6 +64,11 @@ class Bench(Protocol):
     def submit(self, places: Sequence[int]) -> None:
         """Begin to compile configurations, in this order."""
 
+    def soonest(self, places: Sequence[int], until: float) -> int:
+        """Wait until one of the submitted configurations is compiled, at most until the time `until`; return the first
+        that is compiled, otherwise the first of all.
+        """
+
     def build(self, place: int, until: float) -> Build | None:
         """Wait for the compilation of a submitted configuration; `None` if it has not ended at the time `until`."""
 

@@ -1,7 +1,9 @@
 """Recorded spaces, and a bench that replays them on a simulated clock, so that searches are compared without a GPU.
 
 A turn is one of the recorded turns of its configuration, drawn at random; a configuration with fewer than three gets
-the spread of those with more. As many compilers as in the record work at the same time as the device.
+the spread of those with more. As many compilers as in the record work at the same time as the device. Configurations
+that share a program wait for one compilation. The start of a measuring process belongs to no configuration: it is left
+out, of a search as of the time that it takes to try everything.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import json
 import math
 import random
 import statistics
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +27,10 @@ from gemmlab.tuning.outcomes import Build, Turn, Verdict
 from gemmlab.tuning.space import Space, space_from
 
 _FEW = 3
+_START = 5.0
+"""A verification or turn that took this many times the record's median holds the start of a measuring process, or a
+pause of the machine: it counts as a median one.
+"""
 _LEAST_SPREAD = 0.002
 
 
@@ -53,6 +60,8 @@ class RecordedSpace:
     builders: int = 1
     """Number of compilers that worked at a time."""
     header: Mapping[str, Any] = field(default_factory=dict)
+    programs: tuple[int, ...] = ()
+    """A number for each configuration; those with the same number share a program. Empty: each has its own."""
 
     @cached_property
     def best_us(self) -> float:
@@ -63,9 +72,28 @@ class RecordedSpace:
         return min(statistics.median(one.us) for one in self.outcomes if len(one.us) == most and not one.fault)
 
     @cached_property
+    def program_of(self) -> tuple[int, ...]:
+        """The number of each configuration's program."""
+        return self.programs or tuple(range(len(self.outcomes)))
+
+    @cached_property
+    def program_s(self) -> Mapping[int, float]:
+        """The seconds of compilation of each program."""
+        found = dict.fromkeys(self.program_of, 0.0)
+        for program, one in zip(self.program_of, self.outcomes, strict=True):
+            found[program] = max(found[program], one.build_s)
+        return found
+
+    @cached_property
+    def build_s(self) -> tuple[float, ...]:
+        """The seconds of compilation of each configuration, where those that share a program share its seconds."""
+        sharers = Counter(self.program_of)
+        return tuple(self.program_s[program] / sharers[program] for program in self.program_of)
+
+    @cached_property
     def exhaustive_s(self) -> float:
         """The seconds that it takes to compile, verify and time every configuration once."""
-        build = sum(one.build_s for one in self.outcomes) / self.builders
+        build = sum(self.program_s.values()) / self.builders
         return max(build, sum(one.verify_s + one.turn_s for one in self.outcomes))
 
     def median_us(self, place: int) -> float:
@@ -92,18 +120,26 @@ class ReplayBench:
         self.builders = record.builders
         self._free = [0.0] * record.builders
         self._ready: dict[int, float] = {}
+        """The time at which each program is compiled."""
 
     def submit(self, places: Sequence[int]) -> None:
         for place in places:
-            begin = max(heapq.heappop(self._free), self.seconds)
-            self._ready[place] = begin + self._record.outcomes[place].build_s
-            heapq.heappush(self._free, self._ready[place])
+            program = self._record.program_of[place]
+            if program not in self._ready:
+                begin = max(heapq.heappop(self._free), self.seconds)
+                self._ready[program] = begin + self._record.program_s[program]
+                heapq.heappush(self._free, self._ready[program])
+
+    def soonest(self, places: Sequence[int], until: float) -> int:
+        ready = {place: max(self.seconds, self._ready[self._record.program_of[place]]) for place in places}
+        return min(places, key=lambda place: min(ready[place], until))
 
     def build(self, place: int, until: float) -> Build | None:
-        if self._ready[place] > until:
+        ready = self._ready[self._record.program_of[place]]
+        if ready > until:
             self.seconds = max(self.seconds, until)
             return None
-        self.seconds = max(self.seconds, self._ready[place])
+        self.seconds = max(self.seconds, ready)
         one = self._record.outcomes[place]
         return Build(place, one.fault if one.fault and not one.wrong else "", one.build_s, one.facts)
 
@@ -149,6 +185,8 @@ def _outcomes(events: Sequence[Event], count: int) -> tuple[Recorded, ...]:
                 verdicts[verdict.place] = verdict
             case Turn() as turn:
                 turns.setdefault(turn.place, []).append(turn)
+    usual_verdict_s = _usual([verdict.seconds for verdict in verdicts.values()])
+    usual_turn_s = _usual([turn.seconds for own in turns.values() for turn in own])
     found = []
     for place in range(count):
         build, verdict = builds.get(place, Build(place)), verdicts.get(place, Verdict(place, right=True))
@@ -158,7 +196,14 @@ def _outcomes(events: Sequence[Event], count: int) -> tuple[Recorded, ...]:
         found.append(
             Recorded(
                 tuple(turn.us for turn in own if not turn.fault), fault, not verdict.right, build.seconds,
-                verdict.seconds, statistics.fmean(turn.seconds for turn in own) if own else 0.0, build.facts,
+                usual_verdict_s(verdict.seconds),
+                statistics.fmean(usual_turn_s(turn.seconds) for turn in own) if own else 0.0, build.facts,
             )
         )  # fmt: skip
     return tuple(found)
+
+
+def _usual(seconds: Sequence[float]) -> Callable[[float], float]:
+    """Return a function that replaces durations that are far too long by the median."""
+    median = statistics.median(seconds) if seconds else 0.0
+    return lambda one: one if one <= _START * median else median

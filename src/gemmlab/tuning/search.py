@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from gemmlab.tuning.outcomes import Bench, Build, Verdict
 from gemmlab.tuning.space import Space
 
+CONFIRMED = 3
+"""Turns after which a median is reliable: a single outlier among them does not change it much."""
+
 
 class BudgetEnd(Exception):  # noqa: N818 - no error: it ends a strategy
     """An exception that ends a strategy when the budget is used up."""
@@ -81,6 +84,10 @@ class Search:
         if fresh:
             self.bench.submit(fresh)
 
+    def soonest(self, places: Sequence[int]) -> int:
+        """Return which of several submitted configurations is compiled first."""
+        return self.bench.soonest(places, self.budget_s)
+
     def turn(self, place: int) -> float | None:
         """Time one turn of a submitted configuration, after its compilation and verification; return microseconds.
 
@@ -115,10 +122,12 @@ class Search:
         return sorted(able, key=lambda one: (one.median, one.place))
 
     def best(self) -> Standing | None:
-        """Return the least median among those with the most turns: a lucky single sample does not win."""
+        """Return the least median among those with enough turns, or with the most if none has enough: a lucky single
+        sample does not win. A round that the budget ends decides nothing.
+        """
         able = self.ranking()
-        most = max((len(one.us) for one in able), default=0)
-        return next((one for one in able if len(one.us) == most), None)
+        enough = min(CONFIRMED, max((len(one.us) for one in able), default=0))
+        return next((one for one in able if len(one.us) >= enough), None)
 
     def faults(self) -> list[Standing]:
         """Return the configurations that cannot win, in the order of submission."""

@@ -1,29 +1,30 @@
 """Strategies, the order in which configurations are tried: successive halving, random order, and all of them.
 
-`Halving` has two parts. The first searches good regions: while one batch of configurations is verified and timed for
-one turn each, the next batch is compiled. The first batch has configurations with short forecast times, spread over the
-space; every other batch has those with the greatest expected improvement by a Gaussian process (`surrogate.py`). The
-second part is successive halving (Jamieson and Talwalkar 2016): the fastest few take turns in rounds, in random order,
-and after a few rounds the slower half is dropped. Configurations that were clearly slower in their first turn do not
-take part.
+`Halving` has two parts. The first searches good regions: after each turn, the configurations with the greatest expected
+improvement by a Gaussian process (`surrogate.py`) join the queue of those to compile, so that compilers and device work
+at the same time. Before the first turn the forecast alone decides. The second part is successive halving (Jamieson and
+Talwalkar 2016): the fastest few take turns in rounds, in random order, and after a few rounds the slower half is
+dropped. Configurations that were clearly slower in their first turn do not take part.
 
-Only the end of the budget depends on when compilations end, so equal times give an equal search.
+What is compiled first has the first turn. A journal has that order, so a resumed search goes the same way.
 """
 
 from __future__ import annotations
 
 import random
+from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from gemmlab.tuning.search import BudgetEnd, Search
-from gemmlab.tuning.surrogate import Float64Array, posterior
+from gemmlab.tuning.search import CONFIRMED, BudgetEnd, Search
+from gemmlab.tuning.surrogate import Float64Array, Posterior, posterior, prior
 
-CONFIRMED = 3
-"""Turns after which a median is reliable: a single outlier among them does not change it much."""
+_LEAST_AHEAD = 4
+"""The least number of configurations ahead of the device."""
 
 
 class Strategy(Protocol):
@@ -39,35 +40,71 @@ class Strategy(Protocol):
 class Constants:
     """The constants of `Halving`, fixed on other recorded spaces than those that evaluate it (docs/tuning.md)."""
 
-    first: int = 12
-    """Number of configurations before the Gaussian process is used."""
-    promising: float = 0.5
-    """The fraction of the space, with the shortest forecasts, over which the first ones are spread."""
-    leave: float = 1.15
+    ahead: float = 1.5
+    """Configurations that are compiled or wait for their first turn, for each compiler: with more of them no compiler
+    is idle, with fewer of them each is chosen with more measurements.
+    """
+    leave: float = 1.1
     """A configuration is dropped if its first turn takes this many times the best one's."""
     finalists: int = 6
     """The most configurations of the second part."""
     rounds: int = 2
     """Rounds before the slower half is dropped."""
-    most_final: float = 0.4
+    most_final: float = 0.2
     """The largest fraction of the budget for the second part."""
-    batch: int = 4
-    """The least number of configurations between two fits."""
+    growth: float = 0.1
+    """The Gaussian process is computed again when the number of configurations has grown by this fraction."""
     again: float = 1.4
-    """The lengths of the Gaussian process are fitted again when the number of configurations has grown by this
-    factor.
-    """
+    """Its lengths are fitted again when the number of configurations has grown by this factor."""
 
 
 FITTED = Constants()
 
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    """Lengths of the Gaussian process, and the number of configurations to which they were fitted."""
+class _Chooser:
+    """Chooses configurations and submits them; `queue` has those that had no turn yet."""
 
-    count: int
-    lengths: Float64Array
+    def __init__(self, search: Search, draw: random.Random, constants: Constants) -> None:
+        self._search, self._constants = search, constants
+        # Equal forecasts are tried in random order.
+        slight = np.array([1e-3 * draw.random() for _ in range(len(search.space))])
+        self._forecast = np.asarray(search.forecast) * np.exp(slight)
+        self._most = max(_LEAST_AHEAD, round(constants.ahead * search.bench.builders))
+        self._tried, self._fitted = 0, 0
+        self._lengths: Float64Array | None = None
+        self.queue = list[int]()
+        # The default is among the first: a user wants to know what the search gains over it.
+        self._submit([0])
+        self._more(prior(search.space.points, self._forecast))
+
+    def tried(self, count: int) -> None:
+        """Choose further configurations after `count` were tried, if there is reason to."""
+        # At the latest when a compiler would be idle.
+        spare = self._most - self._search.bench.builders
+        if count - self._tried < max(1.0, min(self._constants.growth * count, spare)):
+            return
+        self._tried = count
+        space, able, faults = self._search.space, self._search.ranking(), self._search.faults()
+        if not able:
+            self._more(prior(space.points, self._forecast))
+            return
+        # A configuration with a fault counts as the slowest: its neighbours are likely to have one, too.
+        places = [one.place for one in (*able, *faults)]
+        us = [one.median for one in able] + [able[-1].median] * len(faults)
+        keep = self._lengths if count < self._constants.again * self._fitted else None
+        found = posterior(space.points, self._forecast, places, us, keep)
+        if keep is None:
+            self._lengths, self._fitted = found.lengths, count
+        self._more(found)
+
+    def _more(self, found: Posterior) -> None:
+        known = self._search.standings
+        pending = list(known) if np.isinf(found.best) else self.queue
+        self._submit(found.pick(self._most - len(self.queue), pending, known.keys()))
+
+    def _submit(self, places: Sequence[int]) -> None:
+        self._search.submit(places)
+        self.queue.extend(places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,61 +117,14 @@ class Halving:
 
     def run(self, search: Search) -> None:
         draw = random.Random(f"{self.seed} {len(search.space)}")  # noqa: S311 - an order, not a secret
-        size = max(self.constants.batch, search.bench.builders)
-        first = self._first(search, draw, size)
-        batch, first = first[:size], first[size:]
-        search.submit(batch)
-        fit: _Fit | None = None
-        while batch and search.left_s > self._final_s(search):
-            # The process chooses the next batch before this one is measured, so that compilers and device work at the
-            # same time.
-            if first:
-                following, first = first[:size], first[size:]
-            else:
-                following, fit = self._next(search, size, draw, fit)
-            if following:
-                search.submit(following)
-            for place in batch:
-                self._try(search, place)
-                if search.left_s <= self._final_s(search):
-                    break
-            batch = following
+        chooser, count = _Chooser(search, draw, self.constants), 0
+        while chooser.queue and search.left_s > self._final_s(search):
+            place = search.soonest(chooser.queue)
+            chooser.queue.remove(place)
+            self._try(search, place)
+            count += 1
+            chooser.tried(count)
         self._decide(search, draw)
-
-    def _first(self, search: Search, draw: random.Random, size: int) -> list[int]:
-        """Return the default, and configurations far from each other among those with the shortest forecasts: at least
-        two batches, because the process needs the measurements of the first one.
-        """
-        count = min(max(self.constants.first, 2 * size), len(search.space))
-        pool = max(count, int(self.constants.promising * len(search.space)))
-        order = sorted(range(1, len(search.space)), key=lambda place: (search.forecast[place], draw.random()))[:pool]
-        points, chosen = search.space.points, [0]
-        if not points.shape[1]:
-            return [0, *order][:count]
-        near = ((points[order] - points[0]) ** 2).sum(axis=1)
-        while len(chosen) < min(count, len(order) + 1):
-            at = int(np.argmax(near))
-            chosen.append(order[at])
-            near = np.minimum(near, ((points[order] - points[order[at]]) ** 2).sum(axis=1))
-        return chosen
-
-    def _next(
-        self, search: Search, count: int, draw: random.Random, before: _Fit | None
-    ) -> tuple[list[int], _Fit | None]:
-        """Return the next batch, and the fit that chose it."""
-        able, faults = search.ranking(), search.faults()
-        if len(able) < 2 or not search.space.axes:
-            free = [place for place in range(len(search.space)) if place not in search.standings]
-            draw.shuffle(free)
-            return free[:count], before
-        # A configuration with a fault counts as the slowest: its neighbours are likely to have one, too.
-        places = [one.place for one in (*able, *faults)]
-        us = [one.median for one in able] + [able[-1].median] * len(faults)
-        keep = before if before is not None and len(places) < self.constants.again * before.count else None
-        found = posterior(
-            search.space.points, np.asarray(search.forecast), places, us, None if keep is None else keep.lengths
-        )
-        return found.pick(count, search.standings.keys()), keep or _Fit(len(places), found.lengths)
 
     def _try(self, search: Search, place: int) -> None:
         """Time a first turn. A new best takes more turns immediately, because all others are compared with it."""
@@ -215,7 +205,12 @@ def run_within_budget(strategy: Strategy, search: Search) -> None:
 def _in_turn(search: Search, order: list[int]) -> None:
     """Time one turn of each configuration, while the compilers are two batches ahead."""
     ahead = 2 * search.bench.builders
-    search.submit(order[:ahead])
-    for done, place in enumerate(order):
-        search.submit(order[ahead + done : ahead + done + 1])
+    queue, later = order[:ahead], deque(order[ahead:])
+    search.submit(queue)
+    while queue:
+        place = search.soonest(queue)
+        queue.remove(place)
+        if later:
+            queue.append(later.popleft())
+            search.submit(queue[-1:])
         search.turn(place)

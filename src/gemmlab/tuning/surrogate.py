@@ -1,9 +1,10 @@
 """A Gaussian process over the logarithms of times, to find configurations that may be faster than the best one.
 
-Matérn 5/2 with a length for each parameter, chosen by marginal likelihood; the mean is a straight line in the logarithm
-of the forecast. Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), algorithm 2.1; expected
-improvement after Jones, Schonlau and Welch (1998). Configurations of a batch are chosen one by one, each as if the
-previous ones had been measured with their expected times (kriging believer, Ginsbourger, Le Riche and Carraro 2010).
+Its mean is the forecast: a straight line in the forecast's logarithm, with slope 1 before anything is measured. Matérn
+5/2 with a length for each parameter, chosen by their posterior probability. Rasmussen and Williams, Gaussian Processes
+for Machine Learning (2006), algorithm 2.1; expected improvement after Jones, Schonlau and Welch (1998). Configurations
+are chosen one by one, each as if those chosen before it, and those that are still being compiled, had been measured
+with their expected times (kriging believer, Ginsbourger, Le Riche and Carraro 2010).
 """
 
 from __future__ import annotations
@@ -16,9 +17,20 @@ import numpy as np
 import numpy.typing as npt
 
 Float64Array = npt.NDArray[np.float64]
-LENGTHS = (0.35, 0.7, 1.4, 2.8)
+USUAL_LENGTH = 0.7
+"""The length of an axis before it is fitted; an axis goes from 0 to 1."""
+_LENGTH_DEVIATION = 0.7
+"""Prior deviation of a length's logarithm: a factor of 2."""
+_LENGTH_FACTORS = (0.5, 2.0, 4.0)
+_FEWEST_FOR_LENGTHS = 8
 NOISE = 1e-3
 """Variance of the error of a measured logarithm, as a fraction of the variance of all logarithms."""
+DEVIATION = 0.1
+"""Prior deviation of a time's logarithm from the forecast's."""
+_DEVIATION_WEIGHT = 8.0
+"""The number of measurements that the prior deviation counts for."""
+_SLOPE_WEIGHT = 2.0
+"""The sum of squares of the forecast's logarithms that the prior slope counts for."""
 MOST_POINTS = 160
 """The most measured points that are used: the fastest, and others evenly chosen."""
 _FOR_LENGTHS = 64
@@ -28,9 +40,7 @@ _SQRT5 = 5.0**0.5
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """Mean and variance of the logarithm of every configuration's time, in units of the measured logarithms'
-    deviation.
-    """
+    """Mean and variance of the logarithm of every configuration's time, in units of their deviation."""
 
     lengths: Float64Array
     points: Float64Array
@@ -40,45 +50,68 @@ class Posterior:
     half: Float64Array
     """The solved cross-covariances; products of its columns give the covariance of two configurations."""
     best: float
+    """The least measured logarithm; infinite before the first."""
 
-    def pick(self, count: int, without: Collection[int]) -> list[int]:
-        """Return up to `count` configurations with the greatest expected improvements, in that order."""
+    def pick(self, count: int, pending: Sequence[int], without: Collection[int]) -> list[int]:
+        """Return up to `count` configurations with the greatest expected improvements, in that order.
+
+        Those of `pending` count as measured with their expected times; those of `without` are not returned. Before the
+        first measurement the order is by the mean less the deviation.
+        """
         variance, chosen, updates = self.variance.copy(), list[int](), list[Float64Array]()
+        best = min([self.best, *self.mean[list(pending)]])
         free = np.ones(len(self.mean), np.bool_)
         free[list(without)] = False
-        while free.any() and len(chosen) < count:
-            gain = np.where(free, _improvement(self.best - self.mean, np.sqrt(np.maximum(variance, 1e-12))), -1.0)
-            place = int(np.argmax(gain))
-            chosen.append(place)
-            free[place] = False
+
+        def believe(place: int) -> None:
+            nonlocal variance
             covariance = _matern(self.points[[place]], self.points)[0] - self.half[:, place] @ self.half
             for update in updates:
                 covariance = covariance - update[place] * update
             updates.append(covariance / np.sqrt(max(variance[place], 1e-12) + NOISE))
-            variance = variance - updates[-1] ** 2
+            variance = np.maximum(variance - updates[-1] ** 2, 1e-12)
+
+        for place in pending:
+            believe(place)
+        while free.any() and len(chosen) < count:
+            deviation = np.sqrt(variance)
+            gain = deviation - self.mean if np.isinf(self.best) else _improvement(best - self.mean, deviation)
+            place = int(np.argmax(np.where(free, gain, -np.inf)))
+            chosen.append(place)
+            free[place] = False
+            best = min(best, float(self.mean[place]))
+            believe(place)
         return chosen
+
+
+def prior(points: Float64Array, forecast: Float64Array) -> Posterior:
+    """Return what is known before the first measurement; `points` and `forecast` have a row for each configuration.
+
+    `forecast` is in microseconds of any scale.
+    """
+    count, axes = points.shape
+    lengths = np.full(axes, USUAL_LENGTH)
+    mean = np.log(forecast) / DEVIATION
+    return Posterior(lengths, points / lengths, mean, np.ones(count), np.zeros((0, count)), float("inf"))
 
 
 def posterior(
     points: Float64Array, forecast: Float64Array, places: Sequence[int], us: Sequence[float],
     lengths: Float64Array | None = None,
 ) -> Posterior:  # fmt: skip
-    """Fit measured times `us` of the configurations `places`; `points` and `forecast` have a row for each one.
+    """Fit measured times `us` of the configurations `places`, at least one; otherwise as `prior`.
 
-    `forecast` is in microseconds of any scale. At least two times are needed. `lengths` are those of an earlier fit, to
-    be used again.
+    `lengths` are those of an earlier fit, to be used again.
     """
     rows, logs = _representative(np.asarray(places, np.intp), np.log(np.asarray(us, np.float64)), MOST_POINTS)
-    trend = np.column_stack([np.ones(len(points)), np.log(forecast)])
-    if np.ptp(trend[rows, 1]) < 1e-9:
-        trend = trend[:, :1]
-    weights = np.linalg.lstsq(trend[rows], logs, rcond=None)[0]
-    if len(weights) > 1 and not 0.0 <= weights[1] <= 2.0:
-        # A forecast that contradicts the measurements is worse than none.
-        trend, weights = trend[:, :1], np.array([logs.mean()])
-    line = trend @ weights
+    trend = np.log(forecast)
+    own = trend[rows] - trend[rows].mean()
+    slope = float((own @ (logs - logs.mean()) + _SLOPE_WEIGHT) / (own @ own + _SLOPE_WEIGHT))
+    # A forecast that contradicts the measurements is worse than none.
+    line = logs.mean() + max(slope, 0.0) * (trend - trend[rows].mean())
     rest = logs - line[rows]
-    scale = float(max(rest.std(), 1e-3))
+    squares = _DEVIATION_WEIGHT * DEVIATION**2 + float(rest @ rest)
+    scale = float(np.sqrt(squares / (_DEVIATION_WEIGHT + len(rows))))
     if lengths is None:
         few, values = _representative(rows, rest / scale, _FOR_LENGTHS)
         lengths = _lengths(points[few], values)
@@ -87,7 +120,7 @@ def posterior(
     half = np.linalg.solve(lower, _matern(scaled[rows], scaled))
     mean = half.T @ np.linalg.solve(lower, rest / scale) + line / scale
     return Posterior(
-        lengths, scaled, mean, np.maximum(1.0 - (half**2).sum(axis=0), 0.0), half, float(logs.min() / scale)
+        lengths, scaled, mean, np.maximum(1.0 - (half**2).sum(axis=0), 1e-12), half, float(logs.min() / scale)
     )
 
 
@@ -108,16 +141,27 @@ def _lengths(points: Float64Array, values: Float64Array) -> Float64Array:
     likelier.
     """
     axes = points.shape[1]
-    same = max(LENGTHS, key=lambda each: _likelihood(points / each, values))
-    lengths: Float64Array = np.full(axes, same, np.float64)
-    best = _likelihood(points / lengths, values)
+    lengths: Float64Array = np.full(axes, USUAL_LENGTH)
+    if len(values) < _FEWEST_FOR_LENGTHS:
+        return lengths
+    best = _probability(points, values, lengths)
+    same = [lengths * factor for factor in _LENGTH_FACTORS]
+    for other in same:
+        if (found := _probability(points, values, other)) > best:
+            lengths, best = other, found
     for axis in range(axes):
-        for factor in (0.5, 2.0, 4.0):
+        for factor in _LENGTH_FACTORS:
             other = lengths.copy()
             other[axis] *= factor
-            if (found := _likelihood(points / other, values)) > best:
+            if (found := _probability(points, values, other)) > best:
                 lengths, best = other, found
     return lengths
+
+
+def _probability(points: Float64Array, values: Float64Array, lengths: Float64Array) -> float:
+    """Return the logarithm of lengths' posterior probability, up to a constant."""
+    unusual = np.log(lengths / USUAL_LENGTH) / _LENGTH_DEVIATION
+    return _likelihood(points / lengths, values) - 0.5 * float(unusual @ unusual)
 
 
 def _likelihood(points: Float64Array, values: Float64Array) -> float:

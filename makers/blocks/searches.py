@@ -1,0 +1,55 @@
+"""The block on searches replayed on recorded spaces: ours beside random order and Kernel Tuner's strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from blocks.markdown import markdown_table
+from blocks.records import load_json
+
+RECORD = "h200/searches.json"
+SCHEMA = "gemmlab.searches/1"
+OURS = "gemmlab"
+FIT = ("thread_tile_2d", "reduce_peak")
+"""The rungs whose spaces the constants of the search are fixed on."""
+
+
+def searches(record: Mapping[str, Any]) -> str:
+    """Return the median and 90th percentile of each search on each space; the best ones of a space and budget bold."""
+    rows: Sequence[Mapping[str, Any]] = record["rows"]
+    shares = sorted({row["share"] for row in rows})
+    heading = ["space", "", "search", *(f"{share:.0%} of the time" for share in shares)]
+    lines = []
+    for space in dict.fromkeys(row["space"] for row in rows):
+        own = [row for row in rows if row["space"] == space]
+        best = {share: min(map(_key, (row for row in own if row["share"] == share))) for share in shares}
+        kind = "fit" if space.startswith(FIT) else "judged"
+        for search in dict.fromkeys(row["search"] for row in own):
+            of = {row["share"]: row for row in own if row["search"] == search}
+            cells = [_cell(of[share], best[share]) if share in of else "" for share in shares]
+            lines.append([space, kind, search, *cells])
+    table = markdown_table(heading, lines, ("", "search"))
+    return (
+        f"{table}\n\nMedian and 90th percentile over {record['seeds']} seeds of the answer's time divided by the best "
+        "time. The best of a space and budget are bold."
+    )
+
+
+def _key(row: Mapping[str, Any]) -> tuple[float, float]:
+    return tuple(float("inf") if row[name] is None else round(row[name], 3) for name in ("median", "p90"))  # type: ignore[return-value]
+
+
+def _cell(row: Mapping[str, Any], best: tuple[float, float]) -> str:
+    if row["median"] is None:
+        return "no answer"
+    text = f"{row['median']:.3f}, " + ("none" if row["p90"] is None else f"{row['p90']:.3f}")
+    return f"**{text}**" if _key(row) == best else text
+
+
+def _block() -> str:
+    record = load_json(RECORD, SCHEMA)
+    return "*Not measured yet.*" if record is None else searches(record)
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {"searches": _block}

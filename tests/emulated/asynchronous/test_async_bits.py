@@ -13,7 +13,7 @@ pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 from box_cases import COPIES, box_copies, refused_copies
 from one_cubin import one_cubin
 from reduction_cases import MAPS
-from swap_cases import CELLS, KERNELS, LANES, PLACES
+from swap_cases import CELLS, KERNELS, LANES, NONE, PLACES, loop_cycles
 
 from async_bits_probe import Bits, groups
 from gemmlab import launch
@@ -83,6 +83,13 @@ def test_lanes_are_served_in_the_gpus_order(name: str) -> None:
     wanted, found = record_of("swaps", name), JOBS["swaps"][name](DEVICE)
     for part in (slice(LANES), slice(2 * LANES, None)):
         assert np.array_equal(found[part], wanted[part])
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_loop_of_a_float_sum_takes_the_cycles_of_its_turns(place: str) -> None:
+    """The cycles tell that `ATOMS.CAST.SPIN` has no bank conflicts."""
+    wanted = record_of("swaps", f"float_add_{place}")
+    assert loop_cycles(place) == wanted[LANES : 2 * LANES][PLACES[place] != NONE].max()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.tensor_map import TiledMap
 from gemmlab.emulator.async_calls import REDUCTIONS
 from gemmlab.emulator.asynchronous.combining import combined, number_of
+from gemmlab.emulator.form import UnsupportedError
 
 Bytes = npt.NDArray[np.uint8]
 _KINDS = {
@@ -23,18 +24,20 @@ _TYPES = {
     "MIN": _ORDERED, "MAX": _ORDERED, "INC": ("UINT32",), "DEC": ("UINT32",),
     "AND": _BITWISE, "OR": _BITWISE, "XOR": _BITWISE,
 }  # fmt: skip
-"""By operation the types with which an H200 ran it. At others that were tried it stops: an illegal instruction."""
+"""By operation the types with which an H200 ran it. At each other that was tried it stopped: an illegal instruction."""
 
 
 def reduction_of(tensor: TiledMap, reduction: int) -> int:
     """Return the number of a reduction for a tensor's elements (`combining.number_of`).
 
     `reduction` is 0 or a number with the same operation and any type. Raises `UsageError` if there is none for the
-    type.
+    type, `UnsupportedError` for sums of TFLOAT32_FTZ.
     """
     if not reduction:
         return 0
     name, kind = REDUCTIONS[reduction & 15], tensor.type.name
+    if (name, kind) == ("ADD", "TFLOAT32_FTZ"):
+        raise UnsupportedError(f"tensor map {tensor.describe()}: the emulator does not run sums of {kind}")
     if kind not in _TYPES[name]:
         cure = f"the operation has {', '.join(_TYPES[name])}"
         if kind == "INT64":

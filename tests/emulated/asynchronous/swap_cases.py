@@ -38,7 +38,7 @@ PLACES = {
 }
 """By name: the cell of each lane."""
 _FIRST_TURN, _TURN, _SOME_LANES = 120, 95, 53
-"""Cycles of an H200: the first turn with the clocks, each other one, and a branch around the lanes that take no part."""
+"""Cycles of an H200: the first turn with the clocks, each other one, a branch around lanes that take no part."""
 Words = npt.NDArray[np.uint32]
 
 

@@ -166,9 +166,9 @@ def _store(
         if reduction:
             mine = reduced(tensor, reduction, np.ascontiguousarray(allocation.data[at]), mine)
         at = at[:, :1] + np.arange(width + more)
-        kept = at < allocation.nbytes
-        allocation.data[at[kept]] = mine[kept]
-        allocation.valid[at[kept]] = 0xFF
+        present = at < allocation.nbytes
+        allocation.data[at[present]] = mine[present]
+        allocation.valid[at[present]] = 0xFF
 
     reading = begin_read(request, block, shared, tensor.span)
     where = places(tensor, shared, index.start)

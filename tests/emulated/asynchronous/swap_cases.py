@@ -37,6 +37,8 @@ PLACES = {
     "backwards": (LANES - 1 - _LANE) // 4 * BANKS,
 }
 """By name: the cell of each lane."""
+_FIRST_TURN, _TURN, _SOME_LANES = 120, 95, 53
+"""Cycles of an H200: the first turn with the clocks, each other one, a branch around lanes that take no part."""
 Words = npt.NDArray[np.uint32]
 
 
@@ -48,3 +50,17 @@ def swaps(device: str, operation: str, place: str) -> Words:
                        timeout_s=10)  # fmt: skip
     _place, old, sums, cycles = done.outputs
     return np.concatenate([old, cycles, sums])
+
+
+def loop_cycles(place: str) -> int:
+    """The cycles of the loop of a float's atomic sum. Each turn serves the lowest lane of each bank.
+
+    The load of a turn costs two cycles more for each further cell of a bank, the update nothing.
+    """
+    waiting = [(lane, cell) for lane, cell in enumerate(PLACES[place].tolist()) if cell != NONE]
+    spent = _FIRST_TURN + _SOME_LANES * (len(waiting) < LANES) - _TURN
+    while waiting:
+        banks = [[each for each in waiting if each[1] % BANKS == bank] for bank in {at % BANKS for _, at in waiting}]
+        spent += _TURN + 2 * (max(len({cell for _, cell in bank}) for bank in banks) - 1)
+        waiting = sorted(set(waiting) - {min(bank) for bank in banks})
+    return spent

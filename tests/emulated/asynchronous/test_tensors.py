@@ -115,8 +115,8 @@ def test_a_tensor_of_column_groups() -> None:
 
 
 @pytest.mark.parametrize(("strides", "words"), [
-    ((16, 64), "there must be one for each axis"),
-    ((16, 64, 2), "the last one 1"),
+    ((16, 64), "there must be one an axis"),
+    ((16, 64, 2), "the last 1"),
     ((64, 64, 1), "ends 144 elements behind the array of shape (40, 64)"),
 ])  # fmt: skip
 def test_strides_that_leave_the_array_are_refused(strides: tuple[int, ...], words: str) -> None:
@@ -140,6 +140,16 @@ def test_a_stored_box_leaves_the_rest_of_the_tensor(swizzle: int) -> None:
     want = array.copy()
     want[15:, x:] = box[:5, : width // 2]
     assert np.array_equal(out, want)
+
+
+@pytest.mark.parametrize("length", [32, 30])
+def test_a_store_writes_whole_units_of_16_bytes_where_the_tensor_ends(length: int) -> None:
+    array, given = numbers((length,), np.float32), np.arange(4096, dtype=np.uint32)
+    tensor = TensorMap(array, (16,), shape=(29,))
+    corner = [np.int32(value) for value in (20, 0, 0, 0, 0)]
+    out = ran("box_bits.cu", "store1", 64, tensor, given, np.zeros(1, np.uint32), *corner, np.uint32(0))[0]
+    assert np.array_equal(out[:20], array[:20])
+    assert out.view(np.uint32)[20:].tolist() == list(range(length - 20))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +192,9 @@ def refused(tensor: TensorMap) -> str:
 
 def test_what_the_driver_would_refuse_is_refused_in_words() -> None:
     array = numbers((8, 16), np.float32)
-    assert "the box's rows have 12 bytes, no multiple of 16" in refused(TensorMap(array, (4, 3)))
+    assert "no multiple of 16 bytes: 3 elements of FLOAT32 are 12 bytes" in refused(TensorMap(array, (4, 3)))
+    deep = TensorMap(numbers((3, 4, 16), np.float32), (2, 2, 5), interleave=16)
+    assert "no multiple of 16 bytes: 5 elements of FLOAT32 are 20 bytes" in refused(deep)
     assert "swizzle 32 takes at most 32" in refused(TensorMap(array, (4, 16), swizzle=32))
     assert "257 elements in dimension 1 (0 is the innermost); 1 to 256" in refused(TensorMap(array, (257, 4)))
     assert "element stride 9" in refused(TensorMap(array, (4, 4), element_strides=(9, 1)))

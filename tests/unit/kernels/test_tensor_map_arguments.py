@@ -114,7 +114,7 @@ def wrong() -> Iterator[tuple[str, str]]:
         ('A = { box = "8, 8", swizzle = 3 }', "A: swizzle is 3; there are 0, 32, 64, 128"),
         ('A = { box = "8, 8", swizle = 32 }', "A has 'swizle'; a map has box, type, swizzle, promotion"),
         ('A = { box = "8, 64", swizzle = 128 }', "A, layout nn: tensor map: the box's rows have 256 bytes"),
-        ('A = { box = "8, 3" }', "the box's rows have 12 bytes, no multiple of 16"),
+        ('A = { box = "8, 3" }', "no multiple of 16 bytes: 3 elements of FLOAT32 are 12 bytes"),
         ('A = { box = "512, 8" }', "the box has 512 elements in dimension 1"),
         ("", "maps: no box of tensor_map(a)"),
         (a + '\nC = { box = "8, 8" }', "maps: no argument is tensor_map(c)"),

@@ -31,7 +31,8 @@ def width_of(reduction: int) -> int:
 def combined(reduction: int, old: Bytes, new: Bytes) -> Bytes:
     """Combine two arrays of bytes, element by element; sums are rounded to nearest even.
 
-    A NaN is canonical, except in a sum of float64: there a NaN operand keeps its bits, and of two the one that comes.
+    A NaN is canonical, except in a sum of float64: there a NaN operand keeps its bits, also a signalling one, and of
+    two the one that comes.
     """
     name, kind = REDUCTIONS[reduction & 15], TYPES[reduction >> 4]
     there, come = (np.ascontiguousarray(part).view(_DTYPES[kind]) for part in (old, new))
@@ -68,8 +69,8 @@ def _to_bfloat(value: Array) -> Array:
     return np.where(np.isnan(value), 0x7FFF, rounded).astype(np.uint16)
 
 
-_CANONICAL = {"F16": 0x7FFF, "F32": 0x7FFFFFFF, "F64": 0x7FFFFFFFFFFFFFFF}
-"""By type the bits of a NaN that is made."""
+_CANONICAL = {"F16": 0x7FFF, "F32": 0x7FFFFFFF, "F64": 0xFFF8000000000000}
+"""By type the bits of a NaN that is made: that of float64 is negative."""
 _WHOLE: dict[str, Callable[[Array, Array], Array]] = {
     "ADD": lambda there, come: there + come,
     "MIN": np.minimum,

@@ -9,17 +9,17 @@ import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.tensor_map import BYTES, INNERMOST_FIRST, TiledMap, decode
-from gemmlab.emulator.async_calls import REDUCTIONS, Direction
+from gemmlab.emulator.async_calls import Direction
 from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.bulk_copies import destinations, shared_place
 from gemmlab.emulator.asynchronous.bulk_groups import Store, groups_of
-from gemmlab.emulator.asynchronous.combining import combined, number_of
 from gemmlab.emulator.asynchronous.copies import send
 from gemmlab.emulator.asynchronous.finding import BOUNDS, MISALIGNED, TENSOR_MAP
 from gemmlab.emulator.asynchronous.global_memory import places as global_places
 from gemmlab.emulator.asynchronous.global_memory import read, read_rows
 from gemmlab.emulator.asynchronous.mbarrier_calls import find
 from gemmlab.emulator.asynchronous.proxies import begin_read
+from gemmlab.emulator.asynchronous.tensor_reductions import reduced, reduction_of
 from gemmlab.emulator.asynchronous.tiles import PLAIN_ALIGNMENT, alignment, box_at, places
 from gemmlab.emulator.form import UnsupportedError
 from gemmlab.emulator.launch_layout import LOCAL_WINDOW, SHARED_WINDOW
@@ -34,10 +34,6 @@ _COPIES = {LOCAL_WINDOW: "local", SHARED_WINDOW: "shared"}
 """Upper half of a generic address -> name of a memory that cannot have a tensor map."""
 NAN = 0x7FF7
 """Value of every 16 bits outside a tensor that is filled with NaN, for any type."""
-_KINDS = {
-    "UINT32": "U32", "INT32": "S32", "UINT64": "U64", "INT64": "S64", "FLOAT16": "F16", "BFLOAT16": "BF16",
-    "FLOAT32": "F32", "FLOAT32_FTZ": "F32", "FLOAT64": "F64",
-}  # fmt: skip
 
 
 @lru_cache(maxsize=256)
@@ -154,25 +150,28 @@ def _store(
         request.report(BOUNDS, f"{message}{INNERMOST_FIRST}: only a load may; the map is {tensor.describe()}", shared)
     block, index = shared_place(request, shared, tensor.span, "read")
     box = box_at(tensor, coordinates)
-    if reduction:
-        name, kind = REDUCTIONS[reduction & 15], _KINDS.get(tensor.type.name, "")
-        if not kind:
-            request.fail(TENSOR_MAP, f"a reduction of {tensor.type.name}", shared)
-        reduction = number_of(name, kind)
+    try:
+        reduction = reduction_of(tensor, reduction)
+    except UsageError as error:
+        request.fail(TENSOR_MAP, str(error), shared)
 
     width = box.last - box.first
     there = bool(box.inside.any()) and width > 0
     found = global_places(request, reach, box.rows[box.inside] + box.first, width) if there else None
+    # A plain store writes 16 bytes at a time, also where the tensor ends inside them.
+    more = 0 if reduction else -width % UNIT
 
     def write(data: Bytes) -> None:
         if found is None:
             return
         allocation, at = found
-        mine = data.reshape(len(box.rows), box.row_bytes)[box.inside, box.first : box.last]
-        old = np.ascontiguousarray(allocation.data[at])
-        new = _combined(tensor, reduction, old, mine) if reduction else mine
-        allocation.data[at] = new
-        allocation.valid[at] = 0xFF
+        mine = data.reshape(len(box.rows), box.row_bytes)[box.inside, box.first : box.last + more]
+        if reduction:
+            mine = reduced(tensor, reduction, np.ascontiguousarray(allocation.data[at]), mine)
+        at = at[:, :1] + np.arange(width + more)
+        present = at < allocation.nbytes
+        allocation.data[at[present]] = mine[present]
+        allocation.valid[at[present]] = 0xFF
 
     reading = begin_read(request, block, shared, tensor.span)
     where = places(tensor, shared, index.start)
@@ -180,15 +179,3 @@ def _store(
     sent[box.inside, box.first : box.last] = True
     store = Store(request, shared, where, write, reading, request.site, sent.reshape(-1))
     groups_of(block, request.warp).open.append(store)
-
-
-def _combined(tensor: TiledMap, reduction: int, old: Bytes, new: Bytes) -> Bytes:
-    """Combine rows of bytes by a reduction. With FLOAT32_FTZ, denormal operands and results become signed zeros."""
-    if not tensor.type.name.endswith("_FTZ"):
-        return combined(reduction, old.reshape(-1), new.reshape(-1)).reshape(new.shape)
-    return _flushed(combined(reduction, _flushed(old).reshape(-1), _flushed(new).reshape(-1))).reshape(new.shape)
-
-
-def _flushed(data: Bytes) -> Bytes:
-    words = np.ascontiguousarray(data).view(np.uint32)
-    return np.where(words & 0x7F800000, words, words & 0x80000000).astype(np.uint32).view(np.uint8)

@@ -55,7 +55,7 @@ def swaps(device: str, operation: str, place: str) -> Words:
 def loop_cycles(place: str) -> int:
     """The cycles of the loop of a float's atomic sum. Each turn serves the lowest lane of each bank.
 
-    The load of a turn costs two cycles more for each further cell of a bank, the update nothing.
+    A turn costs two cycles more for each further cell of a bank that waits: its load and update together.
     """
     waiting = [(lane, cell) for lane, cell in enumerate(PLACES[place].tolist()) if cell != NONE]
     spent = _FIRST_TURN + _SOME_LANES * (len(waiting) < LANES) - _TURN

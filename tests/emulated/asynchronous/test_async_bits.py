@@ -87,7 +87,7 @@ def test_lanes_are_served_in_the_gpus_order(name: str) -> None:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_loop_of_a_float_sum_takes_the_cycles_of_its_turns(place: str) -> None:
-    """The cycles tell that `ATOMS.CAST.SPIN` has no bank conflicts."""
+    """The figures were fitted to this record: they do not tell the loop's load and update apart."""
     wanted = record_of("swaps", f"float_add_{place}")
     assert loop_cycles(place) == wanted[LANES : 2 * LANES][PLACES[place] != NONE].max()
 

@@ -83,7 +83,7 @@ EXAMPLES = (
     Example(
         "conflict_free", "register_tile",
         "The assembler (ptxas) chose this order: mostly along rows, so that `.reuse` keeps the row's factor. No "
-        "multiply-add of this step has its sources in too few banks.",
+        "multiply-add of this step has a register bank conflict.",
     ),
     Example(
         "cache_block", "blocking",

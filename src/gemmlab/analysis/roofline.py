@@ -46,7 +46,8 @@ class RooflineReport:
     label: str
     model: str
     peak_gflops: float
-    """Peak of the arithmetic that the kernel uses."""
+    """Peak in operations of the product: that of the main loop's arithmetic, divided by the products of parts that
+    replace one (`PRODUCTS`); the FMA peak of float32 if none is known."""
     inside_gflops: float
     """Speed that the main loop's issue slots and pipes allow if no access to memory caused a wait."""
     inside_by: str

@@ -64,7 +64,7 @@ class Subject(Display):
     artifact: Artifact
     function: SassFunction
     launch: Launch
-    """The launch with the most blocks among the launches of one execution."""
+    """The launch of one execution with the most blocks; of a kernel with phases the last one."""
     counters: Counters = field(repr=False)
     """Counters of the run; `sectors_distinct` are distinct within a block."""
     hazards: tuple[Hazard, ...]
@@ -92,7 +92,7 @@ class Subject(Display):
 
     @property
     def traits(self) -> list[str]:
-        """Parts of the contract that the kernel does not fulfil, as its file states."""
+        """Notes on operands that the kernel reads though their factor is 0, such as `reads C when beta is 0`."""
         return [] if self.kernel is None else factor_notes(self.kernel, find_op(self.kernel.op))
 
     @property

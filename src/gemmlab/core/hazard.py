@@ -79,11 +79,11 @@ class Hazard:
     """The line of the kernel's own file, `mine.cu:12`, that calls the function of `line`, if that is known; in a
     function that was inlined itself, `mine.cu:12, from mine.cu:40`."""
     other_called_from: str = ""
-    """The same of `other_line`."""
+    """`called_from`, for `other_line`."""
     called_text: str = ""
     """Source text of that line of the kernel's own file if `line` is inline PTX, whose text says less."""
     other_called_text: str = ""
-    """The same of `other_line`."""
+    """`called_text`, for `other_line`."""
     mentions: tuple[Mention, ...] = ()
     """Other lines that have to do with it."""
     instruction: int = field(default=-1, compare=False, repr=False)

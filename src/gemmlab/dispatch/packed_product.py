@@ -52,7 +52,11 @@ def stand_in(packed: Strips) -> Float32Array:
 
 
 def by_strips(packed: Strips, left: Float32Array, full: Float32Array, beta: float, run: Run) -> None:
-    """Compute `full` from left matrices (..., m, k) and a packed operand, as stacks of products."""
+    """Call `run`, which applies alpha and beta, on stacks of products that together make up `full` (..., m, n).
+
+    They are the whole strips, then the narrow last one in a copy; with `beta` not 0 the copy begins with the values of
+    `full`. `left` has shape (..., m, k).
+    """
     strips = packed.strips
     n, width = packed.shape[1], strips.shape[-1]
     if n == 1:

@@ -18,7 +18,10 @@ _ROW = 4
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Memory for a panel of A or B, or for a piece of C. `rows` and `cols` are those of the stored matrix."""
+    """Memory for a panel of A or B, or for a piece of C.
+
+    `rows` and `cols` are its extents on the device: exchanged for a transposed operand.
+    """
 
     rows: int
     cols: int

@@ -51,7 +51,7 @@ class Needs(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes for both, the tickets first."""
+        """Bytes of the tickets, which come first and are padded to 256, and of the workspace."""
         return -(-4 * self.tickets // _ALIGNED) * _ALIGNED + self.workspace_bytes
 
     def fresh(self, package: Package, beside: Any) -> Fresh:

@@ -66,8 +66,8 @@ def bench(
     `kernels` are ids, paths of `.cu` files or CUDA C++ as text; without any, `gemmlab.gemm` or `gemmlab.sum` is timed,
     or the ladder of `op` if it has no library call. `op` may also be a Python file or an `Operation`. `sizes` are 512,
     (M, N, K), a list of such, or the text of `--sizes`; `facts` about a `.cu` file are as for `check`. `suite` replaces
-    sizes: `True` for the frozen suite of shapes, or the name of a family of it (`"squares"`). `configs` are
-    configurations of a single kernel, `"all"` those of its tuning space, or the number of them to time.
+    sizes: `True` for the frozen suite of shapes, or the name of a family of it (`"squares"`). `configs`
+    says which configurations of a single kernel to time: a list of them, `"all"` of its space, or how many of them.
 
     `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, on which kernels are counted and nothing is timed; by
     default the CPU, and for GPU kernels a GPU, else the emulator.

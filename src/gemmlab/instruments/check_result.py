@@ -100,7 +100,7 @@ def verdict(report: CheckReport) -> str:
 
 
 def stopped(error: GemmlabError) -> str:
-    """Return the verdict of a check that an error ended."""
+    """Return the verdict of a check that an error ended: `STOPPED` at a time limit, `ERROR` for any other."""
     return "STOPPED" if isinstance(error, TimeLimitError) else "ERROR"
 
 

@@ -104,7 +104,7 @@ class Function(Vectors):
         self.open_block(self._label("dead"))
 
     def finish(self, item: Operand | None = None) -> None:
-        """Emit the last return of a function."""
+        """Emit a return of `item`, or of nothing, and open no block after it: for the end of a function."""
         if item is None:
             self.line("ret void")
         else:

@@ -111,7 +111,8 @@ def find_exercise(rung: str) -> Exercise:
 
 
 def with_checks(kernel: Kernel, rung: str) -> Kernel:
-    """Return the kernel with the checks of a rung's exercise added to its own statements.
+    """Return the kernel as a solution of a rung's exercise: the exercise's checks are added to the kernel's own
+    statements, and contents that the exercise leaves untried are left out of checks.
 
     Raises `UsageError` for a rung without an exercise.
     """

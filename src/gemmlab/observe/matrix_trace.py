@@ -56,8 +56,8 @@ class Matrix:
 class Moves:
     """The elements of one operand that a kernel loaded or stored, in order.
 
-    Entry i of each array belongs to one element moved by one lane: its row and column in the matrix, and the access,
-    block, warp and lane.
+    Entry i of each array belongs to one element moved by one lane: its row and column in the matrix, and the warp
+    and lane in the block.
     """
 
     row: npt.NDArray[np.int64]
@@ -93,7 +93,7 @@ class KernelTrace:
 
     @property
     def gpu(self) -> str:
-        """The GPU model whose number of multiprocessors is assumed."""
+        """The GPU model for which `resident` is computed, by the architecture of the code."""
         return MODELS[self.arch]
 
     @property

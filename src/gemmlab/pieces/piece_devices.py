@@ -42,7 +42,10 @@ class PieceDevice(Protocol):
         """The name of the processor or GPU model, on which a result's bits may depend."""
 
     def room(self) -> int:
-        """Return the bytes that a product may use if the caller names no bound."""
+        """Return the bytes that a product may use if the caller names no bound.
+
+        Raises `UsageError` for a GPU that this machine lacks.
+        """
 
     def prepare(self, call: Call, frame: PiecePlan, factors: Factors, steps: Steps) -> tuple[Choice, PiecePlan, Limits]:
         """Return the choice for the whole product, the plan with its requirements on pieces, and its limits."""

@@ -22,7 +22,7 @@ _BITS = {"TF32": 32, "U8": 8, "S8": 8, "U4": 4, "S4": 4, "F64": 64}
 
 
 def registers_of(instruction: Instruction) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the numbers of the registers that an instruction reads, and of those that it writes.
+    """Return the numbers of the vector registers, RZ left out, that an instruction reads, and of those that it writes.
 
     A predicated instruction accesses them only if it runs. For opcodes that no kernel of the catalog has, registers may
     be missing.

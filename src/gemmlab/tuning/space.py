@@ -23,7 +23,11 @@ MOST_COMBINATIONS = 1 << 20
 
 @dataclass(frozen=True)
 class Space:
-    """Legal configurations, the default first. A configuration's number is its index among them."""
+    """The configurations to choose from; a configuration's number is its index.
+
+    In a kernel's own space (`space_of`) all are legal and the default is number 0; a recorded one (`space_from`) keeps
+    its order.
+    """
 
     names: tuple[str, ...]
     members: tuple[Values, ...]

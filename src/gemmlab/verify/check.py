@@ -47,10 +47,10 @@ def check_kernel(
     `seed` gives the same data.
 
     A device that counts (`CountingDevice`) adds a failure for each hazard, and (without `config` and `cases`) for each
-    statement of the kernel's file that its counters contradict. Cases that the kernel does not take are left out, and
-    those of the operation replaced by similar ones; `UsageError` is raised if none is left. For a kernel that always
-    reads an operand, 1 takes the place of a factor 0 (`with_factors`). A time limit
-    (`core.time_limit`) ends the check, and the report says how far it came. Before the first case is run, raises
+    statement of the kernel's file that its counters contradict. Cases that the kernel does not take are left out; of
+    the default cases, similar ones that it takes come instead. `UsageError` is raised if none is left. If the kernel
+    reads an operand whatever its factor is, a factor 0 becomes 1 (`with_factors`). A few failures or a time limit
+    (`core.time_limit`) end the check, and the report says how far it came. Before the first case is run, raises
     `MemoryError` for a case that needs more memory than there is and `UsageError` for a statement that names nothing
     that is counted; then the errors of building and launching. Several threads may check at once.
     """

@@ -38,7 +38,7 @@ def configure(fn: Function) -> None:
 
 
 def release(fn: Function) -> None:
-    """Drop the shape and the registers of this thread."""
+    """Emit `tilerelease`: the thread that runs it has no tile state afterwards."""
     _call(fn, "tilerelease", (), ())
 
 

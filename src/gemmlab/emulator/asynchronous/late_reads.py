@@ -1,4 +1,7 @@
-"""Reads of shared memory before a copy has landed there, explained: which copy, and which wait came before."""
+"""Reads of shared memory before a bulk copy has completed there: which copy, and which wait came before.
+
+A bulk copy counts at an mbarrier. `hazard_words` describes other asynchronous copies.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches and exits, which split a warp into groups of lanes."""
+"""Branches and exits, which split a warp into groups of lanes; traps, fences, and instructions without effect here."""
 
 from __future__ import annotations
 

@@ -87,7 +87,10 @@ def _relieved(
 
 
 def with_registers(instruction: Instruction, numbers: Mapping[int, int]) -> Instruction:
-    """Return an instruction with registers renumbered by `numbers` (old -> new), in its operands and its encoding."""
+    """Return an instruction with the registers of `numbers` (old -> new) renumbered, in its operands and its encoding.
+
+    Only operands of one register change (see `single_registers`): wider operands, address bases and guards keep theirs.
+    """
     if not numbers:
         return instruction
     accesses = accesses_of(instruction)

@@ -67,9 +67,9 @@ def _new_exercise(file: Path | None, rung: str, *, force: bool, as_json: bool) -
 def _new_file(file: Path, exercise: str | None, *, force: bool, as_json: bool) -> None:
     from gemmlab.kernels.user_kernel import starting_text
 
-    judged = f"gemmlab check {file} --device emulated"
+    check = f"gemmlab check {file} --device emulated"
     # An exercise is solved when its check says so; compiled code would be no step towards that.
-    steps = [judged] if exercise is not None else [judged, f"gemmlab compile {file}"]
+    steps = [check] if exercise is not None else [check, f"gemmlab compile {file}"]
     _write(file, starting_text(file, exercise), steps, force=force, as_json=as_json)
 
 

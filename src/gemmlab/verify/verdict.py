@@ -175,8 +175,10 @@ def _race(faults: Faults) -> str:
     writes = next((one for one in races if TWO_WRITES in one.message), None)
     if writes is not None:
         return f"{writes.array or arrays}, at {Path(writes.file).name}:{writes.line}: {TWO_WRITES}"
-    if twice := same_element(races[0]):
-        return f"{races[0].array or arrays}, at {file}:{races[0].line}: {twice}"
+    # An index that goes too far may make other arrays race as well, and before this one.
+    for one in (one for case in faults.hazards for one in case):
+        if twice := same_element(one):
+            return f"{one.array or arrays}, at {Path(one.file).name}:{one.line}: {twice}"
     return f"{arrays}, at {races[0].place}, accessed without an order{missing}"
 
 

@@ -13,7 +13,6 @@ compares the emulator with the record.
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import time
@@ -35,7 +34,7 @@ from swap_cases import OPERATIONS, PLACES, swaps  # noqa: E402
 from wgmma_record import ARCH, more_jobs, more_source  # noqa: E402
 
 from gemmlab.core.errors import GemmlabError  # noqa: E402
-from gemmlab.devices.select import open_device  # noqa: E402
+from recorded_device import write_device  # noqa: E402
 
 SECONDS = 60
 """Limit of one process on a GPU."""
@@ -121,10 +120,7 @@ def main() -> int:
         return 0
     for group in groups(options.device):
         record_group(group, options)
-    info = open_device(options.device).describe()
-    facts = {key: info.facts[key] for key in ("driver", "compute_capability") if key in info.facts}
-    record = {"schema": 1, "device": info.name, **facts}
-    (options.out / "record.json").write_text(json.dumps(record, indent=1, default=str) + "\n", encoding="utf-8")
+    write_device(options.out, options.device)
     return 0
 
 

@@ -8,7 +8,6 @@ What the files have already is not recorded again.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
@@ -19,7 +18,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "tests/emulated" / name) for nam
 
 from wgmma_record import jobs  # noqa: E402 - it lies with the tests
 
-from gemmlab.devices.select import open_device  # noqa: E402
+from recorded_device import write_device  # noqa: E402
 
 
 def main() -> int:
@@ -37,10 +36,7 @@ def main() -> int:
             # Each array is stored at once: a kernel that breaks takes the process's GPU context with it.
             np.savez_compressed(path, **found)
         print(f"{name}: {len(new)} new arrays, {time.perf_counter() - start:.1f} s", flush=True)
-    info = open_device(options.device).describe()
-    facts = {key: info.facts[key] for key in ("driver", "compute_capability") if key in info.facts}
-    record = {"schema": 1, "device": info.name, **facts}
-    (options.out / "record.json").write_text(json.dumps(record, indent=1, default=str) + "\n", encoding="utf-8")
+    write_device(options.out, options.device)
     return 0
 
 

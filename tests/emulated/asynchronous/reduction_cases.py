@@ -50,7 +50,7 @@ class Reduction:
         return f"{self.way}_{self.operation}_{self.kind}"
 
     def bits(self, device: str) -> Bits:
-        """What a device leaves in memory: all bits of floating-point numbers, else checksums of pieces."""
+        """Return the memory that a device leaves: all bits of floating-point numbers, else checksums of pieces."""
         old, new = operands(self)
         given = new.view(np.uint8)
         kernel = f"{self.way}_{self.operation}"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -15,41 +12,29 @@ from one_cubin import one_cubin
 from reduction_cases import MAPS
 from swap_cases import CELLS, KERNELS, LANES, NONE, PLACES, loop_cycles
 
-from async_bits_probe import Bits, groups
+from async_bits_probe import groups
 from gemmlab import launch
 from gemmlab.core.errors import UsageError
 from gemmlab.core.tensor_map import UNEVEN_ROWS
+from support.gpu_bits import GpuBits
 
-DATA = Path(__file__).parents[2] / "data/async_bits"
+BITS = GpuBits("async_bits", "async_bits_probe")
 DEVICE = "emulated:sm_90a"
 JOBS = groups(DEVICE)
 BATCH = 40
 """Tensor copies of one test."""
 
 
-@cache
-def recorded(group: str) -> dict[str, Bits]:
-    path = DATA / f"{group}.npz"
-    return dict(np.load(path, allow_pickle=False)) if path.exists() else {}
-
-
-def record_of(group: str, name: str) -> Bits:
-    """A recorded array; the test is skipped if there is none."""
-    if name not in recorded(group):
-        pytest.skip(f"no GPU's {name} in tests/data/async_bits/{group}.npz: makers/async_bits_probe.py records it")
-    return recorded(group)[name]
-
-
 @pytest.mark.parametrize("name", JOBS["wgmma"])
 @pytest.mark.sampled(4)
 def test_rarer_forms_of_wgmma_have_the_gpus_bits(name: str) -> None:
-    wanted = record_of("wgmma", name)
+    wanted = BITS.one_of("wgmma", name)
     assert np.array_equal(JOBS["wgmma"][name](DEVICE), wanted)
 
 
 @pytest.mark.parametrize(("group", "name"), [(group, name) for group in ("reductions", "odd") for name in JOBS[group]])
 def test_reductions_have_the_gpus_bits_or_are_refused_as_the_gpu_did(group: str, name: str) -> None:
-    wanted = record_of(group, name)
+    wanted = BITS.one_of(group, name)
     if wanted.size:
         assert np.array_equal(JOBS[group][name](DEVICE), wanted)
         return
@@ -62,13 +47,13 @@ def test_reductions_have_the_gpus_bits_or_are_refused_as_the_gpu_did(group: str,
 def test_tensor_copies_leave_the_gpus_bytes(first: int) -> None:
     names = [case.name for case in box_copies() if case.number in range(first, first + BATCH)]
     # One skips the test if the record has none of the batch.
-    wanted = {name: record_of("boxes", name) for name in names if name in recorded("boxes") or name == names[0]}
+    wanted = {name: BITS.one_of("boxes", name) for name in names if name in BITS.all_of("boxes") or name == names[0]}
     assert [name for name in wanted if not np.array_equal(JOBS["boxes"][name](DEVICE), wanted[name])] == []
 
 
 def test_maps_are_refused_as_the_driver_did() -> None:
-    refused = {case.name: case for case in refused_copies() if case.name in recorded("boxes")}
-    assert set(refused) == {name for name, array in recorded("boxes").items() if not array.size}
+    refused = {case.name: case for case in refused_copies() if case.name in BITS.all_of("boxes")}
+    assert set(refused) == {name for name, array in BITS.all_of("boxes").items() if not array.size}
     if not refused:
         pytest.skip("no map that a driver refused in tests/data/async_bits/boxes.npz")
     for case in refused.values():
@@ -80,7 +65,7 @@ def test_maps_are_refused_as_the_driver_did() -> None:
 @pytest.mark.sampled(8)
 def test_lanes_are_served_in_the_gpus_order(name: str) -> None:
     """Between the old values and the cells lie cycles, which the emulator does not have."""
-    wanted, found = record_of("swaps", name), JOBS["swaps"][name](DEVICE)
+    wanted, found = BITS.one_of("swaps", name), JOBS["swaps"][name](DEVICE)
     for part in (slice(LANES), slice(2 * LANES, None)):
         assert np.array_equal(found[part], wanted[part])
 
@@ -88,7 +73,7 @@ def test_lanes_are_served_in_the_gpus_order(name: str) -> None:
 @pytest.mark.parametrize("place", PLACES)
 def test_the_loop_of_a_float_sum_takes_the_cycles_of_its_turns(place: str) -> None:
     """The figures were fitted to this record: they do not tell the loop's load and update apart."""
-    wanted = record_of("swaps", f"float_add_{place}")
+    wanted = BITS.one_of("swaps", f"float_add_{place}")
     assert loop_cycles(place) == wanted[LANES : 2 * LANES][PLACES[place] != NONE].max()
 
 

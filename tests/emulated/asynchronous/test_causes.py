@@ -22,7 +22,7 @@ CLUSTERS = {"one_block", "no_cluster_sync"}
 
 @dataclass(frozen=True)
 class Cause:
-    """What is said first of a kernel with a bug: kind, lines by their marks, and words."""
+    """The first finding expected of a kernel with a bug: its kind, its lines by their marks, and its words."""
 
     name: str
     kind: str

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -14,7 +11,6 @@ from wgmma_forms import Form
 from wgmma_maps import MAPS, Map
 from wgmma_record import (
     CHECKED_TILES,
-    Bits,
     checked_names,
     forms,
     least_names,
@@ -26,42 +22,31 @@ from wgmma_record import (
     widths,
 )
 
-DATA = Path(__file__).parents[2] / "data" / "wgmma"
+from support.gpu_bits import GpuBits
+
+BITS = GpuBits("wgmma", "wgmma_probe")
 DEVICE = "emulated:sm_90a"
 SMALL, MANY = [*forms(8), *variants()], list(forms(64))
-
-
-@cache
-def recorded(file: str) -> dict[str, Bits]:
-    path = DATA / f"{file}.npz"
-    return dict(np.load(path, allow_pickle=False)) if path.exists() else {}
-
-
-def record_of(file: str, name: str) -> Bits:
-    """A recorded array; the test is skipped if there is none."""
-    if name not in recorded(file):
-        pytest.skip(f"no GPU's {name} in tests/data/wgmma/{file}.npz: makers/wgmma_probe.py records it")
-    return recorded(file)[name]
 
 
 @pytest.mark.parametrize("form", SMALL, ids=lambda form: form.name)
 @pytest.mark.sampled(4)
 def test_small_tiles_have_the_gpus_bits(form: Form) -> None:
-    wanted = record_of("bits", form.name)
+    wanted = BITS.one_of("bits", form.name)
     assert np.array_equal(run(DEVICE, form, raw_names(form)), wanted)
 
 
 @pytest.mark.parametrize("form", [form for form in forms(8) if form.sums != "s32"], ids=lambda form: form.name)
 @pytest.mark.sampled(2)
 def test_the_least_products_have_the_gpus_bits(form: Form) -> None:
-    wanted = record_of("least", form.name)
+    wanted = BITS.one_of("least", form.name)
     assert np.array_equal(run(DEVICE, form, least_names()), wanted)
 
 
 @pytest.mark.parametrize("form", MANY, ids=lambda form: form.name)
 @pytest.mark.parametrize("number", range(0, CHECKED_TILES, 8))
 def test_rows_of_wider_tiles_have_the_gpus_checksums(form: Form, number: int) -> None:
-    wanted, names = record_of("sums", form.name), checked_names(form)
+    wanted, names = BITS.one_of("sums", form.name), checked_names(form)
     places = [place for place, (_category, which) in enumerate(names) if number <= which < number + 8]
     found = sums_of(run(DEVICE, form, [names[place] for place in places]))
     assert np.array_equal(found, wanted[places])
@@ -70,12 +55,12 @@ def test_rows_of_wider_tiles_have_the_gpus_checksums(form: Form, number: int) ->
 @pytest.mark.parametrize("form", list(widths()), ids=lambda form: form.name)
 @pytest.mark.sampled(2)
 def test_every_width_has_the_gpus_checksums(form: Form) -> None:
-    wanted = record_of("sums", form.name)
+    wanted = BITS.one_of("sums", form.name)
     assert np.array_equal(sums_of(run(DEVICE, form, [("near", 0)])), wanted)
 
 
 @pytest.mark.parametrize("what", MAPS, ids=lambda what: what.name)
 @pytest.mark.sampled(2)
 def test_descriptors_name_the_bytes_that_the_gpu_read(what: Map) -> None:
-    wanted = record_of("maps", what.name)
+    wanted = BITS.one_of("maps", what.name)
     assert np.array_equal(one_map(DEVICE, what), wanted)

@@ -4,10 +4,10 @@
 
 Files: `wgmma.npz` (signs, A from registers, and e5m2 times e4m3 with FP16 sums), `reductions.npz` (bulk reductions,
 those of tensor maps, `red.async`), `boxes.npz` (random tensor copies), `swaps.npz` (lanes that update cells of the same
-banks), `odd.npz` (reductions that PTX does not name), `record.json`. Each group runs in a process of its own, and each
+banks), `odd.npz` (reductions that PTX does not name), `record.json`. Each group runs in processes of its own, and each
 array is stored at once: a kernel that breaks takes the GPU context with it. Its array is empty, and another process
-does the rest. What the parts have already is not recorded again. `tests/emulated/asynchronous/test_async_bits.py`
-compares the emulator with the record.
+does the rest. Arrays that the files have are not recorded again.
+`tests/emulated/asynchronous/test_async_bits.py` compares the emulator with the record.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ from recorded_device import write_device  # noqa: E402
 
 SECONDS = 60
 """Limit of one process on a GPU."""
+PROCESSES = 4
+"""Processes of one group at a time on a GPU."""
 MOST_BREAKS = 12
 """Kernels of a group that may break before its rest is given up."""
 Bits = npt.NDArray[np.unsignedinteger]
@@ -70,25 +73,24 @@ def groups(device: str) -> Mapping[str, Mapping[str, Job]]:
     }
 
 
-def record_part(group: str, parts: Path, device: str, every: int) -> None:
+def record_part(group: str, parts: Path, options: Any) -> None:
     """Record the arrays that no file has. Raises `GemmlabError` of the first that breaks."""
-    for name, job in list(groups(device)[group].items())[::every]:
+    part, count = map(int, options.part.split("/"))
+    for name, job in list(groups(options.device)[group].items())[:: options.every][part::count]:
         path = parts / f"{name}.npy"
         if path.exists():
             continue
         # It stays empty if the process ends here.
         np.save(path, np.zeros(0, np.uint32))
-        np.save(path, job(device))
+        np.save(path, job(options.device))
 
 
-def record_group(group: str, options: Any) -> None:
-    """Record a group in processes of their own, and join its arrays in one file."""
-    parts, start, breaks = options.out / "parts" / group, time.perf_counter(), 0
-    parts.mkdir(parents=True, exist_ok=True)
+def record_share(group: str, part: str, options: Any) -> None:
+    """Record a share of a group in one process after the other, until one ends with all of it."""
     command = [sys.executable, __file__, "--out", str(options.out), "--device", options.device]
-    command += ["--every", str(options.every), "--group", group]
+    command += ["--every", str(options.every), "--group", group, "--part", part]
     limit = SECONDS if options.device.startswith("cuda") else None
-    while breaks < MOST_BREAKS:
+    for _ in range(MOST_BREAKS):
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
             words = done.stderr.strip().splitlines()[-1:]
@@ -96,10 +98,22 @@ def record_group(group: str, options: Any) -> None:
                 break
         except subprocess.TimeoutExpired:
             words = [f"ended after {limit} s"]
-        breaks += 1
-        print(f"{group}: {words}", flush=True)
+        print(f"{group} {part}: {words}", flush=True)
+
+
+def record_group(group: str, options: Any) -> None:
+    """Record the arrays of a group that its file lacks, and join all of them in that file."""
+    parts, start, file = options.out / "parts" / group, time.perf_counter(), options.out / f"{group}.npz"
+    parts.mkdir(parents=True, exist_ok=True)
+    if file.exists():
+        with np.load(file) as known:
+            for name in known:
+                np.save(parts / f"{name}.npy", known[name])
+    count = PROCESSES if options.device.startswith("cuda") else 1
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(lambda part: record_share(group, f"{part}/{count}", options), range(count)))
     found = {path.stem: np.load(path) for path in sorted(parts.glob("*.npy"))}
-    np.savez_compressed(options.out / f"{group}.npz", **found)
+    np.savez_compressed(file, **found)
     empty = [name for name, array in found.items() if not array.size]
     print(f"{group}: {len(found)} arrays, {time.perf_counter() - start:.1f} s, without results: {empty}", flush=True)
 
@@ -110,11 +124,12 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--every", type=int, default=1, help="record one array of so many")
     parser.add_argument("--group", help="record only this group, in this process")
+    parser.add_argument("--part", default="0/1", help="with --group: the share of its arrays, such as 2/4")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.group:
         try:
-            record_part(options.group, options.out / "parts" / options.group, options.device, options.every)
+            record_part(options.group, options.out / "parts" / options.group, options)
         except GemmlabError as error:
             sys.exit(str(error).replace("\n", " "))
         return 0

@@ -1,7 +1,8 @@
 """Nsight Compute's figures of every rung and of cuBLAS, beside the emulator's.
 
 `python makers/ncu_ladder.py profile FILE` on a machine with a GPU and ncu writes them, as does
-`gemmlab profile --device cuda --sizes 512,2048 --save FILE`.
+`gemmlab profile --device cuda --sizes 512,2048 --save FILE`; here FILE is written after each size, and what it has of
+other sizes stays.
 `python makers/ncu_ladder.py emulate FILE` on any machine with the same cache of compiled code adds what the
 emulator counts for the same launches, and names every exact count that differs; it ends with 1 if there is one.
 """
@@ -13,13 +14,14 @@ import json
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import GemmlabError
 from gemmlab.core.hardware import usable_cpus
-from gemmlab.core.records import save_record
+from gemmlab.core.records import load_record, save_record
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.by_name import NamedKernel
 from gemmlab.kernels.catalog import find_kernel, ladder
@@ -56,10 +58,14 @@ def at_a_gpu(file: Path, sizes: str, ncu: str) -> int:
     """Profile and write the record."""
     op = find_op("gemm")
     kernels = [NamedKernel(kernel) for kernel in ladder(op.name, "cuda")]
-    record = profile_on_gpu(Plan(op, open_device("cuda", "warm"), op.parse_sizes(sizes), kernels, ncu=ncu))
+    device = open_device("cuda", "warm")
     file.parent.mkdir(parents=True, exist_ok=True)
-    save_record(record, file)
-    print(f"{len(record.results)} profiles: {file}", *record.notes, sep="\n")
+    for problem in op.parse_sizes(sizes):
+        record = profile_on_gpu(Plan(op, device, [problem], kernels, ncu=ncu))
+        others = load_record(file).results if file.exists() else ()
+        others = tuple(one for one in others if one.label != problem.label)
+        save_record(replace(record, results=(*others, *record.results)), file)
+        print(f"{len(record.results)} profiles of {problem.label}: {file}", *record.notes, sep="\n", flush=True)
     return 0
 
 

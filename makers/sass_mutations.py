@@ -7,7 +7,8 @@
 
 Mutation i has the seed i, and the kernels take turns. `prepare` compiles the kernels and writes their code with all
 changes, so that `run` compiles nothing and the code is that of `judge`. A changed kernel runs 20 times in a child
-process; one that hangs or faults counts as changed. `run` ends after its seconds, and goes on where `--after` ended.
+process; one that hangs or faults counts as changed. Each kernel has `--runners` children, which run beside each other.
+`run` ends after its seconds; with `--after` it does what that file lacks.
 `judge` says of every changed one whether the check found it, and of the accused ones that gave the same bits what they
 break.
 """
@@ -16,12 +17,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import queue
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gemmlab.core.program import Artifact
 from gemmlab.kernels.catalog import find_kernel
@@ -79,39 +85,70 @@ def prepare(count: int, out: Path) -> None:
     print(f"{count} mutations of {len(SUBJECTS)} kernels, {out.stat().st_size:,} bytes")
 
 
-def run(prepared: Path, seconds: float, after: Path | None, out: Path, device: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What `prepare` wrote."""
+
+    places: npt.NDArray[np.int64]
+    words: npt.NDArray[np.uint8]
+    artifacts: list[Artifact]
+    offsets: list[int]
+
+    @classmethod
+    def read(cls, path: Path) -> Prepared:
+        with np.load(path) as file:
+            artifacts = [decode(file[f"artifact_{n}"].tobytes()) for n in range(len(SUBJECTS))]
+            return cls(file["places"], file["words"], artifacts, [code_offset(one) for one in artifacts])
+
+    def code(self, index: int) -> bytes:
+        """Return the cubin with mutation `index`."""
+        number = index % len(SUBJECTS)
+        code, at = bytearray(self.artifacts[number].code), self.offsets[number] + int(self.places[index])
+        code[at : at + 2 * _WORD] = self.words[index].tobytes()
+        return bytes(code)
+
+
+def states(prepared: Prepared, number: int, waiting: queue.SimpleQueue[int], end: float, device: str) -> dict[int, str]:
+    """Run mutations of one subject in a child of its own until none waits or the time is up."""
+    artifact = prepared.artifacts[number]
+    runner = GpuRunner(SUBJECTS[number], device, artifact)
+    right = runner.run(artifact.code, RUNS)
+    if isinstance(right, str) or len(set(right)) > 1:
+        runner.end()
+        raise SystemExit(f"{SUBJECTS[number].kernel} unchanged: {right}")
+    found: dict[int, str] = {}
+    while time.monotonic() < end:
+        try:
+            index = waiting.get_nowait()
+        except queue.Empty:
+            break
+        answer = runner.run(prepared.code(index), RUNS)
+        found[index] = answer.split(":")[0] if isinstance(answer, str) else "same" if answer == right else "changed"
+    runner.end()
+    return found
+
+
+def run(path: Path, seconds: float, after: Path | None, out: Path, device: str, runners: int) -> None:
     """Run mutations until the time is up; the file has the rows of `after`, too."""
-    end = time.monotonic() + seconds
-    with np.load(prepared) as file:
-        places, words = file["places"], file["words"]
-        artifacts = [decode(file[f"artifact_{n}"].tobytes()) for n in range(len(SUBJECTS))]
-    offsets = [code_offset(artifact) for artifact in artifacts]
-    runners = [GpuRunner(subject, device, artifact) for subject, artifact in zip(SUBJECTS, artifacts, strict=True)]
-    right = [runner.run(artifact.code, RUNS) for runner, artifact in zip(runners, artifacts, strict=True)]
-    for subject, answer in zip(SUBJECTS, right, strict=True):
-        if isinstance(answer, str) or len(set(answer)) > 1:
-            raise SystemExit(f"{subject.kernel} unchanged: {answer}")
-    digests = [artifact.digest for artifact in artifacts]
+    end, prepared = time.monotonic() + seconds, Prepared.read(path)
+    digests = [artifact.digest for artifact in prepared.artifacts]
     before: dict[str, Any] = (
         json.loads(after.read_text(encoding="utf-8")) if after else {"digests": digests, "rows": []}
     )
     if before["digests"] != digests:
         raise SystemExit(f"{after} has mutations of other code")
-    rows: list[list[Any]] = before["rows"]
-    for index in range(len(rows), len(places)):
-        if time.monotonic() > end:
-            break
-        number = index % len(SUBJECTS)
-        code, at = bytearray(artifacts[number].code), offsets[number] + int(places[index])
-        code[at : at + 2 * _WORD] = words[index].tobytes()
-        answer = runners[number].run(bytes(code), RUNS)
-        state = answer.split(":")[0] if isinstance(answer, str) else "same" if answer == right[number] else "changed"
-        rows.append([index, state])
-    for runner in runners:
-        runner.end()
-    out.write_text(json.dumps({"digests": digests, "rows": rows}), encoding="utf-8")
-    states = [row[-1] for row in rows]
-    print(f"{len(rows)} of {len(places)} mutations:", {state: states.count(state) for state in sorted(set(states))})
+    rows: dict[int, str] = dict(before["rows"])
+    waiting: list[queue.SimpleQueue[int]] = [queue.SimpleQueue() for _ in SUBJECTS]
+    for index in range(len(prepared.places)):
+        if index not in rows:
+            waiting[index % len(SUBJECTS)].put(index)
+    with ThreadPoolExecutor(runners * len(SUBJECTS)) as pool:
+        parts = [pool.submit(states, prepared, number, waiting[number], end, device)
+                 for number in range(len(SUBJECTS)) for _ in range(runners)]  # fmt: skip
+        for part in parts:
+            rows |= part.result()
+    out.write_text(json.dumps({"digests": digests, "rows": sorted(rows.items())}), encoding="utf-8")
+    print(f"{len(rows)} of {len(prepared.places)} mutations:", dict(Counter(rows.values())))
 
 
 def judge(file: Path, out: Path) -> None:
@@ -147,6 +184,7 @@ if __name__ == "__main__":
     running.add_argument("--seconds", type=float, default=150)
     running.add_argument("--after", type=Path)
     running.add_argument("--device", default="cuda")
+    running.add_argument("--runners", type=int, default=2)
     running.add_argument("--out", type=Path, required=True)
     judging = commands.add_parser("judge")
     judging.add_argument("file", type=Path)
@@ -155,6 +193,6 @@ if __name__ == "__main__":
     if given.command == "prepare":
         prepare(given.count, given.out)
     elif given.command == "run":
-        run(given.prepared, given.seconds, given.after, given.out, given.device)
+        run(given.prepared, given.seconds, given.after, given.out, given.device, given.runners)
     else:
         judge(given.file, given.out)

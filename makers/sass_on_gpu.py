@@ -1,7 +1,7 @@
 """Changed machine code on a GPU, in a child process that may hang or die.
 
-For `sass_mutations.py` and `sass_latency_probe.py`. The child has its own CUDA context; if it does not answer in time
-or faults, it is ended and the next request starts another one.
+For `sass_mutations.py` and `sass_latency_probe.py`. The child has its own CUDA context. A child that does not answer in
+time or faults is ended; the next request goes to a second child, which was started beside the first.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.toolchain.cache import encode
 from gemmlab.verify.changed_code import build_of
 
-SECONDS = 1.0
-"""A run takes milliseconds; one that has not ended by then hangs."""
+SECONDS = 5.0
+"""A request takes milliseconds, more while kernels of other children hang; one that takes longer than this hangs."""
 START_SECONDS = 120.0
 HUNG, FAULT = "hung", "fault"
 
@@ -64,32 +64,46 @@ def _serve(connection: Connection, subject: Subject, artifact: Artifact | None, 
             return
 
 
+@dataclass(frozen=True, slots=True)
+class _Child:
+    process: BaseProcess
+    connection: Connection
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+
 class GpuRunner:
     """Runs cubins of one subject in a child process. With an artifact it compiles nothing."""
 
     def __init__(self, subject: Subject, device: str = "cuda", artifact: Artifact | None = None) -> None:
         self._subject, self._device, self._artifact = subject, device, artifact
-        self._process: BaseProcess | None = None
-        self._connection: Connection | None = None
+        self._child: _Child | None = None
+        self._spare: _Child | None = None
 
     def run(self, code: bytes, runs: int) -> list[str] | str:
         """Return a digest of the result of each run, or `HUNG` or `FAULT: ...`."""
-        connection = self._started()
-        connection.send((code, runs))
+        child = self._child = self._child or self._next()
+        child.connection.send((code, runs))
         try:
-            if not connection.poll(SECONDS):
-                self.end()
-                return HUNG
-            answer: list[str] | str = connection.recv()
+            answer: list[str] | str = child.connection.recv() if child.connection.poll(SECONDS) else HUNG
         except (EOFError, OSError):
             answer = FAULT
         if isinstance(answer, str):
-            self.end()
+            child.end()
+            self._child = None
         return answer
 
-    def _started(self) -> Connection:
-        if self._process is not None and self._process.is_alive() and self._connection is not None:
-            return self._connection
+    def _next(self) -> _Child:
+        """Return a child that is ready, and start the one after it."""
+        child = self._spare or self._start()
+        self._spare = self._start()
+        if not child.connection.poll(START_SECONDS) or child.connection.recv() != "ready":
+            raise SystemExit(f"{self._subject.kernel}: the child process does not start")
+        return child
+
+    def _start(self) -> _Child:
         context = multiprocessing.get_context("spawn")
         mine, theirs = context.Pipe()
         process = context.Process(
@@ -97,14 +111,11 @@ class GpuRunner:
         )
         process.start()
         theirs.close()
-        self._process, self._connection = process, mine
-        if not mine.poll(START_SECONDS) or mine.recv() != "ready":
-            raise SystemExit(f"{self._subject.kernel}: the child process does not start")
-        return mine
+        return _Child(process, mine)
 
     def end(self) -> None:
-        """End the child process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-        self._process = self._connection = None
+        """End the child processes."""
+        for child in (self._child, self._spare):
+            if child is not None:
+                child.end()
+        self._child = self._spare = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from statistics import median_low
@@ -58,6 +58,8 @@ class Latencies:
     arch: str
     method: str
     rows: Mapping[Row, int]
+    _found: dict[Row, Latency | None] = field(default_factory=dict, repr=False, compare=False)
+    """The latencies that were asked for. A row determines its latency, and code has few rows among many meetings."""
 
     def of(self, meeting: Meeting, producer: Step, consumer: Step) -> Latency | None:
         """Return the latency for a meeting of these two; `None` if no row has the producer.
@@ -67,12 +69,17 @@ class Latencies:
         of the same pipe, otherwise the median of all.
         """
         row = row_of(meeting, producer, consumer)
+        if row not in self._found:
+            self._found[row] = self._latency(row)
+        return self._found[row]
+
+    def _latency(self, row: Row) -> Latency | None:
         cycles = self.rows.get(row)
         alike = {other: number for other, number in self.rows.items() if other[:3] == row[:3]}
         if not alike:
             return None
         least = min((number for other, number in alike.items() if other[4] == row[4]), default=0)
-        if cycles is not None and cycles <= TIGHT and meeting.relation == "read":
+        if cycles is not None and cycles <= TIGHT and row[2] == "read":
             return Latency(cycles, f"{row[0]} to {row[3]} ({row[4] or row[2]}): {cycles} cycles on {self.arch}", least)
         tight = {other: number for other, number in alike.items() if number <= TIGHT and other[4] == row[4]}
         same_pipe = [number for other, number in tight.items() if _pipe(other[3]) == _pipe(row[3])]

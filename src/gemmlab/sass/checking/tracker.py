@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from gemmlab.sass.cells import PREDICATE
 from gemmlab.sass.checking.steps import NO_BARRIER, Step
 from gemmlab.sass.register_accesses import Access
 
@@ -176,7 +177,7 @@ def _issue(steps: Sequence[Step], number: int, state: State, cells: dict[int, se
     """Add an instruction's results, and the operands that it reads late, to the state."""
     step = steps[number]
     written = set(step.writes)
-    if written:
+    if any(cell >= PREDICATE for cell in written):
         for producer, _ in (*state.fixed, *state.late, *state.operands):
             guard = steps[producer].guard
             if guard is not None and guard[0] in written:

@@ -23,9 +23,10 @@ from gemmlab.core.errors import GemmlabError
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.by_name import named_kernel
 from gemmlab.ops.catalog import find_op
+from gemmlab.timing.prebuild import prebuild
 from gemmlab.tuning.device_bench import DeviceBench, Subject
 from gemmlab.tuning.journal import Event, Journal, JournaledBench
-from gemmlab.tuning.outcomes import Build
+from gemmlab.tuning.outcomes import Build, Verdict
 from gemmlab.tuning.search import Search
 from gemmlab.tuning.session import header_of
 from gemmlab.tuning.space import space_of
@@ -105,6 +106,7 @@ def record(folder: Path, pairs: Sequence[Pair], device: str, seconds: float) -> 
             if not journal.events:
                 for build in built.get(pair.kernel, ()):
                     journal.append(Event(0.0, build))
+            compile_known(subject, journal)
             journaled, known = JournaledBench(bench, journal), len(journal.events)
             spent = max((event.at for event in journal.events), default=0.0)
             search = Search(subject.space, journaled, spent + left)
@@ -114,6 +116,19 @@ def record(folder: Path, pairs: Sequence[Pair], device: str, seconds: float) -> 
             built.setdefault(pair.kernel, []).extend(one for one in fresh if isinstance(one, Build))
         progress = search.progress()
         print(f"{pair.file}: {progress.tried} tried, {progress.left} left, {progress.seconds:.0f} s in all", flush=True)
+
+
+def compile_known(subject: Subject, journal: Journal) -> None:
+    """Compile on all cores what the journal has as compiled but not as verified, in case this machine's cache lacks it.
+
+    Otherwise each would be compiled within its verification, and its seconds would count there.
+    """
+    built = {event.outcome.place for event in journal.events if isinstance(event.outcome, Build)}
+    built -= {event.outcome.place for event in journal.events if isinstance(event.outcome, Verdict)}
+    kernel = subject.named.kernel
+    configs = [kernel.configure(subject.space.config(place)) for place in sorted(built)]
+    scalars = subject.op.scalars(subject.problem)
+    prebuild([(kernel, kernel.instantiate(config, scalars)) for config in configs], subject.device)
 
 
 def pack(folder: Path, pairs: Sequence[Pair]) -> None:

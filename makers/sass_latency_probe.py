@@ -5,8 +5,8 @@
     python makers/sass_latency_probe.py run latencies.npz --seconds 60 --out more.json --after rows.json
 
 For rows of `src/gemmlab/sass/checking/recorded/sm_90.json` it looks for two instructions of small kernels that are as
-close as the row says, lowers the producer's stall by one cycle after the other, as long as the check names this row
-alone, and runs the kernel. The latency of a row is one more than the largest distance at which some result changed; a
+close as the row says, lowers the producer's stall by one cycle after the other, as long as no other pair may get too
+close, and runs the kernel. The latency of a row is one more than the largest distance at which some result changed; a
 row whose results never changed keeps `changed_at` null. `prepare` compiles the kernels and lists the changes, so that
 `run` compiles nothing; it ends after its seconds, and goes on where `--after` ended.
 
@@ -32,12 +32,12 @@ from gemmlab.core.program import Artifact
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.sass.blocks import flow_graph
-from gemmlab.sass.checking.control_codes import check_function
 from gemmlab.sass.checking.flow import meetings
 from gemmlab.sass.checking.latencies import Row, row_of
+from gemmlab.sass.checking.latencies import latencies as latencies_of
 from gemmlab.sass.checking.steps import steps_of
-from gemmlab.sass.instruction import SassFunction
-from gemmlab.sass.ordering.codes import replace_code, with_control
+from gemmlab.sass.instruction import Instruction, SassFunction
+from gemmlab.sass.ordering.codes import with_control
 from gemmlab.sass.ordering.loop_passes import main_block
 from gemmlab.sass.writing.slots import EncodingError
 from gemmlab.toolchain.cache import decode
@@ -64,44 +64,69 @@ class Instance:
     age: int
 
 
-def instances() -> dict[Row, list[Instance]]:
-    """Return some instances of each row, the closest first."""
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Two instructions of a function, the cycles between them, and those that the check asks for."""
+
+    producer: int
+    consumer: int
+    age: int
+    needed: int
+
+    def crosses(self, number: int) -> bool:
+        """Return whether the way from one to the other may lead over an instruction; around a loop it always may."""
+        return self.producer >= self.consumer or self.producer <= number < self.consumer
+
+
+def instances() -> tuple[dict[Row, list[Instance]], list[list[Distance]]]:
+    """Return some instances of each row, the closest first, and all distances in each subject."""
     found: dict[Row, list[Instance]] = defaultdict(list)
+    apart: list[list[Distance]] = []
     for number in range(len(SUBJECTS)):
         function = build(number).function
-        steps = steps_of(function)
+        steps, known = steps_of(function), latencies_of(ARCH)
+        apart.append([])
         for meeting in meetings(flow_graph(function), steps):
-            if meeting.age is not None and meeting.relation == "read" and meeting.producer < meeting.consumer:
-                row = row_of(meeting, steps[meeting.producer], steps[meeting.consumer])
-                found[row].append(Instance(number, meeting.producer, meeting.consumer, meeting.age))
-    return {row: sorted(some, key=lambda one: one.age)[:INSTANCES] for row, some in sorted(found.items())}
+            if meeting.age is None:
+                continue
+            ends = steps[meeting.producer], steps[meeting.consumer]
+            latency = known.of(meeting, *ends)
+            if latency is not None:
+                apart[-1].append(Distance(meeting.producer, meeting.consumer, meeting.age, latency.cycles))
+            if meeting.relation == "read" and meeting.producer < meeting.consumer:
+                found[row_of(meeting, *ends)].append(
+                    Instance(number, meeting.producer, meeting.consumer, meeting.age)
+                )  # fmt: skip
+    return {row: sorted(some, key=lambda one: one.age)[:INSTANCES] for row, some in sorted(found.items())}, apart
 
 
-def closer(function: SassFunction, instance: Instance) -> Iterator[tuple[int, SassFunction]]:
-    """Yield (cycles apart, function) with the producer's stall lowered, as long as only this pair is too close."""
-    code = list(function.instructions)
-    control = code[instance.producer].control
-    for less in range(1, control.stall):
+def closer(
+    function: SassFunction, instance: Instance, apart: Sequence[Distance]
+) -> Iterator[tuple[int, Instruction]]:  # fmt: skip
+    """Yield (cycles apart, producer with a lower stall), as long as no other pair gets too close for the check."""
+    producer = function.instructions[instance.producer]
+    others = [one for one in apart if one.crosses(instance.producer)
+              and (one.producer, one.consumer) != (instance.producer, instance.consumer)]  # fmt: skip
+    for less in range(1, producer.control.stall):
+        if any(one.age - less < one.needed for one in others):
+            return
         try:
-            code[instance.producer] = with_control(
-                function.instructions[instance.producer], replace(control, stall=control.stall - less)
+            yield (
+                instance.age - less,
+                with_control(producer, replace(producer.control, stall=producer.control.stall - less)),
             )
         except EncodingError:
             return
-        made = replace_code(function, code)
-        accused = {(f.producer.address // 16, f.consumer.address // 16) for f in check_function(made, ARCH)}
-        if accused <= {(instance.producer, instance.consumer)}:
-            yield instance.age - less, made
 
 
 def prepare(out: Path) -> None:
     """Write every change: its row, subject and distance, the place of the changed word and the word; and the loops."""
     rows: list[dict[str, Any]] = []
-    for row, some in instances().items():
+    found, apart = instances()
+    for row, some in found.items():
         for one in some:
-            whole = build(one.subject)
-            for distance, made in closer(whole.function, one):
-                word = made.instructions[one.producer].encoding
+            for distance, made in closer(build(one.subject).function, one, apart[one.subject]):
+                word = made.encoding
                 rows.append({"row": row, "ptxas": some[0].age, "subject": one.subject, "distance": distance,
                              "place": 16 * one.producer, "word": f"{word:032x}"})  # fmt: skip
     sums, loops = loop_codes()

@@ -59,7 +59,7 @@ class GpuLimits:
     param_bytes: int = 32764
     barriers_per_block: int = 16
     barriers_per_sm: int | None = None
-    """Most named barriers of all blocks resident on an SM; `None` if not measured: they then limit no occupancy."""
+    """Most named barriers of all blocks resident on an SM; `None` if not measured: `occupancy` ignores them."""
     texture_1d_linear: int = 1 << 27
     """Most texels of a one-dimensional texture over linear memory."""
 
@@ -115,7 +115,7 @@ class Occupancy:
     """Bytes of shared memory of a block and those that the system reserves, rounded up to the allocation unit."""
     allowed: Mapping[str, int]
     """Blocks on an SM that each of the limits `warps`, `blocks`, `registers`, `smem`, `barriers` allows. `smem` is
-    absent if a block takes none, `barriers` if they do not limit the blocks or the limit is not known.
+    absent if a block takes none, `barriers` if they suffice for `blocks`, or if the limit is not known.
     """
     warps_per_sm: int
     """Most warps that the architecture allows on an SM."""

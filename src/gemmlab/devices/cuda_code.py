@@ -22,8 +22,8 @@ _WORD = 8
 _STATIC_LIMIT = 48 * 1024
 """Bytes of shared memory of a block that every launch may use; more must be requested for the kernel."""
 _LARGE, _ALL = 96 * 1024, 100
-"""After a launch with at least `_LARGE` bytes of dynamic shared memory a kernel has a carveout of `_ALL` percent: shared
-memory is as large as possible. Its later launches have it too, as a change takes microseconds.
+"""After a launch with at least `_LARGE` bytes of dynamic shared memory a kernel has a carveout of `_ALL` percent: its
+multiprocessors have as much shared memory as possible. Later launches have it too, as a change takes microseconds.
 """
 _TARGET = re.compile(r"sm_(\d+)(\d)([af]?)")
 

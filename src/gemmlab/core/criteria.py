@@ -112,5 +112,7 @@ def plain_words(name: str) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number as text: a whole one, or one from 1000 on, rounded and with commas, else three digits."""
+    """Return a number as text: without fraction and with commas if it is whole or at least 1000, else with three
+    digits.
+    """
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= _LARGE else f"{value:.3g}"

@@ -11,7 +11,7 @@ from gemmlab.core.errors import UsageError
 def data_dir() -> Path | None:
     """Return the folder that `GEMMLAB_DATA_DIR` names, else the user's data folder.
 
-    The folder may not exist. `None` if it depends on the user's home, which is unknown, or if its path is relative.
+    The folder may not exist. `None` if its path depends on the user's home, which is unknown.
     """
     named = os.environ.get("GEMMLAB_DATA_DIR")
     try:

@@ -50,7 +50,7 @@ class Hazard:
     """A kernel's error at one place in its code; `count` says how often it happened there."""
 
     kind: str
-    """`"out of bounds"`, `"misaligned"`, `"unwritten"`, `"race"`, `"barrier"`, `"async copy"`, `"deadlock"`, ..."""
+    """The error: `"out of bounds"`, `"misaligned"`, `"unwritten"`, `"race"`, `"barrier"`, `"deadlock"`, ..."""
     kernel: str
     block: tuple[int, int, int]
     thread: tuple[int, int, int]
@@ -68,8 +68,8 @@ class Hazard:
     space: str = ""
     """Memory of the access: `"global"`, `"shared"`, `"local"`, `"constant"`; empty if the error is no access."""
     array: str = ""
-    """Name of the accessed array: that of the array with `address`, or the only one of that memory that the source
-    lines name; empty if neither is known.
+    """Name of the accessed array: the only array of that memory that the source lines name, or the one that contains
+    `address`; empty if neither is known.
     """
     owner: str = ""
     """The block in whose shared memory `address` is, if it is not `block`: `block 1 of the cluster`."""

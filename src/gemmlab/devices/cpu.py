@@ -123,7 +123,7 @@ class CpuDevice(DeviceIdentity):
     def time(self, loaded: CpuLoaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
         """Return `repeats` times of one run in microseconds, each the mean over `inner` runs timed separately.
 
-        Raises `MemoryError` if every workspace is in use.
+        Raises `MemoryError` if every workspace is in use by other threads.
         """
         call, args = self._prepare(loaded, launch)
         clock = time.perf_counter_ns

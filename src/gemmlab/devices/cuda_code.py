@@ -101,7 +101,8 @@ def argument_bytes(kernel: str, argument: Any) -> npt.NDArray[Any]:
 def check_launch(loaded: CudaLoaded, launch: Launch, sizes: tuple[int, ...], gpu: str, most_smem: int) -> None:
     """Check a launch. `sizes` are the bytes of its arguments, `gpu` the GPU's name, `most_smem` its bytes per block.
 
-    Raises `UsageError` for an impossible block, grid or arguments, `DeviceError` for too much shared memory.
+    Raises `UsageError` for an impossible block or grid, or (if the driver reports parameters) for arguments of other
+    sizes, and `DeviceError` for too much shared memory.
     """
     kernel, threads = loaded.artifact.kernel, int(np.prod(launch.threads))
     if not 1 <= threads <= loaded.threads_per_block:
@@ -206,7 +207,7 @@ def allow_clusters(driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
 
 
 def launch_config(driver: Driver, launch: Launch, stream: Any) -> Any:
-    """Return the driver's description of a launch, with its attributes: cluster, cooperative, early."""
+    """Return the driver's description of a launch on `stream`, with its attributes: cluster, cooperative, early."""
     module = driver.module
     config, attributes = module.CUlaunchConfig(), list[Any]()
     config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid

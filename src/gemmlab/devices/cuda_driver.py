@@ -126,7 +126,10 @@ def open_driver() -> Driver:
 
 @contextmanager
 def preserved_context(driver: Driver | None = None) -> Iterator[None]:
-    """Restore the context that is current in this thread after the block. Raises as `open_driver` does."""
+    """After the block make the context current again that was current in this thread before it.
+
+    Raises as `open_driver` does.
+    """
     driver = driver or open_driver()
     before = driver("cuCtxGetCurrent")
     try:

@@ -137,8 +137,9 @@ class SequenceDevice(Protocol):
     """A device that times consecutive launches as one."""
 
     def time_launches(self, loaded: Any, launches: Sequence[Launch], repeats: int, inner: int = 1) -> list[float]:
-        """Return `repeats` times in microseconds of all launches, one after the other, each the mean over `inner`
-        runs.
+        """Return `repeats` times in microseconds of a run of all launches, one after the other.
+
+        Each time is the mean over `inner` such runs.
         """
 
 

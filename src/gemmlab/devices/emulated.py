@@ -169,9 +169,9 @@ class EmulatedDevice(DeviceIdentity):
     ) -> Observation:
         """Run once, and return counters and hazards. Only hazards of the kinds in `core.hazard.STOPPING` end the run.
 
-        `races` also detects races in global memory, which takes several times as long and 64 bytes for each 4-byte
-        word. `filling` is the byte that unwritten memory reads as. The kernel's `printf` is written to `sys.stdout` at
-        the end. Raises `TimeLimitError` when the time limit (`core.time_limit`) passes.
+        `races` also detects races in global memory, which takes several times as long and 64 bytes for each word.
+        `filling` is the byte that unwritten memory reads as. The kernel's `printf` is written to `sys.stdout` at the
+        end. Raises `TimeLimitError` when the time limit (`core.time_limit`) passes.
         """
         geometry, outcome = self._run(loaded, launch, races=races, filling=filling)
         observation = observe(loaded.image, geometry, outcome, self.id)

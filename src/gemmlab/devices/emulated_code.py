@@ -76,7 +76,7 @@ def _placeless_image(code: bytes, kernel: str, sass: str, ptx: str, entry: str) 
 
 
 def _with_ptx(image: Image, ptx: str) -> Image:
-    """Add to an image what only the PTX shows: which accesses are volatile, and the variables in shared memory."""
+    """Return a copy of an image with what only the PTX shows: volatile accesses, and the variables in shared memory."""
     function = image.function
     variables = shared_variables(ptx, function.name, function.static_smem_bytes)
     return replace(mark_volatile(image, ptx), shared_variables=variables)

@@ -1,7 +1,7 @@
 """C[i] = alpha * op(A[i]) * op(B[i]) + beta * C[i] for the matrices of a batch, which lie at equal distances in memory.
 
 Each operand is one row of memory, from the first matrix to the last, gaps included. The gaps of A and B hold NaN, so
-that a kernel that reads them gives wrong results; those of C hold numbers that must not change.
+that results are wrong if a kernel uses them; those of C hold numbers that must not change.
 """
 
 from __future__ import annotations

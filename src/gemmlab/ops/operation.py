@@ -34,8 +34,8 @@ class Array:
 
     `shape` has names of extents, and numbers. `role` is `"in"`, `"out"` or `"inout"`. `type` is the name of the
     elements' type (see `core.elements`); without it they have the type in the kernel's signature. `fill(rng, shape)`
-    returns the contents; without it floats are uniform in [-1, 1), and whole numbers uniform over all values of their
-    type.
+    returns the contents; without it floats are uniform in [-1, 1), times a factor of `Operation.scales`, and whole
+    numbers are uniform over all values of their type.
     """
 
     name: str

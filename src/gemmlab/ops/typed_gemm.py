@@ -2,8 +2,8 @@
 mixtures.
 
 The types are those of the stored numbers. The precision names the type in which products are summed, which determines
-the bound (`ops/typed_bounds.py`). By default it is the type of the result; for a result of 8-bit floats it is float32,
-for operands of 8-bit floats the type of tensor cores (`E8M13`). Products of whole numbers are summed in int32.
+the bound (`ops/typed_bounds.py`). Its default depends on the types: int32 if A and B are whole numbers, the type of
+tensor cores (`E8M13`) if both are 8-bit floats; else the type of C, or float32 if C has 8-bit floats.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def _found_or_compiled(program: Program, files: CompilerInput, source: str) -> A
 
 
 def _own(source: str, by: str, files: CompilerInput) -> Artifact | None:
-    """Return the newest valid artifact by the compiler `by` from the cache; `None` if there is none."""
+    """Return an artifact by the compiler `by` that the cache has and that is still valid; `None` if there is none."""
     # Code that depends on no other file is found without the list.
     bare = store.load(variants.variant(source, by, {}).key)
     return bare or variants.find(source, lambda each: each.made_by == by and as_it_was(each.searched, files.path))

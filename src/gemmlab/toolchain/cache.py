@@ -29,7 +29,7 @@ _LENGTH_BYTES = 8
 def cache_dir() -> Path | None:
     """Return the folder that `GEMMLAB_CACHE_DIR` names, else the user's cache folder. The folder may not exist.
 
-    `None` if it depends on the user's home, which is unknown, or if its path is relative.
+    `None` if its path depends on the user's home, which is unknown.
     """
     named = os.environ.get("GEMMLAB_CACHE_DIR")
     try:
@@ -113,7 +113,7 @@ def store(key: str, artifact: Artifact) -> bool:
 
 
 def private_folder(name: str) -> Path | None:
-    """Return the folder `name` in the cache, created if necessary; `None`, with a warning, if it cannot be used."""
+    """Return the folder `name` in the cache, created if necessary; `None` if it cannot be trusted or written to."""
     directory = _prepared()
     if directory is None:
         return None

@@ -113,7 +113,9 @@ def added(directory: Path, nbytes: int) -> None:
 
 
 def _entries(directory: Path) -> Iterator[_Entry]:
-    """Yield the files that the cache wrote, by their names: in the folder itself and in the cache's folders there."""
+    """Yield the files that the cache wrote, which have certain names: in `directory` and in the cache's folders
+    there.
+    """
     with suppress(OSError), os.scandir(directory) as inside:
         for found in inside:
             with suppress(OSError):

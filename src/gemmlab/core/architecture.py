@@ -8,7 +8,7 @@ _ARCH = re.compile(r"sm_(\d+)([af]?)")
 
 
 def is_only(needed: str) -> bool:
-    """Return whether code that needs `needed` runs on no newer architecture: the name ends in `a` or `f`."""
+    """Return whether code that needs `needed` runs on that architecture alone: the name ends in `a` or `f`."""
     return needed.endswith(("a", "f"))
 
 

@@ -62,11 +62,13 @@ class SiteCounters:
     kind: str = ""
     """`"shared load"`, `"global store"`, `"async copy"`, `"barrier"`, ...; empty for all other instructions."""
     requests: int = 0
-    """Executions with at least one lane predicated on."""
+    """Executions of a memory access with at least one lane predicated on; 0 for all other instructions."""
     sectors: int = 0
     """Sectors of 32 bytes requested in global or local memory."""
     sectors_distinct: int = 0
-    """Sectors that no earlier access of the same wave of blocks requested, added up over the waves."""
+    """Sectors that no earlier access of the same wave requested, added up over the waves. A wave is the blocks that are
+    resident together.
+    """
     wavefronts: int = 0
     wavefronts_ideal: int = 0
     """The wavefronts of shared memory that the same accesses would need without bank conflicts."""

@@ -57,9 +57,8 @@ class Criterion:
 def criteria(that: Expression, constants: frozenset[str], says: str = "") -> list[Criterion]:
     """Split a statement at its `and`s and return one criterion for each part.
 
-    Names that are not in `constants` are measured. If `says` is given, it replaces the words of the figure, provided
-    that there is one part and it has a figure; else the result is one criterion: the whole statement, in the words
-    `says`.
+    Names that are not in `constants` are measured. `says` may give the words instead: those of the figure, if there is
+    one part and it has a figure; else those of the whole statement, which is then the only criterion.
     """
     parts = _conjuncts(ast.parse(that.text, mode="eval").body)
     found = [_criterion(that.text, part, constants) for part in parts]

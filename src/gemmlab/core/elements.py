@@ -50,7 +50,7 @@ class Element:
 
     @property
     def roundoff(self) -> float:
-        """Largest relative error of one rounding to a nearest normal number; 0 for whole numbers."""
+        """Largest relative error of one rounding to the nearest normal number; 0 for whole numbers."""
         return 2.0**-self.bits if self.bits else 0.0
 
     @property

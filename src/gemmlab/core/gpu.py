@@ -115,7 +115,8 @@ class Occupancy:
     """Bytes of shared memory of a block and those that the system reserves, rounded up to the allocation unit."""
     allowed: Mapping[str, int]
     """Blocks on an SM that each of the limits `warps`, `blocks`, `registers`, `smem`, `barriers` allows. `smem` is
-    absent if a block takes none, `barriers` if they suffice for `blocks`, or if the limit is not known.
+    absent if a block takes none, `barriers` if they suffice for as many blocks as `blocks` allows, or if their limit is
+    not known.
     """
     warps_per_sm: int
     """Most warps that the architecture allows on an SM."""

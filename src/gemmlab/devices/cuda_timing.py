@@ -2,8 +2,8 @@
 
 Mode `cold`: before every run a buffer twice the size of the level-2 cache is written (the flush), so that operands come
 from memory. Meanwhile the host queues the run; if that takes the host longer, the buffer is written several times. Mode
-`warm`: runs follow each other. `inner` runs are replayed as one graph, because the host may not queue short runs fast
-enough.
+`warm`: runs follow each other. If several of them (`inner`) are timed together, they are replayed as one graph, because
+the host may not queue short runs fast enough.
 """
 
 from __future__ import annotations

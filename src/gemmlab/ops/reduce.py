@@ -125,7 +125,11 @@ class ReduceOp:
     def cases(
         self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick"  # noqa: ARG002
     ) -> Iterator[ReduceProblem]:  # fmt: skip
-        """Yield every length at which code may have an edge case, with every operator and every kind of contents."""
+        """Yield lengths at which code may have an edge case, with all operators, and all kinds of contents at a few
+        lengths.
+
+        `scale` is `"quick"` or `"full"`; `layouts` is ignored.
+        """
         return contract_cases(rng, scale)
 
 

@@ -41,8 +41,8 @@ def _fits(path: str | None, mark: str) -> bool:
 
 
 def first_missing(folder: str, name: str) -> str | None:
-    """Return the shortest beginning of the path `folder/name`, from `folder` on, that does not exist; `None` if all
-    exist.
+    """Return the shortest part of the path `folder/name`, beginning with `folder`, that does not exist; `None` if the
+    whole path exists.
     """
     reached = folder
     for part in ("", *name.split("/")):

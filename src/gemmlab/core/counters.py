@@ -66,9 +66,7 @@ class SiteCounters:
     sectors: int = 0
     """Sectors of 32 bytes requested in global or local memory."""
     sectors_distinct: int = 0
-    """Sectors that no earlier access of the same wave requested, added up over the waves. A wave is the blocks that are
-    resident together.
-    """
+    """Sectors that no earlier access of the same wave (blocks resident together) requested, summed over the waves."""
     wavefronts: int = 0
     wavefronts_ideal: int = 0
     """The wavefronts of shared memory that the same accesses would need without bank conflicts."""

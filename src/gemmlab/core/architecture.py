@@ -1,4 +1,4 @@
-"""The GPU architectures that code needs, as kernel files state them: `sm_80` or newer, `sm_90a` alone."""
+"""The GPU architecture that code needs, as kernel files state it: `sm_80` (or newer), or `sm_90a` (no other)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ _ARCH = re.compile(r"sm_(\d+)([af]?)")
 
 
 def is_only(needed: str) -> bool:
-    """Return whether code runs on that architecture alone: its name has a letter."""
+    """Return whether code that needs `needed` runs on that architecture alone: the name ends in `a` or `f`."""
     return needed.endswith(("a", "f"))
 
 
 def runs(needed: str, target: str) -> bool:
     """Return whether GPUs of architecture `target` run code that needs `needed`.
 
-    Those of `sm_90` run code for `sm_90a`, which has instructions that no other architecture has. Code that needs no
-    architecture, the empty text, runs everywhere.
+    Code for `sm_80` runs on `sm_80` and newer. Code for `sm_90a` runs on `sm_90` and `sm_90a` only: it may use
+    instructions that no other architecture has. If `needed` is empty, the code runs everywhere.
     """
     if is_only(needed):
         return target in (needed, needed.rstrip("af"))

@@ -17,7 +17,10 @@ Float32Array = npt.NDArray[np.float32]
 
 
 def float32_array(call: str, name: str, value: object) -> Float32Array:
-    """Return `value` as a plain `numpy.ndarray`; raise `ArgumentTypeError` for all but native float32 arrays."""
+    """Return `value` as a plain `numpy.ndarray` that shares its memory.
+
+    Raises `ArgumentTypeError` unless it is a NumPy array of float32 in native byte order; also for a masked array.
+    """
     if not isinstance(value, np.ndarray):
         raise ArgumentTypeError(
             f"{call}: {name} is {type(value).__module__}.{type(value).__qualname__}, not a NumPy array; "
@@ -38,11 +41,11 @@ def float32_array(call: str, name: str, value: object) -> Float32Array:
 def dtype_error(
     call: str, name: str, dtype: object, conversion: str = "", making: str = "", *, native: str = ""
 ) -> ArgumentTypeError:
-    """Return the error for the operand `name` of a dtype that is not float32.
+    """Return the error for the operand `name`, whose dtype is not float32. It suggests a remedy.
 
-    `conversion` is an expression that converts an operand `x`, `making` one that makes a float32 array of its shape;
-    both are empty if the operand's package is unknown. For `out` no conversion is suggested: the copy would receive the
-    result.
+    `conversion` is an expression that converts an operand `x`, `making` one that makes a float32 array of the shape of
+    `x`; both are empty if the operand's package is unknown. In the message `x` becomes `name`. For `out` the remedy is
+    `making`, as a converted copy would receive the result. `native` is `"native "` if the byte order matters.
     """
     if name == "out":
         how = f"{making} makes one" if making else "pass a float32 array: a converted copy would get the result"
@@ -55,13 +58,17 @@ def dtype_error(
 def float32_scalar(value: SupportsFloat) -> float:
     """Return a factor (alpha, beta) rounded to float32, as products use it; it may become 0 or an infinity.
 
-    All decisions, such as whether a matrix is read at all, use the rounded value. Raises as `float` does.
+    All decisions, such as whether a matrix is read at all, use the rounded value. A value that `float` refuses raises
+    the error of `float`.
     """
     return ctypes.c_float(float(value)).value
 
 
 def thread_count(call: str, threads: object) -> int | None:
-    """Return `threads` if it is a valid number of threads or `None`. Raises `ArgumentTypeError` or `UsageError`."""
+    """Return `threads` as an `int`, or `None` for `None`.
+
+    Raises `ArgumentTypeError` for another type (also `bool`), and `UsageError` for a number below 1.
+    """
     if threads is None:
         return None
     try:

@@ -10,16 +10,18 @@ from gemmlab.core import cpu_facts as facts
 from gemmlab.core.hardware import usable_cpus
 
 Reader = Callable[[str], str | None]
-"""Path -> the file's whole text, `None` when it cannot be read."""
+"""Function: path -> the file's whole text, `None` when it cannot be read."""
 
 _CPU = "/sys/devices/system/cpu"
 
 
 def read_clocks(read: Reader | None = None, cpus: Iterable[int] | None = None) -> dict[str, Any]:
-    """Return `mhz` by CPU, its `source`, and how often the processor was `throttled` for heat since it was started.
+    """Return the clocks of the CPUs in `cpus` (by default those of this process) and their throttling counts.
 
-    For the CPUs in `cpus`, by default those of this process. Values that the system does not report are left out.
-    Under a hypervisor /proc/cpuinfo often gives the rate of the time-stamp counter instead of the clock.
+    `mhz` is the clock in MHz by CPU number (a text), `source` is `"cpufreq"`, `"/proc/cpuinfo"` or `"unknown"`.
+    `throttled` says how often the `core`s and the `package` were throttled for heat since the system started. Values
+    that the system does not report are left out. Under a hypervisor /proc/cpuinfo often gives the rate of the
+    time-stamp counter instead of the clock.
     """
     file = read or _whole
     chosen = sorted(usable_cpus() if cpus is None else cpus)
@@ -28,7 +30,7 @@ def read_clocks(read: Reader | None = None, cpus: Iterable[int] | None = None) -
 
 
 def throttled_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Return a sentence if throttling counts rose between two readings, else an empty text."""
+    """Return a sentence if throttling counts rose between two results of `read_clocks`, else an empty text."""
     rises = {name: count - before["throttled"].get(name, count) for name, count in after["throttled"].items()}
     parts = [f"{rise} times ({name})" for name, rise in rises.items() if rise > 0]
     return f"the processor throttled for heat while this was measured: {', '.join(parts)}" if parts else ""

@@ -36,12 +36,15 @@ SHARED_KINDS = (SHARED_LOAD, SHARED_STORE, SHARED_ATOMIC, ASYNC_COPY)
 GLOBAL_KINDS = (GLOBAL_LOAD, GLOBAL_STORE, GLOBAL_ATOMIC, ASYNC_COPY)
 THREADS_ON, THREADS_ON_BY_SITE = "smsp__thread_inst_executed_pred_on.sum", "thread_inst_executed_true"
 EXTRA = (THREADS_ON, THREADS_ON_BY_SITE)
-"""Totals that a device counts apart from its sites, by Nsight Compute's names."""
+"""Names of `Counters.extra`: totals that a device does not count by instruction, as Nsight Compute calls them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteCounters:
-    """Counts of one machine instruction over a whole launch. `executed` counts warps, `active_threads` threads."""
+    """Counts of one machine instruction (a site) over a whole launch.
+
+    `executed` counts executions by warps, `active_threads` and `predicated_on_threads` those by threads.
+    """
 
     address: int
     """Offset in bytes from the kernel's first instruction."""
@@ -59,21 +62,21 @@ class SiteCounters:
     kind: str = ""
     """`"shared load"`, `"global store"`, `"async copy"`, `"barrier"`, ...; empty for all other instructions."""
     requests: int = 0
-    """Executions with at least one lane predicated on."""
+    """Executions of a memory access with at least one lane predicated on; 0 for all other instructions."""
     sectors: int = 0
     """Sectors of 32 bytes requested in global or local memory."""
     sectors_distinct: int = 0
-    """Sectors that no earlier access of the same wave of blocks requested, added up over the waves."""
+    """Sectors that no earlier access of the same wave (blocks resident together) requested, summed over the waves."""
     wavefronts: int = 0
     wavefronts_ideal: int = 0
-    """Wavefronts of shared memory if there were no bank conflicts."""
+    """The wavefronts of shared memory that the same accesses would need without bank conflicts."""
     bank_conflicts: int = 0
-    """Bank conflicts as the hardware counter has them when no other access competes, in wavefronts."""
+    """Bank conflicts in wavefronts, as the GPU's hardware counter has them when no other access competes."""
     page_wavefronts: int = 0
     page_wavefronts_ideal: int = 0
     page_sectors: int = 0
-    """For an asynchronous copy, three counts that Nsight Compute's source page shows in place of `wavefronts`,
-    `wavefronts_ideal` and `sectors`. They follow a separate rule (see `emulator.copy_counts`).
+    """The three fields `page_...` are used for asynchronous copies only: Nsight Compute's source page shows them in
+    place of `wavefronts`, `wavefronts_ideal` and `sectors`. They follow a separate rule (see `emulator.copy_counts`).
     """
     pattern: tuple[int | None, ...] = field(default=(), compare=False, repr=False)
     """Byte address of each lane minus that of the first active lane, in the last access to shared memory; `None` for an
@@ -82,11 +85,11 @@ class SiteCounters:
 
     @property
     def wavefronts_excessive(self) -> int:
-        """Wavefronts added by bank conflicts."""
+        """Wavefronts added by bank conflicts: `wavefronts` minus `wavefronts_ideal`."""
         return self.wavefronts - self.wavefronts_ideal
 
     def on_page(self, name: str) -> int:
-        """Return the value of a field as Nsight Compute's source page shows it."""
+        """Return the count in field `name` as Nsight Compute's source page shows it: `page_...` for async copies."""
         return int(getattr(self, f"page_{name}" if self.kind == ASYNC_COPY and name in _ON_PAGE else name))
 
     @property
@@ -97,7 +100,7 @@ class SiteCounters:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One total, and whether it is exact."""
+    """One total of a launch, and whether it is exact."""
 
     value: float
     confidence: str = EXACT
@@ -113,7 +116,7 @@ class Counters(Display):
     kernel: str
     """Name of the machine function."""
     origin: str
-    """The device or tool that counted: `"emulated:sm_90"`, `"ncu"`."""
+    """The device or tool that counted: `"emulated:sm_90"`, `"ncu"` (Nsight Compute)."""
     sites: tuple[SiteCounters, ...]
     """Counts by instruction, in address order."""
     extra: Mapping[str, Metric] = field(default_factory=dict)
@@ -121,7 +124,7 @@ class Counters(Display):
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """Return all names of `totals` and `facts`."""
+        """Return all names that `totals` and `facts` may have."""
         nothing = Counters("", "", ())
         return (*nothing.totals(), *nothing.facts(), *EXTRA)
 
@@ -157,7 +160,10 @@ class Counters(Display):
         return View(self._line(), grids=(grid(("total", "value", ""), totals, texts=(0, 2)),))
 
     def totals(self) -> dict[str, Metric]:
-        """Return sums over the sites by Nsight Compute's names, and `extra`, which replaces sums of the same name."""
+        """Return sums over the sites by Nsight Compute's names, and `extra`, which replaces sums of the same name.
+
+        Totals of texture accesses are approximate.
+        """
         sums = {
             "smsp__inst_executed.sum": _sum(self.sites, "executed"),
             "smsp__thread_inst_executed.sum": _sum(self.sites, "active_threads"),
@@ -185,9 +191,10 @@ class Counters(Display):
     def facts(self) -> Mapping[str, float]:
         """Return counts by short names for expectations such as `shared_load_excess == 0`.
 
-        `KIND_requests`, `KIND_sectors`, `KIND_sectors_per_request`, `KIND_wavefronts`, `KIND_wavefronts_ideal` and
-        `KIND_excess` for every kind of memory access (`shared_load`, `global_store`, ...), then `instructions`,
-        `threads_per_instruction` (predicated on, at most 32) and `barriers`. 0 where there is no such access.
+        `KIND_requests`, `KIND_sectors`, `KIND_sectors_distinct`, `KIND_sectors_per_request`, `KIND_wavefronts`,
+        `KIND_wavefronts_ideal` and `KIND_excess` for every kind of memory access (`shared_load`, `global_store`, ...),
+        then `instructions`, `threads_per_instruction` (predicated on, at most 32) and `barriers`. Instructions and
+        barriers count executions by warps. A kind of access that does not occur has zeros.
         """
         found: dict[str, float] = {}
         for kind in _MEMORY_KINDS:
@@ -210,7 +217,7 @@ class Counters(Display):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The counters and hazards of one launch on a counting device."""
+    """The counters and hazards of one launch, or of several merged ones, on a device that counts."""
 
     counters: Counters
     hazards: tuple[Hazard, ...] = ()
@@ -222,10 +229,10 @@ class Observation:
 
 
 def merge(observations: Sequence[Observation]) -> Observation:
-    """Merge the launches of one execution: sites of the same kernel and address are added up.
+    """Merge the observations of the launches that make one execution: add up sites of the same kernel and address.
 
-    If the launches ran different functions, their names are joined and their sites concatenated. `extra` sums the
-    metrics that every launch has. Raises `ValueError` when there is no launch.
+    If the launches ran different functions, their names are joined with ` + ` and their sites concatenated. In `extra`
+    the metrics that every launch has are added up, the others left out. Raises `ValueError` for no observations.
     """
     if not observations:
         raise ValueError("nothing was observed")
@@ -283,8 +290,8 @@ def _on_page(sites: Iterable[SiteCounters], name: str) -> int:
 
 
 def _add(one: SiteCounters, two: SiteCounters) -> SiteCounters:
-    # A launch in which an instruction never ran does not know its kind of memory, so the kind of the other launch
-    # stays.
+    # If an instruction did not run in a launch, that launch does not know which kind of memory it accesses. The result
+    # then has the kind that the other launch found.
     if not two.executed:
         return one
     if not one.executed:

@@ -1,4 +1,4 @@
-"""Parsers of the operating system's texts about a processor. They open no files."""
+"""Parse texts of the operating system about a processor, and derive vector width and FMA units. No file is opened."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parse_size(text: str) -> int | None:
 
 
 def parse_cpu_list(text: str) -> frozenset[int]:
-    """Parse a list of CPU numbers such as `0-3,8,10-11`; malformed parts are left out."""
+    """Return the CPU numbers in a list such as `0-3,8,10-11`; malformed parts are left out."""
     numbers: set[int] = set()
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
@@ -49,7 +49,7 @@ def parse_cpu_list(text: str) -> frozenset[int]:
 
 
 def parse_cpuinfo(text: str) -> dict[str, str]:
-    """Return the first processor's fields of `/proc/cpuinfo`, keys in lower case."""
+    """Return the fields of the first processor in a text of `/proc/cpuinfo`, keys in lower case."""
     fields: dict[str, str] = {}
     for line in text.lstrip().splitlines():
         if not line.strip():
@@ -61,7 +61,7 @@ def parse_cpuinfo(text: str) -> dict[str, str]:
 
 
 def parse_int(text: str | None) -> int | None:
-    """Parse a decimal or 0x integer; `None` when absent or malformed."""
+    """Return a decimal or hexadecimal (`0x...`) integer; `None` when absent or malformed."""
     try:
         return int((text or "").strip(), 0)
     except ValueError:
@@ -69,7 +69,7 @@ def parse_int(text: str | None) -> int | None:
 
 
 def parse_float(text: str | None) -> float | None:
-    """Parse a decimal number; `None` when absent or malformed."""
+    """Return a decimal number; `None` when absent or malformed."""
     try:
         return float((text or "").strip())
     except ValueError:
@@ -77,19 +77,25 @@ def parse_float(text: str | None) -> float | None:
 
 
 def advertised_ghz(model_name: str) -> float | None:
-    """Return the nominal clock in a model name (`... CPU @ 2.50GHz`), `None` if it has none."""
+    """Return the nominal clock in GHz from a model name (`... CPU @ 2.50GHz`), `None` if the name has none."""
     found = re.search(r"@\s*([\d.]+)\s*GHz", model_name, re.IGNORECASE)
     return parse_float(found[1]) if found else None
 
 
 def arm_vendor(fields: Mapping[str, str]) -> str:
-    """Return the implementer's name from an aarch64 `/proc/cpuinfo`."""
+    """Return the implementer's name from fields of an aarch64 `/proc/cpuinfo`.
+
+    An implementer that is not known here is `"implementer 0x.."`, an absent one `"unknown"`.
+    """
     code = parse_int(fields.get("cpu implementer"))
     return _ARM_IMPLEMENTERS.get(code, f"implementer {code:#x}") if code is not None else "unknown"
 
 
 def vector_lanes(features: Iterable[str]) -> int:
-    """Return the float32 lanes of the widest vectors with FMA that kernels are generated for: 4, 8 or 16."""
+    """Return the float32 lanes of the widest vectors that kernels are generated for.
+
+    16 with AVX-512F, 8 with AVX2 and FMA, else 4.
+    """
     have = set(features)
     if "avx512f" in have:
         return 16
@@ -101,10 +107,11 @@ def vector_lanes(features: Iterable[str]) -> int:
 def fma_units(
     arch: str, vendor: str, family: int, model: int, name: str, lanes: int, *, tiles: bool = False
 ) -> tuple[int, str]:
-    """Return how many FMAs of `lanes` float32 a core starts per cycle, and the rule that this follows from.
+    """Return the number of FMA units of a core, and in words the rule that it follows from.
 
-    With AVX-512 a unit is 512 bits wide: two 256-bit halves used together count as one. `tiles` is true for a processor
-    with AMX: it is an Intel server, even if a hypervisor reports another model.
+    A unit starts one FMA instruction on `lanes` float32 per cycle (x86), or on 4 (aarch64). Two 256-bit units that
+    execute one AVX-512 instruction together count as one. `tiles` is true for a processor with AMX: it is an Intel
+    server, even if a hypervisor reports another model. An unknown processor is assumed to have 2 units.
     """
     if arch == "aarch64":
         if vendor == "Apple":
@@ -134,9 +141,10 @@ def fma_units(
 
 
 def group_quota(paths: Iterable[tuple[str | None, str | None]]) -> float | None:
-    """Return the CPUs that the tightest control group allows; `paths` has the (quota, period) texts of each level.
+    """Return the CPU time, in CPUs, that the tightest control group allows; `None` if none sets a limit.
 
-    Version 2 has quota and period in one text (`max 100000`, `150000 100000`); version 1 has two, with -1 for no limit.
+    `paths` has the texts (quota, period) of each level. Version 2 of control groups has both numbers in the first text
+    (`max 100000`, `150000 100000`), and the second is `None`; version 1 has two texts, with quota -1 for no limit.
     """
     limits = []
     for quota_text, period_text in paths:
@@ -151,7 +159,7 @@ def group_quota(paths: Iterable[tuple[str | None, str | None]]) -> float | None:
 
 
 def group_paths(text: str) -> dict[str, str]:
-    """Parse `/proc/self/cgroup` into controller -> path; the unified hierarchy has the empty name."""
+    """Parse `/proc/self/cgroup` into controller -> path; the unified hierarchy (version 2) has the empty name."""
     paths: dict[str, str] = {}
     for line in text.splitlines():
         parts = line.split(":", 2)

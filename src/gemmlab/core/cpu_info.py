@@ -7,26 +7,30 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 DEFAULT_CACHES = {1: (32 << 10, 8), 2: (512 << 10, 8), 3: (8 << 20, 16)}
-"""Level -> (bytes, ways) assumed where the system gives none: nearly every 64-bit server core has at least these."""
+"""Cache level -> (bytes, ways), used if the system does not report the cache: few 64-bit server cores have less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """One data or unified cache as seen from one core."""
+    """One data or unified cache that a core uses. `ways` is its associativity."""
 
     level: int
     size_bytes: int
     ways: int
     line_bytes: int
     shared_by: int
-    """Logical CPUs that share it."""
+    """Number of logical CPUs that share the cache."""
     source: str
-    """`"sysfs"`, `"sysctl"`, Windows' `"GetLogicalProcessorInformation"` or `"assumed"`."""
+    """The interface that reported it: `"sysfs"`, `"sysctl"`, `"GetLogicalProcessorInformation"`; or `"assumed"`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CpuInfo:
-    """Facts of the processor, of one core where cores differ. Clocks in GHz, `None` when unknown."""
+    """Facts of the processor, of one core where cores differ. Clocks are in GHz, `None` when unknown.
+
+    `lanes` (float32 per vector), `fma_units` and `fma_rule` are those of `cpu_facts.fma_units`. `physical_cores` and
+    `logical_cpus` count what this process may use.
+    """
 
     arch: str
     """`"x86_64"`, `"aarch64"` or the system's own name."""
@@ -51,7 +55,7 @@ class CpuInfo:
     """CPU time that the control group allows, in CPUs; `None` when unlimited."""
 
     def cache(self, level: int) -> Cache | None:
-        """Return the data cache of a level (1, 2, 3), `None` when there is none."""
+        """Return the data or unified cache of a level (1, 2, 3), `None` when there is none."""
         return next((c for c in self.caches if c.level == level), None)
 
     def _bytes(self, level: int) -> int:
@@ -70,18 +74,20 @@ class CpuInfo:
 
     @property
     def clock_ghz(self) -> float | None:
-        """The clock for the computed peak, in GHz: the maximum, else the nominal, else the current one."""
+        """The clock for the computed peak, in GHz: maximum, else nominal, else current; `None` if none is known."""
         return self.max_ghz or self.nominal_ghz or self.current_ghz
 
     @property
     def peak_gflops(self) -> float | None:
-        """Computed float32 peak of one core, `None` when no clock is known."""
+        """Computed float32 peak of one core in GFLOP/s, `None` when no clock is known."""
         clock = self.clock_ghz
         return computed_peak_gflops(clock, self.fma_units, self.lanes) if clock else None
 
     @property
     def slug(self) -> str:
-        """A name for folders: vendor, family and model, as in `intel-6-207`. Virtual machines hide the model name."""
+        """A name for folders: vendor, family and model number, as in `intel-6-207`. Virtual machines hide the model's
+        name, so it is not used.
+        """
         vendor = re.sub(r"[^a-z0-9]+", "", self.vendor.lower().removeprefix("genuine").removeprefix("authentic"))
         return f"{vendor or 'unknown'}-{self.family}-{self.model}"
 

@@ -1,7 +1,7 @@
-"""Criteria in plain words: a statement as `global_load_requests <= M * N * K // 512`, with its bound as a number.
+"""Criteria: statements about counters, such as `global_load_requests <= M * N * K // 512`, in plain words.
 
-What is asked for is `global load requests: at most 6,144`; what was counted, `global load requests: 131,072 (at most
-6,144)`.
+Before a run `Criterion.request` gives `global load requests: at most 6,144`; after it `Criterion.result` gives `global
+load requests: 131,072 (at most 6,144)`.
 """
 
 from __future__ import annotations
@@ -27,21 +27,24 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One figure and its limits; a statement that has another form is one without limits."""
+    """A statement (`that`). `figure` is the measured expression that it bounds, `None` if it has another form."""
 
     that: Expression
     figure: Expression | None
     words: str
-    """The figure in words, or the whole statement where there is no figure."""
+    """The figure in words, or the whole statement if there is no figure."""
     limits: tuple[tuple[str, Expression], ...] = ()
-    """`at most`, and the bound."""
+    """Bounds of the figure, each with its relation in words: `("at most", bound)`."""
 
     def request(self, constants: Mapping[str, float]) -> str:
-        """Return what is asked for; `constants` are the values by name that the bounds need."""
+        """Return the words and, if there is a figure, its limits as numbers, with the values in `constants`."""
         return f"{self.words}: {self._limits(constants)}" if self.figure else self.words
 
     def result(self, values: Mapping[str, float]) -> str:
-        """Return what was counted, and the limits; `values` are all values by name."""
+        """Return the words with the figure's value and limits; without a figure, with yes or no and all values.
+
+        `values` has a value for every name in the statement.
+        """
         if self.figure is not None:
             return f"{self.words}: {number(self.figure(values))} ({self._limits(values)})"
         figures = ", ".join(f"{plain_words(name)} {number(values[name])}" for name in sorted(self.that.names))
@@ -52,9 +55,10 @@ class Criterion:
 
 
 def criteria(that: Expression, constants: frozenset[str], says: str = "") -> list[Criterion]:
-    """Return the criteria that a statement consists of. Every name that is not `constants` is a figure.
+    """Split a statement at its `and`s and return one criterion for each part.
 
-    `says` are the words of the one figure; of the whole statement where it has several or none.
+    Names that are not in `constants` are measured. `says` may give the words instead: those of the figure, if there is
+    one part and it has a figure; else those of the whole statement, which is then the only criterion.
     """
     parts = _conjuncts(ast.parse(that.text, mode="eval").body)
     found = [_criterion(that.text, part, constants) for part in parts]
@@ -84,7 +88,7 @@ def _criterion(text: str, node: ast.expr, constants: frozenset[str]) -> Criterio
 
 
 def _limits(ops: list[ast.cmpop], sides: list[Expression], figure: int) -> tuple[tuple[str, Expression], ...]:
-    """Return the bounds on either side of the figure; what stands before it is turned round."""
+    """Return the bounds beside side number `figure`. A bound before it is turned round: `1 <= x` is `x at least 1`."""
     before = [(_WORDS[_TURNED.get(type(op), type(op))], side) for op, side in zip(ops[:figure], sides, strict=False)]
     after = [(_WORDS[type(op)], side) for op, side in zip(ops[figure:], sides[figure + 1 :], strict=True)]
     return (*before, *after)
@@ -95,17 +99,19 @@ def _source(text: str, node: ast.expr) -> str:
 
 
 def _in_words(expression: Expression) -> str:
-    """Return the text of an expression with its names in words."""
+    """Return the text of an expression with its names replaced by plain words."""
     return _NAME.sub(lambda found: plain_words(found[0]) if found[0] in expression.names else found[0], expression.text)
 
 
 def plain_words(name: str) -> str:
-    """Return a counter's name in words: `LDG.128 instructions`, `global load requests`."""
+    """Return a counter's name in words: `executed_LDG_128` is `LDG.128 instructions`."""
     if name.startswith(_EXECUTED):
         return f"{name.removeprefix(_EXECUTED).replace('_', '.')} instructions"
     return name.replace("_", " ")
 
 
 def number(value: float) -> str:
-    """Return a number as people write it: large and whole ones with commas, others with three digits."""
+    """Return a number as text: without fraction and with commas if it is whole or at least 1000, else with three
+    digits.
+    """
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= _LARGE else f"{value:.3g}"

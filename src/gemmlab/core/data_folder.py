@@ -1,4 +1,4 @@
-"""The user's folder for measurements of this machine. Unlike a cache, they cannot simply be made again."""
+"""The user's folder for measurements of this machine. Unlike a cache's contents, they take long to make again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from gemmlab.core.errors import UsageError
 
 
 def data_dir() -> Path | None:
-    """Return `GEMMLAB_DATA_DIR`, or the user's data folder; `None` for a user without a home."""
+    """Return the folder that `GEMMLAB_DATA_DIR` names, else the user's data folder.
+
+    The folder may not exist. `None` if its path depends on the user's home, which is unknown.
+    """
     named = os.environ.get("GEMMLAB_DATA_DIR")
     try:
         if named:
@@ -24,7 +27,7 @@ def data_dir() -> Path | None:
 
 
 def require_data_dir() -> Path:
-    """Return the folder, created if necessary. `UsageError` if that is impossible."""
+    """Return the folder of `data_dir`, created if necessary. Raises `UsageError` if that is impossible."""
     found = data_dir()
     if found is None:
         raise UsageError("there is no home to store measurements in; set HOME or GEMMLAB_DATA_DIR")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 _PACKAGE = str(Path(__file__).parents[1])
 _messages = set[str]()
-"""Messages that this process has already shown."""
+"""Messages that this process has already issued."""
 
 
 class GemmlabDeprecationWarning(DeprecationWarning):

@@ -20,22 +20,23 @@ Values = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Element:
-    """The type of an array's numbers."""
+    """The type of an array's numbers: a float, or a whole number (signed or unsigned)."""
 
     name: str
     """NumPy's name of the type, or `"bfloat16"`, `"float8_e4m3fn"`, `"float8_e5m2"`."""
     storage: type[np.generic]
-    """NumPy's type of the same bits."""
+    """NumPy's type in which the numbers are stored: the same type, or an unsigned one with the same bits."""
     bits: int
     """Significant bits, the hidden one included; 0 for whole numbers."""
     smallest: float
     """The smallest positive number, subnormal ones included; 0 for whole numbers."""
     overflow: float
-    """Magnitudes from here on round to infinity; infinite for whole numbers, which wrap around."""
+    """Magnitudes from here on round to infinity (NaN if `infinite` is False); infinite for whole numbers, which wrap.
+    """
     fraction: int = 0
-    """Bits behind the point of an 8-bit float; 0 for all other types."""
+    """Stored bits behind the point of an 8-bit float; 0 for all other types."""
     infinite: bool = True
-    """False for an 8-bit float without infinities, whose NaN is the last pattern."""
+    """False for an 8-bit float without infinities: the last pattern of either sign is its NaN."""
 
     @property
     def nbytes(self) -> int:
@@ -49,17 +50,17 @@ class Element:
 
     @property
     def roundoff(self) -> float:
-        """Largest relative error of one rounding to nearest; 0 for whole numbers."""
+        """Largest relative error of one rounding to the nearest normal number; 0 for whole numbers."""
         return 2.0**-self.bits if self.bits else 0.0
 
     @property
     def saturates(self) -> bool:
-        """True if conversions by CUDA's headers give the largest number instead of infinity."""
+        """True for 8-bit floats: conversions by CUDA's headers give the largest number instead of infinity."""
         return self.fraction > 0
 
     @cached_property
     def patterns(self) -> Values:
-        """The 256 values of an 8-bit float by their patterns."""
+        """The 256 values of an 8-bit float, indexed by bit pattern."""
         bits, last = np.arange(128), 127 >> self.fraction
         exponent, low = bits >> self.fraction, last // 2 + self.fraction
         size = np.ldexp((bits & (1 << self.fraction) - 1) + (np.minimum(exponent, 1) << self.fraction).astype(float),
@@ -71,7 +72,7 @@ class Element:
         return np.concatenate([size, -size])
 
     def widen(self, stored: npt.NDArray[Any]) -> Values:
-        """Return the values of stored numbers, each exactly."""
+        """Return the values of stored numbers in float64. All are exact, except int64 beyond 2^53."""
         if self.fraction:
             values: Values = self.patterns[stored]
             return values
@@ -80,8 +81,10 @@ class Element:
         return stored.astype(np.float64)
 
     def stored(self, values: Values) -> npt.NDArray[Any]:
-        """Return numbers as they are stored, rounded to nearest. For a type of whole numbers, values must be whole, and
-        wrap around.
+        """Return values as they are stored (dtype `storage`), rounded to nearest; bfloat16 is first rounded to float32.
+
+        Overflow gives infinity, or NaN in a type without infinities. For a type of whole numbers, `values` must be
+        whole; they wrap around.
         """
         if self.fraction:
             return self._of_8_bits(values)
@@ -109,7 +112,7 @@ class Element:
         return patterns
 
     def filler(self, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        """Return an array that marks memory as unwritten: NaN, or whole numbers that are unlikely sums."""
+        """Return an array that marks memory as unwritten: NaN, or an unlikely sum, 6/7 of the largest whole number."""
         if self.whole:
             limits = np.iinfo(np.dtype(self.storage).name)
             return np.full(shape, limits.max - limits.max // 7, self.storage)
@@ -123,8 +126,8 @@ BFLOAT16 = Element("bfloat16", np.uint16, 8, 2.0**-133, (2.0 - 2.0**-8) * 2.0**1
 E4M3 = Element("float8_e4m3fn", np.uint8, 4, 2.0**-9, 464.0, 3, infinite=False)
 E5M2 = Element("float8_e5m2", np.uint8, 3, 2.0**-16, 61440.0, 2)
 E8M13 = Element("e8m13", np.float32, 14, 2.0**-139, FLOAT32.overflow)
-"""Sums of products of 8-bit floats in tensor cores: float32 truncated to 13 bits behind the point. No array has this
-type.
+"""The type in which tensor cores add products of 8-bit floats: float32 truncated to 13 bits behind the point. No array
+has this type.
 """
 _WHOLE = tuple(
     Element(np.dtype(kind).name, kind, 0, 0.0, np.inf)
@@ -133,11 +136,11 @@ _WHOLE = tuple(
 ELEMENTS: Mapping[str, Element] = {
     element.name: element for element in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64, E4M3, E5M2, *_WHOLE)
 }
-"""All types of arrays by name."""
+"""All types that arrays may have, by name."""
 
 
 def element(name: str) -> Element:
-    """Return the type of that name; `UsageError` names the known ones."""
+    """Return the type of that name. Raises `UsageError` that lists the known names."""
     if name not in ELEMENTS:
         raise UsageError(f"no type of numbers named {name!r}; types: {', '.join(ELEMENTS)}")
     return ELEMENTS[name]

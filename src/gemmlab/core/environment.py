@@ -1,4 +1,4 @@
-"""The environment of a measurement, as every record stores it."""
+"""A description of the environment of a measurement, as every record stores it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 THREAD_VARIABLES = ("OPENBLAS_", "NVPL_", "OMP_", "MKL_", "KMP_", "GOMP_", "BLIS_", "VECLIB_", "DNNL_", "ONEDNN_")
-"""Prefixes of variables that change a BLAS's speed, threads or core type."""
+"""Prefixes of environment variables that change a BLAS's speed, threads or core type."""
 
 
 def describe_environment(
     arguments: Sequence[str] | None = None, variables: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return time, versions, machine, load and command line. Folders are removed from paths, because records are
-    shared.
+    """Return time, versions, processor, load, environment variables of BLAS libraries and gemmlab, and command line.
+
+    The defaults are this process's command line and variables. Of absolute paths only the last part stays, because
+    records are shared.
     """
     import numpy as np
 

@@ -1,6 +1,6 @@
 """Every exception gemmlab raises on purpose, each with the exit code the command line gives it.
 
-Exit codes: 0 fine, 1 wrong result or regression, 2 usage, 3 no such device.
+Exit codes: 0 fine; 1 wrong result, regression or time limit; 3 no such device; 2 for all other errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class GemmlabError(Exception):
 
 
 class UsageError(GemmlabError, ValueError):
-    """A request that cannot be served as written: unknown kernel, malformed size, bad option."""
+    """A request that cannot be served as written: unknown kernel, malformed size, bad option. Also a `ValueError`."""
 
 
 class ArgumentTypeError(UsageError, TypeError):
@@ -29,8 +29,10 @@ class WrongResultError(GemmlabError):
 
 
 class TimeLimitError(GemmlabError):
-    """A limit in seconds was reached. The message states the progress. `progress` has it as numbers if the device
-    reports them: `blocks_finished` of `blocks`, and `instructions` executed by warps, of a launch.
+    """A limit in seconds was reached. The message states the progress.
+
+    `progress` has the progress of a launch as numbers, if the device reports it: `blocks_finished`, `blocks` (all of
+    them), and `instructions` executed by warps.
     """
 
     exit_code = 1
@@ -51,18 +53,16 @@ class CompileError(GemmlabError):
 
 
 class NoCompilerError(CompileError):
-    """A compiler is not installed, or does not match the other installed packages; the message names the package to
-    install.
-    """
+    """A compiler is not installed, or its version does not match other packages; the message says what to install."""
 
 
 class PeerError(GemmlabError):
-    """A library to compare with could not be loaded or died; the message names it."""
+    """A library to compare with could not be loaded, or its process died; the message names it."""
 
 
 class ProfilerError(GemmlabError):
-    """Nsight Compute is not installed here, or lacks the permission to count; the message names the remedy."""
+    """Nsight Compute is not installed here, or may not read the GPU's counters; the message names the remedy."""
 
 
 class RecordError(GemmlabError):
-    """A record file that is unreadable, malformed or of a schema this version does not know."""
+    """A record file that cannot be read or written, is malformed, or has a schema that this version does not know."""

@@ -1,8 +1,9 @@
 """Parse and evaluate the expressions of kernel files, such as `ceil_div(M, BM) * ceil_div(N, BN)`.
 
-Names, whole numbers, `+ - * // % ** << >> & |`, comparisons (chained too), `and or not`, `x if c else y`, `ceil_div`,
-`min` and `max` exist, nothing else, so untrusted files are safe to read. Values are Python numbers; sizes are limited
-so that no text takes long. A text is checked and compiled into nested functions once, and evaluated many times.
+Allowed are names, whole numbers, `+ - * // % ** << >> & |`, comparisons (chained too), `and or not`, `x if c else y`,
+`ceil_div`, `min` and `max`, and nothing else, so untrusted files are safe to read. Values are Python numbers. The
+length of a text, its depth and the size of results are limited, so that no text takes long. `parse` checks a text and
+compiles it into nested functions once; the result is evaluated many times.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _Run = Callable[[Names], float]
 LONGEST_TEXT = 2000
 DEEPEST = 40
 LARGEST = 2**63
-"""Every intermediate result must be smaller than this in magnitude."""
+"""Every number and every result of an operation must be smaller than this in magnitude."""
 ALLOWED = "names, whole numbers, + - * // % ** << >> & |, comparisons, and, or, not, if-else, ceil_div, min, max"
 
 _CHARACTERS = re.compile(r"[A-Za-z0-9_ .,()+\-*/%<>=!&|]*")
@@ -48,14 +49,14 @@ class Expression:
             raise UsageError(f"expression {self.text!r}: {trouble}") from None
 
     def whole(self, names: Names) -> int:
-        """Return the value as an `int`; raise `UsageError` when it is a fraction."""
+        """Return the value as an `int`, 1 for true and 0 for false. Raises `UsageError` for a float."""
         value = self(names)
         if not isinstance(value, int):
             raise UsageError(f"expression {self.text!r}: gives {value!r}, not a whole number")
         return int(value)
 
     def check_names(self, known: Iterable[str]) -> None:
-        """Raise `UsageError` if the expression has a name that is not among `known`."""
+        """Raise `UsageError` for a name in the expression that is not among `known`."""
         known = list(known)
         for name in sorted(self.names):
             if name not in known:
@@ -63,11 +64,14 @@ class Expression:
 
 
 class _ExprError(Exception):
-    """An error without the expression's text, which `Expression` and `parse` add."""
+    """An error inside an expression. Its message lacks the expression's text, which `Expression` and `parse` add."""
 
 
 def parse(text: str) -> Expression:
-    """Parse an expression. Raises `UsageError` with the text, the column (from 1) and a list of what is allowed."""
+    """Parse an expression. Each run of white space becomes one space.
+
+    Raises `UsageError` with the text, the column (from 1) and a list of what is allowed.
+    """
     text = " ".join(text.split())
     names: set[str] = set()
     try:
@@ -78,7 +82,7 @@ def parse(text: str) -> Expression:
 
 
 def split(text: str) -> list[str]:
-    """Split `text` at the commas outside parentheses."""
+    """Split `text` at the commas outside parentheses, and strip each part."""
     parts, depth = [""], 0
     for character in text:
         depth += (character == "(") - (character == ")")
@@ -109,7 +113,7 @@ def _tree(text: str) -> ast.expr:
 
 
 class _Reader:
-    """A compiler from a syntax tree to a function; it collects the names in the tree."""
+    """A compiler from a syntax tree to a function; it adds the names in the tree to the set `names`."""
 
     def __init__(self, text: str, names: set[str]) -> None:
         self._text = text
@@ -164,7 +168,7 @@ class _Reader:
         return look_up
 
     def _dotted(self, node: ast.expr) -> str:
-        """Return `smsp__inst_executed.sum` as one name to look up; attributes of objects are never read."""
+        """Return a dotted name, such as `smsp__inst_executed.sum`, as one name. No attribute of an object is read."""
         match node:
             case ast.Name(name):
                 return name
@@ -197,8 +201,9 @@ def _calculate(apply: Callable[[float, float], float], left: _Run, right: _Run, 
 
 
 def _until(runs: list[_Run], stop: bool) -> _Run:
-    """Evaluate `or` (`stop` is True) or `and` (False): return the first value whose truth is `stop`, else the last
-    value.
+    """Return a function that evaluates `or` (`stop` is True) or `and` (`stop` is False).
+
+    Its value is the first one whose truth is `stop`, else the last one; later values are not evaluated.
     """
 
     def run(names: Names) -> float:
@@ -226,7 +231,7 @@ def _chain(runs: list[_Run], compare: list[Callable[[float, float], bool]]) -> _
 
 
 def _small(apply: Callable[[float, int], float]) -> Callable[[float, float], float]:
-    """Restrict the right operand of `apply` to 0 to 63, so that no result can fill the memory."""
+    """Return `apply` with its right operand restricted to whole numbers from 0 to 63: no result can fill the memory."""
 
     def run(value: float, by: float) -> float:
         if not (isinstance(by, int) and 0 <= by < 64):

@@ -3,9 +3,9 @@
 Sources. Limits: the technical specifications by compute capability in the CUDA programming guide, and its table of
 arithmetic throughput (`fma_lanes`). Allocation units and the arithmetic of `occupancy`: the occupancy calculator that
 comes with the toolkit, and from compute capability 8.0 the tuning guides, which say that the system keeps 1 KiB of
-shared memory a block. `param_base`: read from compiled code, except for compute capability 7.0. `texture_1d_linear`:
-the figure of an H200's driver; the other architectures were not queried and have half of it, the older limit. Models:
-NVIDIA's data sheets and architecture white papers; the clock is the highest boost clock.
+shared memory for each block. `param_base`: read from compiled code; 7.0 is assumed to have that of 7.5.
+`texture_1d_linear`: the figure of an H200's driver for 9.0 and 10.x; half of it, the older limit, for the others, which
+were not queried. Models: NVIDIA's data sheets and architecture white papers; the clock is the highest boost clock.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ KIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class GpuLimits:
-    """Limits of one architecture. Sizes in bytes, registers of 32 bits; "SM" is a streaming multiprocessor."""
+    """Limits of one architecture. Sizes are in bytes, registers have 32 bits; "SM" is a streaming multiprocessor."""
 
     arch: str
-    """`"sm_90"`."""
+    """Name of the architecture, such as `"sm_90"`."""
     warps_per_sm: int
     blocks_per_sm: int
     smem_per_sm: int
     smem_per_block: int
-    """Most shared memory of a block. More than `static_smem_per_block` must be dynamic and explicitly enabled."""
+    """Most shared memory of a block. Beyond `static_smem_per_block` it must be dynamic and enabled for the kernel."""
     smem_reserved: int
     """Bytes that the system reserves for every block."""
     smem_unit: int
-    """A block's shared memory is rounded up to a multiple of this."""
+    """Allocation unit: a block's shared memory is rounded up to a multiple of it."""
     l1_bytes: int
     """Size of an SM's level-1 cache and shared memory together."""
     fma_lanes: int
-    """Float32 FMAs that an SM starts per clock."""
+    """Float32 FMAs (of one thread each) that an SM starts per clock."""
     load_lanes: int
-    """Threads whose accesses an SM starts per clock: the load/store units in NVIDIA's white papers."""
+    """Load/store units of an SM: the threads whose accesses it starts per clock, by NVIDIA's white papers."""
     param_base: int
-    """Offset of the first kernel argument in constant bank 0."""
+    """Offset in bytes of the first kernel argument in constant bank 0."""
     registers_per_sm: int = 65536
     registers_per_block: int = 65536
     registers_per_thread: int = 255
     register_unit: int = 256
-    """A warp's registers are rounded up to a multiple of this."""
+    """Allocation unit: the registers of a warp are rounded up to a multiple of it."""
     partitions: int = 4
-    """Partitions of an SM, each with an equal part of the registers; a warp belongs to one."""
+    """Partitions of an SM, each with an equal part of the registers; a warp runs in one of them."""
     threads_per_block: int = 1024
     block_dim: tuple[int, int, int] = (1024, 1024, 64)
     grid_dim: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
@@ -59,7 +59,7 @@ class GpuLimits:
     param_bytes: int = 32764
     barriers_per_block: int = 16
     barriers_per_sm: int | None = None
-    """Most named barriers of all resident blocks; `None` if it was not measured whether they limit occupancy."""
+    """Most named barriers of all blocks resident on an SM; `None` if not measured: `occupancy` ignores them."""
     texture_1d_linear: int = 1 << 27
     """Most texels of a one-dimensional texture over linear memory."""
 
@@ -70,12 +70,12 @@ class GpuLimits:
 
 
 L2_BYTES_PER_CLOCK = 5120
-"""Peak of the level-2 cache, stated by NVIDIA for A100."""
+"""Peak of the level-2 cache, bytes per clock of the whole GPU; stated by NVIDIA for A100."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuModel:
-    """One GPU product with its peak figures."""
+    """One GPU product with its peak figures. `sms` is the number of its SMs."""
 
     name: str
     limits: GpuLimits
@@ -86,11 +86,11 @@ class GpuModel:
     """Peak bandwidth of device memory, 10^9 bytes a second."""
     memory_bytes: int
     l2_bytes_per_clock: int = L2_BYTES_PER_CLOCK
-    """Peak of the level-2 cache, stated by NVIDIA for A100 and V100; other models have A100's."""
+    """Peak of the level-2 cache. NVIDIA states it for A100 and V100; the figure of A100 is used for other models."""
 
     @property
     def l2_gbs(self) -> float:
-        """Upper bound of the level-2 bandwidth, 10^9 bytes a second: an SM receives at most 64 bytes per clock."""
+        """Upper bound of the level-2 bandwidth, 10^9 bytes a second, with at most 64 bytes per clock for each SM."""
         return min(self.l2_bytes_per_clock, 64 * self.sms) * self.boost_mhz / 1e3
 
     @property
@@ -100,7 +100,7 @@ class GpuModel:
 
     @property
     def peak_gflops(self) -> float:
-        """Float32 peak without tensor cores: SMs x lanes x 2 at the boost clock."""
+        """Float32 peak without tensor cores in GFLOP/s: SMs x `fma_lanes` x 2 at the boost clock."""
         return self.sms * self.limits.fma_lanes * 2 * self.boost_mhz / 1e3
 
 
@@ -112,10 +112,11 @@ class Occupancy:
     registers_per_warp: int
     """Registers of a warp, rounded up to the allocation unit."""
     smem_per_block: int
-    """Shared memory of a block, with the bytes that the system reserves, rounded up to the allocation unit."""
+    """Bytes of shared memory of a block and those that the system reserves, rounded up to the allocation unit."""
     allowed: Mapping[str, int]
-    """Blocks that each of the limits `warps`, `blocks`, `registers`, `smem`, `barriers` allows. `smem` is absent if the
-    kernel uses none, `barriers` if there are enough for as many blocks as an SM can hold.
+    """Blocks on an SM that each of the limits `warps`, `blocks`, `registers`, `smem`, `barriers` allows. `smem` is
+    absent if a block takes none, `barriers` if they suffice for as many blocks as `blocks` allows, or if their limit is
+    not known.
     """
     warps_per_sm: int
     """Most warps that the architecture allows on an SM."""
@@ -137,14 +138,14 @@ class Occupancy:
 
     @property
     def binding(self) -> tuple[str, ...]:
-        """The limiting resources: the names in `allowed` with the smallest count."""
+        """The limits that determine `blocks`: the names in `allowed` with the smallest count."""
         return tuple(name for name, count in self.allowed.items() if count == self.blocks)
 
 
 def limits(arch: str) -> GpuLimits:
     """Return the limits of an architecture such as `"sm_90"`; a suffix (`"sm_90a"`, `"sm_100f"`) does not change them.
 
-    Raises `UsageError` naming the architectures that are known.
+    Raises `UsageError` that lists the known architectures.
     """
     match = re.fullmatch(r"(sm_\d+)[af]?", arch)
     found = _LIMITS.get(match[1]) if match else None
@@ -154,9 +155,10 @@ def limits(arch: str) -> GpuLimits:
 
 
 def model(name: str) -> GpuModel:
-    """Return the product for a name by a driver or a user: `"h100"`, `"A6000"`, `"NVIDIA A100-SXM4-80GB"`.
+    """Return the product that a driver or a user calls `name`: `"h100"`, `"A6000"`, `"NVIDIA A100-SXM4-80GB"`.
 
-    Raises `UsageError` naming the known ones, also for a variant (`"RTX 3090 Ti"`), whose figures differ.
+    Raises `UsageError` that lists the known products; also for an unknown variant of one (`"RTX 3090 Ti"`), as its
+    figures differ.
     """
     words = frozenset(re.findall(r"[a-z0-9]+", name.lower())) - _BY_THE_WAY
     for known in _MODELS:
@@ -170,8 +172,8 @@ def occupancy(limits: GpuLimits, registers: int, smem_bytes: int, threads: int, 
     """Compute occupancy from `registers` per thread and, per block, `threads`, bytes of static and dynamic shared
     memory, and named `barriers`.
 
-    A kernel that needs more registers or shared memory than a block may have gets 0 blocks. Raises `UsageError` for
-    counts that no kernel has.
+    A kernel whose blocks need more registers or shared memory than a block may have gets 0 blocks. Raises `UsageError`
+    for threads or registers beyond the architecture's limits or below 1, and for negative bytes.
     """
     if not 1 <= threads <= limits.threads_per_block:
         raise UsageError(f"{threads} threads a block: {limits.arch} runs 1 to {limits.threads_per_block}")
@@ -234,11 +236,11 @@ def _limits_by_name() -> dict[str, GpuLimits]:
 
 _LIMITS = _limits_by_name()
 _LIMITLESS = ("sm_72", "sm_88", "sm_101", "sm_110")
-"""Architectures that code can be compiled for but whose limits are not known here."""
+"""Architectures that the compiler supports but whose limits are not known here."""
 ARCHITECTURES = tuple(sorted((*_LIMITS, *_LIMITLESS), key=lambda arch: int(arch[3:])))
 _MIB = 1 << 20
 _GB = 10**9
-# Words in drivers' names of GPUs that do not distinguish products.
+# Words that drivers use in names of GPUs and that do not distinguish products.
 _BY_THE_WAY = frozenset({
     "nvidia", "tesla", "geforce", "gpu", "tensor", "core", "sxm", "sxm2", "sxm4", "sxm5", "hbm2", "hbm2e", "hbm3",
     "hbm3e",

@@ -1,7 +1,8 @@
 """Read the facts of this processor: features, clocks, caches, cores. Standard library only, no subprocess.
 
-Block sizes depend on it at run time, so it is quick (a few small files) and never raises. A value that cannot be read
-is replaced by a default; the fields `*_source` and `fma_rule` name the source of a figure.
+Kernels choose block sizes by these facts at run time. So reading is quick (a few small files) and never raises: a value
+that cannot be read is replaced by a default or `None`. The fields `source`, `clock_source` and `fma_rule` say where
+figures come from.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from gemmlab.core.cpu_info import DEFAULT_CACHES, Cache, CpuInfo
 from gemmlab.core.errors import UsageError
 
 Reader = Callable[[str], str | None]
-"""Path -> the file's text, `None` when it cannot be read."""
+"""Function: path -> the file's text, `None` when it cannot be read. The text may end after 16 KiB."""
 
 _CPU = "/sys/devices/system/cpu"
 _QUERIED_ONCE = ("darwin", "win32")
-"""Systems on which a process's CPUs do not change while it runs, or are not reported: read once."""
+"""Systems on which the CPUs of a process do not change while it runs, or are not reported: they are read once."""
 
 
 @cache
 def cpu_info() -> CpuInfo:
-    """Return the facts of this machine's processor, read once."""
+    """Return the facts of this machine's processor; they are read at the first call."""
     if sys.platform == "darwin":
         from gemmlab.core.hardware_macos import read_macos
 
@@ -38,8 +39,10 @@ def cpu_info() -> CpuInfo:
 
 
 def physical_cores() -> int:
-    """Return the number of cores that this process may use now: a core's hardware threads count once, and a CPU quota
-    is a limit.
+    """Return the number of cores that this process may use, at least 1. Hardware threads of a core count once.
+
+    On Linux the number follows changes of the process's affinity, and a CPU quota limits it. On macOS and Windows it is
+    read once; on macOS only performance cores count, if cores differ.
     """
     if sys.platform in _QUERIED_ONCE:
         return cpu_info().physical_cores
@@ -61,7 +64,10 @@ def _cores_now(affinity: frozenset[int]) -> int:
 
 
 def read_linux(read: Reader, machine: str, affinity: frozenset[int]) -> CpuInfo:
-    """Return a processor's facts from the files that `read` gives. `affinity`: logical CPUs this process may use."""
+    """Return a processor's facts from the files that `read` gives.
+
+    `machine` is the system's name of the architecture, `affinity` the logical CPUs that this process may use.
+    """
     arch = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine.lower(), machine.lower())
     fields = facts.parse_cpuinfo(read("/proc/cpuinfo") or "")
     arm = arch == "aarch64"
@@ -89,7 +95,10 @@ def read_linux(read: Reader, machine: str, affinity: frozenset[int]) -> CpuInfo:
 
 
 def count_cores(read: Reader, affinity: frozenset[int]) -> int:
-    """Count the cores of the CPUs in `affinity` by the kernel's sibling lists; without lists one core per CPU."""
+    """Return the number of cores, at least 1, to which the CPUs in `affinity` belong, by Linux's lists of siblings.
+
+    A CPU without a list counts as a core.
+    """
     counted: set[int] = set()
     cores = 0
     for cpu in sorted(affinity):
@@ -101,7 +110,7 @@ def count_cores(read: Reader, affinity: frozenset[int]) -> int:
 
 
 def read_quota(read: Reader) -> float | None:
-    """Return the CPU time, in CPUs, that this process's control groups (versions 1, 2) allow; `None`: no limit."""
+    """Return the CPU time, in CPUs, that this process's control groups (versions 1 and 2) allow; `None`: no limit."""
     groups = facts.group_paths(read("/proc/self/cgroup") or "")
     levels: list[tuple[str | None, str | None]] = []
     for path in _upwards(groups.get("", "/")):
@@ -113,7 +122,8 @@ def read_quota(read: Reader) -> float | None:
 
 
 def _upwards(path: str) -> Iterator[str]:
-    # In a container the path may be one of the host, so the mount's root is always read, last.
+    # Yield the path and its parents, the root last. In a container the path may be one of the host and absent here, but
+    # the root of the mount exists.
     parts = [part for part in path.split("/") if part and part != ".."]
     for length in range(len(parts), -1, -1):
         yield "/" + "".join(part + "/" for part in parts[:length])
@@ -169,7 +179,7 @@ def _limit(cpus: int, quota: float | None) -> int:
 
 
 def usable_cpus() -> frozenset[int]:
-    """Return the logical CPUs that this process may run on."""
+    """Return the logical CPUs that this process may run on now; all CPUs on a system without affinity."""
     current: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     return frozenset(current(0) if current else range(os.cpu_count() or 1))
 

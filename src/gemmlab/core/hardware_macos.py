@@ -9,11 +9,14 @@ from gemmlab.core import cpu_facts as facts
 from gemmlab.core.cpu_info import DEFAULT_CACHES, Cache, CpuInfo
 
 Sysctl = Callable[[str], int | str | None]
-"""Name -> value, `None` where the system has no such name."""
+"""Function: name -> value, `None` if the system has no such name."""
 
 
 def read_macos(query: Sysctl | None = None) -> CpuInfo:
-    """Return the processor's facts from `query` (default: `sysctlbyname`), of a performance core if cores differ."""
+    """Return the processor's facts from `query` (default: `sysctlbyname`).
+
+    If cores differ, caches and the number of cores are those of the performance cores.
+    """
     ask = query or _system_query()
 
     def number(*names: str) -> int:

@@ -12,9 +12,11 @@ from gemmlab.core import windows
 from gemmlab.core.cpu_info import DEFAULT_CACHES, Cache, CpuInfo
 
 _FEATURES = {10: "sse2", 38: "sse4_2", 39: "avx", 40: "avx2", 41: "avx512f"}
-"""`PF_*` number for `IsProcessorFeaturePresent` -> the feature's name."""
+"""Number of a constant `PF_*` for `IsProcessorFeaturePresent` -> the feature's name."""
 _RECORD = struct.Struct("<QI4xBBHII4x")
-"""SYSTEM_LOGICAL_PROCESSOR_INFORMATION of 64-bit Windows: CPU mask, kind; level, ways, line, bytes, type of a cache."""
+"""SYSTEM_LOGICAL_PROCESSOR_INFORMATION of 64-bit Windows: CPU mask, kind of record; a cache's level, ways, line, bytes,
+type.
+"""
 _CORE, _CACHE = 0, 2
 _UNIFIED, _DATA = 0, 2
 _IDENTIFIER = re.compile(r"Family (\d+) Model (\w+) (?:Stepping|Revision)\s+(\w+)")
@@ -22,7 +24,7 @@ _IDENTIFIER = re.compile(r"Family (\d+) Model (\w+) (?:Stepping|Revision)\s+(\w+
 
 @dataclass(frozen=True, slots=True)
 class WindowsFacts:
-    """The system's functions that facts are read from; tests replace them."""
+    """The functions of the system from which the facts are read; tests replace them."""
 
     registry: Callable[[str], str | int | None] = windows.processor_registry
     has_feature: Callable[[int], bool] = windows.has_feature
@@ -30,7 +32,10 @@ class WindowsFacts:
 
 
 def read_windows(machine: str, affinity: frozenset[int], ask: WindowsFacts | None = None) -> CpuInfo:
-    """Return the processor's facts from `ask` (default: the system). `machine` is `"AMD64"` or `"ARM64"`."""
+    """Return the processor's facts from `ask` (default: the system).
+
+    `machine` is `"ARM64"`, or any other name for x86-64. `affinity` has the logical CPUs that this process may use.
+    """
     source = ask or WindowsFacts()
 
     def text(name: str) -> str:
@@ -67,11 +72,11 @@ def _records(table: bytes) -> Iterator[tuple[int, ...]]:
 
 
 def _caches(records: list[tuple[int, ...]]) -> Iterator[Cache]:
-    """Yield the caches of the first CPU; level 1 or 2 gets a default if the table lacks it."""
+    """Yield the data and unified caches of the first CPU; level 1 or 2 gets a default if `records` lack it."""
     found = {}
     for cpus, kind, level, ways, line, nbytes, sort in records:
         if kind == _CACHE and cpus & 1 and sort in (_UNIFIED, _DATA):
-            # 255 ways stand for a fully associative cache.
+            # The number 255 stands for a fully associative cache.
             real = nbytes // line if ways == 255 else ways
             found[level] = Cache(level, nbytes, real, line, cpus.bit_count(), "GetLogicalProcessorInformation")
     for level in (1, 2):

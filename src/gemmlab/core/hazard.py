@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 RACE = "race"
-"""Kind of hazard: accesses of several threads to one element, of which at least one writes, without an order."""
+"""Kind of hazard: several threads access one element without an order between them, and at least one writes."""
 OUTSIDE = "out of bounds"
-"""Kind of hazard: an access outside all arrays of its memory."""
+"""Kind of hazard: an access outside all arrays of its memory (global, shared, ...)."""
 BARRIER = "barrier"
-"""Kind of hazard: a barrier that not all threads reach together."""
+"""Kind of hazard: a barrier of the block that only some of its threads reach together."""
 WARP_SYNC = "warp sync"
-"""Kind of hazard: an instruction for which a warp's lanes wait, and some of them never come."""
+"""Kind of hazard: an instruction at which lanes of a warp wait for each other, and some of them never reach it."""
 UNWRITTEN = "unwritten"
 """Kind of hazard: a read of memory that nothing has written."""
 UNFINISHED = "unfinished"
@@ -20,14 +20,14 @@ UNFINISHED = "unfinished"
 CLUSTER = "cluster"
 """Kind of hazard: nothing was launched because the grid does not consist of whole clusters."""
 TWO_WRITES = "two threads write the same element"
-"""Words of a race's message if both accesses are plain writes of global memory: a barrier is no remedy then."""
+"""Words in the message of a race of two plain writes to global memory, for which a barrier is no remedy."""
 STOPPING = frozenset({"deadlock", "endless loop", "trap", "call", UNFINISHED, CLUSTER})
-"""Kinds of hazards that end a launch: memory that it had not written yet is unchanged."""
+"""Kinds of hazards that end a launch early or prevent it: memory that it had not written yet is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Another line that has to do with a hazard, and what it does."""
+    """Another source line that has to do with a hazard; `words` say what it does."""
 
     words: str
     file: str = ""
@@ -41,7 +41,7 @@ class Mention:
     instruction: int = field(default=-1, compare=False, repr=False)
 
     def explain(self) -> str:
-        """Return it as part of a sentence: ``it brings 4,096 bytes at mine.cu:32 `copy_box(...)` ``."""
+        """Return the mention as part of a sentence: ``it brings 4,096 bytes at mine.cu:32 `copy_box(...)` ``."""
         return f"{self.words} at {_line_in_words(self.file, self.line, self.text, self.called_from, self.called_text)}"
 
 
@@ -50,13 +50,13 @@ class Hazard:
     """A kernel's error at one place in its code; `count` says how often it happened there."""
 
     kind: str
-    """`"out of bounds"`, `"misaligned"`, `"unwritten"`, `"race"`, `"barrier"`, `"async copy"`, `"deadlock"`, ..."""
+    """The error: `"out of bounds"`, `"misaligned"`, `"unwritten"`, `"race"`, `"barrier"`, `"deadlock"`, ..."""
     kernel: str
     block: tuple[int, int, int]
     thread: tuple[int, int, int]
     """The first thread that made the error, in `block`."""
     address: int | None
-    """The first address with the error, as the kernel computes it."""
+    """The first address with the error, as the kernel computes it; `None` if the error is no access."""
     file: str = ""
     line: int = 0
     other_line: int = 0
@@ -64,36 +64,40 @@ class Hazard:
     count: int = 1
     message: str = ""
     other_file: str = ""
-    """The file of `other_line` if it is another one than `file`."""
+    """The file of `other_line` if it is not `file`, else empty."""
     space: str = ""
     """Memory of the access: `"global"`, `"shared"`, `"local"`, `"constant"`; empty if the error is no access."""
     array: str = ""
-    """Name of the array in the source, if its lines name one array of that memory, or its address is in one."""
+    """Name of the accessed array: the only array of that memory that the source lines name, or the one that contains
+    `address`; empty if neither is known.
+    """
     owner: str = ""
-    """The block whose shared memory has `address`, if it is another one: `block 1 of the cluster`."""
+    """The block in whose shared memory `address` is, if it is not `block`: `block 1 of the cluster`."""
     text: str = ""
-    """Source text of `line`, if it is at hand (`core.hazard_source`)."""
+    """Source text of `line`, if it is available (`core.hazard_source`)."""
     other_text: str = ""
-    """Source text of `other_line`, likewise."""
+    """Source text of `other_line`, if it is available."""
     called_from: str = ""
-    """The line of the kernel's own file, `mine.cu:12`, that calls the function of `line`, if that is known; in a
-    function that was inlined itself, `mine.cu:12, from mine.cu:40`."""
+    """If `line` is in an inlined function: the line of the kernel's own file that calls it, `mine.cu:12`, if known; if
+    that line is in an inlined function too, `mine.cu:12, from mine.cu:40`."""
     other_called_from: str = ""
-    """`called_from`, for `other_line`."""
+    """`called_from` for `other_line`."""
     called_text: str = ""
-    """Source text of that line of the kernel's own file if `line` is inline PTX, whose text says less."""
+    """Source text of the line `called_from`, if `line` is inline PTX, which says less to a reader; else empty."""
     other_called_text: str = ""
-    """`called_text`, for `other_line`."""
+    """`called_text` for `other_line`."""
     mentions: tuple[Mention, ...] = ()
-    """Other lines that have to do with it."""
+    """Other source lines that have to do with the hazard."""
     instruction: int = field(default=-1, compare=False, repr=False)
     """Byte address of the instruction in the loaded code; -1 if the hazard has none."""
     other_instruction: int = field(default=-1, compare=False, repr=False)
-    """The same of the other access."""
+    """Byte address of the instruction of the other access; -1 if there is none."""
 
     @property
     def place(self) -> str:
-        """`tile.cuh:3 called from mine.cu:12`, or the kernel's name if the line is not known."""
+        """`tile.cuh:3 called from mine.cu:12`, for inline PTX `mine.cu:12 (in tile.cuh:3)`; the kernel's name if the
+        line is not known.
+        """
         if not self.line:
             return self.kernel
         where = f"{Path(self.file).name}:{self.line}"
@@ -102,7 +106,7 @@ class Hazard:
         return f"{where} called from {self.called_from}" if self.called_from else where
 
     def explain(self) -> str:
-        """Return the hazard as one sentence."""
+        """Return the hazard as one line: kind, places, array, kernel, block, thread, address, count and message."""
         where = self.kernel
         if self.line:
             where = _line_in_words(self.file or self.kernel, self.line, self.text, self.called_from, self.called_text)
@@ -122,15 +126,16 @@ class Hazard:
         return f"{self.kind} at {where}{other} ({who}{at}{often}){detail}"
 
     def without_folders(self) -> Hazard:
-        """Return the hazard with bare names of files, which are the same on every machine."""
+        """Return the hazard with file names without their folders, which differ from machine to machine."""
         mentions = tuple(replace(each, file=Path(each.file).name) for each in self.mentions)
         return replace(self, file=Path(self.file).name, other_file=Path(self.other_file).name, mentions=mentions)
 
 
 def _line_in_words(file: str, line: int, text: str, called_from: str, called_text: str) -> str:
-    """Return a line as a reader looks for it: ``mine.cu:12 `text` ``, or `line 12`, and the call that leads there.
+    """Return a line as ``mine.cu:12 `text` `` or, without a file, as ``line 12 `text` ``, and then `called from ...`.
 
-    A line that another one calls is named without the folders of its file. If it is inline PTX, its caller comes first.
+    If `called_from` is given, the file is named without its folders. If `called_text` is given (the line is inline
+    PTX), the caller and its text come first and the line follows in parentheses.
     """
     where = f"{Path(file).name if called_from else file}:{line}" if file else f"line {line}"
     if called_text:

@@ -1,4 +1,4 @@
-"""The source of the lines that hazards name, and the array that they access."""
+"""Add to hazards the source text of their lines, and the name of the array that they access."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from gemmlab.core.hazard import Hazard
 
 _MOST = 80
-"""Characters of a line that are shown."""
+"""Most characters of a line that are shown."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SUBSCRIPTED = re.compile(r"([A-Za-z_]\w*)\s*\[")
 _SHARED = re.compile(r"__shared__\b([^;{}]*);")
@@ -19,10 +19,11 @@ _ATTRIBUTES = re.compile(r"\([^()]*\)")
 
 
 def with_source(hazards: Iterable[Hazard], texts: Mapping[str, str] | None = None) -> tuple[Hazard, ...]:
-    """Return hazards with the text of their lines and the name of the array, where these are known.
+    """Return hazards with the text of their lines and the name of the array, as far as these are known.
 
-    `texts` has sources by the file names in the hazards; any other file is read. The array is known if the lines name
-    only one: for shared memory a `__shared__` variable of the file, else a name with a subscript.
+    `texts` has sources by the file names in the hazards; any other file is read. The array is known if the lines of the
+    hazard have only one such name in common: for shared memory that of a `__shared__` variable of the file, or else a
+    name with a subscript; for global memory a name with a subscript. Otherwise `Hazard.array` stays as it is.
     """
     sources: dict[str, str] = dict(texts or {})
     return tuple(_described(hazard, sources) for hazard in hazards)
@@ -46,7 +47,10 @@ def _described(hazard: Hazard, sources: dict[str, str]) -> Hazard:
 
 
 def shared_extents(source: str) -> dict[str, str]:
-    """Return the `__shared__` variables that a text declares, each with its extents as written: `{"As": "[16][8]"}`."""
+    """Return the `__shared__` variables that `source` declares, each with its extents as written: `{"As": "[16][8]"}`.
+
+    A variable that is no array has empty extents.
+    """
     found = {}
     for declared in _SHARED.findall(source):
         for part in _ATTRIBUTES.sub("", declared).split(","):
@@ -57,17 +61,24 @@ def shared_extents(source: str) -> dict[str, str]:
 
 
 def line_text(file: str, number: int, texts: Mapping[str, str] | None = None) -> str:
-    """Return the text of a line as hazards show it; empty if it is not at hand. `texts` is that of `with_source`."""
+    """Return the text of line `number` (from 1) of a file, shortened as for hazards; empty if it cannot be read.
+
+    `texts` has sources by file name; any other file is read.
+    """
     return _short(_text_of(dict(texts or {}), file, number))
 
 
 def is_inline_ptx(text: str) -> bool:
-    """Return whether a line's text has the start of an `asm` statement."""
+    """Return whether the text of a line contains the start of an `asm` statement."""
     return _ASM.search(text) is not None
 
 
 def _text_of(sources: dict[str, str], file: str, number: int) -> str:
-    """Return the text of a line; of a file that `sources` lacks, it is read. An `asm` statement has its instruction."""
+    """Return the text of a line, stripped; empty if there is no such line.
+
+    A file that `sources` lacks is read and added to it. If the line starts an `asm` statement without its first string,
+    the line with that string is appended.
+    """
     if file not in sources:
         sources[file] = source_text(file)
     lines = sources[file].splitlines()
@@ -81,7 +92,7 @@ def _text_of(sources: dict[str, str], file: str, number: int) -> str:
 
 
 def source_text(file: str) -> str:
-    """Return the text of a file; empty for one that cannot be read."""
+    """Return the text of a file; empty if it cannot be read."""
     try:
         return Path(file).read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError):  # ValueError: a name that no file can have

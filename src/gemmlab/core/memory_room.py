@@ -1,4 +1,4 @@
-"""Checks that there is enough memory, before work that would abort the process or stay half done without it."""
+"""Check that there is enough memory before work that would otherwise abort the process or stay half done."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import mmap
 import sys
 
 _MODULES_BYTES = 32 << 20
-"""Address space for the modules that compile and run kernels. They take some 8 MiB with Python 3.11."""
+"""Bytes of address space required before an import. Modules that compile and run kernels take some 8 MiB."""
 
 
 def require_room(nbytes: int, what: str) -> None:
-    """Raise `MemoryError` unless the system would give this process `nbytes` now; `what` names the purpose."""
+    """Raise `MemoryError` unless the system can map `nbytes` for this process now; `what` says what they are for."""
     try:
         private_memory(nbytes).close()
     except (OSError, OverflowError) as error:
@@ -18,20 +18,18 @@ def require_room(nbytes: int, what: str) -> None:
 
 
 def require_room_to_import(module: str) -> None:
-    """Raise `MemoryError` unless a module has been imported or there is room for it and those that it imports.
+    """Raise `MemoryError` unless `module` has been imported already or 32 MiB of memory are free to import it.
 
-    Without room for a shared library, an import raises ImportError; and `hashlib` then lacks its functions until the
-    process ends.
+    An import without enough memory for a shared library raises `ImportError` instead; and `hashlib` then lacks
+    functions until the process ends.
     """
     if module not in sys.modules:
         require_room(_MODULES_BYTES, f"import {module}")
 
 
 def private_memory(nbytes: int) -> mmap.mmap:
-    """Return zeroed memory of which parent and child have separate copies after a fork. Raises `OSError`,
-    `OverflowError`.
-    """
-    # Windows knows neither the flags nor a fork.
+    """Return zeroed memory. After a fork, parent and child have separate copies. Raises `OSError`, `OverflowError`."""
+    # Windows has neither these flags nor forks.
     if not hasattr(mmap, "MAP_PRIVATE"):
         return mmap.mmap(-1, nbytes)
     return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -1,4 +1,4 @@
-"""Results as a notebook shows them: one short line as `repr`, and a small piece of HTML.
+"""The display of results in a notebook: one short line as `repr`, and a small piece of HTML.
 
 All text is escaped. The HTML has no scripts and loads nothing. Colours are readable on light and on dark backgrounds.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LONGEST = 299
 """Most characters of a `repr`."""
 MOST_ROWS = 60
-"""Most rows that a table shows; the result's `rows()` has all."""
+"""Most rows of a table that the HTML shows; the result's `rows()` has all."""
 _STYLE = """
 .gemmlab-view{font-size:13px;line-height:1.45;max-width:100%;overflow-x:auto}
 .gemmlab-view p{margin:.25em 0}
@@ -47,7 +47,7 @@ class Grid:
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     texts: frozenset[int] = frozenset({0})
-    """Columns of words, aligned left; the others are numbers."""
+    """Numbers of the columns that are aligned left, as they contain words; the others are aligned right."""
     caption: str = ""
     wrong: frozenset[tuple[int, int]] = frozenset()
     """Cells (row, column) that show a fault."""
@@ -55,7 +55,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The contents of one result, from top to bottom."""
+    """The contents of one result's HTML, from top to bottom."""
 
     title: str
     badge: str = ""
@@ -65,13 +65,13 @@ class View:
     lines: tuple[str, ...] = ()
     grids: tuple[Grid, ...] = ()
     images: tuple[tuple[bytes, str], ...] = ()
-    """SVG files, with a text for each."""
+    """Images: the bytes of an SVG file, and the text that stands for it."""
     folded: tuple[tuple[str, str], ...] = ()
-    """Long texts: the line to click on, and the text that it opens."""
+    """Long texts, folded at first: the line to click on, and the text that it opens."""
     notes: tuple[str, ...] = ()
 
     def html(self) -> str:
-        """Return the contents as HTML."""
+        """Return the contents as one HTML element with its style."""
         from markupsafe import Markup
 
         badge = Markup('<span class="gv-badge{}">{}</span>').format(
@@ -98,12 +98,15 @@ class View:
 
 
 class Display:
-    """A result with a short `repr` and HTML for notebooks. A class defines `_line`, and `_view` for more."""
+    """Base class of results with a short `repr` and HTML for notebooks.
+
+    A subclass defines `_line`. It may define `_view`, by default that line alone, as the contents of the HTML.
+    """
 
     __slots__ = ()
 
     def _line(self) -> str:
-        """Return the result in a few words."""
+        """Return the result in one line of text."""
         raise NotImplementedError
 
     def _view(self) -> View:
@@ -119,7 +122,7 @@ class Display:
 
 
 def short(text: str) -> str:
-    """Return `<text>` on one line, its middle left out if it is longer than `LONGEST`."""
+    """Return `text` on one line in angle brackets; if that exceeds `LONGEST` characters, `...` replaces its middle."""
     line = " ".join(printable_lines(text).split())
     room = LONGEST - len("<...>")
     return f"<{line}>" if len(line) <= LONGEST - 2 else f"<{line[: room // 2]}...{line[-(room - room // 2) :]}>"
@@ -128,13 +131,16 @@ def short(text: str) -> str:
 def grid(
     headings: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", texts: Iterable[int] = (0,)
 ) -> Grid:
-    """Return a table of values: numbers with four digits, `None` as an empty cell."""
+    """Return a table of values, each in the form that `cell` gives it."""
     cells = tuple(tuple(map(cell, row)) for row in rows)
     return Grid(tuple(headings), cells, frozenset(texts), caption)
 
 
 def cell(value: Any) -> str:
-    """Return the text of a value in a table."""
+    """Return a value as text in a table: a float with four digits, an `int` with commas, `bool` as yes or no.
+
+    `None` is empty; any other value is its `str`.
+    """
     if value is None:
         return ""
     if isinstance(value, bool):

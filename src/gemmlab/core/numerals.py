@@ -1,4 +1,4 @@
-"""Numbers as people read them: few digits, thousands separated, no exponents."""
+"""Numbers as people read them: few digits, and thousands separated."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ _UNITS = ((1e6, "s"), (1e3, "ms"), (1.0, "us"))
 
 
 def plain(value: float | None, digits: int = 4) -> str:
-    """Return a number with `digits` significant digits, or all digits before the point of a larger one, never with an
-    exponent; empty for `None`.
+    """Return a number with `digits` significant digits; empty for `None`.
+
+    A number with more digits before the point has all of these. A number below 0.0001 has an exponent.
     """
     if value is None:
         return ""
@@ -15,6 +16,6 @@ def plain(value: float | None, digits: int = 4) -> str:
 
 
 def duration(time_us: float) -> str:
-    """Return a time in microseconds as text with three digits and a suitable unit: `13.5 ms`."""
+    """Return a time, given in microseconds, as text in s, ms or us with three digits: `13.5 ms`."""
     scale, unit = next(((scale, unit) for scale, unit in _UNITS if time_us >= scale), _UNITS[-1])
     return f"{plain(time_us / scale, 3)} {unit}"

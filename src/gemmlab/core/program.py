@@ -14,16 +14,16 @@ from gemmlab.core.errors import CompileError
 from gemmlab.core.notebook_view import Display, View, grid
 
 Config = Mapping[str, int]
-"""A kernel's configuration: name of a compile-time parameter, in upper case -> value."""
+"""A kernel's configuration: name of a compile-time parameter (upper case) -> value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Source code to compile.
+    """Source code to compile; `emit` returns its text.
 
-    `fingerprint` covers everything that `emit` depends on (source files, configuration, compiler
-    version), so that a cached artifact is found without calling `emit`. If empty, compile anew and cache nothing.
-    For CUDA C++ the fingerprint is not used: the cache's keys are computed from the text itself.
+    `fingerprint` covers everything that `emit` depends on (source files, configuration, compiler version), so that a
+    cached artifact is found without calling `emit`. A program with an empty fingerprint is always compiled and never
+    cached. For CUDA C++ the fingerprint is not used: the cache's keys are computed from the text itself.
     """
 
     kernel: str
@@ -36,23 +36,23 @@ class Program:
     fingerprint: str
     emit: Callable[[], str] = field(repr=False, compare=False)
     exports: tuple[str, ...] = ()
-    """Symbols besides `entry` whose addresses a device may return."""
+    """Symbols besides `entry` whose addresses are available after loading."""
     vectorize: bool = False
     """True if the compiler may vectorize and unroll scalar loops."""
     resources: Mapping[str, int] = field(default_factory=dict)
-    """Resources that the compiler cannot find out, such as `workspace_bytes` per thread."""
+    """Resources that the compiler cannot determine, such as `workspace_bytes` per thread."""
     path: str = ""
-    """The source file's name in compile errors and line information."""
+    """Name of the source file for compile errors and line information."""
     options: tuple[str, ...] = ()
-    """Compiler options added to the toolchain's own; one of the same name replaces the toolchain's."""
+    """Compiler options added to the toolchain's own; an option of the same name replaces the toolchain's."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Name in `#include` -> text of the header."""
     written_anew: bool = False
-    """True if the package's machine code for this target is not the compiler's alone: its main loop is written anew."""
+    """True if gemmlab rewrites the main loop in the machine code that it ships for this target."""
 
     def source(self) -> str:
-        """Return the source code. `CompileError` names the kernel if `emit` fails; a `MemoryError` is raised
-        unchanged.
+        """Return the text of `emit`. If `emit` fails, raise `CompileError` with the kernel; raise `MemoryError` as it
+        is.
         """
         try:
             return self.emit()
@@ -74,16 +74,18 @@ class Artifact(Display):
     """The symbol to call: for a cubin the lowered (mangled) name."""
     code: bytes = field(repr=False)
     digest: str
-    """SHA-256 in hexadecimal, by which records identify the code. A cubin's sections that do not run are left out."""
+    """SHA-256 in hexadecimal, by which records identify the code; of a cubin without the sections that do not run."""
     compiler: str
     resources: Mapping[str, int] = field(default_factory=dict)
-    """For a cubin `registers`, `barriers`, `static_smem_bytes`, `code_bytes`; bytes per thread: `local_bytes` (its own
-    stack frame), `stack_bytes` (with all calls), `spill_stores`, `spill_loads`; `max_threads` if it has a limit."""
+    """For a cubin `registers`, `barriers`, `static_smem_bytes`, `code_bytes`; `max_threads` of a block if it is
+    limited; in bytes per thread `local_bytes` (the kernel's own stack frame), `stack_bytes` (with all functions that it
+    calls), `spill_stores`, `spill_loads`. For other code those of the program.
+    """
     exports: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Readable forms of the code. A cubin has `ptx`, `sass` (`nvdisasm -g -hex -c`) and `log` (the compiler's)."""
+    """Readable texts about the code. A cubin has `ptx`, `sass` (`nvdisasm -g -hex -c`) and `log` (the compiler's)."""
     searched: Mapping[str, str] | None = field(default_factory=dict, repr=False)
-    """Files that the compiler searched for, and those it found (see `toolchain.searched`); `None` if unknown."""
+    """Places where the compiler looked for files, and what was there (see `toolchain.searched`); `None` if unknown."""
 
     def _line(self) -> str:
         return f"{self.kernel} for {self.target}: {self.kind} of {len(self.code):,} bytes by {self.compiler}"
@@ -96,7 +98,11 @@ class Artifact(Display):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One call of a loaded artifact. On a CPU the grid is (1, 1, 1) and `threads[0]` workers run."""
+    """One call of a loaded artifact. `threads` is the block; on a CPU, `grid` is (1, 1, 1) and `threads[0]` workers
+    run.
+
+    `smem_bytes` are the bytes of dynamic shared memory of a block.
+    """
 
     args: tuple[Any, ...]
     """NumPy scalars (exact C types) and device buffers, in the order of the entry's signature."""
@@ -105,10 +111,10 @@ class Launch:
     smem_bytes: int = 0
     _: KW_ONLY
     cluster: tuple[int, int, int] | None = None
-    """Blocks of a cluster; `None`: as the kernel was compiled."""
+    """Blocks of a cluster by dimension; `None`: as the kernel was compiled."""
     early: bool = False
-    """True if its blocks may begin before the previous launch on the stream has ended: they wait themselves for the
-    data that they read (`griddepcontrol.wait`).
+    """True if blocks may begin before the previous launch on the stream has ended. The kernel then waits for the data
+    of that launch itself (`griddepcontrol.wait`).
     """
     wide_clusters: bool = False
     """True if clusters of more than 8 blocks are allowed, which not every GPU can run."""

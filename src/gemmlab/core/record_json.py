@@ -1,7 +1,8 @@
 """Encode records as JSON values and decode them: dataclasses by their fields, samples by columns.
 
-A result's samples are lists by field (`{"process": [0, 0], "round": [0, 1], "time_us": [15.4, 15.5]}`), without the
-fields that are empty in all of them. Schema 1 had one object per sample; it can be read, too.
+In JSON a result's samples are one object with a list for each field (`{"process": [0, 0], "round": [0, 1], "time_us":
+[15.4, 15.5]}`). A field that is empty in all samples is left out. Schema 1 had one object per sample; it can be read,
+too.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ _COLUMNS = "samples"
 _MEDIAN = "median_us"
 """Key of a result's median time, written for readers and ignored when decoding."""
 _DIGITS = 7
-"""Significant digits of times in a summary: a part in a million."""
+"""Significant digits of times in a summary: errors are below a part in a million."""
 _ROWS = "results"
 
 
 def encode(value: Any) -> Any:
-    """Return a dataclass, or a value of one of its fields, as JSON values. Infinities and NaN become text."""
+    """Return a dataclass, or a value of one of its fields, as JSON values. Infinities and NaN become text.
+
+    A result with samples also gets its median time, for readers.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         found = {item.name: encode(getattr(value, item.name)) for item in dataclasses.fields(value)}
         return _by_columns(found) if _COLUMNS in found else found
@@ -47,7 +51,10 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def decode(kind: Any, value: Any, where: str) -> Any:
-    """Return a value of type `kind` from JSON values; raise `RecordError` that names the malformed place, `where`."""
+    """Return a value of type `kind` from JSON values. Names that are no field of a dataclass are ignored.
+
+    Raises `RecordError` that names the place of a malformed or missing value; `where` is the place of `value`.
+    """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if dataclasses.is_dataclass(kind):
         return _decode_dataclass(typing.cast("type", kind), value, where)
@@ -105,7 +112,7 @@ def _by_rows(columns: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
 
 
 def summary(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an encoded record without the raw times of each turn, and with times rounded to seven digits."""
+    """Return an encoded record without raw times (`raw_us`), its other times rounded to seven significant digits."""
     return {**data, _ROWS: [_summarised(result) for result in data[_ROWS]]}
 
 
@@ -124,7 +131,7 @@ def _shorter(number: Any) -> Any:
 
 
 def text(data: Mapping[str, Any]) -> str:
-    """Return JSON text with one line for each result and for each other field."""
+    """Return an encoded record as JSON text with one line for each result and for each other field."""
     lines = [f" {json.dumps(name)}: {_dumps(value)}" for name, value in data.items() if name != _ROWS]
     rows: Sequence[Any] = data[_ROWS]
     listed = ",\n".join(f"  {_dumps(row)}" for row in rows)

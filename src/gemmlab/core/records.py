@@ -1,8 +1,9 @@
 """Records of measurements: dataclasses with every raw sample, saved as JSON and loaded again.
 
-Schema `gemmlab.record/2`; `/1` is read too. Later versions may add fields with defaults; a change of meaning raises the
-number. A record of times is saved as two files: `x.json`, a summary with the time of every turn, and `x.json.gz` with
-every raw time as well. Each is a complete record that can be loaded alone.
+A contestant is a kernel or library that is measured. In each round every contestant has one turn: a series of calls.
+A record with raw times is saved as two files: `x.json`, a summary with the time of every turn, and `x.json.gz` with
+the raw times as well. Each is a complete record that can be loaded alone. The schema is `gemmlab.record/2`; `/1` is
+read too. Later versions may add fields with defaults; a change of meaning raises the number.
 """
 
 from __future__ import annotations
@@ -36,28 +37,28 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One turn of one contestant: its median time of a call, and the times of single calls."""
+    """One turn of one contestant in a process and round: its median time of a call, and the times of single calls."""
 
     process: int
     round: int
     time_us: float
     """Median time of one call over the turn, microseconds."""
     calls: int
-    """Calls timed in the turn; `raw_us` keeps at most `method.raw_limit` times, evenly chosen."""
+    """Calls timed in the turn; `raw_us` has at most `method.raw_limit` of their times, evenly chosen."""
     inner: int
-    """Calls timed together, their time divided by this number, because one call is too short for the clock."""
+    """Calls timed together as one, if a call is too short for the clock; a time is then divided by this number."""
     raw_us: tuple[float, ...] = ()
     """Times of single calls, microseconds; empty in a summary."""
     clock_mhz: float | None = None
-    """The device's clock right after the turn; `None` if it does not report it."""
+    """The device's clock right after the turn; `None` if the device does not report it."""
     memory_mhz: float | None = None
     throttle: tuple[str, ...] = ()
-    """Reasons why the device lowered its clock at that moment."""
+    """Reasons that the device gives for a lowered clock right after the turn."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Result(Display):
-    """Every sample of one contestant on one problem with one thread count."""
+    """The samples, verdict and facts of one contestant on one problem with one thread count."""
 
     contestant: str
     problem: Facts
@@ -73,16 +74,16 @@ class Result(Display):
     verified: bool | None = None
     """True if the result is right, False if wrong; `None`: not compared with the reference."""
     max_error_ratio: float | None = None
-    """Largest error divided by its tolerance; above 1 is wrong, infinite where NaN or infinity is wrong or missing."""
+    """Largest error divided by its tolerance: wrong above 1; infinite if a NaN or an infinity is wrong or missing."""
     notes: tuple[str, ...] = ()
     reference_us: float | None = None
     """Time of computing the float64 reference and its error bound on the CPU, microseconds; `None`: not computed."""
     bytes: int = 0
-    """Least bytes that an execution reads and writes; 0 if unknown."""
+    """Least bytes that an execution must read and write; 0 if unknown."""
 
     @property
     def median_us(self) -> float | None:
-        """Median over all turns of the time of a call, microseconds; `None` if it was not timed."""
+        """Median of the turns' times of a call, microseconds; `None` if the contestant was not timed."""
         return spread([sample.time_us for sample in self.samples]).median if self.samples else None
 
     def _line(self) -> str:
@@ -92,7 +93,7 @@ class Result(Display):
         return f"{self.contestant} at {self.label}, threads: {self.threads}: {timed}, {verdict}"
 
     def _cells(self) -> tuple[Any, ...]:
-        """Return contestant, size, threads, median time, GFLOP/s, turns and verdict."""
+        """Return a row of a table: contestant, size, threads, median time, GFLOP/s, turns and verdict."""
         time_us = self.median_us
         speed = self.flops / time_us / 1e3 if time_us and self.flops else None
         verdict = {True: "PASS", False: "FAIL", None: ""}[self.verified]
@@ -106,9 +107,9 @@ class Method:
     rounds: int
     processes: int
     min_time_us: float
-    """Least duration of a turn, which repeats the call."""
+    """Least duration of a turn: the call is repeated until it is reached."""
     warm_up_us: float
-    """Duration of the unmeasured calls before a turn, at least one call."""
+    """Duration of the unmeasured calls before a turn; there is at least one call."""
     inner_us: float
     """Calls shorter than this are timed in batches of at least this length."""
     raw_limit: int
@@ -121,7 +122,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Record(Display):
-    """The record of one run of a command that measures."""
+    """The record of one run of a command that measures. `method` is `None` if nothing was timed."""
 
     kind: Literal["bench", "climb", "check", "cache", "count", "profile"]
     op: str
@@ -148,7 +149,11 @@ def to_json(record: Record) -> dict[str, Any]:
 
 
 def from_json(data: object) -> Record:
-    """Inverse of `to_json`. Raises `RecordError` that names a missing or malformed field or a time not above 0."""
+    """Return the record of JSON values, as `to_json` makes them.
+
+    Raises `RecordError` for an unknown or newer schema, a missing or malformed field, or a time that is not positive
+    and finite.
+    """
     if not isinstance(data, dict) or not isinstance(data.get("schema"), str):
         raise RecordError("not a gemmlab record: no schema")
     family, _, version = data["schema"].partition("/")
@@ -167,15 +172,16 @@ def require_times(record: Record) -> None:
     for result in record.results:
         for sample in result.samples:
             if not 0 < sample.time_us < math.inf:
-                # `!r`: names may hold terminal control characters.
+                # `!r`: names may contain control characters of a terminal.
                 where = f"{result.contestant[:60]!r} at {result.label[:60]!r}"
                 raise RecordError(f"{where}: a time of {sample.time_us:g} µs is not a positive number")
 
 
 def save_record(record: Record, path: str | os.PathLike[str]) -> None:
-    """Write `x.json`, and if there are raw times also `x.json.gz`. For a `path` ending in `.gz` write that file alone.
+    """Write `x.json`, a summary, and if there are raw times `x.json.gz` with them, else remove an `x.json.gz`.
 
-    Each is written atomically: readers see the old file or the whole new one. Raises `RecordError`.
+    For a `path` ending in `.gz` write that file alone, with the raw times. Each file is written atomically: readers see
+    the old file or the whole new one. Raises `RecordError` if a file cannot be written.
     """
     target = Path(path)
     data = to_json(record)
@@ -188,14 +194,16 @@ def save_record(record: Record, path: str | os.PathLike[str]) -> None:
             replace_file(_beside(target), _compressed(data))
         replace_file(target, record_json.text(record_json.summary(data)).encode())
         if not raw:
-            # A file of an earlier record would hold other times.
+            # A file of an earlier record has other times.
             _beside(target).unlink(missing_ok=True)
     except OSError as error:
         raise RecordError(f"cannot write the record {target}: {error.strerror or error}") from error
 
 
 def load_record(path: str | os.PathLike[str]) -> Record:
-    """Read a record, `.json` or `.json.gz`. Raises `RecordError` for an unreadable, malformed or newer file."""
+    """Read a record from a file, `.json` or `.json.gz`. Raises `RecordError` if it is unreadable, malformed or
+    newer.
+    """
     source = Path(path)
     try:
         data = json.loads(_read(source))

@@ -9,19 +9,19 @@ from pathlib import Path
 
 
 class Sources:
-    """A set of source files and their state on disk when they were imported."""
+    """A set of source files. Their state on disk is read when the set is made, which is when they are imported."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._states = {path: _state(path) for path in sorted(paths)}
         self._digest: str | None = None
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of names and contents; empty when a file has changed since its import.
+        """Return the SHA-256 of names and contents; empty if a file has changed since the set was made, or is missing.
 
-        Code made from the old source must never be cached under the fingerprint of the new one.
+        So code made from old sources is never cached under the fingerprint of new ones.
         """
         digest = self._digest or self._read()
-        # Compare states after reading: only then is it certain that the old contents were read.
+        # Compare states after reading: then an unchanged state proves that the old contents were read.
         if any(state is None or _state(path) != state for path, state in self._states.items()):
             return ""
         self._digest = digest

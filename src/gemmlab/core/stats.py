@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 Float64Array = npt.NDArray[np.float64]
 Timings = Mapping[tuple[int, int], float]
-"""(process, round) -> time. Timings of two contestants with the same key were taken shortly after each other."""
+"""(process, round) -> time of a turn. Two contestants' turns with the same key ran shortly after each other."""
 
 RESAMPLES = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Median and dispersion of a set of samples, in their unit."""
+    """Number of samples, their median and their dispersion, in their unit."""
 
     count: int
     median: float
@@ -29,7 +29,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio of medians with its 95 % interval and the bootstrap replicates behind it."""
+    """A ratio of medians, its 95 % interval from `low` to `high`, and the bootstrap replicates behind the interval."""
 
     value: float
     low: float
@@ -57,10 +57,9 @@ def geometric_mean(values: Sequence[float] | Float64Array) -> float:
 def ratio_of_medians(numerator: Timings, denominator: Timings, *, seed: int = 0, resamples: int = RESAMPLES) -> Ratio:
     """Return median(numerator) / median(denominator) over their common keys, with a bootstrap 95 % interval.
 
-    Resampling follows the experiment: processes are drawn with replacement, then rounds within
-    each drawn process, the two contestants always from the same round. Calls with equal keys and equal
-    `seed` draw the same keys, so replicates of different problems may be combined one by one.
-    Raises `ValueError` when there is no common key.
+    Resampling follows the experiment: processes are drawn with replacement, then rounds within each drawn process; both
+    contestants' times come from the same round. Calls with equal keys, `seed` and `resamples` draw the same keys, so
+    replicates of different problems may be combined one by one. Raises `ValueError` when there is no common key.
     """
     moments = sorted(numerator.keys() & denominator.keys())
     if not moments:
@@ -84,7 +83,11 @@ def ratio_of_medians(numerator: Timings, denominator: Timings, *, seed: int = 0,
 
 
 def combine_ratios(ratios: Sequence[Ratio]) -> Ratio:
-    """Return the geometric mean of ratios over problems; its interval respects that problems share rounds."""
+    """Return the geometric mean of ratios of different problems, which `ratio_of_medians` drew with the same keys.
+
+    Replicates with the same index come from the same rounds and are averaged, so the interval takes account of noise
+    that the problems share.
+    """
     replicates = np.exp(np.mean(np.log([ratio.replicates for ratio in ratios]), axis=0))
     low, high = np.percentile(replicates, (2.5, 97.5))
     return Ratio(geometric_mean([ratio.value for ratio in ratios]), float(low), float(high), replicates)
@@ -93,7 +96,8 @@ def combine_ratios(ratios: Sequence[Ratio]) -> Ratio:
 def quotient(numerator: Ratio, denominator: Ratio) -> Ratio:
     """Return numerator / denominator for ratios from independent experiments, such as two records.
 
-    The interval is computed on logarithms, so that the inverse quotient has the reciprocal interval.
+    Both need the same number of replicates. The interval is computed on logarithms, so that the inverse quotient has
+    the reciprocal interval.
     """
     replicates = numerator.replicates / denominator.replicates
     low, high = np.exp(np.percentile(np.log(replicates), (2.5, 97.5)))

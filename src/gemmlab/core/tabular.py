@@ -1,4 +1,4 @@
-"""Results whose answer is a table: as rows, as CSV, and as a data frame of pandas or polars."""
+"""Results that are tables: as rows, as CSV, and as a data frame of pandas or polars."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 
 PACKAGES = ("pandas", "polars")
-"""Packages with data frames, the one that is taken by default first."""
+"""Packages with data frames; by default the first one that is installed is used."""
 Row = dict[str, Any]
-"""Column -> a number, a text, a truth value or `None`."""
+"""A row of a table: column -> a number, a text, a truth value or `None`."""
 
 
 class Tabular:
-    """A result that is a table. A class defines `rows`; the other forms follow from it."""
+    """Base class of results that are tables. A subclass defines `rows`; the other forms follow from it."""
 
     __slots__ = ()
 
@@ -33,13 +33,16 @@ class Tabular:
     def to_dataframe(self, package: str | None = None) -> Any:
         """Return the rows as a data frame of `package`, `"pandas"` or `"polars"`; by default the first one installed.
 
-        Raises `UsageError` for another package, and when it is not installed.
+        Raises `UsageError` for another package, or if none of them is installed.
         """
         return dataframe(self.rows(), package)
 
 
 def flat(values: Mapping[str, Any]) -> Row:
-    """Return nested values as one row: `{"a": {"b": 1}}` as `{"a.b": 1}`, and a list as its parts with `"; "`."""
+    """Return nested values as one row: `{"a": {"b": 1}}` becomes `{"a.b": 1}`, a list its parts joined with `"; "`.
+
+    A value that is no number, text, truth value or `None` becomes its `str`.
+    """
     row: Row = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
@@ -57,7 +60,10 @@ def columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as comma-separated values (RFC 4180, lines end with a line feed), columns in order of appearance."""
+    """Return rows as comma-separated values under a line of column names, which are in order of first appearance.
+
+    Fields are quoted as in RFC 4180; lines end with a line feed. A missing value or `None` is an empty field.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, columns(rows), restval="", lineterminator="\n")
     writer.writeheader()
@@ -66,7 +72,10 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def dataframe(rows: Sequence[Mapping[str, Any]], package: str | None = None) -> Any:
-    """Return rows as a data frame of pandas or polars, which is imported only here. Raises `UsageError`."""
+    """Return rows as a data frame of `package`, by default of the first of `PACKAGES` that is installed.
+
+    Raises `UsageError` for another package, or if none of them is installed.
+    """
     if package not in (None, *PACKAGES):
         raise UsageError(f"to_dataframe: no package {package!r}; one of {', '.join(PACKAGES)}")
     found = next((name for name in PACKAGES if package in (None, name) and find_spec(name) is not None), None)

@@ -1,7 +1,8 @@
-"""The 128 bytes of a CUtensorMap for tiled copies: encoded without a driver, decoded, and checked as the driver does.
+"""The 128 bytes of a CUtensorMap for tiled copies: encode them without a driver, decode them, and check them as the
+driver does.
 
-The place of every field that `tensormap.replace` (PTX) can change is that of the code which ptxas makes of it. All 128
-bytes are those that the driver of an H200 made (`benchmarks/results/h200/tensor_maps.json`).
+The places of the fields that `tensormap.replace` (PTX) can change were read from the machine code that ptxas makes of
+it. Encoded maps equal those of an H200's driver in all bytes (`benchmarks/results/h200/tensor_maps.json`).
 
     byte    0  global address, 64 bits
             8  31 ..          19   18 17      16        15    14 13    12 11       10 .. 7   6 .. 4    3 .. 0
@@ -25,17 +26,17 @@ from gemmlab.core.words import counted
 
 BYTES = 128
 _STATED, _STATED_AT = struct.Struct("<Q"), 64
-"""The bytes of a box, and their place in a map."""
+"""The format of the number of bytes of a box, and its place in a map."""
 MOST_DIMENSIONS = 5
 MOST_BOX, MOST_ELEMENT_STRIDE, STRIDE_LIMIT = 256, 8, 1 << 40
 MOST_BOX_BYTES = 227 * 1024
-"""The largest box: the largest shared memory of a block."""
+"""Bytes of the largest box: the largest shared memory of a block."""
 INNERMOST_FIRST = " (innermost first)"
-"""Words behind extents that are in the driver's order."""
+"""Words after extents that are in the driver's order."""
 UNEVEN_ROWS = "the box's innermost extent is no multiple of 16 bytes"
 """Words for a box that the driver refuses in every layout."""
 PATTERNS = {0: 16, 32: 256, 64: 512, 128: 1024}
-"""By swizzle: the bytes after which its pattern repeats."""
+"""Swizzle in bytes -> bytes after which its pattern repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class ElementType:
     """Name in the driver's enumeration, without its prefix."""
     nbytes: int
     code: int
-    """Number in the map."""
+    """The number that stands for the type in a map."""
     tf32: bool = False
 
     @property
@@ -69,26 +70,28 @@ TYPES = (
     ElementType("TFLOAT32", 4, 7, tf32=True),
     ElementType("TFLOAT32_FTZ", 4, 8, tf32=True),
 )
-"""In the order of the driver's enumeration."""
+"""All types, in the order of the driver's enumeration."""
 BY_NAME = {each.name: each for each in TYPES}
 INTERLEAVES, SWIZZLES, PROMOTIONS, FILLS = (0, 16, 32), (0, 32, 64, 128), (0, 64, 128, 256), ("zeros", "nan")
-"""Values in bytes, in the order of their numbers in the map and in the driver's enumerations."""
+"""Possible values (bytes, except for fills), each at the index that stands for it in a map and in the driver's
+enumeration.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TiledMap:
-    """A tensor map. Dimensions are in the driver's order: the innermost, which is contiguous, comes first."""
+    """A tensor map. Dimensions are in the driver's order: the innermost one, which is contiguous, comes first."""
 
     type: ElementType
     address: int
     shape: tuple[int, ...]
-    """Extents in elements."""
+    """Extents of the tensor in elements."""
     strides: tuple[int, ...]
     """Strides in bytes of all dimensions but the first."""
     box: tuple[int, ...]
-    """Elements that one copy spans in each dimension."""
+    """Extents in elements of the part of the tensor that one copy spans (the box)."""
     element_strides: tuple[int, ...]
-    """One of so many elements is copied in each dimension."""
+    """Steps in elements: with 2 in a dimension every second element of the box is copied."""
     interleave: int = 0
     swizzle: int = 0
     promotion: int = 0
@@ -96,22 +99,25 @@ class TiledMap:
 
     @property
     def copied(self) -> tuple[int, ...]:
-        """Elements that one copy moves in each dimension. The first one's element stride counts only if interleaved."""
+        """Elements that one copy moves in each dimension.
+
+        The element stride of the first dimension counts only in an interleaved layout.
+        """
         steps = self.element_strides if self.interleave else (1, *self.element_strides[1:])
         return tuple(-(-extent // step) for extent, step in zip(self.box, steps, strict=True))
 
     @property
     def stated_bytes(self) -> int:
-        """Bytes of the box as the map has them: extents divided by element strides, rounded down."""
+        """Bytes of the box as the encoded map states them: every extent divided by its element stride, rounded down."""
         extents = (extent // step for extent, step in zip(self.box, self.element_strides, strict=True))
         return self.type.nbytes * math.prod(extents)
 
     @property
     def slices(self) -> tuple[int, ...]:
-        """The number of places along each dimension from which a copy takes elements.
+        """Extents of a copy in units of one element, or in an interleaved layout of `interleave` (16 or 32) bytes.
 
-        In an interleaved layout a place has 16 or 32 bytes, and the last but one dimension, that of the channels, has
-        as many places as its elements need.
+        In an interleaved layout one unit has several channels, so the last but one dimension, the channels, has as many
+        units as its elements need.
         """
         found = list(self.copied)
         if self.interleave:
@@ -120,12 +126,15 @@ class TiledMap:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of the innermost dimension of a box."""
+        """Bytes of one row of a box: its innermost dimension, as it is copied."""
         return self.slices[0] * (self.interleave or self.type.nbytes)
 
     @property
     def pitch(self) -> int:
-        """Distance of two rows of a box in shared memory: a row that is shorter than its swizzle has room beside it."""
+        """Distance in bytes of two rows of a box in shared memory.
+
+        It is at least the swizzle, except in an interleaved layout: the rest of a shorter row stays unused.
+        """
         return self.row_bytes if self.interleave else max(self.row_bytes, self.swizzle)
 
     @property
@@ -135,16 +144,16 @@ class TiledMap:
 
     @property
     def span(self) -> int:
-        """Bytes of a box in shared memory."""
+        """Bytes from the start of a box to its end in shared memory, the unused ends of rows included."""
         return self.pitch * math.prod(self.slices[1:])
 
     def require_valid(self) -> None:
-        """Raise `UsageError` that says what is wrong with a map that the driver refuses."""
+        """Raise `UsageError` with the first problem if the driver would refuse the map."""
         for problem in self.problems():
             raise UsageError(f"tensor map: {problem}")
 
     def problems(self) -> list[str]:
-        """Return what is wrong with a map that the driver refuses, in words."""
+        """Return in words the reasons why the driver would refuse the map; empty for a valid map."""
         rank = len(self.shape)
         if not 1 <= rank <= MOST_DIMENSIONS:
             return [f"{rank} dimensions; there are 1 to {MOST_DIMENSIONS}"]
@@ -198,7 +207,7 @@ class TiledMap:
         return found
 
     def encode(self) -> bytes:
-        """Return the 128 bytes. Raises `UsageError` for a map that the driver refuses."""
+        """Return the 128 bytes of the map. Raises `UsageError` for a map that the driver would refuse."""
         self.require_valid()
         rank = len(self.shape)
         word = (rank - 1) << 4 | self.type.code << 7 | INTERLEAVES.index(self.interleave) << 11
@@ -237,7 +246,10 @@ def _padded(values: tuple[int, ...], filler: int, length: int = MOST_DIMENSIONS)
 
 
 def decode(data: bytes) -> TiledMap:
-    """Decode 128 bytes. Raises `UsageError` for bytes that are no map for tiled copies."""
+    """Return the map that 128 bytes encode. Raises `UsageError` for bytes that are no map for tiled copies.
+
+    Values are not checked further (see `TiledMap.problems`).
+    """
     if len(data) != BYTES:
         raise UsageError(f"tensor map: {len(data)} bytes; a map has {BYTES}")
     address, word, *fields = struct.unpack_from("<Q12I4B", data)
@@ -262,7 +274,7 @@ def decode(data: bytes) -> TiledMap:
 
 
 def packed_strides(shape: tuple[int, ...], nbytes: int) -> tuple[int, ...]:
-    """Return the strides in bytes of a tensor without gaps."""
+    """Return the strides in bytes (`TiledMap.strides`) of a tensor without gaps, whose elements have `nbytes` bytes."""
     strides, stride = [], nbytes
     for extent, _ in pairwise(shape):
         stride *= extent
@@ -271,5 +283,5 @@ def packed_strides(shape: tuple[int, ...], nbytes: int) -> tuple[int, ...]:
 
 
 def box_bytes(encoded: bytes) -> int:
-    """Return the bytes of a box (`TiledMap.stated_bytes`) of a map of 128 bytes."""
+    """Return the number of bytes of a box (`TiledMap.stated_bytes`) that an encoded map states."""
     return int(_STATED.unpack_from(encoded, _STATED_AT)[0])

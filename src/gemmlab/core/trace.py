@@ -1,6 +1,7 @@
 """Traces of a kernel, instruction by instruction: plain values that any device may produce.
 
-A trace covers some blocks of one launch, until its buffers are full. Masks have bit i set for lane i.
+A trace records the steps (executed instructions) and memory accesses of some blocks of one launch, until its buffers
+are full. Masks have bit i set for lane i.
 """
 
 from __future__ import annotations
@@ -20,30 +21,33 @@ LANES = 32
 
 @dataclass(frozen=True, slots=True)
 class TraceRequest:
-    """The parts of a launch to record. Blocks and warps are numbered with x fastest."""
+    """The parts of a launch to record. Blocks and warps are numbered with x fastest.
+
+    At most `most_steps` steps and `most_accesses` accesses are recorded.
+    """
 
     blocks: tuple[int, ...] = (0,)
     """Blocks whose steps and accesses are recorded."""
     warps: tuple[int, ...] | None = None
     """Warps to record in each of `blocks`; all by default."""
     written: tuple[int, int] | None = None
-    """Range [first, end) of the global addresses that `BlockWrites` covers; all by default."""
+    """Global addresses, [first, end), whose writes `Trace.writes` takes into account; all by default."""
     most_steps: int = 1 << 18
     most_accesses: int = 1 << 15
     most_blocks: int = 1 << 16
-    """Blocks with this number or a higher one are not recorded."""
+    """Blocks with this number or a higher one are not recorded, nor are their writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One instruction, executed by one warp with at least one lane on."""
+    """One execution of an instruction by a warp, with at least one active lane whose predicate is true."""
 
     block: int
     warp: int
     site: SiteCounters = field(repr=False)
     """The instruction, with its counts over the whole launch."""
     active: int
-    """Mask of the active lanes, those of the group that runs."""
+    """Mask of the active lanes. After a divergent branch these are a part of the warp's lanes."""
     on: int
     """Mask of the active lanes whose predicate is true."""
 
@@ -75,19 +79,19 @@ class Steps(Sequence[Step]):
             yield Step(block, warp, self._sites[instruction], active, on)
 
     def where(self, mask: npt.NDArray[Any]) -> Steps:
-        """Return the steps that a mask or an array of indices selects."""
+        """Return the steps that `mask`, an array of truth values or of indices, selects."""
         return Steps(self.columns[mask], self._sites)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One warp's access to memory. An asynchronous copy is two accesses: a global read, then a shared write."""
+    """One access of a warp to memory. An asynchronous copy is two accesses: a global read, then a shared write."""
 
     order: int
-    """Index of its step in `Trace.steps`."""
+    """Index of the access's step in `Trace.steps`."""
     step: Step
     space: str
-    """`"global"`, `"shared"` or `"local"`, also for instructions with generic addresses."""
+    """Memory that is accessed: `"global"`, `"shared"` or `"local"`, also for instructions with generic addresses."""
     width: int
     """Bytes per lane."""
     store: bool
@@ -124,10 +128,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class BlockWrites:
-    """The range of global addresses that one block wrote."""
+    """The lowest and the highest global address to which one block wrote."""
 
     block: int
-    """The block's number, which is also its place in the order of start."""
+    """The block's number. Blocks start in the order of their numbers."""
     low: int
     """The lowest address that a lane wrote to."""
     high: int
@@ -146,27 +150,30 @@ class Trace:
     steps: Steps = field(repr=False)
     """Steps of the recorded warps in order of execution. The emulator interleaves warps differently from a GPU."""
     accesses: tuple[Access, ...] = field(repr=False)
-    """Memory accesses of the recorded warps, in the same order."""
+    """Memory accesses of the recorded warps in order of execution."""
     writes: tuple[BlockWrites, ...] = field(repr=False)
-    """Ranges written by the blocks that wrote anything, by block number."""
+    """Writes of every block that wrote anything, in order of block numbers."""
     lost: int
     """Number of steps and accesses that were not recorded because the buffers were full."""
     observation: Observation = field(repr=False)
     """Counters and hazards of the whole launch."""
 
     def steps_of(self, warp: int, block: int = 0) -> Steps:
-        """Return the steps of one warp, in order."""
+        """Return the recorded steps of one warp of a block, in order of execution."""
         columns = self.steps.columns
         return self.steps.where((columns["block"] == block) & (columns["warp"] == warp))
 
     def accesses_of(self, kind: str = "", *, space: str = "", warp: int | None = None) -> Iterator[Access]:
-        """Yield the accesses of a kind (of `core.counters`), memory space and warp, in order; defaults match all."""
+        """Yield the accesses of a kind (of `core.counters`), a memory space and a warp, of all blocks, in order.
+
+        The defaults match every access.
+        """
         for access in self.accesses:
             if kind in ("", access.kind) and space in ("", access.space) and warp in (None, access.warp):
                 yield access
 
     def thread(self, warp: int, lane: int) -> tuple[int, int, int]:
-        """Return the threadIdx of a lane."""
+        """Return the threadIdx (x, y, z) of a lane of a warp."""
         x, y, _z = self.threads
         linear = warp * LANES + lane
         return linear % x, linear // x % y, linear // (x * y)
@@ -174,5 +181,5 @@ class Trace:
 
 @lru_cache(maxsize=1024)
 def lanes_of(mask: int) -> tuple[int, ...]:
-    """Return the lanes in a mask, lowest first."""
+    """Return the numbers of the lanes in a mask, lowest first."""
     return tuple(lane for lane in range(LANES) if mask >> lane & 1)

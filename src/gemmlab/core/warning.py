@@ -11,7 +11,7 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def warn_caller(message: str) -> None:
-    """Issue a `RuntimeWarning` at the line that called into this package."""
+    """Issue a `RuntimeWarning` at the line outside this package that called into it."""
     # The argument `skip_file_prefixes` would do this, but needs Python 3.12.
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
     level = outermost = 2

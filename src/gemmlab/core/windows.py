@@ -1,6 +1,6 @@
-"""Functions of Windows that Python does not wrap, through ctypes. Never run by us: written from the documentation.
+"""Functions of Windows that Python does not wrap, through ctypes. They follow the documentation and were never run.
 
-Their results are interpreted in other modules, which can be tested on any system.
+Other modules, which can be tested on any system, interpret their results.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def available_memory() -> int:
 
 
 def suspend(handle: int) -> None:
-    """Stop all threads of a process until `resume`."""
+    """Stop all threads of the process with this handle until `resume`."""
     _library("ntdll").NtSuspendProcess(ctypes.c_void_p(handle))
 
 
 def resume(handle: int) -> None:
-    """Let a suspended process run again; a running one is not affected."""
+    """Let the suspended process with this handle run again; a running one is not affected."""
     _library("ntdll").NtResumeProcess(ctypes.c_void_p(handle))
 
 
@@ -57,7 +57,7 @@ def logical_processor_information() -> bytes:
 
 
 def processor_registry(name: str) -> str | int | None:
-    """Return the first processor's registry value called `name`, `None` if there is none."""
+    """Return the value `name` of the first processor in the registry, `None` if it has no such text or number."""
     import winreg  # type: ignore[import-not-found,unused-ignore]
 
     registry: Any = winreg

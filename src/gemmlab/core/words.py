@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 _FAINT = 0.3
-"""Similarity, from 0 to 1, of a name that is shown where none is nearer."""
+"""Least similarity, from 0 to 1, of a name that is suggested if no name is near."""
 
 
 def nearest(name: str, known: Iterable[str], others: str = "known", most: int = 3) -> str:
-    """Return the end of an error message: at most `most` similar names, or else all known ones, called `others`."""
+    """Return the end of an error message: at most `most` names similar to `name`, or else all known ones after
+    `others`.
+    """
     names = list(dict.fromkeys(known))
     near = get_close_matches(name, names, n=most)
     shown = [printable(one) for one in near or names]
@@ -18,8 +20,9 @@ def nearest(name: str, known: Iterable[str], others: str = "known", most: int = 
 
 
 def nearest_of_many(name: str, known: Iterable[str], command: str) -> str:
-    """Return the end of an error message where all known names are too many: similar ones, and the command that lists
-    them all.
+    """Return the end of an error message with the similar names and `command`, which prints all.
+
+    It is for names that are too many for a message.
     """
     names = list(known)
     near = get_close_matches(name, names) or get_close_matches(name, names, cutoff=_FAINT)
@@ -48,12 +51,12 @@ def assignments(config: Mapping[str, object]) -> str:
 
 
 def chosen(config: Mapping[str, object]) -> str:
-    """Return a configuration without the parameters that are 0, which stand for a default or an absent feature."""
+    """Return a configuration as `assignments` does, without its zeros, which mean a default or an absent feature."""
     return assignments({name: value for name, value in config.items() if value})
 
 
 def shown(value: object) -> str:
-    """Return `repr(value)`, or a description where `repr` refuses (whole numbers of thousands of digits)."""
+    """Return `repr(value)`, or the type and bits of a whole number that is too long for `repr`."""
     try:
         return repr(value)
     except ValueError:

@@ -32,7 +32,7 @@ WORKER_SYMBOLS = ("gemmlab_pool_init", "gemmlab_worker")
 
 @dataclass(frozen=True, slots=True)
 class CpuBuffer:
-    """Memory that a NumPy array owns; `array` keeps it alive."""
+    """Memory that the NumPy array `array` owns and keeps alive."""
 
     array: npt.NDArray[Any]
 
@@ -47,7 +47,7 @@ class CpuBuffer:
 
 @dataclass(frozen=True, slots=True)
 class CpuLoaded:
-    """Linked code: `call` is its entry, `addresses` every symbol it exports."""
+    """Code linked into this process; `addresses` has the address of its entry and of every symbol that it exports."""
 
     artifact: Artifact
     addresses: Mapping[str, int]
@@ -64,30 +64,40 @@ class CpuDevice(DeviceIdentity):
         return DeviceInfo("cpu", info.name, info.to_json())
 
     def target(self, config: Mapping[str, int]) -> str:
-        """Return the compilation target's name; `LANES` in the configuration picks the vector width (0: widest)."""
+        """Return the name of the compilation target. `LANES` in the configuration is the vector width in float32.
+
+        Without it, or with 0, the vectors are the widest.
+        """
         return host_target(config.get("LANES") or None).name
 
     def build(self, program: Program) -> Artifact:
-        """Compile, or fetch from the cache. Raises `CompileError`, `DeviceError` for a foreign target."""
+        """Compile a program, or fetch its code from the cache.
+
+        Raises `CompileError`, `DeviceError` for a target that is not this processor, `UsageError` for another language
+        than LLVM.
+        """
         if program.language != "llvm":
             raise UsageError(f"{program.kernel} is written in {program.language}; the cpu device runs llvm code")
         return build(program, _native(program.kernel, program.target))
 
     def load(self, artifact: Artifact) -> CpuLoaded:
-        """Link an artifact into this process, once for each distinct code. `DeviceError` for a foreign target."""
+        """Link an artifact into this process, once for each distinct code; it is never unloaded.
+
+        Raises `DeviceError` for a target that is not this processor, `UsageError` for code that is no object code.
+        """
         if artifact.kind != "object":
             raise UsageError(f"{artifact.kernel}: the cpu device loads object code, not a {artifact.kind}")
         _native(artifact.kernel, artifact.target)
         return _load(_Code(artifact))
 
     def allocate(self, nbytes: int) -> CpuBuffer:
-        """Return uninitialised memory aligned to a cache line; `MemoryError` if the system has too little."""
+        """Return uninitialised memory aligned to 64 bytes; `MemoryError` if the system has too little."""
         raw = np.empty(nbytes + 64, np.uint8)
         start = -raw.ctypes.data % 64
         return CpuBuffer(raw[start : start + nbytes])
 
     def upload(self, array: npt.NDArray[Any]) -> CpuBuffer:
-        """Return the array's own memory: kernels work on it in place."""
+        """Return the array's own memory: kernels work on it in place. `UsageError` unless it is C-contiguous."""
         if not array.flags.c_contiguous:
             raise UsageError("only contiguous arrays can be used in place on a device")
         return CpuBuffer(array)
@@ -96,19 +106,25 @@ class CpuDevice(DeviceIdentity):
         """Do nothing: memory is freed with the array that owns it."""
 
     def download(self, buffer: CpuBuffer, out: npt.NDArray[Any]) -> None:
-        """Copy a buffer into `out`; nothing to do when it is the same memory."""
+        """Copy a buffer into `out`, which has its size. Do nothing if `out` is the same memory."""
         if buffer.address != out.ctypes.data:
             np.copyto(out, buffer.array.view(out.dtype).reshape(out.shape))
 
     def launch(self, loaded: CpuLoaded, launch: Launch) -> None:
-        """Run once. `TimeLimitError` if the time limit has passed afterwards; compiled code is not interrupted."""
+        """Run once and wait for the end; if every workspace is in use, wait for one first.
+
+        Raises `TimeLimitError` if the time limit has passed before; compiled code is not interrupted.
+        """
         require_time(loaded.artifact.kernel)
         call, args = self._prepare(loaded, launch)
         while call(*args) == NO_WORKSPACE:
             _more_room()
 
     def time(self, loaded: CpuLoaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
-        """Return `repeats` times of one run in microseconds, each the mean over `inner` runs timed separately."""
+        """Return `repeats` times of one run in microseconds, each the mean over `inner` runs timed separately.
+
+        Raises `MemoryError` if every workspace is in use by other threads.
+        """
         call, args = self._prepare(loaded, launch)
         clock = time.perf_counter_ns
         samples: list[float] = []
@@ -128,21 +144,25 @@ class CpuDevice(DeviceIdentity):
         return prototype(loaded.addresses[loaded.artifact.entry]), tuple(values)
 
     def measure_peak(self, threads: int = 1, seconds: float = 0.2) -> float:
-        """Measure float32 GFLOP/s of pure fused multiply-adds at the widest vectors, all threads together.
+        """Measure float32 GFLOP/s of pure fused multiply-adds on the widest vectors, added up over `threads` threads.
 
-        The result is the median rate of `seconds` worth of short bursts on every thread at once. Threads are Python's,
-        released into compiled code; pin the process to measure particular cores.
+        Every thread runs short bursts for `seconds`, all at the same time; its rate is the median of its bursts.
+        Threads are Python's and run compiled code without its lock. Pin the process to measure particular cores.
         """
         return _together(lambda _index: peak_burst(), threads, seconds)
 
     def measure_read(self, threads: int = 1, seconds: float = 0.2) -> float:
-        """Measure the GB/s at which all threads together read memory far larger than the caches, each its own part."""
+        """Measure the 10^9 bytes a second at which `threads` threads together read memory far larger than the caches.
+
+        Each thread reads its own memory, in bursts for `seconds`; the median rates of the threads are added up.
+        """
         return _together(read_burst, threads, seconds)
 
     def measure_tile(self, seconds: float = 0.2) -> tuple[float, float]:
-        """Measure float32 GFLOP/s of the register tile alone on one thread, and its share of the FMA peak.
+        """Measure float32 GFLOP/s of the product's register tile alone on one thread, and its share of the FMA peak.
 
-        Bursts of both alternate; the share is the median of the ratios of adjacent bursts.
+        Bursts of the tile alternate with bursts of pure FMAs for `seconds`. The share, a number near 1 or below, is the
+        median ratio of a burst of the tile to the mean of the two bursts beside it.
         """
         peak, tile = peak_burst(), tile_burst()
         peak(), tile()
@@ -157,7 +177,10 @@ class CpuDevice(DeviceIdentity):
 
 
 def _together(bursts: Callable[[int], Callable[[], float]], threads: int, seconds: float) -> float:
-    """Run bursts on all threads at once for `seconds`; return the sum of the threads' median rates."""
+    """Run bursts on all threads at once for `seconds`; return the sum of the threads' median rates.
+
+    `bursts(index)` returns the burst of a thread, a function that returns its rate.
+    """
     barrier = threading.Barrier(threads)
     rates: list[float] = [0.0] * threads
 
@@ -182,7 +205,7 @@ def _together(bursts: Callable[[int], Callable[[], float]], threads: int, second
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """An artifact hashed by the identity of its code, as a key in the cache of linked code."""
+    """An artifact as a key in the cache of linked code: two are equal if their digests are."""
 
     artifact: Artifact
 
@@ -202,7 +225,7 @@ def _load(code: _Code) -> CpuLoaded:
 
 
 def _native(kernel: str, target: str) -> Target:
-    """Return the target of that name, if it fits this processor."""
+    """Return the target of that name. Raises `DeviceError` unless it is this processor's."""
     _arch, lanes, *_rest = target.split(":")
     here = host_target(int(lanes))
     if here.name != target:
@@ -211,7 +234,11 @@ def _native(kernel: str, target: str) -> Target:
 
 
 def start_workers(loaded: CpuLoaded, threads: int) -> None:
-    """Prepare the process's pool, which `loaded` exports, with workers for calls on `threads` threads."""
+    """Start the process's pool of workers, with code that `loaded` exports, for calls on `threads` threads.
+
+    A pool that runs is only extended. Raises `UsageError` if the code exports no pool, `CompileError` if the pool's
+    workspaces are too small for it.
+    """
     runtime = shared.runtime()
     if WORKER_SYMBOLS[0] not in loaded.addresses:
         raise UsageError(f"{loaded.artifact.kernel} runs on one thread, not {threads}")

@@ -12,14 +12,16 @@ from gemmlab.ir.target import host_target
 
 FEATURES = ("amx_tile", "amx_bf16")
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
-"""Linux on x86-64: the number of arch_prctl, its operation ARCH_REQ_XCOMP_PERM, and the state component."""
+"""Linux on x86-64: the number of the system call arch_prctl, its operation ARCH_REQ_XCOMP_PERM, and the number of the
+tiles' register state.
+"""
 
 
 @cache
 def tiles_refusal() -> str:
     """Return the reason why products by AMX tiles are impossible here; empty if they are possible.
 
-    Requests the permission from the Linux kernel once; it holds for all threads of the process and its children.
+    The first call requests the permission from the Linux kernel; it holds for all threads and children of the process.
     """
     info = cpu_info()
     lacking = [name for name in FEATURES if name not in info.features]

@@ -22,10 +22,10 @@ from gemmlab.toolchain.build_cuda import for_gpu
 
 
 class CudaDevice(CudaLaunches):
-    """A device that runs kernels on one GPU, in the context that torch, CuPy and the CUDA runtime use too.
+    """A device that runs kernels on GPU number `ordinal`, in the context that torch, CuPy and the CUDA runtime use too.
 
-    `mode` is the state of the caches for `time` (`cuda_timing`). Work is queued on the device's own `stream`. Raises
-    `DeviceError`, which says what is missing, without such a GPU, a driver or the Python binding.
+    `mode` is the state of the caches for `time` (`cuda_timing`). Work is queued on the device's own `stream`. The
+    constructor raises `DeviceError` that says what is missing: this GPU, a driver or the Python binding.
     """
 
     def __init__(self, ordinal: int = 0, mode: Mode = "cold") -> None:
@@ -34,7 +34,7 @@ class CudaDevice(CudaLaunches):
         self._built: dict[tuple[str, str, str], Artifact] = {}
 
     def describe(self) -> DeviceInfo:
-        """Return name, limits, versions and clocks; `measure_peaks` measures its peak rates."""
+        """Return name, limits, versions and current clocks. Peak rates are not among them (see `measure_peaks`)."""
         clocks = self.clocks()
         moment = {"clocks": clocks and {"sm_mhz": clocks.sm_mhz, "memory_mhz": clocks.memory_mhz}}
         return DeviceInfo(
@@ -42,12 +42,17 @@ class CudaDevice(CudaLaunches):
         )
 
     def target(self, config: Mapping[str, int]) -> str:  # noqa: ARG002 - one target a GPU
-        """Return `"sm_90"`. A kernel that needs features of only this architecture sets `"sm_90a"` itself."""
+        """Return the GPU's architecture, such as `"sm_90"`, for every configuration.
+
+        A kernel that needs features of this architecture alone uses `"sm_90a"` instead.
+        """
         return f"sm_{self.facts['compute_capability'].replace('.', '')}"
 
     def build(self, program: Program) -> Artifact:
-        """Return code from the package or the cache, or compile it. Raises `CompileError`, `DeviceError` for code of
-        another GPU.
+        """Return code from the package or the cache, or compile it.
+
+        Raises `CompileError`, `DeviceError` for a target that this GPU cannot run, `UsageError` for another language
+        than CUDA C++.
         """
         if program.language != "cuda":
             raise UsageError(f"{program.kernel} is written in {program.language}; the cuda device runs cuda code")
@@ -60,7 +65,10 @@ class CudaDevice(CudaLaunches):
         return self._built[key]
 
     def load(self, artifact: Artifact) -> CudaLoaded:
-        """Load a cubin into GPU memory, once for each distinct code. Raises `DeviceError`, `UsageError`."""
+        """Load a cubin into GPU memory, once for each distinct code. It is unloaded when nothing refers to the result.
+
+        Raises `DeviceError` for code that the GPU cannot run or the driver refuses, `UsageError` if it is no cubin.
+        """
         if artifact.kind != "cubin":
             raise UsageError(f"{artifact.kernel}: the cuda device loads cubins, not a {artifact.kind}")
         self._require_target(artifact.kernel, artifact.target)
@@ -72,7 +80,7 @@ class CudaDevice(CudaLaunches):
         return found
 
     def clocks(self) -> Clocks | None:
-        """Return the current clocks and the reasons that limit them; `None` without nvidia-ml-py."""
+        """Return the current clocks and the reasons that limit them; `None` if NVML does not give them."""
         return self._nvml.clocks() if self._nvml else None
 
     def measure_peak(self, threads: int = 1, seconds: float = 0.2) -> float:  # noqa: ARG002 - of the host, which waits
@@ -86,7 +94,10 @@ class CudaDevice(CudaLaunches):
         return self._peaks.read_gbs(seconds)
 
     def measure_peaks(self) -> dict[str, float]:
-        """Measure `fma_gflops`, `copy_gbs` (read and written), from sm_80 `mma_tf32_gflops`. Raises as `build` does."""
+        """Measure `fma_gflops`, `copy_gbs` (read and written bytes together), and from sm_80 on `mma_tf32_gflops`.
+
+        Raises as `build` does.
+        """
         self._enter()
         peaks = self._peaks
         found = {

@@ -1,4 +1,4 @@
-"""A kernel in GPU memory: loaded from a cubin, with checks of a launch before the driver gets it."""
+"""Load a kernel from a cubin into GPU memory, check its launches before the driver gets them, and queue them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from gemmlab.devices.cuda_driver import Driver, KernelFaultError, preserved_cont
 
 _WORD = 8
 _STATIC_LIMIT = 48 * 1024
-"""Bytes of shared memory that a launch may use without a request for more."""
+"""Bytes of shared memory of a block that every launch may use; more must be requested for the kernel."""
 _LARGE, _ALL = 96 * 1024, 100
-"""A kernel with at least `_LARGE` bytes of shared memory gets a carveout of `_ALL` percent: all memory that a
-multiprocessor can share. Changing the carveout between launches takes microseconds, so its other launches have the
-same.
+"""After a launch with at least `_LARGE` bytes of dynamic shared memory a kernel has a carveout of `_ALL` percent: its
+multiprocessors have as much shared memory as possible. Later launches have it too, as a change takes microseconds.
 """
 _TARGET = re.compile(r"sm_(\d+)(\d)([af]?)")
 
 
 @dataclass(frozen=True, eq=False)
 class CudaLoaded:
-    """A kernel in GPU memory. `param_bytes` are the sizes of its parameters; `None` if the driver does not report
-    them.
+    """A kernel in GPU memory; `function` is the driver's handle, `threads_per_block` the most threads of a block.
+
+    `param_bytes` are the sizes of its parameters; `None` if the driver does not report them.
     """
 
     artifact: Artifact
@@ -41,11 +41,16 @@ class CudaLoaded:
     threads_per_block: int
     param_bytes: tuple[int, ...] | None
     allowed: dict[str, int] = field(default_factory=dict)
-    """`smem`: the most dynamic shared memory in bytes requested so far."""
+    """Requests made so far for the kernel: `smem`, dynamic shared memory in bytes; `clusters`, 1 if they may have more
+    than 8 blocks.
+    """
 
 
 def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:
-    """Load a cubin into the current context; it is unloaded when nothing refers to it. Raises `DeviceError`."""
+    """Load a cubin into `context`, which must be current; it is unloaded when nothing refers to the result.
+
+    Raises `DeviceError` if the driver refuses the code or it has no such kernel.
+    """
     kernel = artifact.kernel
     what = f"{kernel}, compiled by {artifact.compiler} for {artifact.target}, driver for CUDA {driver.version[0]}"
     module = driver("cuModuleLoadData", artifact.code, what=what)
@@ -66,9 +71,10 @@ def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:
 
 
 def runs_on(target: str, compute_capability: str) -> bool:
-    """Return whether code for `"sm_86"` runs on a GPU of capability `"8.9"`.
+    """Return whether machine code for `target` (`"sm_86"`) runs on a GPU of `compute_capability` (`"8.9"`).
 
-    Code with features of one architecture (`"sm_90a"`) runs only on that one, other code also on later minor versions.
+    Code runs on its own capability and on later minor versions of it; code with features of one architecture
+    (`"sm_90a"`) runs only on that capability. An unknown target runs nowhere.
     """
     match = _TARGET.fullmatch(target)
     if match is None:
@@ -78,8 +84,9 @@ def runs_on(target: str, compute_capability: str) -> bool:
 
 
 def argument_bytes(kernel: str, argument: Any) -> npt.NDArray[Any]:
-    """Return an argument as the kernel receives it: a NumPy scalar's own bytes, a buffer's address. `UsageError`
-    otherwise.
+    """Return an argument as the kernel receives it: a NumPy scalar's own bytes, or a buffer's address in 8 bytes.
+
+    Raises `UsageError` for any other argument.
     """
     if isinstance(argument, np.generic):
         return np.array(argument)
@@ -92,7 +99,11 @@ def argument_bytes(kernel: str, argument: Any) -> npt.NDArray[Any]:
 
 
 def check_launch(loaded: CudaLoaded, launch: Launch, sizes: tuple[int, ...], gpu: str, most_smem: int) -> None:
-    """Raise `UsageError` for an impossible launch, `DeviceError` for more shared memory than the GPU has."""
+    """Check a launch. `sizes` are the bytes of its arguments, `gpu` the GPU's name, `most_smem` its bytes per block.
+
+    Raises `UsageError` for an impossible block or grid, or (if the driver reports parameters) for arguments of other
+    sizes, and `DeviceError` for too much shared memory.
+    """
     kernel, threads = loaded.artifact.kernel, int(np.prod(launch.threads))
     if not 1 <= threads <= loaded.threads_per_block:
         raise UsageError(
@@ -110,23 +121,24 @@ def check_launch(loaded: CudaLoaded, launch: Launch, sizes: tuple[int, ...], gpu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArgumentBlock:
-    """Memory for the arguments of a launch, each a multiple of eight bytes."""
+    """Memory for the arguments of a launch, each in a multiple of eight bytes. `memory` keeps it alive."""
 
     words: memoryview[int]
     """The block as 64-bit words."""
     floats: memoryview[float]
-    """The block as floats, two in each word; the first is the argument, the second is not read."""
+    """The block as float32, two in each word: a float argument is the first, the second is not read."""
     pointers: int
-    """Address of the addresses of all arguments, as a launch takes them."""
+    """Address of an array with the address of each argument, as the driver's launch functions take it."""
     memory: tuple[Any, ...] = field(repr=False)
 
 
 class WordsLaunch:
-    """A checked launch of a kernel, cheap to repeat. Its arguments have at most eight bytes, except for structures,
-    which come last; so argument i is word i.
+    """A checked launch of a kernel that is cheap to repeat with other arguments.
 
-    A call takes a block of arguments, changes some, queues launches on streams and gives the block back. Until then no
-    other thread uses the block. A launch has read the block when it returns.
+    Its arguments have at most eight bytes, except for structures, which come last; so argument i, if it is no
+    structure, is word i of an `ArgumentBlock`. A caller takes a block, changes some words, queues launches on streams
+    and gives the block back. Until then no other thread uses the block. The driver has read the block when `enqueue`
+    returns.
     """
 
     def __init__(self, driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
@@ -148,19 +160,20 @@ class WordsLaunch:
         self._spare: list[ArgumentBlock] = []
 
     def take(self) -> ArgumentBlock:
-        """Return a block with the launch's own arguments, except for those that the last user changed."""
+        """Return a block for one caller. Words hold the launch's own arguments, or what the last caller wrote there."""
         try:
             return self._spare.pop()
         except IndexError:
             return self._block()
 
     def give(self, block: ArgumentBlock) -> None:
-        """Return a block for the next call."""
+        """Give a block back, for the next caller."""
         self._spare.append(block)
 
     def enqueue(self, stream: int, block: ArgumentBlock) -> None:
-        """Queue the launch on a stream of the current context and return. The caller must keep the memory behind the
-        addresses alive.
+        """Queue the launch on a stream of the current context, without waiting for its end.
+
+        The caller must keep the memory that the arguments point to alive. Raises as a call of `Driver` does.
         """
         (status,) = self._call(stream, block.pointers, 0)
         if status:
@@ -175,7 +188,7 @@ class WordsLaunch:
 
 
 def allow_smem(driver: Driver, loaded: CudaLoaded, smem_bytes: int) -> None:
-    """Request more dynamic shared memory than every launch may have, unless that was done before."""
+    """Request `smem_bytes` of dynamic shared memory for a kernel, if they need a request that was not made before."""
     if loaded.static_smem_bytes + smem_bytes > _STATIC_LIMIT and loaded.allowed.get("smem", 0) < smem_bytes:
         attribute = driver.module.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         driver("cuFuncSetAttribute", loaded.function, attribute, smem_bytes, what=loaded.artifact.kernel)
@@ -194,7 +207,7 @@ def allow_clusters(driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
 
 
 def launch_config(driver: Driver, launch: Launch, stream: Any) -> Any:
-    """Return the driver's description of a launch with clusters, a cooperative launch, or one that may begin early."""
+    """Return the driver's description of a launch on `stream`, with its attributes: cluster, cooperative, early."""
     module = driver.module
     config, attributes = module.CUlaunchConfig(), list[Any]()
     config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
@@ -221,8 +234,9 @@ def launch_config(driver: Driver, launch: Launch, stream: Any) -> Any:
 
 
 def _early_call(driver: Driver, loaded: CudaLoaded, launch: Launch) -> Callable[..., tuple[Any, ...]]:
-    """Return a function (stream, pointers, extra) that queues a launch which may begin early. Only one thread at a time
-    may call it.
+    """Return a function (stream, pointers, extra) -> (status,) that queues a launch which may begin early.
+
+    Only one thread at a time may call it.
     """
     config = launch_config(driver, launch, 0)
 
@@ -235,7 +249,7 @@ def _early_call(driver: Driver, loaded: CudaLoaded, launch: Launch) -> Callable[
 
 
 def _parameters(driver: Driver, function: Any) -> tuple[int, ...] | None:
-    """Return the sizes of a kernel's parameters in bytes; `None` with drivers before CUDA 12.4."""
+    """Return the sizes of a kernel's parameters in bytes; `None` with drivers or bindings before CUDA 12.4."""
     query = getattr(driver.module, "cuFuncGetParamInfo", None)
     if query is None or driver.version < (12, 4):
         return None
@@ -250,7 +264,7 @@ def _parameters(driver: Driver, function: Any) -> tuple[int, ...] | None:
 def _unload(driver: Driver, context: Any, module: Any) -> None:
     if context in driver.occupied:
         return
-    # The thread that drops the last reference must not lose its current context.
+    # The thread that drops the last reference must keep its current context.
     try:
         with preserved_context(driver):
             driver("cuCtxSetCurrent", context)

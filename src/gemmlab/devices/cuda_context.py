@@ -1,4 +1,4 @@
-"""The context of one GPU: its driver, its stream, and whether a kernel's fault has destroyed it."""
+"""The context of one GPU, with driver and stream. After a kernel's fault has destroyed it, every use is refused."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 
 
 class CudaContext(DeviceIdentity):
-    """The context on one GPU that torch, CuPy and the CUDA runtime use too, with its own `stream`.
+    """The primary context of GPU number `ordinal`, which torch, CuPy and the CUDA runtime use too, and a new `stream`.
 
-    Raises `DeviceError`, which says what is missing, without such a GPU, a driver or the Python binding.
+    The constructor makes it current. It raises `DeviceError` that says what is missing: this GPU, a driver or the
+    Python binding.
     """
 
     def __init__(self, ordinal: int = 0, mode: Mode = "cold") -> None:
@@ -39,7 +40,7 @@ class CudaContext(DeviceIdentity):
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """Facts that the driver gives about the GPU (`cuda_facts.device_facts`)."""
+        """Facts that the driver reports about the GPU (`cuda_facts.device_facts`)."""
         self._enter()
         return device_facts(self._driver, self._device)
 
@@ -50,12 +51,15 @@ class CudaContext(DeviceIdentity):
         return name.split(b"\0", 1)[0].decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
 
     def activate(self) -> None:
-        """Make the GPU's context current in this thread, for a library that uses the current context."""
+        """Make the GPU's context current in this thread, for a library that uses the current context.
+
+        Raises `DeviceError` if the context is lost.
+        """
         self._enter()
 
     @property
     def is_current(self) -> bool:
-        """True if its context is current in this thread and no fault has destroyed it."""
+        """True if the GPU's context is current in this thread and not lost."""
         # An error instead of a current context means that this context is not current.
         return bool(self._current()[1] == self._context) and not self._lost
 
@@ -66,7 +70,9 @@ class CudaContext(DeviceIdentity):
 
     @contextmanager
     def _blaming(self, what: str) -> Iterator[None]:
-        """Name `what` as the cause of a fault within the block, and refuse every later use of the device."""
+        """If a kernel faults within the block, raise `KernelFaultError` that names `what`; refuse later uses of the
+        device.
+        """
         try:
             yield
         except KernelFaultError as error:

@@ -1,4 +1,4 @@
-"""The CUDA driver through cuda.bindings: opened, or an error with the reason; its statuses become exceptions."""
+"""The CUDA driver through cuda.bindings: open it, call its functions, and turn its statuses into exceptions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FAULTS = {
     "CUDA_ERROR_LAUNCH_TIMEOUT": "it ran into the driver's time limit",
     "CUDA_ERROR_LAUNCH_FAILED": "it failed while it ran",
 }
-"""Statuses of faults of a running kernel. The process's context is lost after each of them."""
+"""Status of a fault of a running kernel -> the fault in words. The process's context is lost after each of them."""
 
 
 class KernelFaultError(WrongResultError):
@@ -36,18 +36,21 @@ class KernelFaultError(WrongResultError):
 
 
 class Driver:
-    """The binding's functions by name: `driver("cuMemAlloc", 100)` checks the status and returns the other results."""
+    """The binding's functions by name: `driver("cuMemAlloc", 100)` checks the status and returns the result."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
         self.occupied: list[Any] = []
-        """Contexts with a kernel that does not end: freeing memory or code there would wait for it."""
+        """Contexts with a kernel that did not end in time: memory and code in them are not freed, as that would
+        wait.
+        """
         self._process = os.getpid()
 
     def __call__(self, function: str, *arguments: Any, what: str = "") -> Any:
-        """Call a function. `what` names the caller in messages.
+        """Call a function and return its result without the status: one value, a list of several, or `None`.
 
-        Raises `KernelFaultError`, `MemoryError`, and `DeviceError` for any other status.
+        `what` names the kernel or the purpose in messages. Raises `KernelFaultError` for a fault of a kernel,
+        `MemoryError` if the GPU has too little memory, `DeviceError` for any other status.
         """
         status, *values = getattr(self.module, function)(*arguments)
         if int(status):
@@ -55,7 +58,7 @@ class Driver:
         return values[0] if len(values) == 1 else values or None
 
     def error(self, status: Any, function: str, what: str = "") -> Exception:
-        """Return the exception for a status other than success."""
+        """Return the exception, as a call would raise it, for a status of `function` that is not success."""
         name = self.name_of(status)
         who = f"{what}: " if what else ""
         if os.getpid() != self._process:
@@ -73,23 +76,25 @@ class Driver:
         return DeviceError(f"{who}{function} failed: {name}, {self.text_of(status)}")
 
     def name_of(self, status: Any) -> str:
-        """Return the name of a status, `"CUDA_ERROR_NO_DEVICE"`."""
+        """Return the name of a status, such as `"CUDA_ERROR_NO_DEVICE"`."""
         found, name = self.module.cuGetErrorName(status)
         return f"status {int(status)}" if int(found) else _text(name)
 
     def text_of(self, status: Any) -> str:
-        """Return the driver's sentence for a status."""
+        """Return the driver's description of a status."""
         found, text = self.module.cuGetErrorString(status)
         return "unknown to the driver" if int(found) else _text(text)
 
     @property
     def version(self) -> tuple[int, int]:
-        """Return the newest CUDA version that the driver supports, (13, 0)."""
+        """The newest CUDA version that the driver supports, (major, minor)."""
         number = int(self("cuDriverGetVersion"))
         return number // 1000, number % 1000 // 10
 
     def attribute(self, kind: str, name: str, *where: Any) -> int:
-        """Query as `attribute("device", "WARP_SIZE", device)`, `attribute("function", "NUM_REGS", function)`."""
+        """Return an attribute of a device or function: `attribute("device", "WARP_SIZE", device)`,
+        `attribute("function", "NUM_REGS", function)`.
+        """
         function, enumeration, prefix = {
             "device": ("cuDeviceGetAttribute", "CUdevice_attribute", "CU_DEVICE_ATTRIBUTE_"),
             "function": ("cuFuncGetAttribute", "CUfunction_attribute", "CU_FUNC_ATTRIBUTE_"),
@@ -99,7 +104,9 @@ class Driver:
 
 @cache
 def open_driver() -> Driver:
-    """Return the driver, initialised. `DeviceError` says what is missing: package, driver, GPU or version."""
+    """Return the driver, initialised; one for the process. `DeviceError` says what is missing: package, driver or GPU,
+    or that the driver is too old for the installed compiler.
+    """
     try:
         from cuda.bindings import driver as module
     except ImportError as error:
@@ -119,7 +126,10 @@ def open_driver() -> Driver:
 
 @contextmanager
 def preserved_context(driver: Driver | None = None) -> Iterator[None]:
-    """Restore the caller's current context after the block. Raises as `open_driver` does."""
+    """After the block make the context current again that was current in this thread before it.
+
+    Raises as `open_driver` does.
+    """
     driver = driver or open_driver()
     before = driver("cuCtxGetCurrent")
     try:
@@ -129,14 +139,17 @@ def preserved_context(driver: Driver | None = None) -> Iterator[None]:
 
 
 def recorded(driver: Driver, stream: Any) -> Any:
-    """Return an event that completes when the work now on a stream is done. The caller destroys it."""
+    """Return an event that completes when the work that is now on a stream is done. The caller destroys the event."""
     event = driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
     driver("cuEventRecord", event, stream)
     return event
 
 
 def finished_in(driver: Driver, stream: Any, limit: TimeLimit) -> bool:
-    """Wait for the work now on a stream, until `limit` at most; return whether it is done. Raises as a call does."""
+    """Wait until the work that is now on a stream is done, or `limit` has passed; return whether it is done.
+
+    Raises as a call of `driver` does.
+    """
     pause = _SHORTEST_WAIT_S
     while True:
         (status, *_none) = driver.module.cuStreamQuery(stream)
@@ -151,14 +164,17 @@ def finished_in(driver: Driver, stream: Any, limit: TimeLimit) -> bool:
 
 
 def order(driver: Driver, later: Any, earlier: Any) -> None:
-    """Make later work on the stream `later` wait for the work now on `earlier`. The host does not wait."""
+    """Make work that is queued on the stream `later` from now on wait for the work that is now on `earlier`.
+
+    The host does not wait.
+    """
     event = recorded(driver, earlier)
     driver("cuStreamWaitEvent", later, event, 0)
     driver("cuEventDestroy", event)
 
 
 def compiler_version() -> str:
-    """Return the installed CUDA compiler, `"NVRTC 13.5.37"`; empty without one."""
+    """Return the installed CUDA compiler and its version, such as `"NVRTC 13.5.37"`; empty without one."""
     from gemmlab.toolchain.nvrtc import compiler
 
     try:

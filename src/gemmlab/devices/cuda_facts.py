@@ -1,4 +1,4 @@
-"""Facts about a GPU: its limits from the driver, its current clocks from NVML if that is installed."""
+"""Facts about a GPU: its limits from the driver, and its current clocks from NVML, if nvidia-ml-py is installed."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _THROTTLE = {
     0x80: "power brake",
     0x100: "display clock",
 }
-"""NVML's reasons for a clock below the highest. Idleness and clocks set by a user are not among them."""
+"""Bits of NVML's reasons for a clock below the highest -> words. Idleness and clocks set by a user are left out."""
 
 
 def device_facts(driver: Driver, device: Any) -> dict[str, Any]:
-    """Return compute capability, sizes, counts and versions; sizes in bytes, clocks in kHz."""
+    """Return compute capability, sizes (bytes), counts, highest clocks (kHz) and versions by name."""
     facts: dict[str, Any] = {
         "compute_capability": ".".join(
             str(driver.attribute("device", f"COMPUTE_CAPABILITY_{part}", device)) for part in ("MAJOR", "MINOR")
@@ -57,7 +57,7 @@ def device_facts(driver: Driver, device: Any) -> dict[str, Any]:
 
 
 class Nvml:
-    """Clocks of one GPU through nvidia-ml-py. `open_nvml` returns `None` if that does not work."""
+    """Current clocks of one GPU, and the driver's version, through nvidia-ml-py. `open_nvml` makes it."""
 
     def __init__(self, module: Any, handle: Any) -> None:
         self._module = module
@@ -79,7 +79,7 @@ class Nvml:
             return None
 
     def driver_version(self) -> str | None:
-        """Return the driver's version, `"580.159.03"`."""
+        """Return the driver's version, such as `"580.159.03"`; `None` if NVML does not report it."""
         try:
             version = self._module.nvmlSystemGetDriverVersion()
         except self._module.NVMLError:
@@ -88,7 +88,7 @@ class Nvml:
 
 
 def open_nvml(driver: Driver, device: Any) -> Nvml | None:
-    """Return NVML's object for a CUDA device, found by its PCI address; `None` without nvidia-ml-py or its library."""
+    """Return NVML's view of a CUDA device, found by its PCI address; `None` if nvidia-ml-py is missing or fails."""
     try:
         pynvml: Any = import_module("pynvml")
     except ImportError:

@@ -1,4 +1,4 @@
-"""Launches on one GPU, and their times by events."""
+"""Launches on one GPU, and their times measured by events."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ class CudaLaunches(CudaStorage):
     """Launches on a GPU; `mode` is the state of the caches for `time` (`cuda_timing`)."""
 
     def launch(self, loaded: CudaLoaded, launch: Launch) -> None:
-        """Run once and wait for the end. `KernelFaultError` when the kernel faulted, `UsageError` for a wrong launch.
+        """Run once and wait for the end.
 
-        `TimeLimitError` when the time limit (`core.time_limit`) passes. The kernel then still runs: only the end of the
-        process ends it, and every later use of the device is refused.
+        Raises `KernelFaultError` if the kernel faults, `UsageError` or `DeviceError` for an impossible launch, and
+        `TimeLimitError` when the time limit (`core.time_limit`) passes. In the last case the kernel still runs: only
+        the end of the process ends it, and every later use of the device is refused.
         """
         enqueue = self.prepare(loaded, launch)
         limit = current_limit()
@@ -51,13 +52,17 @@ class CudaLaunches(CudaStorage):
                 )  # fmt: skip
 
     def time(self, loaded: CudaLoaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
-        """Return `repeats` times of one run in microseconds by events, each the mean over `inner` runs in a row."""
+        """Return `repeats` times of one run in microseconds, each the mean over `inner` runs (see
+        `EventTimer.time`).
+        """
         return self.time_launches(loaded, [launch], repeats, inner)
 
     def time_launches(
         self, loaded: CudaLoaded, launches: Sequence[Launch], repeats: int, inner: int = 1
     ) -> list[float]:
-        """Time several launches, queued on the stream one after the other, as `time` does."""
+        """Time several launches of one kernel, queued on the stream one after the other, together as one run of
+        `time`.
+        """
         prepared = [self.prepare(loaded, launch) for launch in launches]
 
         def enqueue() -> None:
@@ -70,13 +75,19 @@ class CudaLaunches(CudaStorage):
     def time_enqueued(
         self, enqueue: Callable[[], object], repeats: int, inner: int = 1, what: str = "a call"
     ) -> list[float]:
-        """Time any function that queues work on `stream`, such as another library's call, as `time` does."""
+        """Time a function that queues work on `stream`, such as another library's call, as `time` does.
+
+        `what` names the work if it faults.
+        """
         self._enter()
         with self._blaming(what):
             return self._timer.time(enqueue, repeats, inner)
 
     def prepare(self, loaded: CudaLoaded, launch: Launch) -> Callable[[], None]:
-        """Return a function that queues the launch, with its arguments already laid out."""
+        """Check a launch and return a function that queues it on `stream`; it keeps arguments and buffers alive.
+
+        Raises `UsageError` or `DeviceError` for an impossible launch.
+        """
         self._enter()
         kernel = loaded.artifact.kernel
         values = [argument_bytes(kernel, argument) for argument in launch.args]
@@ -109,7 +120,10 @@ class CudaLaunches(CudaStorage):
         return enqueue
 
     def words_launch(self, loaded: CudaLoaded, launch: Launch) -> WordsLaunch:
-        """Return a launch that takes another stream and other arguments of the same sizes at each call."""
+        """Return a checked launch that takes a stream, and arguments of the same sizes, anew at each call.
+
+        `Launch.cluster` and `Launch.cooperative` are not supported. Raises as `prepare` does.
+        """
         self._enter()
         sizes = tuple(argument_bytes(loaded.artifact.kernel, argument).nbytes for argument in launch.args)
         check_launch(loaded, launch, sizes, self.name, int(self.facts["smem_per_block"]))

@@ -1,6 +1,4 @@
-"""Memory of a GPU: allocated here and freed when nothing refers to it, or borrowed from torch, CuPy or another
-package.
-"""
+"""Memory of a GPU: allocated here and freed when nothing refers to it, or memory of torch, CuPy or another package."""
 
 from __future__ import annotations
 
@@ -25,11 +23,11 @@ class CudaBuffer:
         self.address = address
         self.nbytes = nbytes
         self.owner = owner
-        """The object that keeps the memory alive; `None` if this one does."""
+        """The object that keeps the memory alive; `None` if this buffer does."""
         self.release: Callable[[], object] = lambda: None
-        """Free the memory; harmless when repeated."""
+        """A function that frees the memory, unless it was freed before or belongs to `owner`."""
         self.textures: dict[Texels, CudaTexture] = {}
-        """Texture objects over it."""
+        """Texture objects over this memory."""
 
     def drop_textures(self) -> None:
         """Destroy the texture objects over this memory."""
@@ -44,7 +42,10 @@ class CudaBuffer:
 
 
 class CudaMemory:
-    """Memory of one GPU, with copies over one stream; each copy is complete when its function returns."""
+    """Memory of one GPU. Copies use one stream and are complete when the function returns.
+
+    The GPU's context must be current.
+    """
 
     def __init__(self, driver: Driver, context: Any, stream: Any) -> None:
         self._driver = driver
@@ -52,7 +53,7 @@ class CudaMemory:
         self._stream = stream
 
     def allocate(self, nbytes: int) -> CudaBuffer:
-        """Return uninitialised memory on a 256-byte boundary; `MemoryError` when there is none."""
+        """Return uninitialised memory on a 256-byte boundary; `MemoryError` if the GPU has too little."""
         address = int(self._driver("cuMemAlloc", max(1, nbytes), what=f"{nbytes} bytes"))
         buffer = CudaBuffer(address, nbytes)
         # At the end of the process the driver frees everything by itself, perhaps before finalizers run.
@@ -72,7 +73,7 @@ class CudaMemory:
         return buffer
 
     def write(self, window: Window, array: npt.NDArray[Any]) -> None:
-        """Copy a C-contiguous array into a part of a buffer of the same size."""
+        """Copy a C-contiguous array into a part of a buffer; both must have the same size. `UsageError` otherwise."""
         if not array.flags.c_contiguous or array.nbytes != window.nbytes:
             raise UsageError(f"a C-contiguous array of {array.nbytes} bytes does not fit {window.nbytes} of the GPU")
         if array.nbytes:
@@ -80,7 +81,7 @@ class CudaMemory:
             self._driver("cuStreamSynchronize", self._stream)
 
     def upload(self, array: npt.NDArray[Any]) -> CudaBuffer:
-        """Return a copy of a C-contiguous array."""
+        """Return a copy of a C-contiguous NumPy array in GPU memory. `UsageError` unless it is C-contiguous."""
         if not array.flags.c_contiguous:
             raise UsageError("only contiguous arrays can be copied to a GPU")
         buffer = self.allocate(array.nbytes)
@@ -88,7 +89,7 @@ class CudaMemory:
         return buffer
 
     def download(self, buffer: Any, out: npt.NDArray[Any]) -> None:
-        """Copy a buffer into a C-contiguous array of the same size."""
+        """Copy a buffer into a C-contiguous array of the same size. `UsageError` for any other array."""
         if not out.flags.c_contiguous or out.nbytes != buffer.nbytes:
             raise UsageError(f"{buffer.nbytes} bytes of the GPU do not fit a C-contiguous array of {out.nbytes}")
         if out.nbytes:
@@ -96,7 +97,7 @@ class CudaMemory:
             self._driver("cuStreamSynchronize", self._stream)
 
     def duplicate(self, array: DeviceArray) -> CudaBuffer:
-        """Return a C-order copy of an array that already lies on this GPU. `UsageError` unless it is C-contiguous."""
+        """Return a copy of an array that lies on this GPU. `UsageError` unless it is C-contiguous."""
         if not array.contiguous:
             raise UsageError(f"an array of shape {array.shape} on the GPU is not C-contiguous; copy it first")
         self.wait_for(array)
@@ -107,15 +108,19 @@ class CudaMemory:
         return buffer
 
     def borrow(self, array: DeviceArray) -> CudaBuffer:
-        """Return the array's own memory as a buffer. Our stream waits for the owner's queued work on its stream.
+        """Return the array's own memory as a buffer, after `wait_for`.
 
-        A buffer spans the elements of a contiguous array; for a strided array only the address is meaningful.
+        The buffer spans the elements of a contiguous array; for a strided array only its address is meaningful.
         """
         self.wait_for(array)
         return CudaBuffer(array.pointer, array.nbytes, array.owner)
 
     def wait_for(self, array: DeviceArray) -> None:
-        """Make this memory's stream wait for the stream that computes the array."""
+        """Make this memory's stream wait for the work that is queued on the array's stream.
+
+        If that stream is unknown, the host waits for all work on the GPU's context; an array without a stream needs no
+        wait.
+        """
         if array.stream is None:
             return
         if array.stream == UNKNOWN:
@@ -124,13 +129,13 @@ class CudaMemory:
         order(self._driver, self._stream, array.stream)
 
     def room(self) -> tuple[int, int]:
-        """Return the free bytes and all bytes."""
+        """Return the free bytes and all bytes of the GPU's memory."""
         free, total = self._driver("cuMemGetInfo")
         return int(free), int(total)
 
 
 def ordinal_of(driver: Driver, array: DeviceArray) -> int | None:
-    """Return the number of the GPU that an array lies on; `None` for an array without memory that does not name one."""
+    """Return the number of the GPU on which an array lies; `None` for an empty array that names no GPU."""
     if array.device is not None or not array.pointer:
         return array.device
     about = driver.module.CUpointer_attribute

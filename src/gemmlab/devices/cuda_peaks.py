@@ -1,4 +1,4 @@
-"""The highest rates of a GPU, measured: float32 fused multiply-adds, TF32 products, and bytes through memory."""
+"""Measure the highest rates of a GPU: float32 fused multiply-adds, TF32 products, and bytes through memory."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from gemmlab.devices.device import Device
 
 SOURCE = Path(__file__).with_suffix(".cu")
 FMAS_A_ROUND = 8 * 16
-"""UNROLL times CHAINS of the CUDA source."""
+"""FMAs of a thread in one round of `ffma_peak`'s loop: UNROLL times CHAINS in the CUDA source."""
 MMAS_A_ROUND = 8 * 16
-"""UNROLL times TILES, each 2 * 16 * 8 * 8 operations of a warp."""
+"""Matrix instructions of a warp in one round of `mma_tf32_peak`'s loop: UNROLL times TILES in the CUDA source. Each has
+2 * 16 * 8 * 8 operations.
+"""
 _MMA_SINCE = 8.0
 _THREADS = 256
 _COPY_BYTES = 1 << 30
@@ -28,11 +30,11 @@ _BURST_US = 1000.0
 _READ_BYTES = 1 << 30
 _READ_THREADS = 512
 _READ_WAVES = (2, 4, 8, 16)
-"""Numbers of blocks per SM that are tried: two run at a time, and more blocks balance the SMs."""
+"""Numbers of blocks for each SM with which reading is tried: two run at a time, and more blocks balance the SMs."""
 
 
 def program(entry: str, target: str) -> Program:
-    """Return the program with `ffma_peak`, `mma_tf32_peak`, `copy_peak` or `read_peak` as entry."""
+    """Return the program for an entry: `"ffma_peak"`, `"mma_tf32_peak"`, `"copy_peak"` or `"read_peak"`."""
     text = SOURCE.read_text(encoding="utf-8")
     return Program(
         kernel=entry,
@@ -46,14 +48,14 @@ def program(entry: str, target: str) -> Program:
 
 
 class Gpu(Device, Protocol):
-    """A device that says how much of its memory is free."""
+    """A device with the memory of a GPU, which says how much of it is free."""
 
     @property
     def memory(self) -> CudaMemory: ...
 
 
 class Peaks:
-    """Measurements of one device; the code is loaded once."""
+    """Measurements of one device with these `facts` (`cuda_facts.device_facts`). Code is built and loaded once."""
 
     def __init__(self, device: Gpu, facts: Mapping[str, Any]) -> None:
         self._device = device
@@ -65,16 +67,17 @@ class Peaks:
         self._readable: Any = None
 
     def fma_gflops(self, seconds: float) -> float:
-        """Return the median rate, at 2 FLOP per FMA, of bursts of about a millisecond with every SM full of warps."""
+        """Return the GFLOP/s of FMAs (2 FLOP each): the median of bursts of about a millisecond for `seconds`.
+
+        Every SM is full of warps.
+        """
         work = 2.0 * FMAS_A_ROUND * self._blocks * _THREADS
         first = min(self._ffma(3))
         self._rounds = max(1, round(self._rounds * _BURST_US / max(first, 1.0)))
         return work * self._rounds / (statistics.median(self._repeat(seconds)) * 1e3)
 
     def mma_tf32_gflops(self) -> float | None:
-        """Return the median rate of `mma.sync` with TF32 inputs, from registers; `None` if the GPU has no such
-        instruction.
-        """
+        """Return the median GFLOP/s of `mma.sync` on TF32 inputs in registers; `None` before compute capability 8.0."""
         if float(self._facts["compute_capability"]) < _MMA_SINCE:
             return None
         loaded, rounds = self._load("mma_tf32_peak"), 1 << 9
@@ -84,7 +87,10 @@ class Peaks:
         return work / (statistics.median(self._device.time(loaded, launch, 20)) * 1e3)
 
     def copy_gbs(self, repeats: int = 20) -> float:
-        """Return 10^9 bytes a second, read and written bytes together, of a copy far larger than the level-2 cache."""
+        """Return the 10^9 bytes a second, read and written bytes together, of a copy of a GiB: the median of `repeats`.
+
+        The copy is smaller if less than 4 GiB of memory are free.
+        """
         device = self._device
         free, _ = device.memory.room()
         nbytes = min(_COPY_BYTES, free // 4) // 16 * 16
@@ -94,7 +100,10 @@ class Peaks:
         return 2 * nbytes / (statistics.median(times) * 1e3)
 
     def read_gbs(self, seconds: float) -> float:
-        """Return 10^9 bytes a second of reading a gigabyte: the median of each grid size, and the best of these."""
+        """Return the 10^9 bytes a second of reading a GiB, or less if less than 4 GiB of memory are free.
+
+        Grids of several sizes are timed for `seconds`. The result is the highest of their median rates.
+        """
         device, deadline = self._device, time.perf_counter() + seconds
         if self._readable is None:
             free, _ = device.memory.room()

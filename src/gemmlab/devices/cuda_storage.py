@@ -19,10 +19,10 @@ from gemmlab.devices.texture import owner_of, texels_of
 
 
 class CudaStorage(CudaContext):
-    """The memory of a GPU."""
+    """The memory of a GPU, as the device protocol has it. Every function makes the GPU's context current."""
 
     def allocate(self, nbytes: int) -> CudaBuffer:
-        """Return uninitialised memory on a 256-byte boundary; `MemoryError` when there is none."""
+        """Return uninitialised memory on a 256-byte boundary; `MemoryError` if the GPU has too little."""
         self._enter()
         return self.memory.allocate(nbytes)
 
@@ -32,28 +32,28 @@ class CudaStorage(CudaContext):
         return self.memory.allocate_sparse(nbytes)
 
     def write(self, window: Window, array: npt.NDArray[Any]) -> None:
-        """Copy a C-contiguous array into a part of a buffer of the same size."""
+        """Copy a C-contiguous array into a part of a buffer; both must have the same size."""
         self._enter()
         self.memory.write(window, array)
 
     def read(self, window: Window, out: npt.NDArray[Any]) -> None:
-        """Copy a part of a buffer into a C-contiguous array of the same size."""
+        """Copy a part of a buffer into a C-contiguous array; both must have the same size."""
         self.download(window, out)
 
     def upload(self, array: Any) -> CudaBuffer:
-        """Return a copy of a C-contiguous NumPy array, or of an array of another package on this GPU."""
+        """Return a copy of a C-contiguous array: a NumPy array, or an array of another package on this GPU."""
         self._enter()
         if isinstance(array, np.ndarray):
             return self.memory.upload(array)
         return self.memory.duplicate(self._mine(array))
 
     def borrow(self, array: Any) -> CudaBuffer:
-        """Return the memory of an array of another package on this GPU, to work on in place."""
+        """Return the memory of another package's array on this GPU, to work on it in place (`CudaMemory.borrow`)."""
         self._enter()
         return self.memory.borrow(self._mine(array))
 
     def free(self, buffer: CudaBuffer) -> None:
-        """Free memory now instead of when nothing refers to it; borrowed memory is not freed."""
+        """Destroy the textures over a buffer and free its memory now. Memory of another package is not freed."""
         buffer.drop_textures()
         buffer.release()
 
@@ -63,7 +63,10 @@ class CudaStorage(CudaContext):
         return int(self.facts["texture_1d_linear"])
 
     def linear_texture(self, buffer: Buffer, channels: int = 4, element: str = "f32") -> int:
-        """Return the handle of a texture over a buffer; it lives as long as the buffer."""
+        """Return the handle of a texture over a buffer (see `texture.texels_of`); it lives as long as the buffer.
+
+        A second call with equal arguments returns the same texture.
+        """
         texels, owner = texels_of(buffer, channels, element, self.most_texels), owner_of(buffer)
         if texels not in owner.textures:
             self._enter()
@@ -71,7 +74,7 @@ class CudaStorage(CudaContext):
         return int(owner.textures[texels])
 
     def tensor_map(self, tensor: TiledMap) -> bytes:
-        """Return the driver's 128 bytes of a tensor map."""
+        """Return the 128 bytes of a tensor map, made by the driver. `DeviceError` if it refuses the map."""
         self._enter()
         return encode(self._driver, tensor)
 
@@ -81,7 +84,7 @@ class CudaStorage(CudaContext):
         self.memory.download(buffer, out)
 
     def _mine(self, array: Any) -> DeviceArray:
-        """Return another package's array, if it lies on this GPU; `DeviceError` otherwise."""
+        """Return the description of another package's array. `DeviceError` if it lies on another GPU."""
         found = device_array(array)
         where = ordinal_of(self._driver, found)
         if where not in (None, self.ordinal):

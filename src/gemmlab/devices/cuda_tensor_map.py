@@ -9,9 +9,9 @@ from gemmlab.devices.cuda_driver import Driver
 
 
 def encode(driver: Driver, tensor: TiledMap) -> bytes:
-    """Return the driver's 128 bytes of a map. Raises `DeviceError` with the driver's words if it refuses the map."""
+    """Return the 128 bytes of a map, made by the driver. Raises `DeviceError` if the driver refuses the map."""
     module = driver.module
-    # The driver refuses a null pointer to strides also if there are none.
+    # The driver refuses a null pointer to strides even if the map has one dimension and so no strides.
     strides = tensor.strides or (0,)
     wide = [module.cuuint64_t(value) for value in tensor.shape], [module.cuuint64_t(each) for each in strides]
     narrow = [[module.cuuint32_t(value) for value in values] for values in (tensor.box, tensor.element_strides)]

@@ -13,7 +13,9 @@ _FORMATS = {"f32": "FLOAT", "f16": "HALF", "u16": "UNSIGNED_INT16", "s16": "SIGN
 
 
 class CudaTexture:
-    """A texture object, destroyed when nothing refers to it or by `release`; `int()` of it is its handle."""
+    """A texture object with the driver's handle `int(texture)`. It is destroyed by `release`, or when nothing refers to
+    it.
+    """
 
     def __init__(self, driver: Driver, context: Any, handle: int) -> None:
         self._handle = handle
@@ -26,7 +28,10 @@ class CudaTexture:
 
 
 def create_texture(driver: Driver, context: Any, texels: Texels) -> CudaTexture:
-    """Return a texture object in the current context. Only 16-bit floats are converted, to 32-bit floats."""
+    """Return a texture object in `context`, which must be current.
+
+    A kernel reads 16-bit floats as 32-bit floats, and integers as they are.
+    """
     module = driver.module
     resource, sampling = module.CUDA_RESOURCE_DESC(), module.CUDA_TEXTURE_DESC()
     resource.resType = module.CUresourcetype.CU_RESOURCE_TYPE_LINEAR

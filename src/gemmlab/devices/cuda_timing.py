@@ -1,8 +1,9 @@
 """Time work on a GPU by events on its stream, with cold caches or with the contents that the last run left.
 
-`cold`: before every run a buffer twice the size of the level-2 cache is written, so that operands come from memory.
-Meanwhile the host queues the run; if that takes the host longer, the buffer is written several times. `warm`: runs
-follow each other. Many short runs are replayed as one graph, because the host cannot queue them fast enough.
+Mode `cold`: before every run a buffer twice the size of the level-2 cache is written (the flush), so that operands come
+from memory. Meanwhile the host queues the run; if that takes the host longer, the buffer is written several times. Mode
+`warm`: runs follow each other. If several of them (`inner`) are timed together, they are replayed as one graph, because
+the host may not queue short runs fast enough.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from gemmlab.devices.cuda_memory import CudaMemory
 Mode = Literal["cold", "warm"]
 MODES: tuple[Mode, ...] = ("cold", "warm")
 AT_ONCE = 64
-"""Number of runs queued before their times are read: enough to keep the GPU busy, few enough for a short queue."""
+"""Most runs that are queued before their times are read."""
 FLUSHED_CACHES = 2
-"""Size of the buffer that is written between cold runs, in multiples of the level-2 cache."""
+"""Size of the buffer that a flush writes, in multiples of the level-2 cache."""
 LEAST_FLUSHED = 64 << 20
-"""The fewest bytes to write: meanwhile the host has time to queue a short run."""
+"""Least bytes of that buffer: writing it gives the host time to queue a short run."""
 MOST_FLUSHES = 32
-"""The most times that the buffer is written before a run."""
+"""Most times that the buffer is written before a run."""
 FEWEST_IN_A_ROW = 4
-"""The fewest runs in a row of which late ones are counted: the first run of a call is slow on the host for other
-reasons.
+"""Least runs, queued together, after which late ones lead to more flushes. The first run of a call is slow on the host
+for other reasons, so it counts little among these.
 """
 
 
 class EventTimer:
-    """A timer of the work that `enqueue` puts on the stream."""
+    """A timer of work that a function `enqueue` puts on the stream."""
 
     def __init__(self, driver: Driver, memory: CudaMemory, stream: Any, l2_bytes: int, mode: Mode) -> None:
         self.mode = mode
@@ -43,7 +44,10 @@ class EventTimer:
         self._scratch = memory.allocate(max(LEAST_FLUSHED, FLUSHED_CACHES * l2_bytes)) if mode == "cold" else None
 
     def time(self, enqueue: Callable[[], object], repeats: int, inner: int = 1) -> list[float]:
-        """Return `repeats` times of one run in microseconds, each the mean over `inner` runs in a row."""
+        """Return `repeats` times of one run of `enqueue`'s work in microseconds, each the mean over `inner` runs.
+
+        With cold caches each run is timed alone, after a flush; with warm ones `inner` runs are timed together.
+        """
         if self.mode == "cold":
             apart = self._apart(enqueue, repeats * inner, flush=True)
             return [math.fsum(apart[first : first + inner]) / inner for first in range(0, len(apart), inner)]
@@ -64,8 +68,10 @@ class EventTimer:
         return times
 
     def _queue(self, enqueue: Callable[[], object], runs: int, *, flush: bool) -> tuple[list[float], int]:
-        """Return the times of `runs` runs, and the number of late ones: the GPU finished the flush before the run was
-        queued, so that their times may include a wait for the host.
+        """Queue `runs` runs; return their times in microseconds, and the number of late ones.
+
+        A run is late if the GPU finished the flush before the host had queued the run: its time may include a wait for
+        the host. Without `flush` no run is late.
         """
         driver, stream = self._driver, self._stream
         while len(self._events) < 2 * runs:
@@ -85,7 +91,7 @@ class EventTimer:
 
     @contextmanager
     def _graph(self, enqueue: Callable[[], object], runs: int) -> Iterator[Callable[[], None]]:
-        """Capture `runs` runs as one graph; yield a function that queues it on the stream."""
+        """Capture `runs` runs as one graph; yield a function that queues the graph on the stream."""
         driver, stream = self._driver, self._stream
         driver("cuStreamBeginCapture", stream, driver.module.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
         try:

@@ -1,4 +1,6 @@
-"""The protocol every device implements: where kernels run. One file in this folder is one device."""
+"""The protocols of devices, which compile and run kernels. `Device` is that of every device; the others are
+optional.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class DeviceInfo:
     """Facts about a device, as JSON values so that records can store them."""
 
     id: str
-    """`"cpu"`, `"cuda:0"`, `"emulated:sm_90"`."""
+    """The device's name as text: `"cpu"`, `"cuda:0"`, `"emulated:sm_90"`."""
     name: str
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -39,7 +41,7 @@ class Buffer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Part of a buffer, from `offset` bytes on; itself a buffer for launches."""
+    """A part of the buffer `whole`: `nbytes` bytes from `offset` bytes on. A launch accepts it as a buffer."""
 
     whole: Buffer
     offset: int
@@ -80,25 +82,27 @@ class Device(Protocol):
         """The kernels that run there: `"cpu"` or `"cuda"`, as `Kernel.device` names them."""
 
     def describe(self) -> DeviceInfo:
-        """Return name, limits and peaks."""
+        """Return the device's name and facts about it, such as limits."""
 
     def target(self, config: Mapping[str, int]) -> str:
-        """Return the compilation target for a configuration (a `LANES` parameter sets the CPU vector width)."""
+        """Return the compilation target for a configuration. On a CPU its `LANES` is the vector width, on a GPU all
+        configurations have the same target.
+        """
 
     def build(self, program: Program) -> Artifact:
-        """Compile, or fetch from the cache. Raises `CompileError`."""
+        """Compile a program, or fetch its code from the cache. Raises `CompileError`."""
 
     def load(self, artifact: Artifact) -> Any:
         """Load an artifact, so that it can be launched."""
 
     def allocate(self, nbytes: int) -> Buffer:
-        """Uninitialised memory; `MemoryError` when there is none."""
+        """Return uninitialised memory; `MemoryError` if there is too little."""
 
     def upload(self, array: npt.NDArray[Any]) -> Buffer:
         """Return a buffer with a copy of a C-contiguous array; on a CPU, with the array's own memory."""
 
     def free(self, buffer: Any) -> None:
-        """Free a buffer that nothing will use again. Otherwise each device has its own rule for freeing memory."""
+        """Free a buffer that nothing will use again. Without this call each device frees memory by its own rule."""
 
     def download(self, buffer: Any, out: npt.NDArray[Any]) -> None:
         """Copy a buffer into a C-contiguous array of the same size."""
@@ -107,7 +111,7 @@ class Device(Protocol):
         """Run once and wait for the end."""
 
     def time(self, loaded: Any, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
-        """Return `repeats` times of one run in microseconds, each the mean over `inner` runs in a row."""
+        """Return `repeats` times of one run in microseconds, each the mean over `inner` runs."""
 
 
 @runtime_checkable
@@ -115,9 +119,7 @@ class PeakDevice(Protocol):
     """A device whose FMA peak can be measured."""
 
     def measure_peak(self, threads: int = 1, seconds: float = 0.2) -> float:
-        """Measure float32 GFLOP/s of pure fused multiply-adds; `threads` matters only for devices that compute on this
-        machine's threads.
-        """
+        """Measure float32 GFLOP/s of pure fused multiply-adds for `seconds`. A GPU ignores `threads`."""
 
 
 @runtime_checkable
@@ -125,7 +127,9 @@ class ReadingDevice(Protocol):
     """A device whose rate of reading memory can be measured."""
 
     def measure_read(self, threads: int = 1, seconds: float = 0.2) -> float:
-        """Measure 10^9 bytes a second of reading memory far larger than the caches; `threads` as for `PeakDevice`."""
+        """Measure, for `seconds`, the 10^9 bytes a second of reading memory far larger than the caches. A GPU ignores
+        `threads`.
+        """
 
 
 @runtime_checkable
@@ -133,17 +137,20 @@ class SequenceDevice(Protocol):
     """A device that times consecutive launches as one."""
 
     def time_launches(self, loaded: Any, launches: Sequence[Launch], repeats: int, inner: int = 1) -> list[float]:
-        """Return `repeats` times of all of them in a row in microseconds, each the mean over `inner` such runs."""
+        """Return `repeats` times in microseconds of a run of all launches, one after the other.
+
+        Each time is the mean over `inner` such runs.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Clocks at one moment."""
+    """A GPU's clocks at one moment."""
 
     sm_mhz: float
     memory_mhz: float
     throttle: tuple[str, ...]
-    """Reasons why the clock is below its maximum; empty if there are none."""
+    """Reasons that lower the clock, such as `"power cap"`; empty if there are none."""
 
 
 @runtime_checkable
@@ -156,31 +163,30 @@ class ClockedDevice(Protocol):
 
 @runtime_checkable
 class CountingDevice(Protocol):
-    """A device that counts a kernel's operations while it runs, and detects accesses outside of its buffers."""
+    """A device that counts a kernel's operations while it runs, and detects its errors (hazards)."""
 
     def observe(self, loaded: Any, launch: Launch, *, races: bool = False, filling: int | None = None) -> Observation:
-        """Run once, as `launch` does, and return counters and errors.
+        """Run once and return counters and hazards.
 
-        With `races`, races in global memory are also detected on devices that do not always do so. `filling` is the
-        byte that unwritten memory holds.
+        With `races`, races in global memory are detected too. `filling` is the byte that unwritten memory reads as.
         """
 
 
 @runtime_checkable
 class SparseDevice(Protocol):
-    """A device whose memory is read and written in parts; its allocations may be much larger than the data in them."""
+    """A device whose buffers are read and written in parts; they may be much larger than the data in them."""
 
     def allocate_sparse(self, nbytes: int) -> Buffer:
         """Return memory in which reading an unwritten float gives NaN or is reported as a hazard.
 
-        Raises `MemoryError`.
+        Raises `MemoryError` if there is too little.
         """
 
     def write(self, window: Window, array: npt.NDArray[Any]) -> None:
-        """Copy a C-contiguous array into a part of a buffer of the same size."""
+        """Copy a C-contiguous array into a part of a buffer; both must have the same size."""
 
     def read(self, window: Window, out: npt.NDArray[Any]) -> None:
-        """Copy a part of a buffer into a C-contiguous array of the same size."""
+        """Copy a part of a buffer into a C-contiguous array; both must have the same size."""
 
     def free(self, buffer: Any) -> None:
         """Free a buffer."""
@@ -188,14 +194,14 @@ class SparseDevice(Protocol):
 
 @runtime_checkable
 class SessionDevice(Protocol):
-    """A device that can be opened any number of times, each time with separate memory."""
+    """A device of which there may be any number of copies, each with separate memory."""
 
     def session(self) -> Device:
-        """Return the same device with separate, empty memory."""
+        """Return a copy of the device with separate, empty memory."""
 
 
 def own(device: Device) -> Device:
-    """Return `device` with memory separate from that of other threads; `device` itself if it cannot be opened again."""
+    """Return a copy of `device` with separate memory if it is a `SessionDevice`, else `device` itself."""
     return device.session() if isinstance(device, SessionDevice) else device
 
 
@@ -204,7 +210,9 @@ class TensorMapDevice(Protocol):
     """A device with tensor maps, by which kernels copy boxes of tensors."""
 
     def tensor_map(self, tensor: TiledMap) -> bytes:
-        """Return the 128 bytes of a map. Raises `UsageError` or `DeviceError` for one that the driver refuses."""
+        """Return the 128 bytes of a tensor map. Raises `UsageError` or `DeviceError` for a map that the driver
+        refuses.
+        """
 
 
 @runtime_checkable
@@ -216,6 +224,4 @@ class TextureDevice(Protocol):
         """The most texels of one texture."""
 
     def linear_texture(self, buffer: Any, channels: int = 4, element: str = "f32") -> int:
-        """Return the handle of a texture over a buffer, as `texture.texels_of` describes; it lives as long as the
-        buffer.
-        """
+        """Return the handle of a texture over a buffer (see `texture.texels_of`); it lives as long as the buffer."""

@@ -11,7 +11,7 @@ from gemmlab.core.errors import DeviceError
 
 GRAMMAR = "cpu, cuda, cuda:N, emulated, emulated:sm_XX"
 RUNS: Mapping[str, str] = MappingProxyType({"cpu": "cpu", "cuda": "cuda", "emulated": "cuda"})
-"""The kernels that each family of devices runs, as `Kernel.device` names them."""
+"""Family of devices -> the kernels that it runs, as `Kernel.device` names them."""
 _WHICH = {"cpu": r"", "cuda": r"[0-9]{1,3}", "emulated": r"sm_[0-9]{2,3}[af]?"}
 _MODES = {"cpu": ("warm", "cold"), "cuda": ("cold", "warm"), "emulated": ("",)}
 
@@ -23,7 +23,7 @@ class DeviceName:
     family: str
     """`"cpu"`, `"cuda"` or `"emulated"`."""
     which: str = ""
-    """GPU number or architecture; empty for the first or only device of the family."""
+    """Number of the GPU, or architecture of the emulated one; empty for the family's default device."""
 
     @property
     def kernels(self) -> str:
@@ -32,8 +32,8 @@ class DeviceName:
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """Modes of timing on the device: `"cold"` or `"warm"` caches, its default first; `""` if time means nothing on
-        it.
+        """The states of caches with which the device can time, `"cold"` and `"warm"`, the default first; only `""` for
+        an emulated GPU, whose times mean nothing.
         """
         return _MODES[self.family]
 
@@ -45,13 +45,13 @@ CPU = DeviceName("cpu")
 
 
 class DeviceIdentity:
-    """The identity of a device, given by its name."""
+    """Base class of devices: properties that follow from `device_name`."""
 
     device_name: DeviceName
 
     @property
     def id(self) -> str:
-        """`"cpu"`, `"cuda:0"`, `"emulated:sm_90"`."""
+        """The name as text: `"cpu"`, `"cuda:0"`, `"emulated:sm_90"`."""
         return str(self.device_name)
 
     @property
@@ -66,12 +66,14 @@ class DeviceIdentity:
 
 
 def family_part(text: str) -> str:
-    """Return the family part of a device's name in a record or call, valid or not."""
+    """Return the part of a device's name before the colon. The name is not checked."""
     return text.partition(":")[0]
 
 
 def parse_device(text: str) -> DeviceName:
-    """Parse a device's name, whether or not the device exists here; `DeviceError` for anything else."""
+    """Parse a device's name. Raises `DeviceError` for a malformed name, but not for a device that does not exist
+    here.
+    """
     family, colon, which = text.partition(":")
     if family not in RUNS or (colon and (not _WHICH[family] or not re.fullmatch(_WHICH[family], which))):
         raise DeviceError(f"no device named {text!r}; devices: {GRAMMAR}")

@@ -1,4 +1,4 @@
-"""An emulated GPU: the emulator, with one architecture's limits, behind the device protocol."""
+"""An emulated GPU: the emulator, with the limits of one architecture, as a device."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ MODELS = {
     "sm_75": "T4", "sm_80": "A100", "sm_86": "RTX A6000", "sm_87": "AGX Orin", "sm_89": "L40S", "sm_90": "H200",
     "sm_90a": "H200",
 }  # fmt: skip
-"""By architecture, the GPU whose number of multiprocessors determines how many blocks are resident together."""
+"""Architecture -> the GPU model whose number of multiprocessors determines how many blocks are resident together."""
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 """The architectures that every rung is compiled for."""
 
 _UNCOOPERATIVE = "this_grid().sync() needs a cooperative launch (cooperative=True)"
 GRID_WORKSPACE_BYTES = 64
-"""At least the bytes of a grid's workspace that `cooperative_groups` uses: its size and a barrier."""
+"""Bytes of the workspace by which `this_grid().sync()` of a cooperative launch waits. CUDA's headers use fewer."""
 
 
 class EmulatedDevice(DeviceIdentity):
@@ -55,10 +55,10 @@ class EmulatedDevice(DeviceIdentity):
     """
 
     def __init__(self, arch: str = "sm_90", *, check_races: bool = True, wave_blocks: int | None = None) -> None:
-        """Create the device. `wave_blocks` is the number of consecutive blocks within which a sector counts as distinct
-        once.
+        """Create the device for `arch`, one of `MODELS`. `check_races`: detect races in shared memory.
 
-        Default: as many as `MODELS` has resident together.
+        `wave_blocks` is the number of consecutive blocks (a wave) within which `sectors_distinct` counts a sector once,
+        by default as many as are resident together on the GPU in `MODELS`.
         """
         if arch not in MODELS:
             raise DeviceError(f"no emulator for {arch!r}; there is one for {', '.join(MODELS)}")
@@ -69,24 +69,28 @@ class EmulatedDevice(DeviceIdentity):
         self._memory = MemoryMap()
 
     def session(self) -> Self:
-        """Return the same device with separate, empty memory."""
+        """Return a copy of the device with separate, empty memory."""
         apart = copy.copy(self)
         apart._memory = MemoryMap()  # noqa: SLF001 - of its own class
         return apart
 
     def describe(self) -> DeviceInfo:
-        """Return the architecture's limits; there are no peaks, because time on the emulator says nothing about a
-        GPU's.
+        """Return the architecture and the most threads of a block. There are no peaks: the emulator's time says nothing
+        about a GPU's.
         """
         facts = {"arch": self.arch, "threads_per_block": self.limits.threads_per_block, "emulated": True}
         return DeviceInfo(self.id, f"emulated {self.arch}", facts)
 
     def target(self, config: Mapping[str, int]) -> str:  # noqa: ARG002 - the protocol's; one architecture serves all
-        """Return the architecture."""
+        """Return the architecture, such as `"sm_90"`, for every configuration."""
         return self.arch
 
     def build(self, program: Program) -> Artifact:
-        """Compile, or fetch from the cache. Raises `CompileError`."""
+        """Compile a program, or fetch its code from the cache; a program for another architecture is compiled for this
+        one.
+
+        Raises `CompileError`, `UsageError` for another language than CUDA C++.
+        """
         if program.language != "cuda":
             raise UsageError(f"{program.kernel} is written in {program.language}; {self.id} runs cuda code")
         # Code with the features of one architecture (sm_90a) runs here like other code for it.
@@ -94,10 +98,10 @@ class EmulatedDevice(DeviceIdentity):
         return build_cuda.build(program if same else replace(program, target=self.arch))
 
     def load(self, artifact: Artifact) -> EmulatedLoaded:
-        """Decode the machine code.
+        """Decode the machine code of a cubin for this architecture.
 
-        Raises `UsageError` naming an instruction that the emulator does not know, `NoCompilerError` if the code has no
-        disassembled text and there is no disassembler.
+        Raises `UsageError` that names an instruction unknown to the emulator, `NoCompilerError` if the artifact has no
+        disassembly and no disassembler is installed, `DeviceError` for code of another architecture.
         """
         if artifact.kind != "cubin":
             raise UsageError(f"{artifact.kernel}: {self.id} loads a cubin, not a {artifact.kind}")
@@ -107,12 +111,12 @@ class EmulatedDevice(DeviceIdentity):
         return decoded(artifact, cubin, self._memory)
 
     def allocate(self, nbytes: int) -> Allocation:
-        """Return memory that counts as never written; `MemoryError` if there is too little."""
+        """Return memory that counts as unwritten; `MemoryError` if there is too little."""
         return self._memory.allocate(nbytes)
 
     def allocate_sparse(self, nbytes: int) -> Allocation:
-        """Return memory of which only written parts use this machine's memory; `MemoryError` if the system does not
-        provide it.
+        """Return memory whose unwritten parts take no memory of this machine; `MemoryError` if the system refuses
+        it.
         """
         return self._memory.allocate(nbytes, sparse=True)
 
@@ -122,7 +126,7 @@ class EmulatedDevice(DeviceIdentity):
         self._memory.write(allocation, array, offset)
 
     def read(self, window: Window, out: npt.NDArray[Any]) -> None:
-        """Copy a part of an allocation into a C-contiguous array of the same size."""
+        """Copy a part of an allocation into a C-contiguous array, which gives the number of bytes."""
         allocation, offset = _part(window)
         out.reshape(-1).view(np.uint8)[:] = allocation.data[offset : offset + out.nbytes]
 
@@ -133,7 +137,7 @@ class EmulatedDevice(DeviceIdentity):
         return allocation
 
     def download(self, buffer: Allocation, out: npt.NDArray[Any]) -> None:
-        """Copy a buffer into a C-contiguous array of the same size."""
+        """Copy the start of a buffer into a C-contiguous array, which gives the number of bytes."""
         out.reshape(-1).view(np.uint8)[:] = buffer.data[: out.nbytes]
 
     def free(self, buffer: Allocation) -> None:
@@ -146,16 +150,16 @@ class EmulatedDevice(DeviceIdentity):
         return self.limits.texture_1d_linear
 
     def linear_texture(self, buffer: Buffer, channels: int = 4, element: str = "f32") -> int:
-        """Return the handle of a texture over a buffer; it lives as long as the buffer."""
+        """Return the handle of a texture over a buffer (see `texture.texels_of`); it lives as long as the buffer."""
         texels = texels_of(buffer, channels, element, self.most_texels)
         return self._memory.texture(texels.address, texels.count, channels, element)
 
     def tensor_map(self, tensor: TiledMap) -> bytes:
-        """Return the 128 bytes of a tensor map, encoded without a driver."""
+        """Return the 128 bytes of a tensor map, made without a driver. `UsageError` for a map that a driver refuses."""
         return tensor.encode()
 
     def launch(self, loaded: EmulatedLoaded, launch: Launch) -> None:
-        """Run once. Raises `WrongResultError` for a hazard, because the results cannot be trusted."""
+        """Run once, as `observe` does. Raises `WrongResultError` for a hazard, because results may be wrong."""
         observation = self.observe(loaded, launch)
         if observation.hazards:
             raise WrongResultError("; ".join(hazard.explain() for hazard in observation.hazards[:4]))
@@ -163,11 +167,11 @@ class EmulatedDevice(DeviceIdentity):
     def observe(
         self, loaded: EmulatedLoaded, launch: Launch, *, races: bool = False, filling: int | None = None
     ) -> Observation:
-        """Run once, and return counters and hazards. Of the hazards, only a deadlock ends the run.
+        """Run once, and return counters and hazards. Only hazards of the kinds in `core.hazard.STOPPING` end the run.
 
-        `filling` is the byte that unwritten memory holds. `races` also detects races in global memory, which takes
-        several times as long, and 64 bytes for each word. Raises `TimeLimitError` when the time limit
-        (`core.time_limit`) passes.
+        `races` also detects races in global memory, which takes several times as long and 64 bytes for each word.
+        `filling` is the byte that unwritten memory reads as. The kernel's `printf` is written to `sys.stdout` at the
+        end. Raises `TimeLimitError` when the time limit (`core.time_limit`) passes.
         """
         geometry, outcome = self._run(loaded, launch, races=races, filling=filling)
         observation = observe(loaded.image, geometry, outcome, self.id)
@@ -178,7 +182,10 @@ class EmulatedDevice(DeviceIdentity):
         return replace(observation, hazards=(*hazards, *hazards_of_ptx(loaded)))
 
     def trace(self, loaded: EmulatedLoaded, launch: Launch, request: TraceRequest) -> Trace:
-        """Run once, as `observe` does, and record the parts that `request` names."""
+        """Run once and record the parts that `request` names.
+
+        The trace has counters and hazards as from `observe`, without the hazards that only PTX shows.
+        """
         geometry, outcome = self._run(loaded, launch, request)
         observation = observe(loaded.image, geometry, outcome, self.id)
         assert outcome.recorded is not None  # noqa: S101 - it was asked for
@@ -219,7 +226,10 @@ class EmulatedDevice(DeviceIdentity):
     def _grid_workspace(
         self, loaded: EmulatedLoaded, launch: Launch, geometry: Geometry, resident: int
     ) -> Allocation:  # fmt: skip
-        """Allocate the words by which a grid waits for all of its blocks. `UsageError` if there are too many blocks."""
+        """Allocate the workspace by which the blocks of a cooperative launch wait for each other.
+
+        Raises `UsageError` for more blocks than are resident together.
+        """
         if (blocks := math.prod(launch.grid)) > resident:
             raise UsageError(
                 f"{loaded.artifact.kernel}: a cooperative launch of {blocks} blocks; {resident} are resident together "
@@ -230,7 +240,7 @@ class EmulatedDevice(DeviceIdentity):
         return workspace
 
     def resident_blocks(self, loaded: EmulatedLoaded, launch: Launch) -> int:
-        """Number of blocks that the GPU in `MODELS` would run at once; 1 if not even one fits."""
+        """Return the number of blocks that the GPU in `MODELS` runs at once; 1 if not even one fits."""
         image = loaded.image
         threads = launch.threads[0] * launch.threads[1] * launch.threads[2]
         if not 1 <= threads <= self.limits.threads_per_block:
@@ -240,8 +250,9 @@ class EmulatedDevice(DeviceIdentity):
         return max(1, fit * gpu.model(MODELS[self.arch]).sms)
 
     def time(self, loaded: EmulatedLoaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
-        """Return microseconds of a run on this machine, each the mean over `inner` runs in a row; they say nothing
-        about a GPU.
+        """Return `repeats` times of one emulated run in microseconds, each the mean over `inner` runs in a row.
+
+        They say nothing about a GPU.
         """
         samples = []
         for _ in range(repeats):
@@ -253,9 +264,7 @@ class EmulatedDevice(DeviceIdentity):
 
 
 def _part(window: Window) -> tuple[Allocation, int]:
-    """Return the allocation that a window is part of, and the window's offset in it. A window may be part of another
-    window.
-    """
+    """Return the allocation that a window, or a window of a window, is part of, and its offset there in bytes."""
     offset, whole = window.offset, window.whole
     while isinstance(whole, Window):
         offset, whole = offset + whole.offset, whole.whole

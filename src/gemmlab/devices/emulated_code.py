@@ -1,4 +1,4 @@
-"""Machine code as the emulator runs it: decoding, and the hazards that only its PTX shows."""
+"""Decode machine code for the emulator, and find the hazards that only the code's PTX shows."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ class EmulatedLoaded:
 
 
 def decoded(artifact: Artifact, cubin: Cubin, memory: MemoryMap) -> EmulatedLoaded:
-    """Decode machine code. Its variables, if it has any, are allocated in `memory`.
+    """Decode machine code. Its global variables, if it has any, are allocated in `memory`.
 
-    Raises `UsageError` naming an instruction that the emulator does not know, `NoCompilerError` if the code has no
-    disassembled text and there is no disassembler.
+    Raises `UsageError` that names an instruction unknown to the emulator, `NoCompilerError` if the artifact has no
+    disassembly and no disassembler is installed.
     """
-    # No text: there was no disassembler when the code was built or fetched. The error names its package.
+    # Without `sass` there was no disassembler when the code was built or fetched. If there is still none, `disassemble`
+    # raises an error that names its package.
     sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
     ptx = artifact.texts.get("ptx", "")
     functions = relined(parse(sass), ptx)
@@ -52,8 +53,10 @@ def hazards_of_ptx(loaded: EmulatedLoaded) -> tuple[Hazard, ...]:
 
 @lru_cache(maxsize=64)
 def _hazards_of_ptx(ptx: str, log: str, name: str, warpgroups: bool, asynchronous: bool) -> tuple[Hazard, ...]:
-    """Return the hazards of a kernel's PTX. The result is cached, because reading PTX takes longer than many
-    launches.
+    """Return the hazards that `ptx` and the compiler's `log` show in the kernel `name`.
+
+    `warpgroups` and `asynchronous` say which instructions the kernel has. The result is cached, because reading PTX
+    takes longer than many launches.
     """
     found: list[Hazard] = []
     if ptx and warpgroups:
@@ -65,14 +68,15 @@ def _hazards_of_ptx(ptx: str, log: str, name: str, warpgroups: bool, asynchronou
 
 @lru_cache(maxsize=16)
 def _placeless_image(code: bytes, kernel: str, sass: str, ptx: str, entry: str) -> Image:
-    """Return the image of code without variables, which is the same in every memory. It is cached, because decoding
-    takes longer than many launches.
+    """Return the image of code without global variables, which is the same for every memory.
+
+    It is cached, because decoding takes longer than many launches.
     """
     return _with_ptx(load_image(read_cubin(code, kernel), relined(parse(sass), ptx), entry, MemoryMap()), ptx)
 
 
 def _with_ptx(image: Image, ptx: str) -> Image:
-    """Return the image with what only its PTX tells: volatile accesses, and the variables in shared memory."""
+    """Return a copy of an image with what only the PTX shows: volatile accesses, and the variables in shared memory."""
     function = image.function
     variables = shared_variables(ptx, function.name, function.static_smem_bytes)
     return replace(mark_volatile(image, ptx), shared_variables=variables)

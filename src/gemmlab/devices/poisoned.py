@@ -1,4 +1,7 @@
-"""The emulated GPU with poison: a result counts only once its latency or barrier has passed (`emulator.poison`)."""
+"""An emulated GPU that checks control codes: it finds a read or overwrite of a register before the result is there.
+
+A result is poison until its latency has passed or its barrier was waited for (`emulator.poison`).
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from gemmlab.emulator.poison import PoisonRead, PoisonWatch
 
 
 class PoisonedDevice(EmulatedDevice):
-    """An emulated GPU that obeys the control codes. It is some hundred times as slow as `EmulatedDevice`.
+    """An emulated GPU that checks the control codes. It takes some hundred times as long as `EmulatedDevice`.
 
     `warps` is the number of warps of each block that are checked, by default all. `found` has every read or overwrite
-    that came too early, in all launches so far.
+    of a register that came too early, in all launches so far.
     """
 
     def __init__(self, arch: str = "sm_90", warps: int | None = None) -> None:
@@ -26,10 +29,10 @@ class PoisonedDevice(EmulatedDevice):
     def observe(
         self, loaded: EmulatedLoaded, launch: Launch, *, races: bool = False, filling: int | None = None
     ) -> Observation:
-        """Run once, and return counters and hazards; accesses that came too early are added to `found`.
+        """Run once, and return counters and hazards; reads and overwrites that came too early are added to `found`.
 
-        Raises `UnknownAccessError` for code with asynchronous instructions, `UsageError` if there are no latencies
-        for the architecture.
+        Raises `UnknownAccessError` for code with asynchronous instructions, `UsageError` if no latencies are known for
+        the architecture.
         """
         watch = PoisonWatch(loaded.image.code, self.arch, self.warps)
         made = replace(loaded, image=replace(loaded.image, code=watch.code))

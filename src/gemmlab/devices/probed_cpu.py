@@ -1,4 +1,4 @@
-"""The processor as a device whose code carries a probe: the same kernels, observed while they run."""
+"""The processor as a device that compiles a probe into kernels, to observe them while they run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _BOUNDARY = 2 << 20
 
 
 class ProbedCpu(CpuDevice):
-    """A device that runs kernels with `probe` in them, on one thread; the caller clears and reads its memory `state`.
+    """A device that runs kernels with `probe` compiled into them, on one thread.
 
-    Its allocations start on a 2 MiB boundary, so that results that depend on addresses are the same in every run.
+    The probe writes to `state`, which the caller clears and reads. Allocations start on a 2 MiB boundary, so that
+    results that depend on addresses are the same in every run.
     """
 
     def __init__(self, probe: Probe) -> None:
@@ -32,11 +33,14 @@ class ProbedCpu(CpuDevice):
         self.state: npt.NDArray[np.int64] = np.zeros(probe.words, np.int64)
 
     def target(self, config: Mapping[str, int]) -> str:
-        """Return the processor's target with the probe's name after it."""
+        """Return the name of the processor's target and, after a colon, that of the probe."""
         return f"{super().target(config)}:{self.probe.name}"
 
     def build(self, program: Program) -> Artifact:
-        """Compile, or fetch from the cache. Raises `CompileError`, `UsageError` for code without the probe."""
+        """Compile a program, or fetch its code from the cache.
+
+        Raises `CompileError`, `UsageError` for a program whose target is not this processor with this probe.
+        """
         lanes = int(program.target.split(":")[1])
         target = host_target(lanes)
         if program.target != f"{target.name}:{self.probe.name}":
@@ -44,7 +48,7 @@ class ProbedCpu(CpuDevice):
         return build(program, target)
 
     def load(self, artifact: Artifact) -> CpuLoaded:
-        """Link an artifact to this device's state."""
+        """Link an artifact into this process so that its probe writes to this device's `state`."""
         imports = {shared.SYMBOL: shared.runtime().address, STATE: self.state.ctypes.data}
         linked = load_object(artifact.code, (artifact.entry, *artifact.exports), imports)
         # Linked code is never unloaded, and the pool may run it at any time; so its counters must live as long.

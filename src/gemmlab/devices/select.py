@@ -1,4 +1,4 @@
-"""Devices opened by name."""
+"""Open devices by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ DEFAULT_ARCH = "sm_90"
 
 
 def open_device(text: str, mode: str | None = None) -> Device:
-    """Return the device of that name. `DeviceError` says why there is none, `UsageError` refuses an unknown mode."""
+    """Return the device of that name. `mode` is the state of caches for timing, `"cold"` or `"warm"`.
+
+    By default a GPU times with cold caches. Raises `DeviceError` that says why there is no such device, `UsageError`
+    for a mode that the device does not have.
+    """
     name = parse_device(text)
     if mode is not None and mode not in name.modes:
         known = ", ".join(filter(None, name.modes)) or "none"

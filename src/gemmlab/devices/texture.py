@@ -10,15 +10,18 @@ from gemmlab.core.errors import UsageError
 from gemmlab.devices.device import Buffer, Device, TextureDevice, Window
 
 BASE_ALIGNMENT = 512
-"""Alignment of texel 0 in bytes."""
+"""Alignment of a texture's first texel in bytes."""
 ELEMENT_BYTES: Mapping[str, int] = {"f32": 4, "f16": 2, "u16": 2, "s16": 2}
 MATRIX_TEXEL = 16
-"""Bytes in a matrix's texel, four floats."""
+"""Bytes of a texel in the texture of a matrix: four float32."""
 
 
 @dataclass(frozen=True, slots=True)
 class Texels:
-    """The memory of a texture: `count` texels of `channels` elements from `address` on."""
+    """The memory of a texture: `count` texels of `channels` elements each, from `address` on.
+
+    `element` is a name in `ELEMENT_BYTES`.
+    """
 
     address: int
     count: int
@@ -32,10 +35,11 @@ class Texels:
 
 
 def texels_of(buffer: Buffer, channels: int, element: str, most: int) -> Texels:
-    """Return the texels of a buffer: whole ones only, counted from its address rounded down to `BASE_ALIGNMENT`.
+    """Return the texels of a buffer, counted from its address rounded down to a multiple of `BASE_ALIGNMENT`.
 
-    A kernel finds the buffer's first element at texel `address % 512 / bytes of a texel`. Raises `UsageError` for an
-    unknown kind of texel, an address within one, and more than `most` texels.
+    A kernel finds the buffer's first element at texel `address % 512 / bytes of a texel`. Bytes that fill no whole
+    texel are left out. Raises `UsageError` for an unknown kind of texel, an address that is no multiple of a texel's
+    bytes, no whole texel, and more than `most` texels.
     """
     if channels not in (1, 2, 4) or element not in ELEMENT_BYTES:
         raise UsageError(f"a texel of {channels} x {element}; there are 1, 2 or 4 of {', '.join(ELEMENT_BYTES)}")
@@ -59,10 +63,10 @@ def owner_of(buffer: Any) -> Any:
 
 
 def matrix_texture(device: Device, buffer: Buffer, ld: int) -> int:
-    """Return the handle of a texture, four floats per texel, over a row-major matrix with rows `ld` floats apart, or 0.
+    """Return the handle of a texture with four floats per texel over a row-major matrix with rows `ld` floats apart.
 
-    It is 0 if a row would begin within a texel, if the matrix has less than one texel or more than a texture can have,
-    and on a device without textures.
+    Return 0 if a row would begin within a texel, if the matrix has less than one texel or more than a texture can have,
+    or if the device has no textures.
     """
     if not isinstance(device, TextureDevice) or buffer.address % MATRIX_TEXEL or 4 * ld % MATRIX_TEXEL:
         return 0

@@ -1,7 +1,7 @@
-"""C[i] = alpha * op(A[i]) * op(B[i]) + beta * C[i] for the matrices of a batch, which lie at even distances in memory.
+"""C[i] = alpha * op(A[i]) * op(B[i]) + beta * C[i] for the matrices of a batch, which lie at equal distances in memory.
 
 Each operand is one row of memory, from the first matrix to the last, gaps included. The gaps of A and B hold NaN, so
-that reading them shows; those of C hold numbers that must not change.
+that results are wrong if a kernel uses them; those of C hold numbers that must not change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gemmlab.ops.op import GFLOPS, LIMITS, Expected, Float32Array, Op, Operand, 
 __all__ = ["BatchOp", "BatchProblem"]
 
 UNTOUCHED = np.float32(-12345.678)
-"""The initial value of every word of C that belongs to no matrix."""
+"""The initial value of every element of C's memory that belongs to no matrix."""
 _ONE = GemmOp()
 
 
@@ -41,51 +41,54 @@ class BatchOp:
     factors: Mapping[str, str] = GemmOp.factors
 
     def typed(self, types: Mapping[str, Element]) -> Op:
-        """Return the operation itself, which exists only in float32."""
+        """Return the operation itself; `UsageError` for types other than float32."""
         return only_float32(self, types)
 
     def parse_sizes(self, text: str) -> list[BatchProblem]:
-        """Return batches with alpha 1 and beta 0, as `ops/gemm_sizes.py` reads them: `16*512x64x512:nt`."""
+        """Return batches with alpha 1 and beta 0 from sizes as in `ops/gemm_sizes.py`: `16*512x64x512:nt`."""
         return [_batch(one) for one in parse_products(text)]
 
     def problem_from_json(self, data: Mapping[str, Any]) -> BatchProblem:
-        """Inverse of `BatchProblem.to_json`; `UsageError` for unknown, missing or malformed fields."""
+        """Return the problem of JSON values from `BatchProblem.to_json`.
+
+        Raises `UsageError` for unknown, missing or malformed fields.
+        """
         own = ("batch", *(f"stride_{name}" for name in OPERANDS))
         one = _ONE.problem_from_json({name: value for name, value in data.items() if name not in own})
         return BatchProblem.from_json(data, one)
 
     def dot_length(self, problem: BatchProblem) -> int:
-        """Return K."""
+        """Return K, the number of terms of each result."""
         return problem.k
 
     def in_layouts(self, problem: BatchProblem, layouts: Sequence[str]) -> list[BatchProblem]:
-        """Return the same batch once in each layout."""
+        """Return the same batch once in each of `layouts`."""
         return [problem.with_layout(layout) for layout in layouts]
 
     def flops(self, problem: BatchProblem) -> int:
-        """Return 2MNK for each product."""
+        """Return 2MNK times the number of products."""
         return problem.batch * _ONE.flops(problem)
 
     def bytes_moved(self, problem: BatchProblem) -> int:
-        """Return the bytes of every matrix once, as for one product; a broadcast matrix counts once."""
+        """Return the bytes of all products (`GemmOp.bytes_moved`); a matrix that all products share counts once."""
         once = _ONE.bytes_moved(problem)
         shared = sum(4 * problem.stored(name)[0] * problem.stored(name)[1] for name in "ab" if not problem.step(name))
         return problem.batch * once - (0 if problem.without_product else max(0, problem.batch - 1) * shared)
 
     def work(self, problem: BatchProblem) -> int:
-        """Return the number of operations."""
+        """Return the number of operations, as `flops`."""
         return self.flops(problem)
 
     def operands(self, problem: BatchProblem) -> tuple[Operand, ...]:
-        """Return a, b, c as rows of memory."""
+        """Return a, b, c, each as one row of memory from the first matrix to the last."""
         roles = {"a": "in", "b": "in", "c": "out" if problem.beta == 0.0 else "inout"}
         return tuple(Operand(n, 1, problem.words(n), max(1, problem.words(n)), roles[n]) for n in OPERANDS)
 
     def scalars(self, problem: BatchProblem) -> dict[str, Any]:
         """Return the scalars of one product, the number of products and the strides as int64, and two structures.
 
-        `axes` is the one axis of the batch, `group` its first products; their positions among tiles are in units of one
-        product's tiles.
+        `axes` is the batch as one axis (`axes_value`), `group` its first `GROUP` products at most (`group_value`).
+        Their `first` counts in units of the tiles of one product.
         """
         p, (a, b, c) = problem, (problem.step(name) for name in OPERANDS)
         group = [
@@ -99,7 +102,10 @@ class BatchOp:
         }  # fmt: skip
 
     def fill(self, problem: BatchProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
-        """Return data of the kind `problem.contents`, and NaN in every operand that must not be read."""
+        """Return data of the kind `problem.contents`, and NaN in every operand that must not be read.
+
+        Gaps between matrices and rows hold NaN in a and b, and `UNTOUCHED` in c.
+        """
         gaps = {"a": np.float32(np.nan), "b": np.float32(np.nan), "c": UNTOUCHED}
         found = {name: np.full((1, problem.words(name)), gaps[name], np.float32) for name in OPERANDS}
         for index in range(problem.batch):
@@ -112,7 +118,9 @@ class BatchOp:
         self, problem: BatchProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None,
         precision: str = FLOAT32,
     ) -> dict[str, Expected]:  # fmt: skip
-        """Return every product with its bound, as for one product; gaps must keep their contents exactly."""
+        """Return every product in float64 with its bound, as for one product. Gaps keep their contents, with bound
+        0.
+        """
         values = inputs["c"].astype(np.float64)
         bound = np.zeros_like(values)
         for index in range(problem.batch if values.size else 0):
@@ -123,7 +131,7 @@ class BatchOp:
         return {"c": Expected(values, bound)}
 
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[BatchProblem]:  # noqa: ARG002 - all of them are stated
-        """Yield batches that cover the whole contract, in each layout."""
+        """Yield batches that cover the whole contract, in each of `layouts`. `scale` is `"quick"` or `"full"`."""
         return contract_cases(layouts, scale)
 
 
@@ -136,7 +144,7 @@ def _batch(products: Products) -> BatchProblem:
 
 
 def _matrix(words: np.ndarray[Any, Any], problem: BatchProblem, name: str, index: int) -> np.ndarray[Any, Any]:
-    """Return the matrix of one product in its operand's row of memory."""
+    """Return a view of matrix number `index` of operand `name` in the row of memory `words`, in its stored shape."""
     rows, cols, ld = problem.stored(name)
     if not rows * cols:
         return np.empty((rows, cols), words.dtype)

@@ -1,4 +1,4 @@
-"""The batches that checks try: edges of tiles, broadcast operands, gaps, matrices side by side, layouts."""
+"""The batches that checks try: edges of tiles, shared operands, gaps, matrices side by side, layouts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FULL_SHAPES = ((2, 255, 257, 129), (9, 128, 64, 512), (300, 16, 16, 16), (5, 51
 
 
 def contract_cases(layouts: Iterable[str], scale: str) -> Iterator[BatchProblem]:
-    """Yield problems that cover the contract, once in each layout. `scale` is `"quick"` or `"full"`."""
+    """Yield problems that cover the contract, once in each layout. `scale` is `"quick"` or `"full"` (more shapes)."""
     if scale not in ("quick", "full"):
         raise UsageError(f"scale {scale!r}: quick or full")
     for layout in layouts:
@@ -35,7 +35,9 @@ def contract_cases(layouts: Iterable[str], scale: str) -> Iterator[BatchProblem]
 
 
 def _strides(packed: BatchProblem) -> Iterator[BatchProblem]:
-    """Yield a batch with broadcast operands, with gaps between rows and matrices, and with matrices in wide rows."""
+    """Yield variants of a batch: with shared operands, with gaps between rows and matrices, and with matrices side by
+    side in wide rows.
+    """
     yield replace(packed, stride_a=0)
     yield replace(packed, stride_b=0)
     yield replace(packed, stride_a=0, stride_b=0)

@@ -1,4 +1,4 @@
-"""The description of a batch: one matrix product many times, with matrices at even distances in memory."""
+"""The description of a batch: many matrix products of one shape, with matrices at equal distances in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.ops.gemm_problem import GemmProblem
 
 PACKED = -1
-"""The stride of matrices without a gap between them."""
+"""A stride that stands for the number of elements of a matrix: there is no gap between matrices."""
 OPERANDS = ("a", "b", "c")
 
 
@@ -19,8 +19,8 @@ class BatchProblem(GemmProblem):
     """`batch` products of one shape. `stride_a`, `stride_b` and `stride_c` are elements from one matrix to the next.
 
     With stride 0 of `a` or `b`, all products share one matrix. Matrices may also lie side by side in the rows of one
-    wide matrix: then the stride is shorter than a matrix, and the leading dimension is that of the wide one.
-    `UsageError` for impossible values, and for results that overlap.
+    wide matrix: then the stride is shorter than a matrix, and the leading dimension is that of the wide matrix. The
+    constructor raises `UsageError` for impossible values, and for results that overlap.
     """
 
     batch: int = 1
@@ -51,7 +51,7 @@ class BatchProblem(GemmProblem):
 
     @property
     def one(self) -> GemmProblem:
-        """One of the products."""
+        """One of the products, as a problem without a batch."""
         return GemmProblem(**{field.name: getattr(self, field.name) for field in fields(GemmProblem)})
 
     def stored(self, name: str) -> tuple[int, int, int]:
@@ -61,26 +61,28 @@ class BatchProblem(GemmProblem):
         return (*((cols, rows) if turned else (rows, cols)), getattr(self, f"ld{name}"))
 
     def span(self, name: str) -> int:
-        """Return the number of elements from the first of a matrix to its last, both included; 0 for an empty one."""
+        """Return the number of elements from a matrix's first to its last, gaps included; 0 for an empty matrix."""
         rows, cols, ld = self.stored(name)
         return (rows - 1) * ld + cols if rows and cols else 0
 
     def step(self, name: str) -> int:
-        """Return the number of elements from one matrix of an operand to the next."""
+        """Return the number of elements from one matrix of operand `name` to the next."""
         rows, _, ld = self.stored(name)
         stated: int = getattr(self, f"stride_{name}")
         return rows * ld if stated == PACKED else stated
 
     def words(self, name: str) -> int:
-        """Return the number of elements from the first one of the first matrix to the last one of the last matrix; 0
-        without products.
+        """Return the number of elements from the first matrix's first to the last matrix's last, gaps included.
+
+        It is 0 if there are no products or the matrices are empty.
         """
         return (self.batch - 1) * self.step(name) + self.span(name) if self.batch and self.span(name) else 0
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], one: GemmProblem) -> BatchProblem:
-        """Return the batch of products like `one`, with the batch's own fields from `data`; `UsageError` for other
-        fields.
+        """Return a batch of products like `one`, with `batch` and strides from `data`, whose other fields are ignored.
+
+        Raises `UsageError` for a value that is no whole number or is impossible.
         """
         own = {name: value for name, value in data.items() if name in ("batch", *(f"stride_{n}" for n in OPERANDS))}
         for name, value in own.items():

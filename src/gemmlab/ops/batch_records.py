@@ -1,6 +1,7 @@
-"""The structures that kernels of batches take by value, besides their other arguments.
+"""The structures `BatchAxes` and `Group`, which kernels of batches take by value.
 
-They are copied when a launch is queued, so they need no GPU memory.
+They are copied when a launch is queued, so they need no GPU memory. A leading axis is an axis of an array of matrices
+before the last two.
 """
 
 from __future__ import annotations
@@ -13,27 +14,25 @@ import numpy as np
 from gemmlab.core.errors import UsageError
 
 AXES = 4
-"""The most leading axes of one launch."""
+"""Most leading axes of one launch."""
 GROUP = 64
-"""The most products of a group in one launch: 56 bytes each, and a launch has 4096 bytes for all of its arguments."""
+"""Most products of a group in one launch: each takes 56 bytes, and all arguments of a launch at most 4096."""
 _AXIS = np.dtype([("a", np.int64), ("b", np.int64), ("c", np.int64), ("extent", np.uint32), ("unused", np.uint32)])
 GROUP_PRODUCT = np.dtype(
     [(name, np.int64) for name in "abc"]
     + [(name, np.int32) for name in ("m", "n", "k", "lda", "ldb", "ldc")]
     + [("first", np.uint32), ("unused", np.uint32)]
 )
-"""A product of a group in memory."""
+"""The layout of a product of a group in memory, as kernels read it."""
 
 
 class GroupProduct(NamedTuple):
-    """One product of a group."""
+    """One product of a group: products of any shapes that one launch computes."""
 
     a: int
     b: int
     c: int
-    """`a`, `b` and `c` are the distances in elements from the operands of the group's first product to those of this
-    one.
-    """
+    """`a`, `b` and `c` are the distances in elements from the operands in the launch's arguments to this product's."""
     m: int
     n: int
     k: int
@@ -41,12 +40,16 @@ class GroupProduct(NamedTuple):
     ldb: int
     ldc: int
     first: int
-    """Number of the launch's tiles before those of this product, in a unit that is an argument of the kernel."""
+    """Number of tiles of the products before this one, divided by a number of tiles that is an argument of the
+    kernel.
+    """
 
 
 def axes_value(axes: Sequence[tuple[int, int, int, int]]) -> np.void:
-    """Return up to `AXES` leading axes (extent, steps of a, b and c in elements), the outermost first, as the kernels'
-    `BatchAxes`: the innermost first, padded with extents of 1.
+    """Return leading axes as the bytes of `BatchAxes`: the innermost first, padded to `AXES` axes with extents of 1.
+
+    `axes` has extent and steps of a, b and c in elements, the outermost axis first. Raises `UsageError` for more than
+    `AXES` axes.
     """
     if len(axes) > AXES:
         raise UsageError(f"{len(axes)} leading axes; a launch takes {AXES}")
@@ -58,7 +61,9 @@ def axes_value(axes: Sequence[tuple[int, int, int, int]]) -> np.void:
 
 
 def group_value(products: Sequence[GroupProduct]) -> np.void:
-    """Return up to `GROUP` products as the kernels' `Group`, padded with zeros."""
+    """Return products as the bytes of `Group`, padded with zeros. Raises `UsageError` for more than `GROUP`
+    products.
+    """
     if len(products) > GROUP:
         raise UsageError(f"{len(products)} products in a group; a launch takes {GROUP}")
     value = np.zeros(GROUP, GROUP_PRODUCT)

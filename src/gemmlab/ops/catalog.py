@@ -1,4 +1,4 @@
-"""Operations by name."""
+"""Find operations by name: those of gemmlab, and those that a user declared in this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gemmlab.ops.op import GFLOPS, Op
 
 @cache
 def all_ops() -> tuple[Op, ...]:
-    """Every operation."""
+    """Return every operation of gemmlab, for float32 operands. Declared operations are not among them."""
     from gemmlab.ops.batch import BatchOp
     from gemmlab.ops.gemm import GemmOp
     from gemmlab.ops.reduce import ReduceOp
@@ -25,8 +25,9 @@ _DECLARED: dict[str, Op] = {}
 
 
 def declare(op: Op) -> None:
-    """Make an operation known to `find_op`; a later one of the same name replaces it. `UsageError` for the name of an
-    operation of gemmlab.
+    """Make an operation known to `find_op`. It replaces one that was declared earlier with the same name.
+
+    Raises `UsageError` for the name of an operation of gemmlab.
     """
     if any(op.name == known.name for known in all_ops()):
         raise UsageError(f"{op.name!r} is an operation of gemmlab; the declared one needs another name")
@@ -36,9 +37,10 @@ def declare(op: Op) -> None:
 
 @cache
 def find_op(name: str) -> Op:
-    """Return the operation of that name; `UsageError` names the known ones.
+    """Return the operation of gemmlab, or declared in this process, that has this name.
 
-    Types follow after a colon, if they are not float32: `gemm:float16`, `gemm:int8,int8,int32`.
+    Types follow after a colon, if they are not float32: one for all operands (`gemm:float16`) or one for each
+    (`gemm:int8,int8,int32`). Raises `UsageError` for an unknown name or type, or types that the operation cannot have.
     """
     known = {**_DECLARED, **{op.name: op for op in all_ops()}}
     base, colon, types = name.partition(":")
@@ -48,8 +50,9 @@ def find_op(name: str) -> Op:
 
 
 def unit_of(name: str) -> str:
-    """Return the unit of an operation's speed. For an operation that this process does not know, as a record may have
-    it, the unit counts operations.
+    """Return the unit of an operation's speed, `"GFLOP/s"` or `"GB/s"`; `"GFLOP/s"` for an unknown operation.
+
+    A record may have an operation that this process does not know.
     """
     try:
         return find_op(name).unit

@@ -1,4 +1,6 @@
-"""An operation that a user stated (`ops/operation.py`), in the form that all layers use (`ops/op.py`)."""
+"""The operation that follows from a user's statement (`ops/operation.py`), in the form that all layers use
+(`ops/op.py`).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ _FLOATS = (FLOAT64, FLOAT32, FLOAT16, ELEMENTS["bfloat16"])
 
 
 class DeclaredProblem:
-    """One instance of a stated operation: its extents, scalars, and the scale of its contents, as fields."""
+    """Base class of the problems of a stated operation. Its fields are extents, scalars and `scale`.
+
+    Uniform contents are multiplied by `scale`.
+    """
 
     extents: tuple[str, ...] = ()
 
@@ -38,12 +43,16 @@ class DeclaredProblem:
         return " ".join(["x".join(map(str, values)), *others])
 
     def to_json(self) -> dict[str, Any]:
-        """All fields."""
+        """Return all fields by name."""
         return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
 
 
 class DeclaredOp:
-    """A stated operation (see `gemmlab.ops.op.Op`), on operands of given types."""
+    """A stated operation as an `Op` (see `gemmlab.ops.op`), for operands of `types`, by default of their stated types
+    or float32.
+
+    `file` is the Python file that states it; `None` if it was stated in this process only.
+    """
 
     flags: Mapping[str, tuple[int, ...]] = {}
     factors: Mapping[str, str] = {}
@@ -72,15 +81,20 @@ class DeclaredOp:
         )  # fmt: skip
 
     def typed(self, types: Mapping[str, Element]) -> Op:
-        """Return the operation on operands of these types; `UsageError` for an array whose type was stated."""
+        """Return the operation for operands of these types; `UsageError` for an array that is stated with another
+        type.
+        """
         return DeclaredOp(self._stated, types, self.file)
 
     def parse_sizes(self, text: str) -> list[Any]:
-        """Return problems with the stated scalars and the first scale."""
+        """Return problems of these sizes with the stated scalars and the first of the stated scales."""
         return [self._problem(*shape) for shape in parse_sizes(text, len(self.extents))]
 
     def problem_from_json(self, data: Mapping[str, Any]) -> Any:
-        """Inverse of `DeclaredProblem.to_json`; `UsageError` for unknown, missing or malformed fields."""
+        """Return the problem of JSON values from `DeclaredProblem.to_json`.
+
+        Raises `UsageError` for unknown or malformed fields, or missing extents.
+        """
         known = {one.name for one in fields(self._problem)}
         if {*data} - known or {*self.extents} - {*data}:
             raise UsageError(f"{self.name} problem: the fields are {', '.join(sorted(known))}, not {', '.join(data)}")
@@ -89,21 +103,24 @@ class DeclaredOp:
         return self._problem(**data)
 
     def dot_length(self, problem: Any) -> int:  # noqa: ARG002
-        """Return 1, so that errors are shown undivided."""
+        """Return 1: the errors of a stated operation are not divided by a number of terms."""
         return 1
 
     def in_layouts(self, problem: Any, layouts: Sequence[str]) -> list[Any]:  # noqa: ARG002
-        """Return the problem alone."""
+        """Return the problem alone: a stated operation has no layouts."""
         return [problem]
 
     def flops(self, problem: Any) -> int:
-        """Return the stated number of operations, or one for each result."""
+        """Return the stated number of operations; by default one for each element of a result."""
         if self._stated.flops is not None:
             return int(_call_with(self._stated.flops, self._numbers(problem)))
         return sum(math.prod(self._shape(array, problem)) for array in self._stated.arrays if array.role != "in")
 
     def bytes_moved(self, problem: Any) -> int:
-        """Return the stated number of bytes, or the bytes of every array once, in and out."""
+        """Return the stated number of bytes; by default those of every array, twice if it is read and written.
+
+        The stated function may also have parameters such as `x_bytes`: bytes of an element of array `x`.
+        """
         if self._stated.bytes is not None:
             sizes = {f"{name}_bytes": kind.nbytes for name, kind in self._types.items()}
             return int(_call_with(self._stated.bytes, {**self._numbers(problem), **sizes}))
@@ -113,11 +130,11 @@ class DeclaredOp:
         )
 
     def work(self, problem: Any) -> int:
-        """Return the number of bytes or of operations, by the unit."""
+        """Return the number of bytes if the unit is GB/s, else of operations."""
         return self.bytes_moved(problem) if self.unit == GBS else self.flops(problem)
 
     def operands(self, problem: Any) -> tuple[Operand, ...]:
-        """Return each array as rows without gaps: its last axis is a row."""
+        """Return each array as a matrix without gaps: its last axis is a row, all others together are the rows."""
         found = []
         for array in self._stated.arrays:
             *outer, cols = self._shape(array, problem)
@@ -126,13 +143,13 @@ class DeclaredOp:
         return tuple(found)
 
     def scalars(self, problem: Any) -> dict[str, Any]:
-        """Return extents and whole scalars as int64, others as float32."""
+        """Return extents and scalars that are `int` as int64, other scalars as float32."""
         numbers = self._numbers(problem)
         return {name: np.int64(value) if isinstance(value, int) else np.float32(value)
                 for name, value in numbers.items()}  # fmt: skip
 
     def fill(self, problem: Any, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
-        """Return the stated or uniform contents; results hold NaN."""
+        """Return the stated or uniform contents of inputs; results hold `Element.filler`, such as NaN."""
         found = {}
         for operand in self.operands(problem):
             array, kind = self._arrays[operand.name], operand.element
@@ -154,7 +171,11 @@ class DeclaredOp:
     def reference(
         self, problem: Any, inputs: Contents, roundings: int | None = None, precision: str = "",  # noqa: ARG002
     ) -> dict[str, Expected]:  # fmt: skip
-        """Return the stated results in float64, and the stated bounds with the error of rounding to the type."""
+        """Return the stated results in float64, and the stated bounds plus the error of rounding to the result's type.
+
+        `precision` is the type whose roundoff the bound gets as `u`; `roundings` is ignored. Where a result is not
+        finite, the bound is 0.
+        """
         stated, numbers = self._stated, self._numbers(problem)
         arrays = {
             name: self._types[name].widen(stored).reshape(self._shape(self._arrays[name], problem))
@@ -171,7 +192,7 @@ class DeclaredOp:
     def cases(
         self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick",  # noqa: ARG002
     ) -> Iterator[Any]:  # fmt: skip
-        """Yield every stated shape at every stated scale."""
+        """Yield every stated shape at every stated scale. `layouts` and `scale` are ignored."""
         for size in self._stated.scales:
             for shape in self._stated.shapes:
                 yield self._problem(*shape, scale=size)
@@ -206,7 +227,10 @@ def _type(array: Array, types: Mapping[str, Element]) -> Element:
 
 
 def _call_with(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-    """Call a function with the values that its parameters name. `UsageError` for a parameter that names none."""
+    """Call a function with those of `values` that its parameters name, or with all if it has `**` parameters.
+
+    Raises `UsageError` for a parameter without default that no value has.
+    """
     wanted = inspect.signature(function).parameters
     if any(one.kind is one.VAR_KEYWORD for one in wanted.values()):
         return function(**values)
@@ -217,7 +241,7 @@ def _call_with(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
 
 
 def _by_name(names: Sequence[str], found: Any) -> Mapping[str, Any]:
-    """Return results by name; a single result may be unnamed."""
+    """Return results by name. `found` is a mapping, the only result itself, or the results in the order of `names`."""
     if isinstance(found, Mapping):
         return found
     if len(names) == 1:

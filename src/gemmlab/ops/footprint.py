@@ -1,6 +1,7 @@
-"""Check that there is memory for given sizes, before any is allocated.
+"""Check that there is enough memory for given sizes, before any of it is allocated.
 
-The system provides pages when they are first written; if it has none left, it kills the process.
+An allocation itself does not fail: the system provides pages when they are first written, and kills the process if none
+is left.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from typing import Any
 from gemmlab.ops.op import Op, Operand
 
 _INPUT_BYTES = 8
-"""Bytes that computing the reference needs for an input's element besides its contents: its value in float64."""
+"""Bytes that computing the reference needs for an element of an input besides its contents: its value in float64."""
 _OUTPUT_BYTES = 6 * 8
-"""Bytes that computing the reference needs for an output's element: value, magnitude, bound and intermediate
-results.
+"""Bytes that computing the reference needs for an element of an output besides its contents: value, magnitude, bound
+and intermediate results.
 """
 
 
 def operand_bytes(op: Op, problem: Any) -> int:
-    """Return the bytes of all operands of `problem`, once."""
+    """Return the bytes of all operands of `problem`, with gaps between rows."""
     return sum(operand.element.nbytes * operand.rows * operand.ld for operand in op.operands(problem))
 
 
@@ -36,21 +37,21 @@ def _working_bytes(operand: Operand) -> int:
 
 
 def check_bytes(op: Op, problem: Any) -> int:
-    """Return the least bytes that a check of `problem` needs at once, with a second copy of every operand to compare
-    with.
+    """Return the least bytes that a check of `problem` needs at once: contents, reference, and every operand twice, in
+    the device's memory and as a copy to compare with.
     """
     return reference_bytes(op, problem) + 2 * operand_bytes(op, problem)
 
 
 def require_memory(nbytes: int, what: str) -> None:
-    """Raise `MemoryError` that names `what` if it needs more bytes than the machine has left."""
+    """Raise `MemoryError` if `what` needs more bytes than this machine has available."""
     available = available_bytes()
     if nbytes > available:
         raise MemoryError(f"{what} needs at least {in_words(nbytes)}; {in_words(available)} are available")
 
 
 def available_bytes() -> int:
-    """Return the bytes that can be allocated without swapping; all memory if the system does not report them."""
+    """Return the bytes of memory that can be used without swapping; if they are not reported, all of the memory."""
     if sys.platform == "win32":
         from gemmlab.core.windows import available_memory
 
@@ -64,5 +65,5 @@ def available_bytes() -> int:
 
 
 def in_words(nbytes: int) -> str:
-    """Return bytes as MiB, or as GiB from 1 GiB on."""
+    """Return a number of bytes as text in MiB, or in GiB from 1 GiB on."""
     return f"{nbytes / 2**30:.1f} GiB" if nbytes >= 2**30 else f"{nbytes / 2**20:.1f} MiB"

@@ -33,13 +33,13 @@ from gemmlab.ops.op import GFLOPS, LIMITS, Expected, Float32Array, Float64Array,
 __all__ = ["GemmOp", "GemmProblem"]
 
 PART_ROUNDINGS = 8
-"""Roundings added to the bound for bits that 16-bit parts of the operands cannot hold, and for products of parts that
-are left out.
-"""
+"""Roundings added to the bound because parts of operands lack some bits, and some products of parts are left out."""
 _ROUNDINGS_OF_PARTS = {**dict.fromkeys(PARTS, PART_ROUNDINGS), BF16X3: round(BF16X3_ROUNDOFF / UNIT_ROUNDOFF)}
-"""By precision, the roundings added to the bound for the loss by parts."""
+"""Precision -> roundings added to the bound for a product of parts."""
 ROUNDINGS = 4
-"""The constant c of the bound: roundings besides the K of the dot product (alpha, beta, their sum, and one spare)."""
+"""The constant c of the bound (`GemmOp.reference`): roundings besides the K of the dot product. They are those of
+alpha, beta and the addition, and one in reserve.
+"""
 
 
 class GemmOp:
@@ -56,13 +56,13 @@ class GemmOp:
     factors: Mapping[str, str] = {"a": "alpha", "b": "alpha", "c": "beta"}
 
     def typed(self, types: Mapping[str, Element]) -> Op:
-        """Return the product of operands of these types."""
+        """Return the operation for operands of these types; those without a type are float32."""
         from gemmlab.ops.typed_gemm import typed_gemm
 
         return typed_gemm(types)
 
     def parse_sizes(self, text: str) -> list[GemmProblem]:
-        """Return products with alpha 1 and beta 0, as `ops/gemm_sizes.py` reads them. `UsageError` for a batch."""
+        """Return products with alpha 1 and beta 0 from sizes as in `ops/gemm_sizes.py`. `UsageError` for a batch."""
         products = parse_products(text)
         for one in products:
             if one.batch > 1:
@@ -70,7 +70,10 @@ class GemmOp:
         return [one.problem for one in products]
 
     def problem_from_json(self, data: Mapping[str, Any]) -> GemmProblem:
-        """Inverse of `GemmProblem.to_json`; `UsageError` for unknown, missing or malformed fields."""
+        """Return the problem of JSON values from `GemmProblem.to_json`.
+
+        Raises `UsageError` for unknown, missing or malformed fields.
+        """
         known = {field.name for field in fields(GemmProblem)}
         if unknown := sorted(set(data) - known):
             raise UsageError(f"gemm problem: unknown field {unknown[0]!r}")
@@ -90,11 +93,11 @@ class GemmOp:
         return GemmProblem(**values)
 
     def dot_length(self, problem: GemmProblem) -> int:
-        """Return K."""
+        """Return K, the number of terms of each result."""
         return problem.k
 
     def in_layouts(self, problem: GemmProblem, layouts: Sequence[str]) -> list[GemmProblem]:
-        """Return the same product once in each layout."""
+        """Return the same product once in each of `layouts`."""
         return [problem.with_layout(layout) for layout in layouts]
 
     def flops(self, problem: GemmProblem) -> int:
@@ -102,19 +105,20 @@ class GemmOp:
         return 2 * problem.m * problem.n * problem.k
 
     def bytes_moved(self, problem: GemmProblem) -> int:
-        """Return the bytes if each operand is moved once: 4(MK + KN + MN) read, C only if beta is not 0, and 4MN
-        written.
+        """Return the bytes if each operand is moved once: 4(MK + KN) and, if beta is not 0, 4MN read; 4MN written.
+
+        A and B are not read if alpha or K is 0.
         """
         result = problem.m * problem.n
         read = 0 if problem.without_product else problem.m * problem.k + problem.k * problem.n
         return FLOAT_BYTES * (read + result * (2 if problem.beta != 0.0 else 1))
 
     def work(self, problem: GemmProblem) -> int:
-        """Return the number of operations."""
+        """Return the number of operations, as `flops`."""
         return self.flops(problem)
 
     def operands(self, problem: GemmProblem) -> tuple[Operand, ...]:
-        """Return the operands a, b, c as they are stored."""
+        """Return the operands a, b, c in their stored shapes; c is an input, too, if beta is not 0."""
         p = problem
         return (
             Operand("a", *((p.k, p.m) if p.trans_a else (p.m, p.k)), p.lda, "in"),
@@ -144,13 +148,13 @@ class GemmOp:
     ) -> dict[str, Expected]:  # fmt: skip
         """Return C in float64, and its elementwise bound.
 
-        (K + c) u (|alpha| |A||B| + |beta C|) + (K + c) tiny max(1, |alpha|), with u half a unit in the last place and
-        tiny the smallest normal number (`roundings` replaces K). NaN and infinities are those of IEEE arithmetic. If a
-        partial sum may overflow in some order of evaluation, the bound is infinite, unless all terms have one sign:
-        then the result is infinite in every order.
+        The bound is (K + c) u (|alpha| |A||B| + |beta C|) + (K + c) tiny max(1, |alpha|), where u is 2^-24, tiny is the
+        smallest normal number and c is `ROUNDINGS`; `roundings`, if it is given, replaces K. Precisions with parts have
+        more roundings. For TF32, |alpha| times the largest change of the product by rounding the inputs is added, and K
+        is doubled, because a tensor core truncates its sums, while float32 arithmetic rounds.
 
-        With inputs rounded to TF32, |alpha| times the largest change of the product by this rounding is added, and K is
-        doubled, because a tensor core truncates its sums, which float32 arithmetic rounds.
+        NaN and infinities are those of IEEE arithmetic, with bound 0. If a partial sum may overflow in some order of
+        evaluation, the bound is infinite, unless all terms have one sign: then the result is infinite in every order.
         """
         p = problem
         a = (inputs["a"].T if p.trans_a else inputs["a"]).astype(np.float64)
@@ -188,10 +192,11 @@ class GemmOp:
 
 
 def _moved(a: Float64Array, b: Float64Array, product: Float64Array) -> Float64Array:
-    """Return a bound of the change by rounding to TF32: |dA| |B| + |A| |dB| + |dA| |dB|. The arguments are magnitudes.
+    """Return a bound of the change of A B by rounding A and B to TF32: |dA| |B| + |A| |dB| + |dA| |dB|.
 
-    With |dA| = u |A| + t, u for normal numbers and t for subnormal ones, only sums of rows and columns are needed. An
-    operand that rounds to infinity can change its row or column to anything.
+    `a`, `b` and `product` are |A|, |B| and |A| |B|. As |dA| is at most u |A| + t, u for normal and t for subnormal
+    numbers, only `product` and sums of rows and columns are needed. If an element rounds to infinity, its row or column
+    of the bound is infinite.
     """
     u, t = TF32_ROUNDOFF, TF32_HALF_SUBNORMAL
     lines = a.sum(axis=1)[:, np.newaxis] + b.sum(axis=0)[np.newaxis, :]
@@ -203,7 +208,7 @@ def _moved(a: Float64Array, b: Float64Array, product: Float64Array) -> Float64Ar
 
 
 def float64_product(a: Float64Array, b: Float64Array) -> Float64Array:
-    """Return a @ b, with the NaN and infinities of a sum of all products."""
+    """Return a @ b. NaN and infinities are those of a sum of all products, zeros times infinity included."""
     if np.isfinite(a).all() and np.isfinite(b).all():
         return a @ b
     # A BLAS may skip zeros, and 0 * Inf must be NaN: rank-1 updates skip nothing.

@@ -16,12 +16,12 @@ from gemmlab.ops.op import Float32Array
 
 Matrix = npt.NDArray[np.floating[Any]]
 TILES = (4, 6, 8, 12, 16, 24, 32, 48, 64)
-"""Tile extents: their multiples are tried, and extents one smaller and one larger."""
+"""Extents of tiles: problems with these extents and multiples of them, one less and one more are tried."""
 BLOCKS = (128, 256, 384, 512, 1024)
-"""Cache-block extents, tried on one axis at a time."""
+"""Extents of cache blocks, tried on one axis at a time, with one less and one more."""
 _SCALARS = ((1.0, 0.0), (1.0, 1.0), (0.5, -1.0), (-1.0, 0.5), (0.75, 0.0))
 _EXTRA_COLUMNS = ((1, 0, 0), (0, 3, 0), (0, 0, 5), (7, 11, 13), (211, 471, 215), (136, 128, 129))
-"""Elements added to the shortest leading dimensions of a, b, c."""
+"""Elements added to the smallest leading dimensions of a, b, c, one case each."""
 
 
 def contract_cases(layouts: Iterable[str], rng: np.random.Generator, scale: str) -> Iterator[GemmProblem]:
@@ -106,9 +106,7 @@ def _contents() -> Iterator[GemmProblem]:
 
 
 def operand_contents(problem: GemmProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
-    """Return new random a, b, c in their stored shapes (rows, cols), of the kind `problem.contents`, never only
-    zeros.
-    """
+    """Return new random a, b, c in their stored shapes (rows, cols), of the kind `problem.contents`, not all zero."""
     p = problem
     a, b, c = (_uniform(rng, rows, cols) for rows, cols in ((p.m, p.k), (p.k, p.n), (p.m, p.n)))
     match p.contents:
@@ -132,7 +130,10 @@ def operand_contents(problem: GemmProblem, rng: np.random.Generator) -> dict[str
 
 
 def put_specials(problem: GemmProblem, a: Matrix, b: Matrix, c: Matrix, rng: np.random.Generator) -> None:
-    """Put NaN, infinities and zeros into a few rows of op(A) and C and a few columns of op(B)."""
+    """Put NaN, infinities and zeros into a few rows of op(A) and C and a few columns of op(B), in place.
+
+    `a` and `b` are op(A) and op(B), not as stored. Some infinities meet zeros of the other operand.
+    """
     p = problem
     _sprinkle(a, rng, axis=0)
     _sprinkle(b, rng, axis=1)

@@ -12,16 +12,16 @@ from gemmlab.core.errors import UsageError
 LAYOUTS = ("nn", "nt", "tn", "tt")
 CONTENTS = ("uniform", "wide", "special", "subnormal", "huge")
 WHOLE = "whole"
-"""Contents of products in other types than float32: whole numbers whose sums are exact."""
+"""Kind of contents, for products in other types than float32: whole numbers whose sums are exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class GemmProblem:
-    """One product. Extents in elements; op(A) is (m, k), op(B) (k, n), C (m, n).
+    """One product of row-major matrices. Extents are in elements; op(A) is (m, k), op(B) (k, n), C (m, n).
 
-    A is stored (m, k) with `lda >= k`, or with `trans_a` (k, m) with `lda >= m`; B likewise. Leading dimensions of 0
-    stand for the smallest legal ones. alpha and beta are rounded to float32. `contents` names the kind of data that
-    `GemmOp.fill` makes. `UsageError` for impossible values.
+    A is stored (m, k) with `lda >= k`, or, with `trans_a`, (k, m) with `lda >= m`; B likewise. Leading dimensions of 0
+    are replaced by the smallest legal ones. alpha and beta are rounded to float32. `contents`, one of `CONTENTS` or
+    `WHOLE`, is the kind of data that `fill` makes. The constructor raises `UsageError` for impossible values.
     """
 
     m: int
@@ -56,14 +56,12 @@ class GemmProblem:
 
     @property
     def layout(self) -> str:
-        """`"nn"`, `"nt"`, `"tn"` or `"tt"`: the first letter is for A, the second for B; t means that the transpose is
-        stored.
-        """
+        """`"nn"`, `"nt"`, `"tn"` or `"tt"`: the first letter is for A, the second for B; t means stored transposed."""
         return "nt"[self.trans_a] + "nt"[self.trans_b]
 
     @property
     def without_product(self) -> bool:
-        """True if the result does not depend on A and B."""
+        """True if alpha or k is 0, so that A and B are not read."""
         return self.alpha == 0.0 or self.k == 0
 
     @property
@@ -94,6 +92,6 @@ class GemmProblem:
 
 
 def size_label(problem: Any) -> str:
-    """Return the label of an operation's problem without the contents of its operands, on which no counter depends."""
+    """Return a problem's label; that of a matrix product without the kind of contents, on which no counter depends."""
     label: str = (replace(problem, contents=CONTENTS[0]) if isinstance(problem, GemmProblem) else problem).label
     return label

@@ -1,8 +1,8 @@
-"""Products in the command line's size grammar: the sizes of `ops/sizes.py`, with batches and options.
+"""The command line's grammar for products: the sizes of `ops/sizes.py`, with batches and options.
 
-`16*512x64x512` is a batch of 16. Options follow after colons, in any order: a layout (`128x4096x4096:nt`); elements
-between the end of a row and the next one (`1024:lda+4`, `1024:ld+1` for all three operands); in a batch `a0` or `b0`
-for one matrix that all products share (`16*512x64x512:b0`, with a stride of 0).
+`16*512x64x512` is a batch of 16. Options follow after colons, in any order: a layout (`128x4096x4096:nt`); the number
+of elements between a row's end and the next row (`1024:lda+4`, `1024:ld+1` for all three operands); in a batch `a0` or
+`b0`, if all products share this matrix (`16*512x64x512:b0`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OPTIONS = f"{', '.join(LAYOUTS)}; lda+4, ldb+4, ldc+4 or ld+4; in a batch a0 or
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """A product with alpha 1 and beta 0, or a batch of equal ones."""
+    """A product with alpha 1 and beta 0, or a batch of `batch` products like it."""
 
     problem: GemmProblem
     batch: int = 1
@@ -32,7 +32,10 @@ class Products:
 
 
 def parse_products(text: str) -> list[Products]:
-    """Return the products that a text names, in its order, without repeats. `UsageError` names the malformed part."""
+    """Return the products that a text names, in its order, without repeats.
+
+    Raises `UsageError` that names the malformed part, or for more than `MOST_SIZES` products.
+    """
     found: dict[Products, None] = {}
     for raw in text.split(","):
         part = raw.strip()
@@ -65,7 +68,10 @@ def _part(part: str) -> list[Products]:
 
 
 def _option(part: str, option: str, batch: int) -> dict[str, str | int]:
-    """Return the values that an option sets: `layout`, `shared`, or elements after each row by leading dimension."""
+    """Return the value that an option sets: `layout`, `shared`, or the elements added to leading dimensions by name.
+
+    `part` is the whole size, for errors.
+    """
     if option in LAYOUTS:
         return {"layout": option}
     if option in _SHARED and batch > 1:

@@ -1,6 +1,6 @@
 """The description of an operation: signature, float64 reference, error bound, work, and the shapes to test.
 
-Nothing above this layer asks which operation it handles.
+All other layers use operations through `Op` and do not ask which one it is.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from gemmlab.core.precision import FLOAT32
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
 Contents = Mapping[str, npt.NDArray[Any]]
-"""Stored elements (`Element.storage`) of operands by name, each an array of shape (rows, cols)."""
+"""Operand's name -> its stored elements (`Element.storage`), an array of shape (rows, cols)."""
 
 GFLOPS, GBS = "GFLOP/s", "GB/s"
 LIMITS: Mapping[str, str] = {GFLOPS: "FMA peak", GBS: "rate of reading memory"}
-"""The hardware limit of an operation, by the unit of its speed."""
+"""Unit of an operation's speed -> the rate of the hardware that limits it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
     """One array argument, laid out in a flat buffer.
 
-    Element (row, column) of an operand of shape `(rows, cols)` lies at `row * ld + column`; elements in
-    `cols .. ld` of each row are padding and must not change. A vector has `rows == 1`.
+    Element (row, column) lies at index `row * ld + column`. Elements from column `cols` up to `ld` of each row are
+    padding and must not change. A vector has `rows == 1`.
     """
 
     name: str
@@ -40,14 +40,17 @@ class Operand:
     cols: int
     ld: int
     role: str
-    """`"in"`, `"out"` or `"inout"`."""
+    """`"in"` (read), `"out"` (written) or `"inout"` (both)."""
     element: Element = elements.FLOAT32
-    """The type of its numbers."""
+    """The type of the operand's numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Reference values and elementwise tolerances of one output: float64 arrays of its shape."""
+    """Reference values and elementwise error bounds of one output: float64 arrays of shape (rows, cols).
+
+    Where a value is NaN or infinite, the output must have the same, unless the bound is infinite.
+    """
 
     values: Float64Array
     bound: Float64Array
@@ -58,81 +61,84 @@ class Problem(Protocol):
 
     @property
     def label(self) -> str:
-        """The name in tables and records, `512x512x512` or `4194304`."""
+        """The name of the problem in tables and records, such as `512x512x512` or `4194304`."""
 
     def to_json(self) -> dict[str, Any]:
-        """All fields, as JSON values."""
+        """Return all fields as JSON values."""
 
 
 class Op(Protocol):
-    """One operation. Each implementation is a file in this folder."""
+    """One operation, for operands of certain types. The functions take its problems as `problem`."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def unit(self) -> str:
-        """The unit of its speed: `"GFLOP/s"`, or `"GB/s"` if memory is the limit."""
+        """The unit of the operation's speed: `"GFLOP/s"`, or `"GB/s"` if memory limits it."""
 
     @property
     def limit(self) -> str:
-        """The hardware limit that a device's probe measures for it, in words; empty if none does."""
+        """The limit of the hardware for this operation, in words, if devices can measure it (`LIMITS`); else empty."""
 
     @property
     def extents(self) -> tuple[str, ...]:
-        """The scalars that are sizes, in the order of the size grammar."""
+        """Names of the scalars that are sizes, in the order of the size grammar; empty if sizes are no scalars."""
 
     @property
     def precisions(self) -> tuple[str, ...]:
-        """The precisions that a kernel may state, the default first."""
+        """The precisions that a kernel may state, the default first: those of `core.precision`, or types of sums."""
 
     @property
     def usual_sizes(self) -> Mapping[str, str]:
-        """Sizes by purpose, in the size grammar: `"bench"` (a GPU), `"count"` (the emulator), `"trace"`.
+        """Purpose -> default sizes, in the size grammar: `"bench"` (a GPU), `"count"` (the emulator), `"trace"`.
 
-        Empty if `timing.families` has them.
+        Empty if `timing.families` has the sizes.
         """
 
     @property
     def file(self) -> str | None:
-        """The Python file that states the operation, which another process must run first; empty for operations of
-        gemmlab, `None` for one that only this process has.
+        """The Python file that states the operation, which another process must run to know it. It is empty for an
+        operation of gemmlab, `None` for one that was stated in this process only.
         """
 
     def typed(self, types: Mapping[str, Element]) -> Op:
-        """Return the operation on operands of these types; `UsageError` if there is none."""
+        """Return the operation for operands of these types, by name; `UsageError` if it does not exist."""
 
     @property
     def flags(self) -> Mapping[str, tuple[int, ...]]:
-        """The scalars with few values that may be compile-time parameters, and all of their values."""
+        """Scalar -> all of its values, for the scalars with few values: a kernel may have them at compile time."""
 
     @property
     def factors(self) -> Mapping[str, str]:
-        """The scalar that multiplies each operand, by the operand's name. If it is 0, the operand is not read."""
+        """Operand's name -> name of the scalar that multiplies it. If this scalar is 0, the operand is not read."""
 
     def parse_sizes(self, text: str) -> list[Any]:
         """Return problems from text in the size grammar; `UsageError` names the malformed part."""
 
     def problem_from_json(self, data: Mapping[str, Any]) -> Any:
-        """Inverse of `Problem.to_json`."""
+        """Return the problem of JSON values from `Problem.to_json`. Raises `UsageError` for other values."""
 
     def flops(self, problem: Any) -> int:
-        """Floating-point operations (GEMM: 2MNK)."""
+        """Return the number of arithmetic operations (GEMM: 2MNK)."""
 
     def bytes_moved(self, problem: Any) -> int:
-        """Compulsory traffic in bytes, reads and writes."""
+        """Return the least bytes that must be read and written."""
 
     def work(self, problem: Any) -> int:
-        """Number of operations or bytes, whichever `unit` counts."""
+        """Return the number of operations (`flops`) or of bytes (`bytes_moved`), as `unit` counts."""
 
     def operands(self, problem: Any) -> Sequence[Operand]:
-        """Array arguments in signature order."""
+        """Return the array arguments in the order of the operation's signature."""
 
     def scalars(self, problem: Any) -> Mapping[str, Any]:
-        """Every scalar argument by name, as a NumPy scalar of its exact C type."""
+        """Return every scalar argument by name, as a NumPy value of the type in which kernels take it."""
 
     def fill(self, problem: Any, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
-        """Return random contents by operand name, each of shape (rows, cols); outputs that are not read hold NaN."""
+        """Return new contents by operand name, each of shape (rows, cols).
+
+        Operands that must not be read hold NaN, or `Element.filler` in types of whole numbers.
+        """
 
     def reference(
         self, problem: Any, inputs: Contents, roundings: int | None = None, precision: str = FLOAT32
@@ -140,25 +146,24 @@ class Op(Protocol):
         """Return float64 results and bounds by output name.
 
         `roundings` is the largest number of consecutive additions that a term goes through, if the order of summation
-        is known. The bounds are for `precision`, one of `core.precision`; operations that round no input have one
-        bound.
+        is known. The bounds are for `precision`, one of `precisions`; some operations have the same bound for all.
         """
 
     def dot_length(self, problem: Any) -> int:
         """Return the number of terms of one result (GEMM: K)."""
 
     def in_layouts(self, problem: Any, layouts: Sequence[str]) -> Sequence[Any]:
-        """Return the same problem once in each layout, or only itself if the operation has no layouts."""
+        """Return the same problem once in each of `layouts`, or only itself if the operation has no layouts."""
 
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterable[Any]:
         """Yield problems that cover the whole contract (edges, zero sizes, strides, scalars, specials).
 
-        `scale` is `"quick"` (a naive kernel's second or two) or `"full"`.
+        `scale` is `"quick"` (a naive kernel takes a second or two) or `"full"`.
         """
 
 
 def only_float32(op: Op, types: Mapping[str, Element]) -> Op:
-    """Return the operation itself; `UsageError` for types other than float32."""
+    """Return `op`, an operation that exists only in float32; `UsageError` for other types."""
     for name, found in types.items():
         if found != elements.FLOAT32:
             raise UsageError(f"{name} is of {found.name}; the operation {op.name} takes only float32")

@@ -1,6 +1,6 @@
-"""Operations as the command line names them: by name, or a Python file that states one.
+"""Operations as the command line names them: by name, or by a Python file that states one.
 
-Such a file is run, so only the user can name one, on the command line or in Python. A file is never run because it lies
+Such a file is run, so only the user can name it, on the command line or in Python. A file is never run because it lies
 beside a kernel, or because a header, a record or a cache names it.
 """
 
@@ -20,21 +20,29 @@ SUFFIX = ".py"
 
 
 def op_named(source: str | Operation) -> Op:
-    """Return the operation of a name, of a Python file, or of an object. Raises `UsageError`."""
+    """Return the operation that a name, a Python file (`.py`, which is run) or an object states.
+
+    A file's or object's operation becomes known to `find_op`. Raises `UsageError` for an unknown name or a wrong file.
+    """
     if isinstance(source, Operation):
         return declared(source)
     return load_operation(Path(source)) if source.endswith(SUFFIX) else find_op(source)
 
 
 def declared(stated: Operation, file: str | None = None) -> Op:
-    """Make a stated operation known to `find_op`, and return it."""
+    """Return the operation that `stated` describes, and make it known to `find_op`. `file` is the file that states
+    it.
+    """
     op = DeclaredOp(stated, file=file)
     declare(op)
     return op
 
 
 def load_operation(path: Path) -> Op:
-    """Run a Python file and return the one operation that it states. `UsageError` names the file."""
+    """Run a Python file, and return the operation that it states after making it known to `find_op`.
+
+    Raises `UsageError` with the file's name if it fails, or states no operation or several.
+    """
     path = path.resolve()
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
@@ -42,7 +50,7 @@ def load_operation(path: Path) -> Op:
     if spec is None or spec.loader is None:
         raise UsageError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
-    # As for a script, modules in its folder can be imported.
+    # As a script does, the file may import modules of its folder.
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)

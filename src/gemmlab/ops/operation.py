@@ -1,4 +1,4 @@
-"""An operation as a person states it: arguments, reference, bound, shapes, and the work it is.
+"""The statement of an operation by a user: arguments, reference, bound, shapes, and amount of work.
 
     from gemmlab import Array, Operation
 
@@ -12,7 +12,7 @@
         bench="4096x1024",
     )
 
-A file with one such value is named on the command line: `gemmlab check softmax.cu --op ./softmax.py`.
+The command line takes a file with one such object: `gemmlab check softmax.cu --op ./softmax.py`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ ROLES = ("in", "out", "inout")
 class Array:
     """One array argument of a kernel, contiguous in C order.
 
-    `shape` has names of extents, and numbers. Without `type`, NumPy's name of a type or `"bfloat16"`, its elements are
-    of the type that the kernel's signature has. `fill(rng, shape)` makes its contents; without it they are uniform in
-    [-1, 1), and whole numbers uniform over their type.
+    `shape` has names of extents, and numbers. `role` is `"in"`, `"out"` or `"inout"`. `type` is the name of the
+    elements' type (see `core.elements`); without it they have the type in the kernel's signature. `fill(rng, shape)`
+    returns the contents; without it floats are uniform in [-1, 1), times a factor of `Operation.scales`, and whole
+    numbers are uniform over all values of their type.
     """
 
     name: str
@@ -56,38 +57,39 @@ class Array:
 class Operation:
     """An operation of your own, as in the module's example. Raises `UsageError` for parts that do not fit together.
 
-    `reference`, `bound`, `flops` and `bytes` are functions; each is given what its parameters name: inputs as float64
-    arrays of their shapes, scalars and extents as numbers, and `bound` also the results, and `u`, the roundoff of the
-    type that results are computed in.
+    `reference`, `bound`, `flops` and `bytes` are functions. Each is called with the values that its parameters name.
+    All may name extents and scalars (numbers). `reference` and `bound` may name inputs (float64 arrays of their
+    shapes), and `bound` also results, and `u`, the roundoff of the type in which results are computed.
     """
 
     name: str
     extents: tuple[str, ...]
     """Names of sizes, in the order in which `--sizes` has them: `("m", "n")` for `4096x1024`."""
     arrays: tuple[Array, ...]
-    """Arguments that are arrays."""
+    """The kernel's array arguments."""
     reference: Callable[..., Any]
-    """Return the result, or results by name, from float64 inputs."""
+    """Function that returns the result in float64; several results as a mapping by name or in order."""
     shapes: tuple[tuple[int, ...], ...]
-    """Extents that `check` tries."""
+    """Shapes that `check` tries, each a tuple of all extents."""
     bound: Callable[..., Any] | None = None
-    """Return the largest error of each element, or of the results by name, without that of rounding it to its type.
-    `None` for results that are exact, as of an operation that only moves numbers.
+    """Function that returns the largest error of each element of the result; for several results as `reference` does.
+    The error of rounding a result to its type is added. `None` if results must be exact, as of an operation that only
+    moves numbers.
     """
     scalars: Mapping[str, float] = field(default_factory=dict)
-    """Other arguments with their values: whole ones as int, others as float."""
+    """Scalar arguments besides the extents, with their values: a kernel takes an `int` as int64, a float as float32."""
     flops: Callable[..., int] | None = None
-    """Return the number of operations; by default one for each result."""
+    """Function that returns the number of arithmetic operations; by default one for each element of a result."""
     bytes: Callable[..., int] | None = None
-    """Return the bytes that any kernel has to move; by default all arrays once, in and out."""
+    """Function that returns the bytes that every kernel must move; by default all arrays once, `inout` arrays twice."""
     unit: str = GBS
-    """The unit of its speed, `"GB/s"` or `"GFLOP/s"`."""
+    """The unit of the operation's speed, `"GB/s"` or `"GFLOP/s"`."""
     scales: tuple[float, ...] = (1.0,)
-    """Factors before uniform contents; `check` tries each shape with each of them."""
+    """Factors by which uniform contents are multiplied; `check` tries each shape with each factor."""
     bench: str = ""
     """Sizes that `bench` times on a GPU; by default the largest of `shapes`."""
     count: str = ""
-    """The size that is counted on the emulator; by default the largest of `shapes`."""
+    """The size that is counted or traced on the emulator; by default the largest of `shapes`."""
 
     def __post_init__(self) -> None:
         names = [*self.extents, *self.scalars, *(array.name for array in self.arrays)]

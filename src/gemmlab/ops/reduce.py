@@ -1,4 +1,4 @@
-"""One number from many: the sum, the greatest or the least of contiguous float32 numbers, any length."""
+"""The reduction of contiguous float32 numbers, any length, to one: their sum, their maximum or their minimum."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["ReduceOp", "ReduceProblem"]
 
 LARGEST_LENGTH = 2**40
 FEWEST_ROUNDINGS = 64
-"""The fewest roundings that the bound allows a term at any length, see `ReduceOp.reference`."""
+"""Least number of roundings in the bound at any length (see `ReduceOp.reference`)."""
 PIECE = 1 << 20
-"""The longest row that is summed without any rounding (`math.fsum`). For a longer row, NumPy's float64 sums of pieces
-are added, and their error is part of the bound.
+"""Most elements that are summed without rounding (`math.fsum`). Longer rows are cut into pieces of this length, which
+NumPy sums in float64; their error is part of the bound.
 """
 _FLOAT64_ERROR = 2.0**-48
 IDENTITIES: Mapping[str, float] = {"sum": 0.0, "max": -math.inf, "min": math.inf}
-"""The results of reducing no elements, by operator."""
+"""Operator -> the result of reducing no elements."""
 
 
 class ReduceOp:
@@ -45,7 +45,7 @@ class ReduceOp:
     factors: Mapping[str, str] = {}
 
     def typed(self, types: Mapping[str, Element]) -> Op:
-        """Return the operation itself, which exists only in float32."""
+        """Return the operation itself; `UsageError` for types other than float32."""
         return only_float32(self, types)
 
     def parse_sizes(self, text: str) -> list[ReduceProblem]:
@@ -53,7 +53,10 @@ class ReduceOp:
         return [ReduceProblem(n) for (n,) in parse_sizes(text, 1, LARGEST_LENGTH)]
 
     def problem_from_json(self, data: Mapping[str, Any]) -> ReduceProblem:
-        """Inverse of `ReduceProblem.to_json`; `UsageError` for unknown, missing or malformed fields."""
+        """Return the problem of JSON values from `ReduceProblem.to_json`.
+
+        Raises `UsageError` for unknown, missing or malformed fields.
+        """
         kinds = {field.name: int if field.name == "n" else str for field in fields(ReduceProblem)}
         if unknown := sorted(set(data) - set(kinds)):
             raise UsageError(f"reduce problem: unknown field {unknown[0]!r}")
@@ -73,23 +76,23 @@ class ReduceOp:
         return [problem]
 
     def flops(self, problem: ReduceProblem) -> int:
-        """Return one operation for each element, the first included."""
+        """Return the length: one operation for each element, the first included."""
         return problem.n
 
     def bytes_moved(self, problem: ReduceProblem) -> int:
-        """Return the bytes: each element read once, and the result written."""
+        """Return the bytes if each element is read once and the result is written."""
         return FLOAT_BYTES * (problem.n + 1)
 
     def work(self, problem: ReduceProblem) -> int:
-        """Return the number of bytes moved: a sum's rate is in bytes per second."""
+        """Return the number of bytes moved, as the unit is GB/s."""
         return self.bytes_moved(problem)
 
     def operands(self, problem: ReduceProblem) -> tuple[Operand, ...]:
-        """Return `x`, a row, and `out`, one element."""
+        """Return `x`, a row of `n` elements, and `out`, one element."""
         return (Operand("x", 1, problem.n, max(1, problem.n), "in"), Operand("out", 1, 1, 1, "out"))
 
     def scalars(self, problem: ReduceProblem) -> dict[str, Any]:
-        """Return the length and the operator's number, as int64."""
+        """Return the length `n` and the operator's index in `OPERATORS`, as int64."""
         return {"n": np.int64(problem.n), "operator": np.int64(OPERATORS.index(problem.operator))}
 
     def fill(self, problem: ReduceProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
@@ -102,12 +105,14 @@ class ReduceOp:
     ) -> dict[str, Expected]:  # fmt: skip
         """Return the result in float64, and its bound.
 
-        `roundings` is the largest number of consecutive additions that a term goes through. The sum is then within
-        `roundings * u * (sum of magnitudes)`. Without it, the bound allows 64 additions, or the square root of the
-        length if that is more: a tree needs its logarithm, sums by threads or lanes little more, and one long chain is
-        not acceptable for a long sum. The greatest and the least are exact, and NaN if any element is. If a partial sum
-        may overflow in some order, the bound is infinite, unless all terms have one sign: then the result is infinite
-        in every order.
+        `roundings` is the largest number of consecutive additions that a term goes through. The error of the sum is
+        then at most `roundings * u * (sum of magnitudes)`, u = 2^-24. Without `roundings`, the bound has 64 additions,
+        or the square root of the length if that is more: a tree needs the logarithm of the length, sums by threads or
+        lanes little more, and one long chain is not acceptable for a long sum. If a partial sum may overflow in some
+        order, the bound is infinite, unless all terms have one sign: then the result is infinite in every order.
+
+        The maximum and the minimum are exact, and NaN if any element is. Without elements the result is that in
+        `IDENTITIES`.
         """
         x = inputs["x"].reshape(-1)
         if problem.operator != "sum" or not x.size:
@@ -120,12 +125,19 @@ class ReduceOp:
     def cases(
         self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick"  # noqa: ARG002
     ) -> Iterator[ReduceProblem]:  # fmt: skip
-        """Yield every length at which code may have an edge case, with every operator and every kind of contents."""
+        """Yield lengths at which code may have an edge case, with all operators, and all kinds of contents at a few
+        lengths.
+
+        `scale` is `"quick"` or `"full"`; `layouts` is ignored.
+        """
         return contract_cases(rng, scale)
 
 
 def _sum(x: Float32Array, steps: int) -> tuple[float, float]:
-    """Return the sum and its bound, computed piece by piece: a whole long row in float64 would take much memory."""
+    """Return the sum and its bound for `steps` consecutive additions (see `ReduceOp.reference`).
+
+    They are computed piece by piece, because a whole long row in float64 would take much memory.
+    """
     sums, magnitudes = [], []
     exact = x.size <= PIECE
     for first in range(0, x.size, PIECE):
@@ -138,7 +150,7 @@ def _sum(x: Float32Array, steps: int) -> tuple[float, float]:
     magnitude = math.fsum(magnitudes)
     overflows = magnitude * (1.0 + steps * UNIT_ROUNDOFF) >= OVERFLOW
     if not math.isfinite(value):
-        # An infinity becomes NaN in orders in which a partial sum overflows to the opposite infinity.
+        # If a partial sum may overflow to the opposite infinity, the result may be NaN instead.
         return value, math.inf if overflows and math.isinf(value) else 0.0
     bound = steps * UNIT_ROUNDOFF * magnitude + _FLOAT64_ERROR * magnitude
     if not overflows:

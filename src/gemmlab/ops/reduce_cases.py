@@ -11,7 +11,7 @@ from gemmlab.ops.op import Float32Array
 from gemmlab.ops.reduce_problem import CONTENTS, OPERATORS, ReduceProblem
 
 POWERS = (4, 5, 7, 8, 9, 10, 11, 12)
-"""Exponents of the powers of two (usual block sizes) at and around which lengths are tried."""
+"""Exponents of powers of two, which are usual block sizes: these lengths, one less and one more are tried."""
 _FULL_POWERS = (*range(3, 13), 14, 16, 18)
 _LONG = (20_011, 70_003)
 _FULL_LONG = (131_071, 1_000_003)
@@ -37,7 +37,7 @@ def contract_cases(rng: np.random.Generator, scale: str) -> Iterator[ReduceProbl
 
 
 def operand_contents(problem: ReduceProblem, rng: np.random.Generator) -> Float32Array:
-    """Return `n` new numbers of the kind `problem.contents`, never only zeros."""
+    """Return `problem.n` new numbers of the kind `problem.contents`, not all zero."""
     n = problem.n
     x = rng.random(n, dtype=np.float32) * np.float32(2) - np.float32(1)
     match problem.contents:

@@ -1,4 +1,4 @@
-"""One reduction, described."""
+"""The description of one reduction: length, operator and contents."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 
 OPERATORS = ("sum", "max", "min")
-"""Operators in the order of their numbers in kernels."""
+"""Operators; a kernel gets the index of one."""
 CONTENTS = ("uniform", "positive", "wide", "cancelling", "nan", "infinite", "opposed", "subnormal", "huge", "rising")
 
 
 @dataclass(frozen=True, slots=True)
 class ReduceProblem:
-    """`n` contiguous elements, combined by `operator` into one. `UsageError` for impossible values.
+    """The reduction of `n` contiguous elements to one by `operator`.
 
-    `contents` names the kind of data that `ReduceOp.fill` makes.
+    `contents`, one of `CONTENTS`, is the kind of data that `ReduceOp.fill` makes. The constructor raises `UsageError`
+    for impossible values.
     """
 
     n: int
@@ -37,5 +38,5 @@ class ReduceProblem:
         return " ".join([str(self.n), *others])
 
     def to_json(self) -> dict[str, Any]:
-        """All fields."""
+        """Return all fields by name."""
         return asdict(self)

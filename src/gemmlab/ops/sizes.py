@@ -1,7 +1,7 @@
 """The command line's size grammar: `256`, `256,512`, `256:4096:128`, `2^20`, `MxNxK` and mixtures of them.
 
-Parts are separated by commas. A range START:STOP:STEP includes STOP if the steps reach it exactly. A single extent
-stands for every dimension of the operation.
+Commas separate sizes. A range START:STOP:STEP includes STOP if the steps reach it exactly. A single extent stands for
+every dimension of the operation.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ _POWER = re.compile(r"2\^([0-9]{1,2})\Z")
 
 
 def parse_sizes(text: str, dimensions: int, largest: int = LARGEST_EXTENT) -> list[tuple[int, ...]]:
-    """Return shapes of `dimensions` extents up to `largest`, in the order written, without repeats.
+    """Return the shapes that a text names, in its order, without repeats. Each has `dimensions` extents up to
+    `largest`.
 
-    A single extent stands for all dimensions. `UsageError` names the part that is malformed.
+    Raises `UsageError` that names the malformed part, or for more than `MOST_SIZES` shapes.
     """
     shapes: dict[tuple[int, ...], None] = {}
     for raw in text.split(","):

@@ -1,4 +1,4 @@
-"""The sums along axes that checks try: rows, columns and nests around every edge, with gaps that hold NaN."""
+"""The sums along axes that checks try: rows, columns and several axes, around every edge, with gaps that hold NaN."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from gemmlab.ops.sums_problem import MOST_FREE, MOST_TERMS, SumsProblem, middle_
 __all__ = ["SumsOp", "SumsProblem"]
 
 _FEWEST_ROUNDINGS = 64
-"""The fewest roundings that the bound allows a term, as for a sum of all elements (`ops.reduce`)."""
+"""Least number of roundings in the bound at any length, as for a sum of all elements (`ops.reduce`)."""
 _FLOAT64_ROUNDOFF = 2.0**-53
 _Kind = TypeVar("_Kind", np.float32, np.float64)
 _FIELDS = ("free", "terms", "contents")
@@ -43,15 +43,18 @@ class SumsOp:
     factors: Mapping[str, str] = {}
 
     def typed(self, types: Mapping[str, Element]) -> Op:
-        """Return the operation itself, which exists only in float32."""
+        """Return the operation itself; `UsageError` for types other than float32."""
         return only_float32(self, types)
 
     def parse_sizes(self, text: str) -> list[SumsProblem]:
-        """Return sums along the middle axis of three."""
+        """Return sums along the middle axis of arrays with these three extents, without gaps."""
         return [middle_axis(outer, length, inner) for outer, length, inner in parse_sizes(text, 3)]
 
     def problem_from_json(self, data: Mapping[str, Any]) -> SumsProblem:
-        """Inverse of `SumsProblem.to_json`; `UsageError` for unknown, missing or malformed fields."""
+        """Return the problem of JSON values from `SumsProblem.to_json`.
+
+        Raises `UsageError` for unknown, missing or malformed fields.
+        """
         if unknown := sorted(set(data) - set(_FIELDS)):
             raise UsageError(f"sums problem: unknown field {unknown[0]!r}")
         if missing := [name for name in _FIELDS if name not in data]:
@@ -76,11 +79,14 @@ class SumsOp:
         return [problem]
 
     def flops(self, problem: SumsProblem) -> int:
-        """Return one operation for each element, the first included."""
+        """Return one operation for each term of each sum, the first included."""
         return problem.results * problem.length
 
     def bytes_moved(self, problem: SumsProblem) -> int:
-        """Return the bytes: each element in memory read once, and each result written."""
+        """Return the bytes if each element in memory is read once and each result is written.
+
+        An axis with step 0 repeats elements, so it adds none.
+        """
         steps = [(extent, step) for extent, step, _ in problem.free] + list(problem.terms)
         different = 1
         for extent, step in steps:
@@ -88,7 +94,7 @@ class SumsOp:
         return FLOAT_BYTES * (different + problem.results)
 
     def work(self, problem: SumsProblem) -> int:
-        """Return the number of bytes."""
+        """Return the number of bytes moved, as the unit is GB/s."""
         return self.bytes_moved(problem)
 
     def operands(self, problem: SumsProblem) -> tuple[Operand, ...]:
@@ -97,10 +103,10 @@ class SumsOp:
         return (Operand("x", 1, span, max(1, span), "in"), Operand("out", 1, out, max(1, out), "out"))
 
     def scalars(self, problem: SumsProblem) -> dict[str, Any]:
-        """Return axes as int64, padded with axes of one element.
+        """Return extents and steps (in elements) of all axes, padded with axes of one element, and `across`, as int64.
 
         `n0` to `n3` are extents of the result, `s0` to `s3` their steps in `x`, `o0` to `o3` in `out`; `k0` to `k2`
-        are the extents that are summed along, `t0` to `t2` their steps.
+        are the extents that are summed along, `t0` to `t2` their steps in `x`.
         """
         free = [*problem.free, *[(1, 0, 0)] * (MOST_FREE - len(problem.free))]
         terms = [*problem.terms, *[(1, 0)] * (MOST_TERMS - len(problem.terms))]
@@ -109,7 +115,7 @@ class SumsOp:
         return {**named, "across": np.int64(problem.across)}
 
     def fill(self, problem: SumsProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
-        """Return data of the kind `problem.contents`, and NaN in gaps and results."""
+        """Return data of the kind `problem.contents` for `x`, with NaN in its gaps, and NaN for `out`."""
         x = np.full(problem.span, np.nan, np.float32)
         view = _view(x, problem)
         values = rng.random(view.shape, dtype=np.float32) * np.float32(2) - np.float32(1)
@@ -135,10 +141,10 @@ class SumsOp:
         self, problem: SumsProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None,
         precision: str = FLOAT32,  # noqa: ARG002 - nothing is rounded before it is added
     ) -> dict[str, Expected]:  # fmt: skip
-        """Return the results in float64 and their bounds, and NaN in the gaps between results.
+        """Return the results in float64 and their bounds; in the gaps between results NaN with bound 0, as `fill` has.
 
-        A sum is within `roundings * u * (sum of magnitudes)`, see `ReduceOp.reference`. If a partial sum may overflow
-        in some order, the bound is infinite.
+        The error of a sum is at most `roundings * u * (sum of magnitudes)`; for `roundings` and its default see
+        `ReduceOp.reference`. If a partial sum may overflow in some order, the bound is infinite.
         """
         view = _view(inputs["x"].reshape(-1), problem)
         axes = tuple(range(len(problem.free), view.ndim))
@@ -158,12 +164,15 @@ class SumsOp:
     def cases(
         self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick"  # noqa: ARG002
     ) -> Iterator[SumsProblem]:  # fmt: skip
-        """Yield rows, columns and nests around every edge, with gaps and special values."""
+        """Yield sums along rows, columns and several axes around every edge, with gaps and special values.
+
+        `scale` is `"quick"` or `"full"`; `layouts` is ignored.
+        """
         return contract_cases(rng, scale)
 
 
 def _view(x: Float32Array, problem: SumsProblem) -> Float32Array:
-    """Return the array: axes of the result first, then those that are summed along."""
+    """Return the row `x` as an array: axes of the result first, then those that are summed along."""
     return _strided(x, [(extent, step) for extent, step, _ in problem.free] + list(problem.terms))
 
 

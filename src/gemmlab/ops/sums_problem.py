@@ -1,4 +1,4 @@
-"""One sum along axes of a strided array, described."""
+"""The description of sums along axes of a strided array."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 
 MOST_FREE, MOST_TERMS = 4, 3
-"""The most axes of a problem: axes of the result, and axes that are summed along."""
+"""Most axes of a problem: axes of the result (`free`), and axes that are summed along (`terms`)."""
 CONTENTS = ("uniform", "positive", "rising", "nan", "infinite", "opposed")
 Free = tuple[int, int, int]
 Term = tuple[int, int]
@@ -18,17 +18,17 @@ Term = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class SumsProblem:
-    """Sums of an array along some of its axes. `UsageError` for impossible values.
+    """Sums of an array along some of its axes.
 
-    Steps are in elements. Steps between results may be negative in a library call; for the instruments they are at
-    least 0. The axis with the narrowest step comes first, among results and among terms. `contents` names the kind of
-    data that `SumsOp.fill` makes.
+    Steps are in elements. Steps between results may be negative in a library call; in checks and measurements they are
+    at least 0. In `free` and in `terms` the axis with the smallest step comes first. `contents`, one of `CONTENTS`, is
+    the kind of data that `SumsOp.fill` makes. The constructor raises `UsageError` for impossible values.
     """
 
     free: tuple[Free, ...]
     """Axes of the result: extent, step in the array, step in the result."""
     terms: tuple[Term, ...]
-    """Axes that are summed along: extent and step."""
+    """Axes that are summed along: extent, step in the array."""
     contents: str = "uniform"
 
     def __post_init__(self) -> None:
@@ -52,7 +52,10 @@ class SumsProblem:
 
     @property
     def across(self) -> bool:
-        """True if adjacent elements are terms of one sum, False if they belong to adjacent sums."""
+        """True if adjacent elements are terms of one sum: the smallest step is that of an axis in `terms`.
+
+        False if they belong to adjacent sums. Axes of one element or with step 0 are ignored.
+        """
         inner = [step for extent, step in self.terms if extent > 1 and step]
         beside = [abs(step) for extent, step, _ in self.free if extent > 1 and step]
         return min(inner, default=math.inf) < min(beside, default=math.inf)
@@ -69,7 +72,10 @@ class SumsProblem:
 
     @property
     def label(self) -> str:
-        """The extents of an array without gaps that is summed along its middle axis; else all axes."""
+        """`OUTERxLENGTHxINNER` for an array without gaps that is summed along its middle axis; else all axes.
+
+        The kind of contents follows if it is not the default.
+        """
         for outer, inner in ((1, 1), *((n, 1) for n, *_ in self.free), *((1, n) for n, *_ in self.free),
                              *((o, n) for n, *_ in self.free for o, *_ in self.free)):  # fmt: skip
             if middle_axis(outer, self.length, inner, self.contents) == self:
@@ -78,13 +84,14 @@ class SumsProblem:
         return f"terms {terms or 'none'}, results {free or 'one'}, {self.contents}"
 
     def to_json(self) -> dict[str, Any]:
-        """All fields."""
+        """Return all fields by name, tuples as lists."""
         return {"free": [*map(list, self.free)], "terms": [*map(list, self.terms)], "contents": self.contents}
 
 
 def middle_axis(outer: int, length: int, inner: int, contents: str = CONTENTS[0], ld: int = 0) -> SumsProblem:
-    """Return the sums of `x[outer][length][inner]` along its middle axis; terms are `ld` elements apart (by default
-    without gaps).
+    """Return the sums of `x[outer][length][inner]` along its middle axis.
+
+    Terms are `ld` elements apart, by default `inner`: without gaps.
     """
     ld = ld or inner
     free = [(inner, 1, 1), (outer, length * ld, inner)]

@@ -1,13 +1,13 @@
-"""Elementwise bounds of matrix products by the types in which they are stored and summed.
+"""Elementwise bounds of matrix products, which depend on the types in which they are stored and summed.
 
 Operands are generated in their own type, so reading them does not round. A sum of K products in a type with the unit
 roundoff u has an error of at most gamma |A||B|, gamma = n u / (1 - n u) (Higham, Accuracy and Stability of Numerical
-Algorithms, section 3.1), for n = 2 K: tensor cores truncate sums that other arithmetic rounds, and for a float64 result
-the reference itself has an error. If n u is 1 or more, there is no bound. The sums of 8-bit floats in tensor cores are
-truncated to 13 bits behind the point (`core/elements.py`); their u of 2^-14 covers that.
+Algorithms, section 3.1). Here n is 2 K, because tensor cores truncate sums while other arithmetic rounds, and because
+for a float64 result the reference itself has an error. If n u is 1 or more, the bound is infinite. Tensor cores
+truncate sums of 8-bit floats to 13 bits behind the point (`core/elements.py`); the u of 2^-14 covers that.
 
-Sums of whole numbers are exact in any order if the sum of all magnitudes has no more bits than the type: then only the
-factors and the result are rounded.
+Sums of whole numbers are exact in any order if the sum of all magnitudes has no more bits than the type. Then only
+multiplications by alpha and beta, their addition and storing the result round.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ def whole_product(a: Values, b: Values) -> Values:
 
 
 def exact_sum(magnitude: Values, total: Element) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Return a mask of the sums of whole numbers that are exact in the type `total`; `magnitude` has the sums of their
-    magnitudes.
+    """Return a mask: True where a sum of whole numbers is exact in the type `total`.
+
+    `magnitude` has the sums of the terms' magnitudes.
     """
     return np.asarray(magnitude <= (np.inf if total.whole else 2.0**total.bits))
 
@@ -35,11 +36,12 @@ def exact_sum(magnitude: Values, total: Element) -> np.ndarray[tuple[int, ...], 
 def product_bound(
     problem: GemmProblem, a: Values, b: Values, added: Values, total: Element, result: Element, roundings: int | None
 ) -> Expected:
-    """Return alpha * a @ b + added and its bound, for products added up in the type `total`, and a result of another.
+    """Return alpha * a @ b + added in float64 with its bound, for products summed in `total` and stored in `result`.
 
-    `roundings` is the largest number of consecutive additions that a term goes through, if the order of summation is
-    known. NaN and infinities are those of IEEE arithmetic. The bound is infinite if a sum may overflow in some order,
-    and for infinities that the result's type may replace by its largest number.
+    `a` and `b` are op(A) and op(B), `added` is beta * C. `roundings` is the largest number of consecutive additions
+    that a term goes through, if the order of summation is known; by default K. NaN and infinities are those of IEEE
+    arithmetic. The bound is infinite if a sum may overflow in some order, and where the value is infinite but the type
+    `result` may have its largest number instead.
     """
     p, u = problem, max(total.roundoff, result.roundoff)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -1,7 +1,7 @@
-"""Contents of the operands of matrix products by their types: numbers that the types represent exactly.
+"""Random contents for matrix products on operands of other types than float32.
 
 Besides the kinds of float32 products (without `huge`) there are whole numbers so small that every sum is exact in the
-result's type, in any order. With them one wrong term shows even in sums of few bits.
+result's type, in any order (`WHOLE`). With them one wrong term shows even in sums of few bits.
 """
 
 from __future__ import annotations
@@ -17,27 +17,29 @@ from gemmlab.ops.gemm_problem import CONTENTS as OF_FLOAT32
 from gemmlab.ops.gemm_problem import WHOLE, GemmProblem
 
 CONTENTS = OF_FLOAT32[:4]
-"""The kinds of contents, the default first."""
+"""The kinds of contents besides `WHOLE`, the default first."""
 _LARGEST_WHOLE = 1 << 15
 _MOST_STEPS = 4
-"""The largest of the whole numbers whose sums are exact."""
+"""Largest magnitude of the numbers in contents `WHOLE`."""
 _WIDE = {FLOAT16.name: 4, E4M3.name: 2, E5M2.name: 4}
 _USUAL_WIDE = 30
-"""Contents of wide range are scaled by up to this power of two, up and down."""
+"""Contents `wide` are multiplied by random powers of two from minus to plus this exponent; `_WIDE` has exceptions."""
 _TINY = {
     FLOAT16.name: (2.0**-20, 2.0**10), FLOAT64.name: (1e-310, 1e307), E4M3.name: (2.0**-6, 2.0**5),
     E5M2.name: (2.0**-14, 2.0**10),
 }  # fmt: skip
 _USUAL_TINY = (1e-39, 1e38)
-"""A factor that makes numbers subnormal, and one for the other operand that compensates for it."""
+"""Factors for contents `subnormal`: one that makes a's numbers subnormal, and one by which b compensates for it.
+`_TINY` has exceptions.
+"""
 
 
 def contents(
     problem: GemmProblem, types: Mapping[str, Element], total: Element, rng: np.random.Generator
 ) -> dict[str, Values]:
-    """Return new random a, b, c in their stored shapes (rows, cols), of the kind `problem.contents`.
+    """Return new random a, b, c in their stored shapes (rows, cols), of the kind `problem.contents`, in float64.
 
-    `total` is the type of the sums.
+    They are not yet rounded to `types`, the operands' types by name. `total` is the type of the sums.
     """
     p = problem
     shapes = {"a": (p.m, p.k), "b": (p.k, p.n), "c": (p.m, p.n)}
@@ -71,7 +73,10 @@ def _uniform(rng: np.random.Generator, shape: tuple[int, int], kind: Element) ->
 
 
 def _exact(terms: int, result: Element) -> tuple[int, float]:
-    """Return the largest number, and the share of nonzero numbers, with which sums of this many products stay exact."""
+    """Return the largest magnitude and the share of nonzero numbers with which sums of `terms` products stay exact.
+
+    `result` is the type of sums and results.
+    """
     # A quarter of the type's range leaves room for chance, for the factors and for the addend.
     most = 2.0 ** (min(result.bits or FLOAT32.bits, FLOAT32.bits) - 2) / max(1, terms)
     steps = min(max(1, math.isqrt(int(most))), _MOST_STEPS)

@@ -1,8 +1,9 @@
-"""The matrix product of operands of other types than float32: float64, halves, whole numbers, and mixtures of them.
+"""The matrix product of operands of other types than float32: float64, 16-bit and 8-bit floats, whole numbers,
+mixtures.
 
-The types are those of the stored numbers. Products of halves may be summed in halves or in float32: the precision names
-the type, by default that of the result, and determines the bound (`ops/typed_bounds.py`). Sums of 8-bit floats are in
-float32, or in the type of tensor cores (`E8M13`).
+The types are those of the stored numbers. The precision names the type in which products are summed, which determines
+the bound (`ops/typed_bounds.py`). Its default depends on the types: int32 if A and B are whole numbers, the type of
+tensor cores (`E8M13`) if both are 8-bit floats; else the type of C, or float32 if C has 8-bit floats.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from gemmlab.ops.typed_contents import CONTENTS, contents
 
 OPERANDS = ("a", "b", "c")
 _SUMS = (FLOAT64, FLOAT32, FLOAT16, BFLOAT16)
-"""Types in which products may be summed."""
+"""Types in which products of floats may be summed, whatever the operands' types are."""
 _WHOLE_SUM = element("int32")
 
 
 class TypedGemmOp(GemmOp):
-    """The operation `gemm` on operands of given types (see `gemmlab.ops.op.Op`)."""
+    """The operation `gemm` for operands of the types `a`, `b` and `c` (see `gemmlab.ops.op.Op`)."""
 
     limit = ""
 
@@ -48,29 +49,30 @@ class TypedGemmOp(GemmOp):
         self.usual_sizes = {"bench": "512,1024,2048,4096", "count": "256", "trace": "256x256x64"}
 
     def typed(self, types: Mapping[str, Element]) -> Op:
-        """Return the product of operands of these types."""
+        """Return the operation for operands of these types; those without a type are float32."""
         return typed_gemm(types)
 
     def parse_sizes(self, text: str) -> list[GemmProblem]:
-        """Return products with alpha 1 and beta 0; if K is too large for a useful bound, they are of whole numbers,
-        whose sums are exact.
+        """Return products with alpha 1 and beta 0 from sizes as in `ops/gemm_sizes.py`. `UsageError` for a batch.
+
+        If K is too large for a useful bound, the contents are whole numbers, whose sums are exact.
         """
         return [self._bounded(problem) for problem in super().parse_sizes(text)]
 
     def bytes_moved(self, problem: GemmProblem) -> int:
-        """Return the bytes if each operand is moved once, as for float32."""
+        """Return the bytes if each operand is moved once, as for float32, by the types' sizes."""
         sizes = {name: one.nbytes for name, one in self._types.items()}
         read = 0 if problem.without_product else problem.k * (problem.m * sizes["a"] + problem.n * sizes["b"])
         return read + problem.m * problem.n * sizes["c"] * (2 if problem.beta != 0.0 else 1)
 
     def operands(self, problem: GemmProblem) -> tuple[Operand, ...]:
-        """Return the operands a, b, c as they are stored."""
+        """Return the operands a, b, c in their stored shapes and types."""
         a, b, c = (replace(one, element=self._types[one.name]) for one in super().operands(problem))
         return a, b, c
 
     def fill(self, problem: GemmProblem, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
-        """Return data of the kind `problem.contents` in the operands' types, and NaN in every operand that must not be
-        read.
+        """Return data of the kind `problem.contents` in the operands' types. Operands that must not be read hold
+        `Element.filler`, such as NaN.
         """
         values = contents(problem, self._types, self._sums[self.precisions[0]], rng)
         found = {name: self._types[name].stored(array) for name, array in values.items()}
@@ -82,7 +84,10 @@ class TypedGemmOp(GemmOp):
         self, problem: GemmProblem, inputs: Mapping[str, npt.NDArray[Any]], roundings: int | None = None,
         precision: str = "",
     ) -> dict[str, Expected]:  # fmt: skip
-        """Return C in float64 with its elementwise bound; whole numbers are exact and wrap around as in C's type."""
+        """Return C in float64 with its elementwise bound (`product_bound`).
+
+        If all operands are whole numbers, C is exact, with bound 0, and wraps around as in its type.
+        """
         p, kinds = problem, self._types
         a, b, c = (kinds[name].widen(inputs[name]) for name in OPERANDS)
         a, b = (a.T if p.trans_a else a), (b.T if p.trans_b else b)
@@ -95,8 +100,9 @@ class TypedGemmOp(GemmOp):
         return {"c": product_bound(p, a, b, added, sums, kinds["c"], roundings)}
 
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[GemmProblem]:
-        """Yield the cases of the float32 product in these types: half of them have whole numbers, with which every
-        wrong term shows.
+        """Yield the cases of the float32 product that these types can have.
+
+        Every other one of those with uniform contents gets whole numbers instead, with which every wrong term shows.
         """
         found: dict[GemmProblem, None] = {}
         for index, problem in enumerate(super().cases(layouts, rng, scale)):
@@ -114,7 +120,7 @@ class TypedGemmOp(GemmOp):
             value = getattr(problem, name)
             if whole and not np.isfinite(value):
                 return None
-            # A kernel may take them in its operands' type, so they have few bits.
+            # A kernel may take alpha and beta in the operands' type, so they have few bits.
             factors[name] = float(np.round(2 * value)) if whole else _few_bits(value)
         known = replace(problem, **factors)
         return replace(known, contents=WHOLE) if index % 2 and known.contents == CONTENTS[0] else self._bounded(known)
@@ -126,13 +132,13 @@ class TypedGemmOp(GemmOp):
 
 
 def typed_gemm(types: Mapping[str, Element]) -> Op:
-    """Return the product of operands of these types; operands without a type are float32."""
+    """Return the operation `gemm` for operands of these types; those without a type are float32."""
     a, b, c = (types.get(name, FLOAT32) for name in OPERANDS)
     return GemmOp() if a == b == c == FLOAT32 else TypedGemmOp(a, b, c)
 
 
 def type_name(types: Mapping[str, Element]) -> str:
-    """Return the name of the product of these types: `gemm:float16`, or `gemm:int8,int8,int32`."""
+    """Return the name of `gemm` for operands of these types: `gemm:float16`, or `gemm:int8,int8,int32`."""
     names = [types[name].name for name in OPERANDS]
     return f"gemm:{names[0] if len(set(names)) == 1 else ','.join(names)}"
 

@@ -1,6 +1,6 @@
-"""Compiles foreign code in a child process: NVRTC may crash on wrong code, which would end this process.
+"""Compile foreign code in a child process: NVRTC may crash on wrong code, which would end this process.
 
-A child stays for the next program, so that its start (a quarter of a second) is needed only once.
+A child waits for the next program when it is done, because its start takes a quarter of a second.
 """
 
 from __future__ import annotations
@@ -26,15 +26,18 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 @dataclass(slots=True)
 class _Children:
-    """The children that wait for work."""
+    """The child processes that wait for a program (`idle`)."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     idle: list[subprocess.Popen[bytes]] = field(default_factory=list)
     owner: tuple[int, dict[str, str]] = (0, {})
-    """The process that started them, and its environment at that time."""
+    """The id of the process that started the children, and its environment at that time."""
 
     def take(self) -> subprocess.Popen[bytes]:
-        """Return an idle child, or a new one."""
+        """Return an idle child, or a new one if there is none.
+
+        Children that were started in another environment are ended; those of the parent before a fork are forgotten.
+        """
         owner = os.getpid(), dict(os.environ)
         with self.lock:
             if owner != self.owner:
@@ -53,12 +56,12 @@ class _Children:
         )  # fmt: skip
 
     def put(self, child: subprocess.Popen[bytes]) -> None:
-        """Return a child to the idle ones."""
+        """Add a child to the idle ones."""
         with self.lock:
             self.idle.append(child)
 
     def end(self) -> None:
-        """End all idle children."""
+        """End all idle children that this process started."""
         with self.lock:
             own, self.idle = self.idle if self.owner[0] == os.getpid() else [], []
         for child in own:
@@ -66,7 +69,7 @@ class _Children:
 
 
 class _BreakdownError(Exception):
-    """The child ended without an answer."""
+    """The child process ended without an answer, because the compiler crashed."""
 
 
 _children = _Children()
@@ -74,19 +77,22 @@ atexit.register(_children.end)
 
 
 def is_foreign(program: Program) -> bool:
-    """Return whether a program's source is not a file of this package, and another process can compile it."""
+    """Return whether a program should be compiled in a child: its source is no file of this package.
+
+    False if no child can be started, as Python's executable is unknown.
+    """
     return bool(sys.executable) and not (program.path and Path(program.path).resolve().is_relative_to(_PACKAGE))
 
 
 def compile_apart(program: Program) -> Artifact:
     """Compile a program in a child process.
 
-    Raises as `compilation.compile_cubin` does, and `CompileError` if the compiler crashes.
+    Raises as `compilation.compile_cubin` does, and `CompileError` with a possible reason if the compiler crashes.
     """
     try:
         return _compiled(program)
     except _BreakdownError as breakdown:
-        # Without the instance, the compiler often reports the error in the source.
+        # If it need not compile the instance, the compiler often reports the error in the source.
         try:
             _compiled(replace(program, entry=""))
             reason = "it does not crash without that instance"
@@ -126,13 +132,13 @@ def _breakdown(program: Program, status: int) -> str:
 
 
 def _end(child: subprocess.Popen[bytes], *, kill: bool = False) -> int:
-    """End a child and return its status."""
+    """End a child, by closing its streams or by `kill`, and return its exit status."""
     for stream in (child.stdin, child.stdout):
         if stream is not None:
             try:
                 stream.close()
             except OSError:
-                # It ended before it read all input.
+                # The child ended before it read all input.
                 continue
     if kill:
         child.kill()

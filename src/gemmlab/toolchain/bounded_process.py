@@ -1,4 +1,4 @@
-"""External programs with a time limit: no program keeps running if it hangs or this process ends."""
+"""Run external programs with a time limit: no program keeps running if it hangs or, on Linux, if this process ends."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from functools import cache
 from typing import Any
 
 PATIENCE = 15
-"""Seconds of wall time allowed for each second of processor time: with a load of 15, valid code took 35 s of wall
-time.
-"""
+"""Seconds of wall time allowed for each second of the limit. On a machine with a load of 15, valid code took 35 s."""
 
 
 def run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run a program for at most `seconds` of processor time, and `PATIENCE` times as long in wall time.
+    """Run a program for at most `PATIENCE` times `seconds` of wall time, and on Linux `seconds` of processor time.
 
-    Raises `OSError`, and `subprocess.TimeoutExpired` if the program did not end; it and its child processes are then
-    killed. On Linux the limit applies even if this process is killed, which also ends the program.
+    Raises `OSError` if it cannot be started, and `subprocess.TimeoutExpired` if it reaches a limit: it and, except on
+    Windows, its child processes are then killed. On Linux the program is also killed when this process ends, and the
+    kernel enforces the limit of processor time.
     """
     group: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}
     with subprocess.Popen(
@@ -42,9 +41,10 @@ def run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[s
 
 @cache
 def _tie() -> tuple[str, ...]:
-    """Return the words to put before a command so that the program is killed when the thread that waits for it ends.
+    """Return the words to put before a command so that the kernel kills the program when the thread that waits ends.
 
-    With threads, no Python code may run between fork and exec, so util-linux's setpriv makes the request to the kernel.
+    They are empty without util-linux's setpriv. In a process with threads no Python code may run between fork and exec,
+    so setpriv makes the request to the kernel.
     """
     program = shutil.which("setpriv") if sys.platform == "linux" else None
     tie = (program, "--pdeathsig", "KILL") if program else ()
@@ -55,7 +55,7 @@ def _tie() -> tuple[str, ...]:
 
 
 def _limit(process: int, seconds: float) -> None:
-    """Have the kernel end a process after `seconds` of processor time."""
+    """Have the kernel end a process after `seconds` of processor time; only on Linux."""
     if sys.platform == "linux":
         import resource
 
@@ -67,7 +67,7 @@ def _limit(process: int, seconds: float) -> None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Kill a program and its child processes."""
+    """Kill a program and its child processes; on Windows the program alone."""
     if sys.platform == "win32":
         process.kill()
         return

@@ -1,10 +1,11 @@
 """Compile a CUDA program to a cubin with NVRTC, unless the cache has it.
 
-Compiled code is listed under its source: text, options and architecture. Each variant in the list records its compiler
-and the files that the compiler read, or did not find, on disk. A variant is valid as long as these files are unchanged.
-The installed compiler's variant comes first, then the newest: on a machine with no compiler or another one, a cache
-filled elsewhere gives the same code. Without a compiler, code shipped in the package is used, too. For a GPU, the
-package's archive (`code_archive`) comes first, so that its code is the same with every compiler.
+A program's source key is a digest of text, options and architecture. The cache lists the artifacts of each source key
+(`variants`); each variant records its compiler and the files that the compiler read, or did not find, on disk. A
+variant is valid as long as these files are unchanged. The installed compiler's variant comes first, then the newest: on
+a machine with no compiler or another one, a cache filled elsewhere gives the same code. Without a compiler, code
+shipped in the package (`shipped_code`) is used, too. For a GPU, the package's archive (`code_archive`) comes first, so
+that its code is the same with every compiler.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from gemmlab.toolchain.virtual_files import CompilerInput, place
 
 
 def build(program: Program) -> Artifact:
-    """Return the compiled program: from the cache, by any compiler, or compiled by the installed one.
+    """Return the compiled program: from the cache, made by any compiler, or compiled by the installed one.
 
-    Where the main loop is written anew in the package's machine code, it is that code: the same everywhere.
-    Without a compiler, code shipped with the package is used, too. Line information names `program.path`. Raises
-    `CompileError`, and `NoCompilerError` if the code is not found and cannot be compiled.
+    If gemmlab rewrites the main loop in its archive's machine code of the program, return that code. Without a
+    compiler, code shipped with the package is used, too. Line information names `program.path`. Raises `CompileError`,
+    and `NoCompilerError` if the code is not found and cannot be compiled.
     """
     files = place(program)
     source = _source(program, files)
@@ -52,15 +53,13 @@ def build(program: Program) -> Artifact:
 def for_gpu(program: Program) -> Artifact:
     """Return the code for a GPU: the archive's if it was compiled from exactly this program, else that of `build`.
 
-    Code of the archive has no texts. Raises as `build` does.
+    Code from the archive has no texts, such as PTX. Raises as `build` does.
     """
     return archived(program) or build(program)
 
 
 def archived(program: Program) -> Artifact | None:
-    """Return the archive's code of exactly this program; `None` if there is none, or compilation is requested
-    (`GEMMLAB_COMPILE=1`).
-    """
+    """Return the archive's code of exactly this program; `None` if there is none, or `GEMMLAB_COMPILE=1` is set."""
     files = place(program)
     found = code_archive.find(program, _source(program, files), files.path)
     if found is not None:
@@ -71,14 +70,12 @@ def archived(program: Program) -> Artifact | None:
 
 
 def source_of(program: Program) -> str:
-    """Return the cache's name of a program's source: a digest of everything that the compiler gets, except for files on
-    disk.
-    """
+    """Return a program's source key: a digest of everything that the compiler gets, except for files on disk."""
     return _source(program, place(program))
 
 
 def compile_here(program: Program) -> tuple[Artifact, bool]:
-    """Compile the program with the installed compiler, for `build`. Return the artifact and whether the cache had it.
+    """Return the installed compiler's artifact of a program, and whether the cache had it. Later `build`s return it.
 
     Raises `CompileError`, `NoCompilerError`.
     """
@@ -91,8 +88,8 @@ def compile_here(program: Program) -> tuple[Artifact, bool]:
 
 
 def ship(program: Program, folder: Path) -> Path:
-    """Compile, or fetch from the cache, and write the file that `shipped_code.find` looks for once `folder` is in a
-    package.
+    """Compile a program, or fetch its code from the cache, and write it into `folder` for `shipped_code`. Return the
+    file.
 
     Raises `CompileError`, `NoCompilerError`.
     """
@@ -105,7 +102,10 @@ def ship(program: Program, folder: Path) -> Path:
 
 
 def _written_anew(program: Program, files: CompilerInput, source: str) -> Artifact | None:
-    """Return the archive's code of a program whose main loop is written anew there, with its text."""
+    """Return the archive's code of a program whose main loop is rewritten there, with disassembly if possible.
+
+    `None` for any other program, or if the archive lacks it.
+    """
     found = code_archive.find(program, source, files.path) if program.written_anew else None
     if found is None:
         return None
@@ -114,12 +114,12 @@ def _written_anew(program: Program, files: CompilerInput, source: str) -> Artifa
 
 
 def _named(program: Program) -> str:
-    """Return the kernel's name, with the instance if there are several of that name."""
+    """Return the kernel's name, followed by the instance (`Program.entry`) if that is not the name itself."""
     return program.kernel if program.entry == program.kernel else f"{program.kernel} ({program.entry})"
 
 
 def _places() -> str:
-    """Return the places that were searched for code that needs no compiler."""
+    """Return in words the places that were searched for compiled code: the cache, and the code that is shipped."""
     targets = ", ".join(shipped.targets())
     own = f" nor in the code of gemmlab (its own kernels in their defaults, for {targets})" if targets else ""
     return f"{store.cache_dir() or 'a cache (there is no home)'}{own}"
@@ -138,14 +138,14 @@ def _found_or_compiled(program: Program, files: CompilerInput, source: str) -> A
 
 
 def _own(source: str, by: str, files: CompilerInput) -> Artifact | None:
-    """Return the installed compiler's artifact that is still valid."""
+    """Return an artifact by the compiler `by` that the cache has and that is still valid; `None` if there is none."""
     # Code that depends on no other file is found without the list.
     bare = store.load(variants.variant(source, by, {}).key)
     return bare or variants.find(source, lambda each: each.made_by == by and as_it_was(each.searched, files.path))
 
 
 def _any(source: str, files: CompilerInput) -> Artifact | None:
-    """Return the newest artifact that is still valid, by any compiler."""
+    """Return the newest valid artifact by any compiler from the cache; `None` if there is none."""
     return variants.find(source, lambda each: as_it_was(each.searched, files.path))
 
 
@@ -161,9 +161,7 @@ def _compile(program: Program, files: CompilerInput, source: str, by: str) -> Ar
 
 
 def _source(program: Program, files: CompilerInput) -> str:
-    """Return the key of a source, from everything that the compiler gets, except for the compiler itself and files on
-    disk.
-    """
+    """Return the source key (see `source_of`) of a program whose texts are `files`."""
     headers = [part for name, text in sorted(files.headers.items()) for part in (name, text)]
     options = compilation.options_of(program)
     return store.key_of(
@@ -178,7 +176,10 @@ def _stand_ins() -> str:
 
 
 def _made_by() -> str:
-    """Return the compiler's name with that of its headers. Raises `NoCompilerError`."""
+    """Return the compiler's name, and the version of CUDA's headers if it does not contain them.
+
+    Raises `NoCompilerError`.
+    """
     compiler = nvrtc.compiler()
     own = cuda_headers.brings_headers(compiler)
     return compiler if own else f"{compiler}, headers {cuda_headers.version(compiler)}"

@@ -27,7 +27,10 @@ _LENGTH_BYTES = 8
 
 
 def cache_dir() -> Path | None:
-    """`GEMMLAB_CACHE_DIR`, or the user's cache directory; `None` for a user without a home."""
+    """Return the folder that `GEMMLAB_CACHE_DIR` names, else the user's cache folder. The folder may not exist.
+
+    `None` if its path depends on the user's home, which is unknown.
+    """
     named = os.environ.get("GEMMLAB_CACHE_DIR")
     try:
         if named:
@@ -51,10 +54,9 @@ def key_of(*parts: str) -> str:
 
 
 def encode(artifact: Artifact, level: int = -1, key: str = "") -> bytes:
-    """Return an artifact as the bytes of its file; `level` is zlib's compression level for the texts, 0 if the whole
-    file is compressed later.
+    """Return an artifact as the bytes of a file. `level` is zlib's compression level for the texts.
 
-    The file contains the key, so that a renamed file is not taken for other code.
+    The file contains `key`, under which it is stored, so that a renamed file is not taken for other code.
     """
     facts = {**asdict(artifact), "key": key}
     code: bytes = facts.pop("code")
@@ -67,7 +69,10 @@ def encode(artifact: Artifact, level: int = -1, key: str = "") -> bytes:
 
 
 def decode(data: bytes, key: str | None = None) -> Artifact:
-    """Inverse of `encode`; `ValueError` if the bytes are not a whole artifact, or one with another key."""
+    """Return the artifact in the bytes of `encode`. `key`, if it is given, must be the one in the bytes.
+
+    Raises `ValueError` for another key, and for bytes that are damaged or no artifact.
+    """
     checked = len(MAGIC) + 32
     digest, body = data[len(MAGIC) : checked], data[checked:]
     if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
@@ -84,7 +89,10 @@ def decode(data: bytes, key: str | None = None) -> Artifact:
 
 
 def load(key: str) -> Artifact | None:
-    """Return the artifact stored under `key`; `None` if there is none that can be trusted."""
+    """Return the artifact that the cache has under `key`; `None` if there is none that can be trusted.
+
+    A damaged file is removed.
+    """
     name = f"{key}.bin"
     data = read(name)
     if data is None:
@@ -100,12 +108,12 @@ def load(key: str) -> Artifact | None:
 
 
 def store(key: str, artifact: Artifact) -> bool:
-    """Store an artifact; return whether that was possible."""
+    """Store an artifact in the cache under `key`; return whether that was possible."""
     return publish(f"{key}.bin", encode(artifact, key=key))
 
 
 def private_folder(name: str) -> Path | None:
-    """Return a folder of that name in the cache, created if necessary; `None` if nothing can be stored."""
+    """Return the folder `name` in the cache, created if necessary; `None` if it cannot be trusted or written to."""
     directory = _prepared()
     if directory is None:
         return None
@@ -121,7 +129,7 @@ def private_folder(name: str) -> Path | None:
 
 
 def read(name: str) -> bytes | None:
-    """Return the bytes of a file in the cache; `None` if there is none that can be trusted."""
+    """Return the bytes of the cache's file `name`; `None` if there is none that can be trusted."""
     directory = _directory()
     if directory is None:
         return None
@@ -135,7 +143,10 @@ def read(name: str) -> bytes | None:
 
 
 def publish(name: str, data: bytes) -> bool:
-    """Write a file into the cache under a temporary name and rename it; return whether that was possible."""
+    """Write the cache's file `name` under a temporary name and rename it; return whether that was possible.
+
+    A failure leads to a warning. Other files may be removed to keep the cache within its bound.
+    """
     directory = _prepared()
     if directory is None:
         return False
@@ -152,7 +163,7 @@ def publish(name: str, data: bytes) -> bool:
 
 
 def _directory() -> Path | None:
-    """Return the cache directory, existing or not; `None`, with a warning, if there can be none."""
+    """Return the cache's folder, existing or not; `None`, with a warning, if there is no home for it."""
     directory = cache_dir()
     if directory is None:
         _warn("compiled kernels cannot be cached: there is no home; set HOME or GEMMLAB_CACHE_DIR; continuing without")
@@ -160,7 +171,7 @@ def _directory() -> Path | None:
 
 
 def _prepared() -> Path | None:
-    """Return the cache directory, created if necessary; `None`, with a warning, if that is impossible."""
+    """Return the cache's folder, created if necessary; `None`, with a warning, if that is impossible."""
     directory = _directory()
     try:
         if directory is not None:

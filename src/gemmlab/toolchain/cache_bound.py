@@ -1,8 +1,8 @@
 """The bound on the size of the cache: the least recently used files are removed first.
 
-A file's access time is the time of its last use; reading it through `private_files` sets that, at most once an hour.
-Files are removed one by one, by name, so a process that has opened a file reads it to its end, and a later process does
-not find it and compiles. Several processes may remove at once.
+A file's access time is the time of its last use; reading it through `private_files` sets that time, at most once an
+hour. Files are removed one by one, by name. A process that has opened a file reads it to its end; a later process does
+not find it and compiles. Several processes may remove files at the same time.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _OWN_FILES = re.compile(r"[0-9a-f]{64}\.(?:bin|ref)|\.new-[0-9a-f]{16}")
 _OWN_FOLDERS = re.compile(r"studies|charts|cuda-headers-[\w.]+")
 _TEMPORARY, _HEADERS = ".new-", "cuda-headers-"
 _ROOM = 0.9
-"""The fraction of the bound that pruning leaves filled, so that not every new file requires pruning."""
+"""The fraction of the bound to which the cache is reduced, so that not every new file requires a removal."""
 _STALE_S = 3600.0
-"""The age in seconds from which no process can still be writing a temporary file."""
+"""Age in seconds from which a temporary file is abandoned: no process is still writing it."""
 _LOOK_EVERY = 64 << 20
-"""Bytes that one process adds before it checks the size again."""
+"""Bytes that a process adds before it checks the cache's size again."""
 _added = _LOOK_EVERY
-"""Bytes added since the last check of the size; the first file of a process makes a check."""
+"""Bytes that this process added since its last check of the size. The first file of a process makes a check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The files removed from the cache, and the bytes that are left in it."""
+    """The number and bytes of the files removed from the cache, and the bytes that are left in it."""
 
     files: int
     nbytes: int
@@ -53,29 +53,34 @@ class _Entry:
     used: float
     """Time of the last use, seconds since the epoch."""
     header: bool = False
-    """True for a header that came with a compiler."""
+    """True for a header of CUDA that a compiler unpacked into the cache."""
 
 
 def limit() -> int | None:
-    """Return the bound in bytes: that of `GEMMLAB_CACHE_LIMIT` (`500M`, `2G`, `none`), else 2 GB. `None`: no bound."""
+    """Return the bound in bytes from `GEMMLAB_CACHE_LIMIT` (`500M`, `2G`, `none`), by default 2 GB; `None`: no
+    bound.
+    """
     return _parsed(os.environ.get(VARIABLE, "").strip())
 
 
 def size(directory: Path) -> int:
-    """Return the bytes of all files of the cache."""
+    """Return the bytes of all files that the cache wrote in `directory`."""
     return sum(entry.nbytes for entry in _entries(directory))
 
 
 def prune(directory: Path, most: int) -> Removed:
     """Remove the least recently used files until at most `most` bytes are left, and abandoned temporary files.
 
-    Headers of a compiler stay, because another process may be compiling with them.
+    Headers of CUDA stay, because another process may be compiling with them, so more than `most` bytes may be left.
     """
     return _remove(directory, most, headers=False)
 
 
 def clear(directory: Path) -> Removed:
-    """Remove every file that the cache has written, but no other files in the folder."""
+    """Remove every file that the cache wrote, CUDA's headers included, except for temporary files of the last hour.
+
+    Other files in the folder stay.
+    """
     return _remove(directory, 0, headers=True)
 
 
@@ -96,7 +101,7 @@ def _remove(directory: Path, most: int, *, headers: bool) -> Removed:
 
 
 def added(directory: Path, nbytes: int) -> None:
-    """Count an added file, and remove others if the cache is above its bound."""
+    """Count a file of `nbytes` that was added; now and then check the cache's size, and prune it above its bound."""
     global _added
     _added += nbytes
     if _added < _LOOK_EVERY:
@@ -108,7 +113,9 @@ def added(directory: Path, nbytes: int) -> None:
 
 
 def _entries(directory: Path) -> Iterator[_Entry]:
-    """Yield the files that the cache wrote, in the folder itself and in its own folders."""
+    """Yield the files that the cache wrote, which have certain names: in `directory` and in the cache's folders
+    there.
+    """
     with suppress(OSError), os.scandir(directory) as inside:
         for found in inside:
             with suppress(OSError):
@@ -133,7 +140,7 @@ def _entry(path: Path, *, header: bool = False) -> _Entry:
 
 @once
 def _parsed(text: str) -> int | None:
-    """Parse a bound; an invalid text gives the default, with a warning."""
+    """Return the bound in a text; the default if it is empty or, with a warning, if it is invalid."""
     if not text:
         return DEFAULT_LIMIT
     if text.lower() == "none":

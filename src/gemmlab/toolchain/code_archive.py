@@ -1,12 +1,13 @@
-"""Machine code of the tuned kernels, for GPUs; it is part of the package and of a checkout.
+"""The archive: machine code of the tuned kernels for GPUs, in the package and in a checkout.
+
+With it times do not depend on the installed compiler. `GEMMLAB_COMPILE=1` requests the installed compiler's code
+instead.
 
 `gpu_code/TARGET/KERNEL.xz` has the cubins of a kernel, each once, without line tables and PTX, which no GPU reads.
-`gpu_code/TARGET/index.json` names the source of each: digest of text, options and architecture, and the marks of the
-headers that the compiler read. So code is found only for exactly the source from which it was compiled: not after an
-edit of the file or a header, nor for another configuration. `makers/gpu_code.py` writes both, and a test fails if they
-are older than the sources.
-
-So times do not depend on the installed compiler. `GEMMLAB_COMPILE=1` requests the installed compiler's code instead.
+`gpu_code/TARGET/index.json` has, for each kernel, source keys (`build_cuda.source_of`) with the digests of their
+cubins, and the marks of the headers that the compiler read (`searched`). So code is found only for exactly the source
+from which it was compiled: not after an edit of the file or a header, nor for another configuration.
+`makers/gpu_code.py` writes both, and a test fails if they are older than the sources.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ from gemmlab.toolchain.searched import as_it_was
 
 FOLDER = Path(__file__).parents[1] / "gpu_code"
 SWITCH = "GEMMLAB_COMPILE"
-"""The environment variable that requests compilation with the value 1."""
+"""The environment variable that with the value 1 requests compilation instead of the archive's code."""
 _DIGITS = 32
-"""Number of digits of a source's digest in the index: enough to tell any two apart."""
+"""Digits of a source key in the index: enough to tell any two apart."""
 _DEBUG = (".nv_debug", ".debug_line", ".debug_str")
-"""Beginnings of the names of sections that no GPU reads. Their places and extents are kept, filled with zeros."""
+"""Beginnings of the names of sections that no GPU reads. A cubin from the archive has zeros there."""
 _FACTS = ("entry", "digest", "compiler", "resources", "exports")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Code for the archive: an artifact, and the cache's name of its source."""
+    """Code for the archive: an artifact, and its source key (`build_cuda.source_of`)."""
 
     source: str
     artifact: Artifact
 
 
 def find(program: Program, source: str, path: IncludePath) -> Artifact | None:
-    """Return the code of a program. `source` is the cache's name of its source, `path` has the folders of its headers.
+    """Return the archive's code of a program with the source key `source`, and headers in the folders of `path`.
 
     `None` if there is none for exactly this source, or `GEMMLAB_COMPILE=1` requests compilation. The code has no texts.
     """
@@ -60,10 +61,10 @@ def find(program: Program, source: str, path: IncludePath) -> Artifact | None:
 def put(
     folder: Path, target: str, kernel: str, members: Iterable[Made], earlier: Mapping[str, Artifact]
 ) -> dict[str, Any]:
-    """Write the cubins of one kernel, and return its part of the index.
+    """Write the cubins of one kernel for an architecture, and return the kernel's part of the index.
 
-    `earlier` has the existing cubins by digest: they stay unchanged if the code is the same, so that an edited comment
-    changes only the index. Raises `ValueError` if instances were compiled with different headers.
+    `earlier` has the cubins in the archive by digest. If all digests are the same, the file is not written, so that an
+    edited comment changes only the index. Raises `ValueError` if `members` were compiled with different headers.
     """
     import lzma
 
@@ -98,7 +99,7 @@ def put(
 
 
 def write_index(folder: Path, target: str, kernels: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write the index of an architecture, one line for each source."""
+    """Write the index of an architecture: kernel -> result of `put`, one line for each source key."""
     path = folder / target / "index.json"
     path.write_text(json.dumps(kernels, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
@@ -109,7 +110,9 @@ def codes_of(target: str, kernel: str) -> Mapping[str, Artifact]:
 
 
 def contents() -> dict[str, dict[str, Any]]:
-    """Return, for each architecture, `instances`, `bytes`, `compilers`, and a `digest` of the digests of all cubins."""
+    """Return a summary of the archive by architecture: numbers of `instances` and `bytes`, `compilers`, and a `digest`
+    of the digests of all cubins.
+    """
     found = {}
     for folder in sorted(FOLDER.glob("sm_*")):
         kernels = _index(FOLDER, folder.name).values()
@@ -134,8 +137,8 @@ def _index(folder: Path, target: str) -> Mapping[str, Any]:
 
 @cache
 def _codes(folder: Path, target: str, kernel: str) -> Mapping[str, Artifact]:
-    """Return the cubins of a kernel by digest; damaged ones are left out."""
-    # Some builds of Python lack lzma; they compile instead.
+    """Return the cubins of a kernel by digest. Damaged ones are left out; without the file or lzma there are none."""
+    # Some builds of Python lack lzma; with them kernels are compiled.
     try:
         import lzma
 
@@ -157,7 +160,7 @@ def _codes(folder: Path, target: str, kernel: str) -> Mapping[str, Artifact]:
 
 
 def _without_debug(artifact: Artifact) -> tuple[list[tuple[int, int]], bytes]:
-    """Return (offset, length) of the parts that a GPU does not read, in order, and the cubin without them."""
+    """Return (offset, length) in bytes of the parts that a GPU does not read, in order, and the cubin without them."""
     sections = read_elf(artifact.code, artifact.kernel).sections
     holes = sorted((one.start, len(one.data)) for one in sections if one.data and one.name.startswith(_DEBUG))
     parts, at = [], 0

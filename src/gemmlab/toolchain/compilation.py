@@ -1,4 +1,4 @@
-"""Compile CUDA C++ to cubin and PTX, the same on every machine. Needs no driver and no GPU."""
+"""Compile CUDA C++ to cubin and PTX with NVRTC: the same bytes on every machine, without driver and GPU."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from gemmlab.toolchain.shadow import Shadow
 from gemmlab.toolchain.virtual_files import CompilerInput, place
 
 DEFAULTS = ("-std=c++17", "-lineinfo", "-default-device", "--ptxas-options=-v")
-"""Options for every kernel, unless its program has one of the same name."""
+"""Options for every program, unless it has an option of the same name."""
 _ADDING = {"-D", "-U", "-Xptxas", "-ptxas-options"}
-"""Options that may occur more than once."""
+"""Options that may occur more than once: a program's own are added to those of `DEFAULTS`."""
 
 
 def compile_cubin(program: Program, files: CompilerInput | None = None) -> Artifact:
-    """Compile the instance `program.entry` for `program.target` (`"sm_90a"`); `files` are the program's texts and
-    folders, if already collected.
+    """Compile the instance `program.entry` for `program.target` (`"sm_90a"`). No cache is used.
 
-    Texts name files by their virtual paths, so that the artifact is the same for every place of the sources; without
-    nvdisasm the artifact has no `sass`. Raises `CompileError` with the source's own lines, `NoCompilerError`.
+    `files` are the texts and folders that `place` collects. The artifact names files by their virtual paths, so that it
+    is the same wherever the sources lie; without nvdisasm it has no `sass`. Raises `CompileError` with the compiler's
+    messages, `NoCompilerError`.
     """
     library = loaded()
     check_architecture(program.target, program.kernel)
@@ -46,14 +46,14 @@ def compile_cubin(program: Program, files: CompilerInput | None = None) -> Artif
 
 
 def options_of(program: Program) -> list[str]:
-    """Return the options for the compiler: with the architecture, without folders of headers."""
+    """Return the compiler options of a program: architecture, defaults and its own, without folders of headers."""
     own = split(program.options)[1]
     own_names = {_option_name(option) for option in own}
     return [f"-arch={program.target}", *(o for o in DEFAULTS if _option_name(o) not in own_names), *own]
 
 
 class _Compilation:
-    """The runs of the compiler for one artifact, with their files in `folder`."""
+    """The runs of the compiler for one artifact; their temporary files are in `folder`."""
 
     def __init__(self, library: Any, program: Program, files: CompilerInput, folder: Path) -> None:
         self._library, self._program, self._files, self._folder = library, program, files, folder
@@ -64,9 +64,9 @@ class _Compilation:
     def artifact(self) -> Artifact:
         """Compile the program and return the artifact. Raises `CompileError`.
 
-        First the compiler only follows the directives, to list the files that it opens. Then it compiles a copy of
-        these files that looks the same on every machine. If it does not open the same files in the copy, or may test
-        for others, it compiles the real ones.
+        First the compiler only preprocesses, to list the files that it opens. Then it compiles with a copy of these
+        files that looks the same on every machine (`shadow`). If it cannot list them, tests for files whose names are
+        unknown, or does not open the same files in the copy, it compiles with the real ones.
         """
         found = self._discovered()
         if found is not None and found.searched is not None:
@@ -74,7 +74,7 @@ class _Compilation:
             with self._run(self._shadow.folders, self._shadow.redirections) as (handle, status):
                 listed = self._shadow.originals(listing.opened(self._folder, self._files.headers) or ())
                 opened = tuple(filter(self._where.is_own, listed))
-                # An error may end the run early.
+                # If there is an error, the run may end before it has opened all files.
                 if opened == found.opened[: len(opened) if status else None]:
                     return self._finished(handle, status, found.searched)
         with self._run(self._real_folders, {}) as (handle, status):
@@ -87,8 +87,9 @@ class _Compilation:
         return list(self._files.path.folders.values())
 
     def _discovered(self) -> Dependencies | None:
-        """Return the files that the compiler opens; `None` if it does not list them. Later runs get CUDA's headers if
-        needed.
+        """Return the files that the compiler opens; `None` if it does not list them.
+
+        If the program needs CUDA's headers, later runs get them, too.
         """
         texts = [text.encode() for text in (self._files.source, *self._files.headers.values())]
         found = None
@@ -105,7 +106,7 @@ class _Compilation:
         return Surroundings(self._files.path, self._files.main, self._ready)
 
     def _followed(self, texts: Sequence[bytes]) -> tuple[Dependencies | None, bool]:
-        """Return the files that the directives lead to, and whether every directive leads to one."""
+        """Preprocess the program. Return the files that it opens, `None` if unknown, and whether there was no error."""
         with self._run(self._real_folders, {}, listing.preprocessing(self._folder)) as (handle, _):
             # A run without code counts as an error; a real error is in the log.
             whole = "error" not in text_of(self._library, handle, "ProgramLog")
@@ -116,7 +117,10 @@ class _Compilation:
     def _run(
         self, folders: Sequence[str], texts: Mapping[str, str], options: Sequence[str] = ()
     ) -> Iterator[tuple[Any, Any]]:
-        """Run the compiler on the program; yield its handle and the status."""
+        """Run the compiler on the program; yield NVRTC's handle of the program and the status, 0 for success.
+
+        `folders` are searched for headers, `texts` are more headers by name, `options` more options.
+        """
         library, files = self._library, self._files
         headers = {**texts, **files.headers}
         includes = [f"-I{folder}" for folder in (*folders, self._shadow.stand_ins)]
@@ -175,7 +179,7 @@ def _resources(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]
     if function.max_threads is not None:
         facts["max_threads"] = function.max_threads
     logged = ptxas_log.facts_of(log, entry)
-    # With recursion the file has no total; only the size of one frame is certain.
+    # With recursion the cubin has no total; only the size of the kernel's own frame is known.
     stack = logged.get("stack_bytes", 0) if function.stack_bytes is None else function.stack_bytes
     return (
         facts
@@ -185,7 +189,7 @@ def _resources(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]
 
 
 def _option_name(option: str) -> str:
-    """Return an option's name: `-std` for `--std=c++20`; for an option that may be repeated, the whole option."""
+    """Return the name of an option: `-std` for `--std=c++20`; the whole option if it may occur more than once."""
     name = option.split("=", 1)[0]
     short = f"-{name.lstrip('-')}"
     return option if short in _ADDING or short[:2] in _ADDING else short

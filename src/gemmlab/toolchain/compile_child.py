@@ -1,7 +1,7 @@
-"""`python -m gemmlab.toolchain.compile_child`: compiles programs that it reads from its input, one after another.
+"""The child process of `apart`: it compiles programs that it reads from its standard input, one after another.
 
-Each message is its length in eight bytes, then that many bytes: a program as JSON; the answer is an artifact in the
-cache's format, or an error as JSON.
+A message is its length in eight bytes, then that many bytes. A request is a program as JSON. An answer is the letter A
+and an artifact in the cache's format, or the letter E and an error as JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TEXTS = ("kernel", "language", "target", "entry", "fingerprint", "path")
 
 
 def message(program: Program) -> bytes:
-    """Return a program as a message. Raises as `Program.emit` does."""
+    """Return a program and the working directory as a request. Raises as `Program.emit` does."""
     values: dict[str, Any] = {name: getattr(program, name) for name in _TEXTS}
     values |= {name: [*getattr(program, name)] for name in ("options", "exports")}
     values |= {name: dict(getattr(program, name)) for name in ("headers", "resources")}
@@ -31,7 +31,7 @@ def message(program: Program) -> bytes:
 
 
 def program_of(data: bytes) -> Program:
-    """Inverse of `message`; also changes to the working directory that the message names."""
+    """Return the program in a request, after changing to the working directory that the request names."""
     values = json.loads(data)
     os.chdir(values.pop("cwd"))
     source: str = values.pop("source")
@@ -40,7 +40,7 @@ def program_of(data: bytes) -> Program:
 
 
 def answer(program: Program) -> bytes:
-    """Compile a program and return the artifact or the error as a message."""
+    """Compile a program and return the artifact or the compile error as an answer."""
     try:
         return ARTIFACT + encode(compilation.compile_cubin(program))
     except (CompileError, NoCompilerError) as error:
@@ -48,7 +48,7 @@ def answer(program: Program) -> bytes:
 
 
 def read(stream: IO[bytes]) -> bytes | None:
-    """Return the next message; `None` at the end of the stream."""
+    """Return the next message's bytes; `None` if the stream ends before a whole message."""
     head = stream.read(LENGTH_BYTES)
     if len(head) < LENGTH_BYTES:
         return None
@@ -58,15 +58,15 @@ def read(stream: IO[bytes]) -> bytes | None:
 
 
 def write(stream: IO[bytes], data: bytes) -> None:
-    """Write a message."""
+    """Write a message with the bytes `data`, and flush the stream."""
     stream.write(len(data).to_bytes(LENGTH_BYTES, "little") + data)
     stream.flush()
 
 
 def main() -> None:
-    """Answer messages until the input ends."""
+    """Answer requests on standard output until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Output of libraries goes to standard error.
+    # Answers go to a copy of the standard output. What libraries print goes to the standard error.
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
         while (data := read(sys.stdin.buffer)) is not None:

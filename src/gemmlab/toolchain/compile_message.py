@@ -1,4 +1,4 @@
-"""Messages for sources that do not compile: the compiler's lines with the user's file names, and advice."""
+"""Error messages for sources that do not compile: the compiler's lines with the user's file names, and advice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ _INSTANCE = re.compile(r"__nv_name_map\(\d+\): (.*)\n +#pragma nv_mangled_name.*
 
 
 def explain(program: Program, files: CompilerInput, searched: Searched, log: str) -> str:
-    """Return the message for a program that does not compile, from the compiler's log, with advice on headers."""
+    """Return the error message for a program that does not compile: the compiler's log, and advice on headers if it
+    helps.
+
+    `searched` names the files that were read (see `CompilerInput.localise`).
+    """
     log = _INSTANCE.sub(lambda match: f"instance {program.entry}: {match[1]}\n", log)
     message = files.localise_errors(log, searched)
     if _UNFOUND in log:

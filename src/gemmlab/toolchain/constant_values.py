@@ -1,7 +1,7 @@
-"""Values for `__constant__` variables, which a host sets before a launch: they are written into the cubin itself.
+"""Write values of `__constant__` variables, which a CUDA program would set before a launch, into the cubin itself.
 
-A cubin has the initial bytes of its constant banks, so a copy with other bytes is a module whose variables have these
-values, on a GPU and on the emulator.
+A cubin has the initial bytes of its constant banks. In a copy with other bytes the variables have other values, on a
+GPU and on the emulator.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ _PART = re.compile(r"[NL]*(\d+)")
 
 
 def with_constants(artifact: Artifact, values: Mapping[str, npt.NDArray[Any]]) -> Artifact:
-    """Return machine code whose `__constant__` variables hold `values`, arrays by the variables' names.
+    """Return a copy of an artifact in whose cubin `__constant__` variables hold `values`, arrays by the variables'
+    names.
 
-    `UsageError` for a name that the code does not have, and for an array whose size differs from the variable's.
+    Names are without namespaces. Raises `UsageError` for a name that the code does not have, and for an array whose
+    bytes are not as many as the variable's.
     """
     cubin = read_cubin(artifact.code, artifact.kernel)
     code = bytearray(artifact.code)
@@ -42,7 +44,7 @@ def with_constants(artifact: Artifact, values: Mapping[str, npt.NDArray[Any]]) -
 
 
 def _source_name(symbol: str) -> str:
-    """Return a variable's name without namespaces: `_ZN4mine4tapsE` and `_ZL4taps` are `taps`."""
+    """Return the name of a symbol in the source, without namespaces: `taps` for `_ZN4mine4tapsE` and `_ZL4taps`."""
     found, at = symbol, 2
     while symbol.startswith("_Z") and (part := _PART.match(symbol, at)) is not None:
         end = part.end() + int(part[1])

@@ -19,7 +19,7 @@ from gemmlab.toolchain.nv_info import Param
 
 MACHINE = 190
 RESERVED_SMEM_BYTES = 1024
-"""Bytes at the start of every block's shared memory from sm_90 on; they belong to the system."""
+"""Bytes at the start of every block's shared memory that the system reserves, from sm_90 on."""
 
 _OBJECT, _FUNCTION, _ENTRY = 1, 2, 0x10
 _LATER_ABI, _ACCELERATED = 8, 0x800
@@ -34,31 +34,31 @@ _RELOCATIONS = {
     63: "R_CUDA_FUNC_DESC32_HI_32", 70: "R_CUDA_32_LO", 71: "R_CUDA_32_HI",
 }  # fmt: skip
 _IN_PLACE = {1: "<i", 2: "<q", 3: "<i", 4: "<q"}
-"""Data relocations without an addend field store the addend in the bytes that they patch."""
+"""Kind of relocation -> format of the addend, which in a table without addends is in the bytes to be patched."""
 
 
 @dataclass(frozen=True, slots=True)
 class CubinFunction:
-    """One function's code, and the facts that a launch of it needs."""
+    """The code of a function, and facts about it. `registers` are those of a thread, `barriers` those of a block."""
 
     name: str
     code: bytes = field(repr=False)
     entry: bool
-    """True if it is a kernel; other functions are called by kernels."""
+    """True for a kernel, False for a function that kernels call."""
     registers: int
     barriers: int
     param_base: int
-    """The offset of the parameters in constant bank 0."""
+    """Offset in bytes of the parameters in constant bank 0."""
     params: tuple[Param, ...]
     static_smem_bytes: int
     """Shared memory that the kernel itself declares, in bytes."""
     reserved_smem_bytes: int
-    """Bytes of shared memory before the kernel's own that the system reserves."""
+    """Bytes of shared memory that the system reserves before the kernel's own."""
     local_bytes: int
-    """Stack frame of this function in bytes, for each thread."""
+    """Bytes of this function's own stack frame, for each thread."""
     stack_bytes: int | None
-    """Local memory in bytes for each thread, with all calls; `None` if recursion or a call by address makes it
-    unknown.
+    """Bytes of stack for each thread, with the frames of all functions that it calls; `None` if unknown because of
+    recursion or a call by address.
     """
     max_threads: int | None
     """Most threads in a block (`__launch_bounds__`); `None` if not stated."""
@@ -67,7 +67,7 @@ class CubinFunction:
     cluster: tuple[int, int, int] | None
     """Blocks of the cluster that it was compiled for (`__cluster_dims__`); `None` if not stated."""
     constants: Mapping[int, bytes] = field(repr=False)
-    """Initial bytes of each constant bank that it reads, before relocation."""
+    """Number of a constant bank -> its initial bytes for this function, before relocation."""
 
     @property
     def param_bytes(self) -> int:
@@ -88,43 +88,44 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """A relocation: the loader writes the address of `symbol` plus `addend` to `offset` in `section`, in the form that
-    `kind` names.
+    """An order to the loader: write the address of `symbol` plus `addend` at `offset` in `section`, in the form
+    `kind`.
     """
 
     section: str
     offset: int
     kind: str
-    """`R_CUDA_64` and the like; `R_CUDA_<number>` for an unknown kind."""
+    """Name of the form, such as `R_CUDA_64`; `R_CUDA_<number>` for an unknown one."""
     symbol: str
     addend: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cubin:
-    """A parsed cubin."""
+    """A parsed cubin: functions and variables (`symbols`) by name, relocations and sections."""
 
     arch: str
     functions: Mapping[str, CubinFunction]
     symbols: Mapping[str, Variable]
     relocations: tuple[Relocation, ...]
     sections: Mapping[str, Section] = field(repr=False)
-    """The sections that a loader puts into memory: code, constant banks, `.nv.global.init`, and `.nv.global`
-    (zeros).
+    """The sections that a loader puts into memory, by name: code, constant banks, shared memory, `.nv.global.init`, and
+    `.nv.global` (zeros).
     """
     labels: Mapping[str, tuple[str, int]] = field(repr=False)
-    """Functions that lie within another function's code, by name: (section, offset)."""
+    """Functions that lie within the code section of another one: name -> (section, offset)."""
 
     def bank(self, section: str) -> tuple[int, str] | None:
-        """Return (number, function) for the section of a constant bank, function `""` if all share it; `None` for other
-        sections.
+        """Return (number, function) of the constant bank that a section name stands for; `None` for other sections.
+
+        The function is empty if all functions share the bank.
         """
         match = _BANK.fullmatch(section)
         return (int(match[1]), match[2] or "") if match else None
 
 
 def read_cubin(data: bytes, name: str) -> Cubin:
-    """Parse a cubin; errors name it `name`. Raises `UsageError` that describes the fault.
+    """Parse a cubin. Raises `UsageError` with `name` and the fault for a malformed one.
 
     The result is consistent: symbols and relocations lie within their sections, parameters within their bank.
     """
@@ -161,11 +162,10 @@ def read_cubin(data: bytes, name: str) -> Cubin:
 
 
 def digest(data: bytes, name: str) -> str:
-    """Return the SHA-256, in hexadecimal, of the parts of a cubin that a GPU gets: code, constants, variables and
-    attributes.
+    """Return the SHA-256, in hexadecimal, of what a GPU gets from a cubin: code, constants, variables and attributes.
 
     Line information and PTX in the cubin are left out: they have paths, and a comment in the source changes them.
-    Raises `UsageError`.
+    Raises `UsageError` with `name` for a malformed file.
     """
     parts = hashlib.sha256()
     for section in read_elf(data, name).sections:
@@ -182,8 +182,9 @@ def _loaded(section: Section) -> bool:
 
 
 def _architecture(elf: Elf) -> str:
-    """Return the architecture by the header's flags; in the later layout only the compiler's note distinguishes sm_90a
-    from sm_90.
+    """Return the architecture, by the flags in the ELF header.
+
+    In the layout of later compilers the flags do not distinguish sm_90a from sm_90; the compiler's note does.
     """
     if elf.abi_version < _LATER_ABI:
         return f"sm_{elf.flags & 0xFF}{'a' if elf.flags & _ACCELERATED else ''}"
@@ -239,7 +240,7 @@ def _banks(by_name: Mapping[str, Section], function: str) -> Iterator[tuple[int,
 
 
 def _require_sane(function: CubinFunction, name: str) -> None:
-    """Check a function's attributes against their possible ranges."""
+    """Raise `UsageError` if a function has impossible registers, parameters or constant banks."""
     if not 0 <= function.registers <= _MOST_REGISTERS:
         raise UsageError(f"{name}: a malformed cubin: {function.name} has {function.registers} registers")
     if function.param_base + function.param_bytes > _BANK_BYTES:

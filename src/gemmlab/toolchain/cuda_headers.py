@@ -1,4 +1,4 @@
-"""The source of `cuda_fp16.h`, `mma.h` and similar headers: the compiler itself, or a toolkit beside it."""
+"""Find CUDA's headers (`cuda_fp16.h`, `mma.h` and similar ones): in the compiler itself, or in an installed toolkit."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _VERSION = re.compile(r"#\s*define\s+CUDART_VERSION\s+(\d+)")
 
 
 def options(compiler: str) -> list[str]:
-    """Return compiler options with which NVIDIA's headers are found; `compiler` is a name such as `"NVRTC 13.5.37"`.
+    """Return compiler options with which CUDA's headers are found; `compiler` is a name such as `"NVRTC 13.5.37"`.
 
-    A compiler that contains the headers unpacks them, once, into the cache folder.
+    A compiler that contains the headers unpacks them, once, into the cache's folder. Without any headers there are no
+    options.
     """
     if brings_headers(compiler):
         return [f"--use-bundled-headers={_unpacked(compiler)}"]
@@ -34,7 +35,9 @@ def folders(compiler: str) -> list[str]:
 
 @cache
 def version(compiler: str) -> str:
-    """Return the version of CUDA's headers that the compiler finds; `"none"` without any."""
+    """Return the version of CUDA's headers that the compiler finds: its own name if it contains them, else the
+    toolkit's `CUDART_VERSION`; `"none"` without any.
+    """
     if brings_headers(compiler):
         return compiler
     for folder in _toolkit():
@@ -45,7 +48,7 @@ def version(compiler: str) -> str:
 
 
 def brings_headers(compiler: str) -> bool:
-    """Return whether this NVRTC contains the headers."""
+    """Return whether this NVRTC contains CUDA's headers."""
     return tuple(map(int, compiler.rsplit(maxsplit=1)[-1].split(".")[:2])) >= _FIRST_WITH_HEADERS
 
 
@@ -56,7 +59,10 @@ def _unpacked(compiler: str) -> Path:
 
 @cache
 def _trusted(folder: Path) -> bool:
-    """Return whether no other user can have written a header in the folder; the check takes some milliseconds."""
+    """Return whether no other user can have written a header in the folder; warn if not.
+
+    The result is cached, because the check takes some milliseconds.
+    """
     try:
         private_files.check_tree(folder)
     except private_files.UntrustedError as error:

@@ -1,4 +1,4 @@
-"""Derive the files that a cached artifact depends on from the compiler's listing of opened files."""
+"""Derive the files on which an artifact depends from the compiler's listing of opened files."""
 
 from __future__ import annotations
 
@@ -19,40 +19,45 @@ _ABOUT_ITSELF = re.compile(rb"(?:\bdefined[\s(]*|#[ \t]*ifn?def[ \t]+)__has_incl
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """The files that a run of the compiler depended on, besides its input texts."""
+    """The files on which a run of the compiler depended, besides the texts that it was given."""
 
     opened: tuple[str, ...]
     """The user's own files, in the order in which they were opened."""
     data: Mapping[str, bytes] = field(repr=False)
-    """Contents of the files in `opened`, and of files whose existence was tested."""
+    """Path -> contents of the files in `opened`, and of files whose existence was tested."""
     searched: Mapping[str, str] | None
-    """Marks of the searched places (see `searched`); `None` if they are unknown, and the result must not be cached."""
+    """Marks of the searched places (see `toolchain.searched`); `None` if they are unknown: the artifact must not be
+    cached.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The folders in which the compiler searches."""
+    """The folders in which the compiler searches for headers."""
 
     path: IncludePath
     main: str
-    """The source's virtual path; its folder is the first that an `#include "x"` in it looks into."""
+    """The source's virtual path. An `#include "x"` in the source looks into its folder first."""
     ready: tuple[str, ...]
-    """Folders of headers that belong to the compiler or to gemmlab: a version identifies their content."""
+    """Folders of headers that belong to the compiler or to gemmlab. Their contents follow from the versions of
+    these.
+    """
 
     def is_own(self, file: str) -> bool:
-        """Return whether a file is the user's own."""
+        """Return whether a file is the user's own: it lies in none of the folders `ready`."""
         return not any(file.startswith(f"{folder}/") for folder in self.ready)
 
 
 def queries_files(texts: Sequence[bytes]) -> bool:
-    """Return whether sources test for files without including them."""
+    """Return whether sources test for files without including them (`__has_include`)."""
     return any(ASKS in _CONTINUED.sub(b"", text) for text in texts)
 
 
 def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings) -> Dependencies:
-    """Return the files that the run that opened `listed` for the sources `texts` depended on.
+    """Return the dependencies of a run that compiled `texts` (source and given headers) and opened the files `listed`.
 
-    Raises `CompileError` for an unreadable file.
+    They include places where a file did not exist but would have been found first. Raises `CompileError` if a file
+    cannot be read.
     """
     own = tuple(file for file in listed if where.is_own(file))
     data = {file: _read(file) for file in own}
@@ -75,12 +80,12 @@ def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings)
 
 
 def _names(file: str, folders: Sequence[str]) -> Iterator[str]:
-    """Yield the names by which a directive may have included a file, one for each folder in which it can be found."""
+    """Yield the names by which an `#include` may have found a file: its path relative to each folder above it."""
     return (file[len(folder) + 1 :] for folder in folders if file.startswith(f"{folder}/"))
 
 
 def _has_include_names(texts: Sequence[bytes]) -> set[str] | None:
-    """Return the names in `__has_include`, found or not; `None` if one is not a literal."""
+    """Return the names for which texts test by `__has_include`; `None` if one is no literal."""
     names: set[str] = set()
     for text in texts:
         plain = _CONTINUED.sub(b"", text)

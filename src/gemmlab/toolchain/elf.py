@@ -1,4 +1,4 @@
-"""Sections, symbols and relocations of a 64-bit little-endian ELF file, checked against its length."""
+"""Read sections, symbols and relocations of a 64-bit little-endian ELF file, and check them against its length."""
 
 from __future__ import annotations
 
@@ -21,30 +21,32 @@ class Section:
     kind: int
     flags: int
     data: bytes
-    """Contents; empty for a section of zeros (`NOBITS`), whose extent is `size`."""
+    """Contents; empty for a section of zeros (`NOBITS`), which has `size` bytes."""
     size: int
     link: int
     info: int
     align: int
     start: int = 0
-    """Offset of its contents in the file."""
+    """Offset of the contents in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
     name: str
     kind: int
-    """2 function, 1 object, 3 section, 0 none."""
+    """ELF's type of the symbol: 0 none, 1 object, 2 function, 3 section."""
     other: int
     section: int
-    """Index of the section that contains it; 0 if it is defined elsewhere."""
+    """Index of the section that contains the symbol; 0 if another file defines it."""
     value: int
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One relocation as written: `symbol` is an index, and without an addend field `addend` is `None`."""
+    """One relocation as the file has it: `symbol` is an index; `addend` is `None` in a `REL` section, which has
+    none.
+    """
 
     offset: int
     kind: int
@@ -61,18 +63,18 @@ class Elf:
     symbols: tuple[Symbol, ...]
 
     def section_of(self, symbol: Symbol) -> Section | None:
-        """Return the section that defines a symbol; `None` if it is defined elsewhere or nowhere."""
+        """Return the section that contains a symbol; `None` if no section of this file does."""
         return self.sections[symbol.section] if 0 < symbol.section < len(self.sections) else None
 
     def relocations(self, section: Section) -> Iterator[Entry]:
-        """Entries of a `REL` or `RELA` section."""
+        """Yield the relocations in a `REL` or `RELA` section."""
         layout = "<QQq" if section.kind == RELA else "<QQ"
         for offset, info, *addend in struct.iter_unpack(layout, section.data):
             yield Entry(offset, info & 0xFFFFFFFF, info >> 32, addend[0] if addend else None)
 
 
 def read_elf(data: bytes, name: str) -> Elf:
-    """Parse a file; errors name it `name`. Raises `UsageError` that describes the fault."""
+    """Parse an ELF file. Raises `UsageError` with `name` and the fault for a malformed one."""
     if not data.startswith(b"\x7fELF"):
         raise UsageError(f"{name}: not an ELF file (it begins with {data[:4].hex(' ') or 'nothing'})")
     if len(data) < _HEADER.size:

@@ -1,7 +1,7 @@
 """Substitutes for host headers that kernel files include by habit, with the parts that a GPU can use.
 
-NVRTC has no host headers, and itself declares the device functions of `cuda_runtime.h`, `math.h` and similar headers.
-Types and limits that it lacks are defined here with the same text as in libcu++, which may define them again.
+NVRTC has no host headers, but declares the device functions of `cuda_runtime.h`, `math.h` and similar headers itself.
+Types and limits that it lacks are defined here. They have the same text as in libcu++, which may define them again.
 """
 
 from __future__ import annotations
@@ -122,11 +122,11 @@ _CUB_PARTS = (
     "thread/thread_operators", "thread/thread_store", "util_ptx", "util_type", "warp/warp_exchange", "warp/warp_load",
     "warp/warp_merge_sort", "warp/warp_reduce", "warp/warp_scan", "warp/warp_store",
 )  # fmt: skip
-"""The headers of CUB that NVRTC can compile; `cub/cub.cuh` itself refuses NVRTC."""
+"""The headers of CUB that NVRTC can compile. They replace `cub/cub.cuh`, which refuses NVRTC."""
 
 
 def _as_std(name: str) -> str:
-    """Return a header of the C++ library that offers libcu++'s header under the namespace `std`."""
+    """Return the text of a header that offers libcu++'s header `name` in the namespace `std`."""
     return f"#pragma once\n#include <cuda/std/{name}>\nnamespace std {{ using namespace cuda::std; }}\n"
 
 
@@ -151,4 +151,4 @@ HOST_HEADERS = {
         _BUILT_IN,
     ),
 }  # fmt: skip
-"""Text by the name in `#include`."""
+"""Name in `#include` -> text of the header."""

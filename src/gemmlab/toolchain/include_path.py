@@ -1,4 +1,4 @@
-"""The folders in which the compiler searches a program's headers, and machine-independent names of files there."""
+"""The folders in which the compiler searches for a program's headers, and machine-independent names of files there."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ _WITH_VALUE = {
     "-D", "-U", "--define-macro", "--undefine-macro", "-include", "--pre-include", "-Xptxas", "--ptxas-options",
     "-Xcudafe",
 }  # fmt: skip
-"""Options whose value may be the next argument, which is then not an option itself."""
+"""Options whose value may be the next argument, which is then no option even if it looks like one."""
 
 
 @dataclass(frozen=True, slots=True)
 class IncludePath:
-    """The source's own folder and those that options name, in the order of search, all absolute.
+    """The source's own folder and those that options name (`named`), in the order of search, all absolute.
 
-    A file's *place* is its name in the cache, which may be copied to another machine: `"0/deep/x.cuh"` lies in the
-    source's own folder, `"1/x.cuh"` in the first folder that an option names; `"/abs/x.cuh"` is a path.
+    A file's *place* is its name in the cache, which may be copied to another machine: `"0/deep/x.cuh"` lies below the
+    source's own folder, `"1/x.cuh"` in the first folder that an option names. A file in none of them has its absolute
+    path, `"/abs/x.cuh"`, as its place.
     """
 
     own: str
@@ -31,11 +32,14 @@ class IncludePath:
 
     @property
     def folders(self) -> dict[int, str]:
-        """Folders by number; 0 is the source's own, if it has one."""
+        """Number -> folder: 0 is the source's own, if it has one; options' folders count from 1."""
         return {number: folder for number, folder in enumerate((self.own, *self.named)) if folder}
 
     def places(self, path: str) -> list[str]:
-        """Return every place of the file at an absolute path, which is taken literally (`..` stays)."""
+        """Return every place of the file at an absolute path: one for each folder above it, else the path itself.
+
+        `..` in the path is not resolved.
+        """
         path = slashes(path)
         found = [
             f"{number}{path[len(folder) :]}"
@@ -45,7 +49,7 @@ class IncludePath:
         return found or [path]
 
     def real(self, place: str) -> str | None:
-        """Return the path on this machine of the file at a place; `None` if there is no such folder."""
+        """Return the path on this machine of the file at a place; `None` if no folder has the place's number."""
         if Path(place).is_absolute():
             return place
         number, _, name = place.partition("/")
@@ -54,13 +58,13 @@ class IncludePath:
 
 
 def include_path(source: str, options: Sequence[str]) -> IncludePath:
-    """The folders for a source whose file is `source` (which need not exist), with these compiler options."""
+    """Return the folders for a source file and these compiler options. If `source` is no file, it has no own folder."""
     own = absolute(str(Path(source).parent)) if source and Path(source).is_file() else ""
     return IncludePath(own, tuple(absolute(folder) for folder in split(options)[0]))
 
 
 def split(options: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The folders that compiler options name, and the other options."""
+    """Return the folders that compiler options name for the search of headers, and all other options."""
     folders: list[str] = []
     others: list[str] = []
     pending = iter(options)
@@ -79,12 +83,12 @@ def split(options: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def absolute(path: str) -> str:
-    """Return `path` from the root, with forward slashes; `..` stays, because the part before it may be a link."""
+    """Return `path` as an absolute path with forward slashes; `..` stays, because the part before it may be a link."""
     # Path would remove `.`, and there may be no working directory.
     whole = path if Path(path).is_absolute() else os.path.join(Path.cwd(), path)  # noqa: PTH118
     return slashes(whole).rstrip("/") or "/"
 
 
 def slashes(path: str) -> str:
-    """Return the path with forward slashes on every system."""
+    """Return a path with forward slashes instead of Windows' backslashes."""
     return path.replace("\\", "/") if os.name == "nt" else path

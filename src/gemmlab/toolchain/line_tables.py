@@ -1,4 +1,5 @@
-"""Line tables of a cubin: the source lines of each instruction with the places it was inlined at, and its PTX line.
+"""Read the line tables of a cubin. They have, for each instruction, its source line, the lines of the calls by which it
+was inlined, and its line of PTX.
 
 The tables are DWARF line programs (version 2, sections `.debug_line` and `.nv_debug_line_sass`) with two opcodes of
 NVIDIA's, which LLVM's NVPTX backend and binutils name `DW_LNE_NVIDIA_inlined_call` and `..._set_function_name`.
@@ -19,20 +20,22 @@ _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _COLUMN, _NEGATE, _BASIC, _ADD_PC,
 _END, _ADDRESS, _DEFINE_FILE, _INLINED, _FUNCTION = 1, 2, 3, 0x90, 0x91
 
 Place = tuple[str, int]
-"""File name as given to the compiler, and line counted from 1."""
+"""A place in the source: file name as the compiler got it, and line counted from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionLines:
-    """The line tables of one function. Rows are sorted by address; each holds until the next one."""
+    """The line tables of one function. Rows are sorted by address; each is valid up to the next one's address."""
 
     source: tuple[tuple[int, tuple[Place, ...]], ...] = field(repr=False)
-    """(byte address, places from the innermost inlined function outwards)."""
+    """Rows (byte address in the function, places): first the instruction's place, then that of the call by which it was
+    inlined, and so on outwards.
+    """
     ptx: tuple[tuple[int, int], ...] = field(repr=False)
-    """(byte address, line of the PTX text, counted from 1)."""
+    """Rows (byte address in the function, line of the PTX text, counted from 1)."""
 
     def places(self, address: int) -> tuple[Place, ...]:
-        """Return the places of an instruction from the innermost out; empty if unknown."""
+        """Return the places of an instruction, its own first and then those of inlined calls; empty if unknown."""
         at = bisect_right(self.source, address, key=lambda row: row[0])
         return self.source[at - 1][1] if at else ()
 
@@ -47,7 +50,7 @@ class LineTables:
     """All line tables of a cubin."""
 
     functions: Mapping[str, FunctionLines]
-    """By mangled name."""
+    """Mangled name -> the function's tables."""
     ptx: tuple[str, ...] = field(repr=False)
     """Lines of the PTX from which the code was assembled; empty if the cubin does not contain it."""
 
@@ -55,10 +58,10 @@ class LineTables:
 def read_line_tables(cubin: bytes, name: str) -> LineTables:
     """Read the line tables of a cubin; without line information they are empty.
 
-    Errors name it `name`. Raises `UsageError` for a malformed file.
+    Raises `UsageError` with `name` for a malformed file.
     """
     elf = read_elf(cubin, name)
-    # The package's archive has zeros in their place.
+    # Cubins of the package's archive have zeros in place of the tables.
     sections = {section.name: section for section in elf.sections if any(section.data)}
     try:
         source = _by_function(elf, sections, SOURCE)
@@ -78,7 +81,9 @@ def read_line_tables(cubin: bytes, name: str) -> LineTables:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One row of a line table. `caller` is the number of the row that it was inlined at, counted from 1; 0 for none."""
+    """One row of a line table. `caller` is the number, from 1, of the row of the call by which it was inlined; 0:
+    none.
+    """
 
     address: int
     file: str
@@ -88,7 +93,7 @@ class _Row:
 
 @dataclass(slots=True)
 class _Reader:
-    """A position in the bytes of a line program."""
+    """A reader of the bytes of a line program, at position `at`."""
 
     data: bytes
     at: int
@@ -116,7 +121,7 @@ class _Reader:
 
 
 def _by_function(elf: Elf, sections: Mapping[str, Section], name: str) -> dict[str, list[_Row]]:
-    """Return the rows of a section by function. Relocations name the function of a sequence of rows."""
+    """Return the rows of section `name` by function. A relocation names the function of each sequence of rows."""
     if name not in sections:
         return {}
     section = sections[name]
@@ -137,7 +142,10 @@ def _by_function(elf: Elf, sections: Mapping[str, Section], name: str) -> dict[s
 
 
 def _unit(reader: _Reader, end: int, owners: Mapping[int, str]) -> Iterator[tuple[str, _Row]]:
-    """Yield the rows of one line program with their function's name."""
+    """Yield (code section of the function, row) for each row of the line program that ends at byte `end`.
+
+    `owners` has the code sections by the bytes of the program at which relocations name them.
+    """
     version = reader.number("H")
     program = reader.number("I") + reader.at
     if version not in (2, 3):
@@ -202,7 +210,7 @@ def _ordered(rows: list[_Row]) -> list[_Row]:
 
 
 def _chain(row: _Row, rows: list[_Row]) -> tuple[Place, ...]:
-    """Return the places of a row from the innermost out."""
+    """Return the place of a row, and then those of the calls by which it was inlined, outwards."""
     found = [(row.file, row.line)]
     while 0 < row.caller <= len(rows) and len(found) <= len(rows):
         row = rows[row.caller - 1]

@@ -1,9 +1,9 @@
 """Read the list of files that the compiler's front end opens.
 
-NVRTC passes `-Xcudafe` options to its front end. With `--trace_includes` it writes a line for every header that an
-`#include` opens, even if a guard skips its contents: a space for each level of nesting, then the path as it was opened,
-or the name of a header that is passed as text. Macros, comments, digraphs and continued lines in the directive are
-already resolved.
+NVRTC passes `-Xcudafe` options to its front end. With `--trace_includes` the front end writes a line for every header
+that an `#include` opens, even if a guard skips its contents: a space for each level of nesting, then the path as it was
+opened, or the name of a header that is passed as text. Macros, comments, digraphs and continued lines in the directive
+are resolved by then.
 """
 
 from __future__ import annotations
@@ -23,14 +23,18 @@ def trace_option(folder: Path) -> list[str]:
 
 
 def preprocessing(folder: Path) -> list[str]:
-    """Return further options that make the compiler follow the directives only, which takes a tenth of compiling."""
+    """Return options that make the compiler preprocess only. It takes a tenth of the time; the result is in
+    `folder`.
+    """
     return ["-Xcudafe", "--preprocess", "-Xcudafe", f"--output={folder / _OUTPUT}"]
 
 
 def opened(folder: Path, known: Collection[str]) -> list[str] | None:
-    """Return the paths of files opened by the run that listed them in `folder`, without headers `known` as text.
+    """Return the absolute paths of the files in the listing in `folder`, and remove it. Headers in `known` are left
+    out.
 
-    `None` if the run wrote no listing: this compiler cannot.
+    `known` are the names of headers that were passed as text. A file that was opened twice is there twice. `None` if
+    the run wrote no listing or an empty one.
     """
     file = folder / _TRACE
     try:
@@ -39,6 +43,6 @@ def opened(folder: Path, known: Collection[str]) -> list[str] | None:
         return None
     file.unlink()
     names = [line.lstrip(" ") for line in lines]
-    # CUDA's headers are opened hundreds of times. NVRTC's built-in headers are not files and have no folder.
+    # Look up each name once: CUDA's headers are opened hundreds of times. NVRTC's built-in headers are no files.
     found = {name: absolute(name) for name in {*names} - {*known} if Path(name).is_absolute() or Path(name).is_file()}
     return [found[name] for name in names if name in found] if names else None

@@ -1,7 +1,7 @@
-"""The `.nv.info` sections of a cubin: attributes of a function, one after the other.
+"""Read the `.nv.info` sections of a cubin: one for the whole file, and one for each function.
 
-An attribute is a byte for its format, a byte for its kind, and two bytes: its value or, for the format `_SIZED`, the
-length of the data that follow, padded to four bytes.
+A section has attributes one after the other. An attribute is a byte for its format, a byte for its kind, and two bytes:
+its value or, for the format `_SIZED`, the length of the data that follow, padded to four bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from gemmlab.toolchain.elf import Section
 
 FRAME_SIZE, STACK_SIZE, REGISTERS = 0x11, 0x12, 0x2F
-"""Attributes of the whole file's section; each names a symbol by its index."""
+"""Kinds of attributes in the whole file's section; each is a value of the function whose symbol's index it has."""
 UNKNOWN_STACK = 0xFFFFFFFF
 
 _MAX_THREADS, _PARAM_CBANK, _REQUIRED_THREADS = 0x05, 0x0A, 0x10
@@ -25,7 +25,7 @@ _SIZED = 4
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A kernel parameter; its offset is in bytes from the start of the parameters."""
+    """A kernel parameter: offset from the start of the parameters, and size, in bytes."""
 
     offset: int
     size: int
@@ -33,7 +33,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class FunctionInfo:
-    """The attributes in a function's own section; `None` for absent ones."""
+    """The attributes in a function's own section (see `cubin.CubinFunction`); `None` for absent ones."""
 
     params: tuple[Param, ...]
     param_base: int | None
@@ -44,7 +44,10 @@ class FunctionInfo:
 
 
 def read(section: Section | None) -> FunctionInfo:
-    """Return the attributes of one function. Raises `struct.error` if they are malformed."""
+    """Return the attributes in a function's own section, all absent if `section` is `None`.
+
+    Raises `struct.error` if they are malformed.
+    """
     attributes = list(_attributes(section))
     last = dict(attributes)
     limit, block = (_extent(last.get(which)) for which in (_MAX_THREADS, _REQUIRED_THREADS))
@@ -60,7 +63,10 @@ def read(section: Section | None) -> FunctionInfo:
 
 
 def by_symbol(section: Section | None) -> dict[int, dict[int, int]]:
-    """Return symbol index -> attribute -> value, from the whole file's section. Raises `struct.error`."""
+    """Return symbol index -> kind of attribute -> value, from the whole file's section; empty if it is `None`.
+
+    Raises `struct.error` if it is malformed.
+    """
     found: dict[int, dict[int, int]] = {}
     for attribute, payload in _attributes(section):
         if attribute in {FRAME_SIZE, STACK_SIZE, REGISTERS}:
@@ -70,7 +76,10 @@ def by_symbol(section: Section | None) -> dict[int, dict[int, int]]:
 
 
 def register_counts(section: Section) -> Iterator[tuple[int, int]]:
-    """Return the offset of each number of registers in the whole file's section, and the index of its symbol."""
+    """Yield (offset, symbol index) for each number of registers in the whole file's section.
+
+    The offset, in bytes from the section's start, is that of the number itself.
+    """
     for attribute, start, _stop in _places(section):
         if attribute == REGISTERS:
             yield start + 4, struct.unpack_from("<I", section.data, start)[0]

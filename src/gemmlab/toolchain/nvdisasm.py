@@ -1,4 +1,4 @@
-"""The machine code of a cubin as text, by NVIDIA's disassembler. It needs no driver and no GPU."""
+"""Disassemble cubins with NVIDIA's nvdisasm. It needs no driver and no GPU."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gemmlab.toolchain import bounded_process as limited
 
 _PACKAGES = ("nvidia-cuda-nvdisasm", "nvidia-cuda-nvcc-cu12")
 _SECONDS, _SECONDS_A_MEGABYTE = 8.0, 20.0
-"""Limits of its processor time, fixed and per megabyte: ten times the need of valid machine code; with damaged code it
-may hang.
+"""Limits of nvdisasm's processor time: fixed, and per megabyte of cubin. They are ten times the time for valid code;
+with damaged code nvdisasm may hang.
 """
 
 
 @cache
 def tool() -> Path:
-    """The `nvdisasm` program: that of an installed wheel, else the one on `PATH`. Raises `NoCompilerError`."""
+    """Return the program `nvdisasm`: that of an installed wheel, else the one on `PATH`. Raises `NoCompilerError`."""
     for package in _PACKAGES:
         try:
             files = metadata.files(package) or []
@@ -45,10 +45,10 @@ def remedy() -> str:
 
 
 def disassemble(cubin: bytes, kernel: str) -> str:
-    """Return the instructions of every function with source lines (`-g`) and encodings (`-hex`).
+    """Return nvdisasm's text of a cubin: instructions of every function with source lines and encodings.
 
-    `kernel` names the code in errors. Raises `CompileError` if it cannot be read, or if the disassembler takes much
-    longer than for valid code of that size; `NoCompilerError` without the tool.
+    `kernel` names the code in errors. Raises `CompileError` if the code cannot be read, or if nvdisasm takes much
+    longer than for valid code of that size; `NoCompilerError` without nvdisasm.
     """
     program, seconds = tool(), _SECONDS + _SECONDS_A_MEGABYTE * len(cubin) / 1e6
     with tempfile.TemporaryDirectory(prefix="gemmlab-") as folder:

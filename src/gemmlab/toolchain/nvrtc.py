@@ -1,4 +1,4 @@
-"""NVRTC, the CUDA compiler: its version, its architectures, and its results and errors. Needs no driver and no GPU."""
+"""NVRTC, the CUDA compiler: its version, architectures, results and errors. It needs no driver and no GPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ _FIRST_WITH = {"": 0, "a": 90, "f": 100}
 
 @cache
 def compiler() -> str:
-    """Return the compiler's name and version, found without loading it. Raises `NoCompilerError` if there is none."""
+    """Return the compiler's name and version, such as `"NVRTC 13.5.37"`.
+
+    The version is that of the installed wheel; only without one the library is loaded. Raises `NoCompilerError` if
+    there is no compiler that matches cuda-bindings.
+    """
     bindings = _version("cuda-bindings")
     if bindings is None:
         raise NoCompilerError(f"no CUDA compiler: {nvdisasm.remedy()} (no GPU or driver is needed)")
@@ -39,13 +43,16 @@ def compiler() -> str:
 
 @cache
 def architectures() -> tuple[int, ...]:
-    """Return the numbers of the architectures for which the installed compiler makes code: 75, 80, ..."""
+    """Return the numbers of the architectures for which the installed compiler makes code: 75, 80, ...
+
+    Raises `NoCompilerError`.
+    """
     nvrtc = loaded()
     return tuple(int(number) for number in checked(nvrtc, nvrtc.nvrtcGetSupportedArchs()))
 
 
 def check_architecture(target: str, asker: str) -> None:
-    """Raise `CompileError`, beginning with `asker`, if the installed compiler cannot make code for `target`."""
+    """Raise `CompileError` if the installed compiler cannot make code for `target`. The message begins with `asker`."""
     match = _ARCH.fullmatch(target)
     known = architectures()
     if match is None or int(match[1]) not in known or int(match[1]) < _FIRST_WITH[match[2]]:
@@ -57,7 +64,7 @@ def check_architecture(target: str, asker: str) -> None:
 
 
 def contents(nvrtc: Any, handle: Any, what: str) -> bytes:
-    """Return the CUBIN, PTX or ProgramLog of a program."""
+    """Return a result of the program with this handle; `what` is `"CUBIN"`, `"PTX"` or `"ProgramLog"`."""
     size: int = checked(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(handle))
     data = bytes(size)
     checked(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(handle, data))
@@ -65,12 +72,12 @@ def contents(nvrtc: Any, handle: Any, what: str) -> bytes:
 
 
 def text_of(nvrtc: Any, handle: Any, what: str) -> str:
-    """Return `contents` as text."""
+    """Return a result of the program with this handle as text (see `contents`), without zeros at its end."""
     return contents(nvrtc, handle, what).decode("utf-8", "replace").rstrip("\0")
 
 
 def loaded() -> Any:
-    """Return the binding module with its library loaded. Raises `NoCompilerError`."""
+    """Return the module `cuda.bindings.nvrtc` with its library loaded. Raises `NoCompilerError` if that fails."""
     compiler()
     nvrtc = _load()
     if nvrtc is None:
@@ -80,7 +87,7 @@ def loaded() -> Any:
 
 @cache
 def _load() -> Any:
-    """Return the binding module with its library loaded; `None` if either is missing."""
+    """Return the module `cuda.bindings.nvrtc` with its library loaded; `None` if either is missing."""
     try:
         from cuda.bindings import nvrtc
 
@@ -91,7 +98,10 @@ def _load() -> Any:
 
 
 def checked(nvrtc: Any, result: tuple[Any, ...]) -> Any:
-    """Return the values of a call of the binding. Raises `CompileError` for an error."""
+    """Return the result of a call of the binding without its status: one value, or a list.
+
+    Raises `CompileError` if the status is an error.
+    """
     status, *values = result
     if status:
         raise CompileError(f"NVRTC: {message(nvrtc, status)}")

@@ -1,8 +1,8 @@
-"""Files that no other user can have written, in folders that no other user can replace.
+"""Read and write files that no other user can have written, in folders that no other user can replace.
 
 Every check is made on an open descriptor, and the next name is opened relative to it, so the checked file is the one
-that is read, even if names change meanwhile. Windows has neither such owners nor such descriptors; there the system's
-own protection of a user's folders must suffice.
+that is read, even if names change meanwhile. On Windows, which has neither such owners nor such descriptors, nothing is
+checked: the system's own protection of a user's folders must suffice.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from pathlib import Path
 
 _MOST_LINKS = 40
 _USED_AGAIN_NS = 3600 * 10**9
-"""A time of last use that is more recent than this is not updated."""
+"""Age in nanoseconds from which a file's time of last use is updated."""
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class UntrustedError(OSError):
-    """A file or folder that another user may have written; the text names the remedy."""
+    """A file or folder is not used because another user may have written it; the text names the remedy."""
 
 
 @contextmanager
 def folder(path: Path) -> Iterator[int]:
     """Yield a descriptor of a folder that this user or root owns, and that others can neither write to nor replace.
 
-    Raises `UntrustedError` for any other folder, else `OSError` (`FileNotFoundError` if there is none).
+    Raises `UntrustedError` for any other folder, and `OSError` if it cannot be opened (`FileNotFoundError` if there is
+    none). On Windows yield -1 without a check.
     """
     if sys.platform == "win32":
         yield -1
@@ -47,9 +48,10 @@ def folder(path: Path) -> Iterator[int]:
 
 
 def read(path: Path) -> bytes:
-    """Return the bytes of a file that only this user or root can have written.
+    """Return the bytes of a file that only this user or root can have written, and note its use.
 
-    Raises `UntrustedError` for any other file, for links and for anything but a plain file, else `OSError`.
+    Raises `UntrustedError` for any other file, for links and for anything but a plain file, and `OSError` if the file
+    cannot be read.
     """
     if sys.platform == "win32":
         return path.read_bytes()
@@ -62,7 +64,7 @@ def read(path: Path) -> bytes:
             raise
         try:
             facts = os.fstat(file)
-            # The link count is 0 when the file has been replaced since.
+            # The link count is 0 if the file has been replaced since it was opened.
             if not stat.S_ISREG(facts.st_mode) or not _ours(facts) or facts.st_mode & _WRITABLE or facts.st_nlink > 1:
                 raise UntrustedError(f"{path} may belong to another user and is not used; remove it")
             _note_use(file, facts)
@@ -73,7 +75,10 @@ def read(path: Path) -> bytes:
 
 
 def _note_use(file: int, facts: os.stat_result) -> None:
-    """Set the time of the last use, because many file systems do not. Pruning of the cache depends on it."""
+    """Set the access time of an open file, unless it was set in the last hour. Pruning of the cache depends on it.
+
+    Many file systems do not set it themselves.
+    """
     now = time.time_ns()
     if now - facts.st_atime_ns > _USED_AGAIN_NS:
         with suppress(OSError):
@@ -81,7 +86,7 @@ def _note_use(file: int, facts: os.stat_result) -> None:
 
 
 def publish(path: Path, data: bytes) -> None:
-    """Write a file of this user under a temporary name and rename it. Raises as `folder` does."""
+    """Write a file that only this user can read, under a temporary name, and rename it. Raises as `folder` does."""
     temporary = f".new-{os.urandom(8).hex()}"
     if sys.platform == "win32":
         _publish(path, path.with_name(temporary), data)
@@ -99,7 +104,7 @@ def publish(path: Path, data: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file in a folder that `folder` opens, and ignore errors."""
+    """Remove a file, and ignore errors: it stays if `folder` does not trust its folder."""
     with suppress(OSError):
         if sys.platform == "win32":
             path.unlink()
@@ -109,7 +114,10 @@ def remove(path: Path) -> None:
 
 
 def check_tree(path: Path) -> None:
-    """Raise `UntrustedError` unless everything below a folder belongs to this user or root and is no link."""
+    """Raise `UntrustedError` if other users can have written anything below a folder, or can replace it.
+
+    On Windows nothing is checked.
+    """
     if sys.platform == "win32":
         return
     with folder(path) as at:
@@ -129,7 +137,10 @@ def _publish(path: Path, temporary: Path, data: bytes) -> None:
 
 
 def _walk(path: Path) -> int:
-    """Return a descriptor of a folder; each folder on the way is checked."""
+    """Return a descriptor of a folder after a check of each folder and link on the way.
+
+    Raises `UntrustedError` if another user can replace one of them.
+    """
     pending = [*reversed(Path(os.path.abspath(path)).parts[1:])]  # noqa: PTH100 - links are followed below
     at = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
     links = 0
@@ -165,7 +176,11 @@ def _target(at: int, name: str, error: OSError) -> str:
 
 
 def _check_way(at: int, path: Path) -> None:
-    """Raise an error if other users can replace this folder. In a sticky folder they cannot."""
+    """Raise `UntrustedError` if other users can replace folders in the open folder `at`. In a sticky folder they
+    cannot.
+
+    `path` is the whole path, for the message.
+    """
     facts = os.fstat(at)
     writable = 0 if facts.st_mode & stat.S_ISVTX else facts.st_mode & _WRITABLE
     by_group_alone = writable == stat.S_IWGRP and _own_group(facts.st_gid)
@@ -179,7 +194,9 @@ def _ours(facts: os.stat_result) -> bool:
 
 @cache
 def _own_group(number: int) -> bool:
-    """Return whether a group has only this user; many systems give each user such a group, and folders belong to it."""
+    """Return whether a group has only this user. Many systems give each user such a group, which may write to
+    folders.
+    """
     import grp
     import pwd
 

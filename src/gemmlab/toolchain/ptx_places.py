@@ -1,7 +1,7 @@
-"""Source places of the lines of PTX, by its `.loc` directives.
+"""Find the places in the source from which lines of PTX come, by its `.loc` directives.
 
-ptxas omits a row of a line table if its line equals that of the previous row, even if it was inlined at another place.
-The directives name every place.
+A cubin's line tables lack some: ptxas omits a row if its line equals that of the previous row, even if it was inlined
+by another call. The directives name every place.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ _LOC = re.compile(r"\s*\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^,]+, inline
 _Location = tuple[int, int, int]
 """Number of a file, line and column."""
 _Chain = tuple[_Location, ...]
+"""A location, then that of the call by which it was inlined, and so on outwards."""
 _Directive = tuple[_Location, _Location | None]
-"""A location, and that of the call if it was inlined."""
+"""A location, and that of the call by which it was inlined; `None` if it was not."""
 
 
 def ptx_places(ptx: str) -> tuple[tuple[Place, ...], ...]:
-    """Return, for each line of PTX, its source places from the innermost inlined function out; empty if unknown."""
+    """Return, for each line of PTX, its place in the source, then those of the calls by which it was inlined, outwards.
+
+    A line's places are empty if unknown.
+    """
     lines = ptx.splitlines()
     files = {int(match[1]): match[2] for line in lines if (match := _FILE.match(line))}
     directives = {number: _directive(match) for number, line in enumerate(lines) if (match := _LOC.match(line))}
@@ -44,9 +48,9 @@ def _directive(match: re.Match[str]) -> _Directive:
 
 
 def _chains(directives: Sequence[_Directive]) -> list[_Chain]:
-    """Return the locations of each directive, from its own one out."""
+    """Return the chain of locations of each directive."""
     last: dict[_Location, _Chain] = {}
-    """The last chain of each location: the directive of a caller comes before those of the code inlined there."""
+    """Location -> its latest chain. Usually a call's directive comes before those of the code that it inlines."""
     found: list[_Chain] = []
     for number, (own, caller) in enumerate(directives):
         before = found[-1] if found else ()
@@ -64,8 +68,9 @@ def _chains(directives: Sequence[_Directive]) -> list[_Chain]:
 def _behind(
     directives: Sequence[_Directive], number: int, caller: _Location, last: Mapping[_Location, _Chain]
 ) -> _Chain:
-    """Return the chain of a call whose own directive comes behind those of the inlined code, as in copies of a loop's
-    body. Empty if there is none.
+    """Return the chain of a call whose own directive follows those of the code that it inlines; empty if none follows.
+
+    Copies of a loop's body have this order.
     """
     for own, outer in directives[number + 1 :]:
         if own == caller and outer is not None:

@@ -1,4 +1,4 @@
-"""Machine code from PTX, by NVIDIA's assembler. It needs no driver and no GPU."""
+"""Assemble PTX to machine code with NVIDIA's ptxas. It needs no driver and no GPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gemmlab.toolchain import bounded_process as limited
 _NEWER = re.compile(r"Unsupported \.version (\d+\.\d+); current version is '(\d+\.\d+)'")
 _RELEASE = re.compile(r"\brelease (\d+\.\d+)")
 _SECONDS, _SECONDS_A_MEGABYTE = 60.0, 300.0
-"""Limits of its processor time: fixed, and per megabyte of PTX."""
+"""Limits of ptxas's processor time: fixed, and per megabyte of PTX."""
 
 
 def assemble(ptx: bytes, arch: str, name: str) -> bytes:
@@ -53,7 +53,7 @@ def assemble(ptx: bytes, arch: str, name: str) -> bytes:
 
 
 def _release(program: str) -> str:
-    """Return ` of CUDA 13.0`, empty if the assembler does not print it."""
+    """Return the release of a ptxas as words, ` of CUDA 13.0`; empty if it does not print it."""
     try:
         release = _RELEASE.search(limited.run([program, "--version"], _SECONDS).stdout)
     except (OSError, subprocess.TimeoutExpired):

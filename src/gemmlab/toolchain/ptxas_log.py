@@ -1,4 +1,4 @@
-"""Read ptxas's report on a kernel (`--ptxas-options=-v`) as numbers."""
+"""Read ptxas's log on a kernel (`--ptxas-options=-v`): resources as numbers, errors and remarks."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _PLACE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s")
 
 
 def stable(log: str) -> str:
-    """Return the log without the parts that differ from run to run."""
+    """Return the log without the times that differ from run to run."""
     return _UNSTABLE.sub("", log.replace("\0", "")).strip()
 
 
 def facts_of(log: str, entry: str) -> dict[str, int]:
-    """Return the bytes and counts in the log for a kernel; spills include those of the functions that it calls.
+    """Return the figures in the log for the kernel `entry` (a mangled name) by name, such as `registers`.
 
-    Figures that the log lacks are left out.
+    Spills include those of the functions that the kernel calls. Figures that the log lacks are left out.
     """
     # The functions that a kernel calls follow it, up to the next kernel.
     _, *blocks = _ENTRY.split(log)
@@ -51,8 +51,8 @@ def facts_of(log: str, entry: str) -> dict[str, int]:
 
 
 def errors(log: str, ptx: str) -> str:
-    """Return a failed run's log without the resource report; lines of PTX are replaced by `file(line)` of the
-    source.
+    """Return a failed run's log without the report on resources, and with `file(line)` of the source for lines of
+    PTX.
     """
 
     def locate(match: re.Match[str]) -> str:
@@ -64,22 +64,26 @@ def errors(log: str, ptx: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A change by ptxas that makes a kernel differ from its PTX."""
+    """A change by ptxas that makes a kernel differ from its PTX, with `file` and `line` of the source."""
 
     text: str
     """The reason that ptxas gives, word for word."""
     file: str
     line: int
-    """Place in the source; 0 if the log does not name one."""
+    """Line in the source; 0 if the log names none."""
 
     @property
     def place(self) -> str:
-        """`mine.cu:12`."""
+        """File and line, such as `mine.cu:12`; empty if the log names none."""
         return f"{PurePath(self.file).name}:{self.line}" if self.line else ""
 
 
 def serialized(log: str, ptx: str, entry: str) -> Remark | None:
-    """Return the reason why a kernel waits after each of its warpgroup multiplications; `None` if it does not."""
+    """Return ptxas's remark that it made the kernel `entry` wait after each warpgroup multiplication; `None` without
+    one.
+
+    `entry` is a mangled name.
+    """
     for match in _SERIALIZED.finditer(log):
         if match[2] == entry:
             return Remark(match[1], *(place_in_source(ptx, int(match[3])) if match[3] else None) or ("", 0))
@@ -87,7 +91,10 @@ def serialized(log: str, ptx: str, entry: str) -> Remark | None:
 
 
 def setmaxnreg_ignored(log: str, ptx: str) -> Remark | None:
-    """Return the reason why ptxas ignored setmaxnreg in a kernel's code; `None` if it did not."""
+    """Return ptxas's remark that it ignored `setmaxnreg` in the code; `None` without one.
+
+    The place is that of the first `setmaxnreg` in the PTX.
+    """
     match = _IGNORED.search(log)
     if match is None:
         return None
@@ -102,7 +109,7 @@ def place_in_source(ptx: str, number: int) -> tuple[str, int] | None:
 
 @lru_cache(maxsize=4)
 def _places(ptx: str) -> tuple[tuple[str, int] | None, ...]:
-    """The place of each line; that of line 0 is unknown."""
+    """Return the place in the source of each line of PTX, by its number; `None` for line 0 and for unknown places."""
     files = dict(_FILE.findall(ptx))
     found: list[tuple[str, int] | None] = [None]
     for line in ptx.splitlines():

@@ -1,7 +1,7 @@
-"""The places in which the compiler searched files: they determine whether code in the cache is still valid.
+"""The places where the compiler looked for files. They determine whether code in the cache is still valid.
 
 Each place (see `include_path`) has a mark: the SHA-256 of the file that was read there; `ABSENT` if there was no file
-(a new file there would be read instead of the one found later); `PRESENT` if only the existence of the file mattered.
+(a new file there would be found before the one that was read); `PRESENT` if only the existence of the file mattered.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ ABSENT, PRESENT = "", "+"
 
 
 def mark_of(data: bytes) -> str:
-    """Return the mark of a file that was read."""
+    """Return the mark of a file with these contents that was read: their SHA-256 in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def as_it_was(searched: Searched, path: IncludePath) -> bool:
-    """Return whether the compiler, with the folders of `path`, would find the same files as before."""
+    """Return whether the compiler, with the folders of `path`, would find the same files: all marks still fit."""
     return all(_fits(path.real(place), mark) for place, mark in searched.items())
 
 
@@ -41,7 +41,9 @@ def _fits(path: str | None, mark: str) -> bool:
 
 
 def first_missing(folder: str, name: str) -> str | None:
-    """Return the first part of the path `folder/name` that does not exist; `None` when all of it exists."""
+    """Return the shortest part of the path `folder/name`, beginning with `folder`, that does not exist; `None` if the
+    whole path exists.
+    """
     reached = folder
     for part in ("", *name.split("/")):
         reached = f"{reached}/{part}" if part else reached

@@ -1,7 +1,9 @@
-"""A copy of the headers that a program reads, in which each header has a machine-independent path.
+"""A copy of the headers that a program reads. Each begins with a `#line` that states its virtual path, so that the
+compiled code is the same on every machine.
 
-The copy has the folders of the include path, so that the compiler's search finds the copies of the files that it found
-in the real folders. For a header with an absolute path there is a text of that name, which includes the copy.
+The copy has the same folders as the include path, so that the compiler's search finds the copies of the files that it
+found in the real folders. If a header is included by an absolute path, the compiler gets a text of that name instead,
+which includes the copy.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from gemmlab.toolchain.include_path import IncludePath, absolute
 from gemmlab.toolchain.virtual_files import virtual
 
 _DEEP = "up/" * 8
-"""Nested folders for names with `..` that leave a folder of the include path."""
+"""Folders around each folder of the copy, so that a name with `..` that leaves it stays within the copy."""
 _BOM = b"\xef\xbb\xbf"
 
 
 class Shadow:
-    """Copies under `root` of a program's own headers, and the folder with substitutes for host headers."""
+    """Copies of a program's own headers under `root`, and the folder `stand_ins` with substitutes for host headers."""
 
     def __init__(self, root: Path, path: IncludePath) -> None:
         self._root, self._path = absolute(str(root)), path
@@ -33,16 +35,18 @@ class Shadow:
 
     @property
     def folders(self) -> list[str]:
-        """The folders of the copy, in place of the include path's."""
+        """The folders of the copy that stand for those of the include path, in its order."""
         return [self._folder(number) for number in self._path.folders]
 
     @property
     def redirections(self) -> dict[str, str]:
-        """Headers to pass as text, by name: those with an absolute path."""
+        """Absolute path of each copied file -> a text that includes the copy, to pass to the compiler as a header."""
         return {file: f'#include "{copy}"\n' for file, copy in self._copies.items()}
 
     def copy(self, data: Mapping[str, bytes]) -> None:
-        """Copy files, given by path. A file with two names stays one file, as `#pragma once` requires."""
+        """Copy files: path -> contents. A file with several names has one copy with links, as `#pragma once`
+        requires.
+        """
         made: dict[tuple[int, int], str] = {}
         for file, content in data.items():
             facts = Path(file).stat()
@@ -56,7 +60,10 @@ class Shadow:
                 self._copies.setdefault(file, copy)
 
     def originals(self, opened: Iterable[str]) -> list[str]:
-        """Return the originals of the copies that were opened, without the texts that included them."""
+        """Return the paths of the originals of opened copies, and other opened files as they are.
+
+        Names of `redirections` are left out.
+        """
         known = {copy: file for file in self._copies for copy in map(self._copy_of, self._path.places(file))}
         return [known.get(file, file) for file in opened if file not in self._copies]
 

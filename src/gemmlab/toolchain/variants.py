@@ -1,6 +1,7 @@
-"""Variants of cached code: the code that was compiled from a source, with its compiler and headers.
+"""Variants of cached code: the artifacts of one source by different compilers or with different headers.
 
-For each source, a file (named by the hash of text, options and architecture) lists its *variants*, newest first.
+For each source key (`build_cuda.source_of`: a digest of text, options and architecture) a file in the cache lists the
+variants, newest first.
 """
 
 from __future__ import annotations
@@ -14,33 +15,33 @@ from gemmlab.toolchain import cache as store
 from gemmlab.toolchain.searched import Searched
 
 _MOST = 32
-"""The most variants in the list of one source; older ones are compiled again when they are needed."""
+"""Most variants in the list of one source. Older ones are forgotten, and compiled again when they are needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One artifact of a source."""
+    """One artifact of a source: its key in the cache, its compiler, and the files that were searched for."""
 
     key: str
     made_by: str
-    """The compiler, and its headers if they were used."""
+    """The compiler's name, and the version of CUDA's headers if it does not contain them."""
     searched: Searched
 
 
 def variant(source: str, made_by: str, searched: Searched) -> Variant:
-    """Return the variant of a source for one compiler and its search, with the key of its artifact."""
+    """Return the variant of a source for a compiler and the places that it searched, with the key of its artifact."""
     bare = Variant("", made_by, searched)
     return replace(bare, key=_key(source, bare))
 
 
 def find(source: str, fits: Callable[[Variant], bool]) -> Artifact | None:
-    """Return the newest artifact of a source whose variant `fits`; `None` if there is none that can be trusted."""
+    """Return the newest artifact of a source in the cache whose variant `fits`; `None` if there is none."""
     found = (store.load(each.key) for each in _listed(source) if fits(each))
     return next((artifact for artifact in found if artifact is not None), None)
 
 
 def note(source: str, newest: Variant) -> bool:
-    """Put a variant first in the list of its source; return whether it could be stored."""
+    """Put a variant first in the list of its source; return whether the list could be stored."""
     known = _listed(source)
     if known[:1] == [newest]:
         return True
@@ -54,7 +55,7 @@ def _listed(source: str) -> list[Variant]:
         found = [Variant(**each) for each in json.loads(data or b"[]")]
     except (ValueError, TypeError):
         return []
-    # The list of another source, copied under this one's name, matches nothing.
+    # A list that was copied from another source's name has other keys, so none of it is used.
     return [each for each in found if isinstance(each.searched, dict) and each.key == _key(source, each)]
 
 

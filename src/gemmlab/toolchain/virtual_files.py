@@ -1,4 +1,4 @@
-"""The virtual folder in which sources lie for the compiler, the same on every machine.
+"""Virtual paths: the compiler sees every source and header in a folder `/gemmlab`, which exists nowhere.
 
 File names go into line information and from there into the cubin. With real names, the same source and compiler would
 give other bytes in every checkout, and a cache filled elsewhere would name files that do not exist here.
@@ -24,19 +24,22 @@ _LINE = re.compile(r"^(/[^\n(]*)\((\d+)\):", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class CompilerInput:
-    """A program's texts as the compiler gets them, and the folders in which it searches others."""
+    """A program's texts as the compiler gets them, and the folders (`path`) in which it searches for other headers."""
 
     main: str
     """The source's virtual path."""
     source: str
     headers: Mapping[str, str]
-    """Text by the name in `#include`; each begins by stating its virtual path."""
+    """Name in `#include` -> text, which begins with a `#line` that states its virtual path."""
     path: IncludePath
     real: Mapping[str, str]
-    """The real name of each text by its virtual path."""
+    """Virtual path of each text -> its real name."""
 
     def localise(self, text: str, searched: Searched) -> str:
-        """Return `text` with real names in place of virtual paths; `searched` names the files that were read."""
+        """Return `text` with real names in place of virtual paths.
+
+        `searched` has the places of files that were read. Unknown virtual paths stay.
+        """
         read = {virtual(place): self.path.real(place) for place, mark in searched.items() if mark != ABSENT}
         real = {**self.real, **{name: path for name, path in read.items() if path is not None}}
         return _PATH.sub(lambda match: real.get(match[0], match[0]), text)
@@ -47,7 +50,7 @@ class CompilerInput:
 
 
 def place(program: Program) -> CompilerInput:
-    """Collect a program's texts and give each its virtual path. Raises `CompileError`."""
+    """Collect a program's texts and give each its virtual path. Raises `CompileError` if its source cannot be made."""
     name = program.path or f"{program.kernel}.cu"
     source = program.source()
     main = virtual(PurePath(name).name)
@@ -57,6 +60,6 @@ def place(program: Program) -> CompilerInput:
 
 
 def virtual(name: str) -> str:
-    """Return the virtual path of a text, or of a file by its place."""
+    """Return the virtual path of a text by its name, or of a file by its place (see `include_path`)."""
     # `..` in names could give two headers of one program the same place.
     return f"{ROOT}/{_UNSAFE.sub('_', name.lstrip('/')).replace('../', '_/')}"

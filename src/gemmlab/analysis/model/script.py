@@ -22,7 +22,7 @@ from gemmlab.sass.pipes import pipe
 from gemmlab.sass.widths import registers_of
 
 NONE = 7
-"""Number that stands for no dependency barrier."""
+"""Number in control codes that stands for no dependency barrier."""
 BARRIER, COMMIT, COPIES = "barrier", "commit", "copies"
 """Roles in addition to the counters' kinds: a block's barrier, the end of a group of copies, a wait for groups."""
 _ROLES = {"BAR": BARRIER, "LDGDEPBAR": COMMIT}
@@ -44,9 +44,9 @@ class Line:
     waits: tuple[int, ...]
     """Dependency barriers that must be released before the instruction can issue."""
     write: int
-    """Barrier released with the result, or `NONE`."""
+    """Dependency barrier that is released with the result, or `NONE`."""
     read: int
-    """Barrier released when the operands have been read, or `NONE`."""
+    """Dependency barrier that is released when the operands have been read, or `NONE`."""
     pipe: str
     busy: float
     """Cycles for which the instruction occupies its partition's pipe."""
@@ -55,9 +55,10 @@ class Line:
     left: int
     """Groups of copies that may still be in flight after the instruction, if its role is `COPIES`."""
     reads: tuple[int, ...]
-    """Registers read from each bank, not counting operands that `.reuse` provides."""
+    """Number of registers read from each bank, not counting operands that `.reuse` provides; empty if there are none.
+    """
     returned: int = 0
-    """Registers a thread that the instruction writes, if it is a load from memory; else 0."""
+    """Number of registers per thread that a load from memory writes; 0 for other instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,10 @@ class Request:
 
     l1: float
     """Cycles for which the request occupies the SM's L1 and shared memory: one per wavefront or per line of 128 bytes,
-    and no fewer than the load/store units take for a warp.
+    and no fewer than the load/store units take for a warp; for a texture fetch one per 128 bytes of its texels.
     """
     sectors: tuple[int, ...]
-    """Numbers of the sectors of global memory."""
+    """Numbers (address divided by 32) of the sectors in global, local or texture memory; empty for shared memory."""
     store: bool
     texels: float = 0.0
     """Cycles for which a texture fetch occupies the texture units; 0 for other requests."""
@@ -77,8 +78,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The script of one block. `warps` has an array for each warp, with a row for each executed instruction: its index
-    in `code`, and the index of its request in `requests`, or -1 for none.
+    """The script of one block. `warps` has an array for each warp, with a row for each instruction that it executes:
+    its index in `code`, and the index of its request in `requests`, or -1 for none.
     """
 
     code: tuple[Line, ...] = field(repr=False)
@@ -92,7 +93,10 @@ class Script:
 
 
 def script_of(trace: Trace, instructions: Sequence[Instruction], limits: GpuLimits) -> Script:
-    """Return the script of the one block that was traced. `instructions` are all instructions of the kernel."""
+    """Return the script of the one block that was traced. `instructions` are all instructions of the kernel.
+
+    Instructions without a known pipe, such as NOP, are left out of `warps`.
+    """
     roles = {site.address: site.kind for site in trace.observation.counters.sites}
     code = tuple(
         _line(i, reads, roles.get(i.address, ""), limits)
@@ -138,7 +142,10 @@ def _far(access: Access, least: float) -> Request:
 
 
 def _texture(request: Request, nbytes: int) -> Request:
-    """Return the request of a texture fetch: the texture units take a cycle per line, then deliver the data."""
+    """Return the request of a texture fetch of `nbytes`, from one that has a cycle of L1 per line of 128 bytes.
+
+    The texture units take these cycles instead of L1, but no fewer than a warp's lanes need.
+    """
     return replace(request, l1=max(1.0, nbytes / _LINE_BYTES), texels=max(WARP / _TEXTURE_UNITS, request.l1))
 
 
@@ -156,7 +163,10 @@ def _line(i: Instruction, reads: tuple[int, ...], kind: str, limits: GpuLimits) 
 
 
 def _busy(i: Instruction, limits: GpuLimits) -> float:
-    """Return the cycles for which a warp's instruction occupies its partition's pipe."""
+    """Return the cycles for which a warp's instruction occupies its partition's pipe.
+
+    Tensor cores have the rate of TF32 for all types. Pipes whose rate is not known take 1 cycle.
+    """
     match pipe(i):
         case "fma" | "fmaheavy":
             return WARP * limits.partitions / limits.fma_lanes

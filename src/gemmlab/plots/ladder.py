@@ -31,7 +31,9 @@ class Bar:
     speed: float
     size: str
     peak_share: float | None = None
-    """Fraction of the peak probed in the same rounds, while the chart's line is the median peak over all sizes."""
+    """Fraction of the peak that was probed in the same rounds; `None` without a probe. The chart's line is another
+    peak: the median over all sizes.
+    """
 
 
 def climb_chart(record: Record) -> alt.VConcatChart:

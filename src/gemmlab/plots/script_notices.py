@@ -60,7 +60,7 @@ class Component:
     copyright: str
     licence: str
     trace: str
-    """A text in the bundle that comes from this part."""
+    """A text that the bundle contains only if this part is in it."""
 
 
 _UW = "University of Washington Interactive Data Lab"

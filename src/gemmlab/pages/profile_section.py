@@ -20,7 +20,7 @@ from gemmlab.plots.stalls import stall_bars, stall_chart
 from gemmlab.results.climb_rows import short_size
 
 _LEAST_SHARE = 0.005
-"""Fraction of a warp's time below which a state is left out."""
+"""Fraction of a warp's time below which a state is left out, in the kernel's profile and in the library's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def profiled(
 def stall_drawings(profiles: Sequence[Profiles], kernels: Collection[str] = ()) -> Iterator[Drawing]:
     """Yield a chart of warp stalls for each record that measured them, at its largest size.
 
-    It shows the named kernels, by default all, and the libraries.
+    It shows the libraries and the kernels in `kernels`, by default all; a record without any of these has no chart.
     """
     for record in profiles:
         known = [

@@ -22,7 +22,7 @@ PEAKS: Mapping[str, str] = {
 }
 """Pipe -> words for its peak."""
 _TF32_FLOPS = {"sm_80": 1024, "sm_86": 512, "sm_87": 512, "sm_89": 512, "sm_90": 2048}
-"""Dense TF32 operations per SM and cycle."""
+"""Architecture -> TF32 operations per SM and cycle, without sparsity ("dense")."""
 _HALF_FLOPS = {"sm_75": 1024, **{arch: 2 * rate for arch, rate in _TF32_FLOPS.items()}}
 _WHOLE_FLOPS = {arch: 2 * rate for arch, rate in _HALF_FLOPS.items()}
 _DOUBLE_FLOPS = {"sm_80": 128, "sm_90": 256}

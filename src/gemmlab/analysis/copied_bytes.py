@@ -29,7 +29,7 @@ class Copied:
 
     @property
     def words(self) -> str:
-        """The assumptions of figures of traffic about these copies, in words; empty without copies."""
+        """Words for the assumptions by which these copies count as traffic; empty without copies."""
         boxes = "boxes of tensor maps" if self.most else ""
         return " and ".join(filter(None, [boxes, "operands once for bulk copies" if self.unknown else ""]))
 

@@ -67,9 +67,10 @@ def find(
     """Return the findings that apply and have a weight of at least `LEAST`, the heaviest first.
 
     Texts of advice may quote `words` besides the facts. A finding names only a rung of `ladder` that comes after the
-    kernel (or after the rung that it solves or follows) and has its precision, unless the advice allows any. With
-    `kernel=None`, for code outside the catalog, place and precision are unknown and every rung qualifies. If the kernel
-    solves the exercise of a rung, advice that may name this rung is left out: it would give the solution away.
+    kernel and has its precision, unless the advice allows any. The place of a kernel that is no rung is that of the
+    rung whose exercise it solves, or that it states to follow. With `kernel=None`, for code outside the catalog, place
+    and precision are unknown and every rung qualifies. If the kernel solves the exercise of a rung, advice that may
+    name this rung is left out: it would give the solution away.
     """
     idea = kernel.exercise if kernel is not None else ""
     rows = [row for row in advice if not idea or idea not in row.rungs]

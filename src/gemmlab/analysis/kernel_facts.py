@@ -150,10 +150,7 @@ def _of_loop(loop: LoopReport | None, issue: IssueReport | None, partition_warps
 
 
 def _of_double(issue: IssueReport) -> float:
-    """Return the fraction of an iteration for which the double-precision pipe or the one of conversions is busy.
-
-    It is the larger of the two.
-    """
+    """Return the larger busy fraction of two pipes in an iteration: of double arithmetic, and of conversions."""
     return max(issue.cycles[DOUBLE], issue.cycles[SPECIAL]) / issue.cycles[issue.busiest]
 
 

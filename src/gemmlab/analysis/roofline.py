@@ -48,11 +48,12 @@ class RooflineReport:
     model: str
     """The name of the GPU."""
     peak_gflops: float
-    """Peak of the main loop's arithmetic, the FMA peak of float32 if it is unknown. If the precision replaces each
-    product by several products of parts (`PRODUCTS`), the arithmetic's peak is divided by their number.
+    """Peak of the main loop's arithmetic in GFLOP/s, the FMA peak of float32 if it is unknown. If the precision
+    replaces each product by several products of parts (`PRODUCTS`), the arithmetic's peak is divided by their number.
     """
     inside_gflops: float
-    """Speed that the main loop's issue slots and pipes allow if no access to memory caused a wait."""
+    """GFLOP/s that the main loop's issue slots and pipes allow if no access to memory caused a wait; `peak_gflops` if
+    the arithmetic is unknown."""
     inside_by: str
     """The unit that limits `inside_gflops`: issue slots, a pipe, or the FMA peak if the arithmetic is unknown."""
     levels: tuple[Level, ...]

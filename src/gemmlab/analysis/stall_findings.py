@@ -39,8 +39,8 @@ class StateCost:
     """Estimated percentage of the partitions' cycles in which nothing was issued because of this state.
 
     The cycles without an issue are divided among the states in proportion to `not_issued`; without such samples to
-    `cycles`, else to `samples`. `None` if the number of cycles without an issue is unknown; 0 for a state that is not
-    a wait.
+    `cycles`, else to `samples`. 0 for a state that is not a wait; `None` for others if the number of cycles without an
+    issue is unknown.
     """
 
 

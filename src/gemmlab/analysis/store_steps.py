@@ -27,16 +27,17 @@ class Strides:
     """The strides of the lanes of a store, in words."""
 
     of_lanes: int
-    """From lane to lane within a run."""
+    """Words from one lane to the next within a run."""
     run: int
     """Number of lanes in a run."""
     of_runs: int
-    """From the first lane of a run to the first lane of the next; 0 if all lanes are one run."""
+    """Words from the first lane of a run to the first lane of the next; 0 if all lanes are one run."""
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Lengths in words that rows of the array may have: the longer stride, after the shorter one if that divides it
-        and is at least as long as there are banks.
+        """Lengths in words that rows of the array may have, in the order in which they are tried.
+
+        They are the shorter stride, if it divides the longer one and has at least 32 words, and the longer stride.
         """
         short, long = sorted((self.of_lanes, self.of_runs))
         return (short, long) if short >= _BANKS and long % short == 0 else (long,)

@@ -47,7 +47,7 @@ class Size:
     label: str
     flops: int
     bytes_moved: int
-    """Fewest bytes that a kernel has to move between DRAM and the GPU."""
+    """Fewest bytes that a kernel has to move from and to device memory."""
     work: int
     """The number that the operation's speed counts per second: operations for GFLOP/s, bytes for GB/s."""
 

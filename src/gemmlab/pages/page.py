@@ -26,7 +26,7 @@ class Page:
 
 
 def render(page: Page) -> bytes:
-    """Return the whole file in UTF-8. Text from records is escaped, so that none of it acts as markup."""
+    """Return the page as an HTML file in UTF-8. Text from records is escaped, so that none of it acts as markup."""
     drawings = list(_drawings(page))
     return document(
         "page.html", ["report.css"], ["report.js"], vega_bundle() if drawings else "",

@@ -40,7 +40,10 @@ class Table:
 
 
 def climb_table(record: Record) -> Table:
-    """Return the table of a climb: rungs in ladder order, then library calls and peers; for a GPU without threads."""
+    """Return the table of a climb: rungs in ladder order, then library calls and peers.
+
+    The table of a climb on a GPU has no column of threads.
+    """
     rows, unit = climb_rows(record), unit_of(record.op)
     peers = peer_names(rows)
     headings = ("", "size", "threads", "ms", unit, "of peak", "x first", *(f"x {peer}" for peer in peers), "idea")

@@ -39,7 +39,7 @@ class Unit:
 
     @property
     def limit(self) -> str:
-        """The limit of such speeds, such as `"FMA peak"`."""
+        """Name of the limit of speeds in this unit, such as `"FMA peak"`."""
         return LIMITS[self.of_op]
 
 
@@ -111,7 +111,7 @@ def _html(spec: dict[str, Any]) -> str:
 
 
 def render(spec: dict[str, Any], suffix: str) -> bytes:
-    """Return a specification as the contents of an `.svg`, `.png` (two pixels per unit) or self-contained `.html` file.
+    """Return the contents of an `.svg`, `.png` (two pixels per unit) or self-contained `.html` file of a specification.
 
     Raises `UsageError` for any other suffix.
     """

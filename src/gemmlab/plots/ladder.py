@@ -92,7 +92,7 @@ def ladder_chart(
 
 
 def common_size(sizes: Sequence[str]) -> str:
-    """Return the size that more than half of the bars have; empty if there is none."""
+    """Return the size that more than half of `sizes` are equal to; empty if there is none."""
     size, count = Counter(sizes).most_common(1)[0] if sizes else ("", 0)
     return size if 2 * count > len(sizes) else ""
 

@@ -21,7 +21,7 @@ class ShapeRatio:
     shape: str
     ratio: float
     beside: str
-    """The library."""
+    """Name of the library."""
 
 
 def shape_ratios(points: Sequence[ShapeRatio]) -> alt.LayerChart:

@@ -127,9 +127,9 @@ def _without_padding(function: SassFunction) -> tuple[Instruction, ...]:
 
 
 def _loops(function: SassFunction) -> tuple[dict[int, int], dict[int, int], tuple[Span, ...]]:
-    """Return the loops of a function: per instruction their number, the start of the innermost one, and all loops.
+    """Return two mappings by instruction address, and all loops of a function, outer ones first.
 
-    The first two are by the instruction's address; the start is the address of the loop's header.
+    The mappings have the number of loops around the instruction, and the address at which the innermost one begins.
     """
     graph = flow_graph(function)
     depths: dict[int, int] = {}

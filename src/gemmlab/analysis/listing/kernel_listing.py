@@ -58,7 +58,7 @@ def explained_listing(
     """Return the listing of an explained run, with the counts of the run, predicted cycles and pictures of accesses.
 
     If the model or the tracer cannot handle the kernel, a note says so. `texts` and `samples` are those of
-    `static_listing`. Raises `UsageError` as it does, and `TimeLimitError`.
+    `static_listing`, as is the `UsageError` that is raised. Raises `TimeLimitError`, too.
     """
     subject = explained.subject
     code = code_of(subject.artifact, subject.config, subject.name)

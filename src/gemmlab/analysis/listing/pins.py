@@ -56,13 +56,13 @@ def _of_hazard(hazard: Hazard, rows: Sequence[Row]) -> Pin:
     lines = [(hazard.file, hazard.line)]
     if hazard.other_line:
         lines.append((hazard.other_file or hazard.file, hazard.other_line))
-    found = tuple(row.address for row in rows if row.places[:1] and row.places[0] in lines and _memory(row, hazard))
+    found = tuple(row.address for row in rows if row.places[:1] and row.places[0] in lines and _may_cause(row, hazard))
     text = hazard.without_folders().explain()
     return Pin(HAZARD, hazard.kind, text, "", "", found, tuple(lines) if hazard.line else ())
 
 
-def _memory(row: Row, hazard: Hazard) -> bool:
-    """Return True if an instruction may have caused a hazard: any instruction, or only an access if it is of memory."""
+def _may_cause(row: Row, hazard: Hazard) -> bool:
+    """Return True if an instruction may have caused a hazard; hazards in a memory space are caused by accesses only."""
     return not hazard.space or pipe(row.instruction) in ("lsu", "tex", "tma", "tensor")
 
 

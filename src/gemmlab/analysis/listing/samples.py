@@ -63,7 +63,7 @@ def read_samples(path: str | os.PathLike[str], ncu: str = "ncu") -> tuple[Sample
 
 
 def by_address(samples: Samples, code: Code) -> Mapping[int, float]:
-    """Return the number of samples by instruction address, without those of 0 samples.
+    """Return the number of samples by instruction address; instructions without samples are left out.
 
     Raises `UsageError` if the profile has other opcodes than `code`, or fewer instructions.
     """

@@ -33,8 +33,8 @@ SIZES: Mapping[str, str] = {"gemm": "256x256x64,256x256x128", "reduce": "2^14,2^
 along k, for steps of up to 64.
 """
 _LEAST_DEPTH, _SCRIPTS, _MOST_DOUBLED = 64.0, 2, 9
-"""For kernels whose blocks share k: least depth of a block, number of products, and number of values of k that are
-tried (64, 128, 256, ...).
+"""For kernels whose blocks share k: least depth of a block, number of products to run, and number of values of k that
+are tried (64, 128, 256, ...).
 """
 _MOST_STEPS, _MOST_ACCESSES = 1 << 21, 1 << 19
 

@@ -49,6 +49,7 @@ class InstructionTimes:
     """
 
     executions: npt.NDArray[np.int64] = field(repr=False)
+    """Number of executions by warps."""
     cycles: npt.NDArray[np.float64] = field(repr=False)
     """Cycles for which warps were at the instruction."""
     dependency: npt.NDArray[np.float64] = field(repr=False)

@@ -28,9 +28,9 @@ class Panel:
     offset: int
     """Offset of its first float in the workspace."""
     first: int
-    """The first row of A, or column of B, in the panel."""
+    """The first row of op(A), or column of op(B), in the panel."""
     count: int
-    """Number of rows of A, or of columns of B, in the panel."""
+    """Number of rows of op(A), or of columns of op(B), in the panel."""
     stride: int
     depth: int
 

@@ -96,7 +96,7 @@ def _layer(mark: dict[str, Any], encoding: dict[str, Any], values: Sequence[Mapp
 
 
 def _alike(marks: Iterable[Mapping[str, Any]], *look: str) -> list[tuple[tuple[Any, ...], list[dict[str, Any]]]]:
-    """Group marks by their values of the keys `look`, which a layer shares; return the rest of each mark by group."""
+    """Return the marks in groups that can share a layer, as (values of the keys `look`, marks without these keys)."""
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for mark in marks:
         values = {name: value for name, value in mark.items() if name not in look}

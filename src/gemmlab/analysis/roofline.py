@@ -36,7 +36,7 @@ class Level:
     intensity_least: float
     """Operations per byte of the most traffic."""
     how: str
-    """Words for the rule that gives the bytes."""
+    """Words that say how both numbers of bytes were counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Bind a CPU kernel to a device that adds a probe, such as a cache simulation, to the kernel's loads and stores."""
+"""Bind a CPU kernel to a device that adds a probe to the kernel's code.
+
+A probe is code that runs at the kernel's loads and stores, such as a cache simulation, or around its packing functions.
+"""
 
 from __future__ import annotations
 

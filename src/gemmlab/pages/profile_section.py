@@ -52,9 +52,10 @@ def profiled(
 
 
 def stall_drawings(profiles: Sequence[Profiles], kernels: Collection[str] = ()) -> Iterator[Drawing]:
-    """Yield a chart of warp stalls for each record that measured them, at its largest size.
+    """Yield a chart of warp stalls for each record that measured them, at the largest size of the kernels in it.
 
-    It shows the libraries and the kernels in `kernels`, by default all; a record without any of these has no chart.
+    It shows the libraries and the kernels in `kernels`, by default all. If none of the named kernels was measured,
+    there is no chart.
     """
     for record in profiles:
         known = [

@@ -39,7 +39,7 @@ class Section:
     sensitivity: Table | None
     """The effect of each parameter, from a record with many configurations."""
     study: StudyTables | None
-    """Tables from the study of its machine code."""
+    """Tables from the study of its code; `None` if it failed or was not requested."""
     why_not: str
     """Reason why the requested study failed; empty if it succeeded or was not requested."""
     same: tuple[str, ...]

@@ -19,7 +19,7 @@ class StudyTables:
     """The values of a study that the template uses."""
 
     explanation: Mapping[str, Any] | None
-    """`None` for a CPU kernel."""
+    """`Study.explanation`; `None` for a CPU kernel."""
     code_sha256: str
     hazards: tuple[str, ...]
     prediction: str

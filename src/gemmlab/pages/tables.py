@@ -162,7 +162,7 @@ def contestant(name: str) -> str:
 
 
 def name_cell(row: Row) -> Cell:
-    """Return the cell of a contestant's name, with the precision of its inputs if that is not float32."""
+    """Return the cell of a contestant's name, with its precision if that is not float32."""
     kernel = contestant(row.contestant).partition("[")[0] if row.contestant.startswith("kernel:") else ""
     return Cell(with_precision(contestant(row.contestant), row.precision), kernel=kernel)
 

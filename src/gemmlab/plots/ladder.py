@@ -37,7 +37,7 @@ class Bar:
 
 
 def climb_chart(record: Record) -> alt.VConcatChart:
-    """Draw the chart of a climb's record."""
+    """Draw every entry of a climb's record, in one panel per thread count, with the probed peaks."""
     rows = climb_rows(record)
     bars = [Bar(row.name, row.role, row.threads, row.speed, row.size, row.peak_share) for row in rows]
     libraries = dict.fromkeys(f"{row.name}: {row.about}" for row in rows if row.role == "peer")

@@ -92,7 +92,7 @@ def notices() -> str:
 
 
 def markdown() -> str:
-    """Return `THIRD_PARTY.md`."""
+    """Return the text of the file `THIRD_PARTY.md`."""
     rows = [f"| {one.name} | {one.copyright} | {one.licence} |" for one in COMPONENTS]
     head = textwrap.dedent("""\
         # Third-party notices

@@ -31,7 +31,7 @@ class Column:
 
 
 def counted(counters: Counters) -> list[Column]:
-    """Return the columns of a counted run: executions, lanes, and costs of memory accesses that occur."""
+    """Return the columns of a counted run: executions, lanes, and those costs of memory accesses that occur in it."""
     sites = counters.sites
     rows = rows_by_address(counters)
     lanes = {site.address: site.predicated_on_threads / site.executed for site in sites if site.executed}

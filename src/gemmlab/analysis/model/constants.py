@@ -35,7 +35,8 @@ class Constants:
     issue. Assumed."""
     window: float = 3.0
     """Cycles within which an instruction's source registers must be read, one per bank and cycle. From Huerta et al.,
-    arXiv 2503.20481, on an A6000. The bank conflicts that follow come close to the dispatch stalls of Nsight Compute.
+    arXiv 2503.20481, on an A6000. With it, simulated bank conflicts cost about as many cycles as the dispatch stalls
+    that Nsight Compute measures.
     """
     returned: float = 0.25
     """Issue slots of a partition that a load takes for each register that it writes. From loops written by hand on the

@@ -57,7 +57,7 @@ class InstructionTimes:
     and the copies that the instruction waits for had arrived.
     """
     fetch: npt.NDArray[np.float64] = field(repr=False)
-    """The part of `cycles` after that, until the instruction's code was in the cache."""
+    """The part of `cycles` after `dependency`, until the instruction's code was in the cache."""
 
 
 def block_cycles(script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float) -> float:

@@ -135,7 +135,7 @@ class _Boxes:
             self._stages[-1].append(start)
 
     def wait(self, instruction: Instruction, start: int) -> Iterator[Span]:
-        """Yield the copies of the oldest stage, as spans that end at `start`; forget them.
+        """Yield the copies of the oldest stage, as spans that end at `start`, and forget them.
 
         Yield nothing for a wait at another barrier, or if the warp only tries the same wait again.
         """

@@ -1,4 +1,4 @@
-"""Roofline charts of a page: one per GPU, with all kernels that are explained for it."""
+"""Roofline charts of a page: one per GPU, with the kernels that are explained for it."""
 
 from __future__ import annotations
 

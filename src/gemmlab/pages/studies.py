@@ -62,7 +62,8 @@ Outcome = Study | str
 def study(request: Request) -> Outcome:
     """Explain a GPU kernel, predict its time and draw its pictures; for a CPU kernel, only draw its pictures.
 
-    Errors are not raised: their text is returned. If only the prediction or the pictures fail, the study lacks these.
+    `GemmlabError` and `MemoryError` are not raised: their text is returned. If only the prediction or the pictures
+    fail, the study lacks these.
     """
     from gemmlab.analysis.explanation import explain
     from gemmlab.analysis.subject import machine

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.analysis.arithmetic import mma_sync_flops
+from gemmlab.analysis.arithmetic import OPCODES, arithmetic_of, mma_sync_flops
 from gemmlab.core.counters import GLOBAL_LOAD, LOCAL_LOAD, SHARED_LOAD, TEXTURE_LOAD
 from gemmlab.core.gpu import WARP, GpuLimits
 from gemmlab.core.trace import Access, Trace
@@ -156,17 +156,14 @@ def _line(i: Instruction, reads: tuple[int, ...], kind: str, limits: GpuLimits) 
         role, left = COPIES, next((operand.value for operand in i.operands[1:] if operand.kind == "imm"), 0)
     return Line(
         stall=max(1, control.stall), waits=tuple(bit for bit in range(NONE) if control.wait_mask >> bit & 1),
-        write=control.write_barrier, read=control.read_barrier, pipe=pipe(i), busy=_busy(i, limits), role=role,
+        write=control.write_barrier, read=control.read_barrier, pipe=pipe(i), busy=pipe_cycles(i, limits), role=role,
         left=left, reads=reads if any(reads) else (),
         returned=len(registers_of(i)[1]) if role in _RETURNED else 0,
     )  # fmt: skip
 
 
-def _busy(i: Instruction, limits: GpuLimits) -> float:
-    """Return the cycles for which a warp's instruction occupies its partition's pipe.
-
-    Tensor cores have the rate of TF32 for all types. Pipes whose rate is not known take 1 cycle.
-    """
+def pipe_cycles(i: Instruction, limits: GpuLimits) -> float:
+    """Return the cycles for which a warp's instruction occupies its partition's pipe; 1 if its rate is unknown."""
     match pipe(i):
         case "fma" | "fmaheavy":
             return WARP * limits.partitions / limits.fma_lanes
@@ -175,6 +172,12 @@ def _busy(i: Instruction, limits: GpuLimits) -> float:
         case "xu":
             return WARP * limits.partitions / _XU_LANES
         case "tensor":
-            return metrics.flops(i) * limits.partitions / mma_sync_flops(limits.arch, 1024)
+            return metrics.flops(i) * limits.partitions / _tensor_flops(i, limits.arch)
         case _:
             return 1.0
+
+
+def _tensor_flops(i: Instruction, arch: str) -> float:
+    """Return the operations per SM and cycle of a matrix instruction; if that is unknown, of TF32 products."""
+    known = arithmetic_of(i.opcode, [i]).flops_a_cycle(arch) if i.opcode in OPCODES else 0.0
+    return known or mma_sync_flops(arch, 1024)

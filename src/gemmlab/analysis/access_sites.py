@@ -34,7 +34,7 @@ class AccessRow:
     opcode: str
     kind: str
     instructions: int
-    """Instructions in the code, not executions."""
+    """Number of instructions in the code, however often they were executed."""
     requests: int
     sectors: int
     sectors_ideal: int
@@ -53,7 +53,7 @@ class AccessRow:
     share: float
     """Fraction of the cycles of all rows."""
     address: int = -1
-    """Byte address of the first of the instructions."""
+    """Byte address of the first of the instructions; -1 if unknown."""
 
     @property
     def sectors_per_request(self) -> float:

@@ -146,7 +146,7 @@ def _weights(
 ) -> dict[int, float]:
     """Return executions per iteration by address.
 
-    An instruction that is executed once in each iteration but the first or last counts 1.
+    The number is 1 for an instruction that is executed once in each iteration except the first or the last.
     """
     return {
         i.address: 1.0 if abs(executed[i.address] - iterations) <= entries else executed[i.address] / iterations

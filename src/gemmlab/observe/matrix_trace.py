@@ -135,7 +135,7 @@ class KernelTrace:
         return tuple(word for word in words if word is not None)
 
     def operand_of(self, access: Access) -> str:
-        """Return the operand that the first lane of a global access reads or writes; empty if there is none."""
+        """Return the operand that the first active lane of a global access reads or writes; empty if there is none."""
         found = self.element(access.addresses[access.lanes[0]])
         return found.operand if found is not None and access.space == "global" else ""
 

@@ -34,25 +34,26 @@ class AccessRow:
     opcode: str
     kind: str
     instructions: int
-    """Instructions in the code, not executions."""
+    """Number of instructions in the code, however often they were executed."""
     requests: int
     sectors: int
     sectors_ideal: int
-    """Fewest sectors for the bytes that the lanes request, at least one a request. Lanes that share addresses may need
-    fewer. For textures it equals `sectors`, because their instructions do not have the number of bytes.
+    """Sectors if each lane accessed bytes of its own and all these bytes were adjacent; at least one per request. The
+    actual number is smaller if lanes share addresses. Equal to `sectors` for shared memory, and for textures, whose
+    instructions do not state the number of bytes.
     """
     sectors_distinct: int
-    """Sectors that the block had not accessed before."""
+    """Sectors that no earlier access of the same wave of blocks requested (`SiteCounters`)."""
     wavefronts: int
     """Wavefronts of shared memory."""
     wavefronts_ideal: int
+    """Wavefronts of shared memory without bank conflicts."""
     cycles: int
-    """Fewest cycles for which the accesses occupy an SM's L1: one per shared wavefront, one per four sectors of a
-    request."""
+    """Fewest cycles for which the accesses occupy an SM's L1 (`l1_cycles`)."""
     share: float
     """Fraction of the cycles of all rows."""
     address: int = -1
-    """Byte address of the first of the instructions."""
+    """Byte address of the first of the instructions; -1 if unknown."""
 
     @property
     def sectors_per_request(self) -> float:
@@ -60,19 +61,24 @@ class AccessRow:
 
     @property
     def sectors_coalesced(self) -> int:
-        """Most sectors that the lanes' bytes need at adjacent addresses; lanes that share an address may need fewer."""
+        """The smaller one of `sectors` and `sectors_ideal`."""
         return min(self.sectors, self.sectors_ideal)
 
     @property
     def excess(self) -> int:
-        """Wavefronts that bank conflicts add, or sectors beyond the ideal."""
+        """Wavefronts that bank conflicts add (shared memory, asynchronous copies), or sectors beyond the ideal
+        (others).
+        """
         if self.kind in _IN_WAVEFRONTS:
             return self.wavefronts - self.wavefronts_ideal
         return max(0, self.sectors - self.sectors_ideal)
 
 
 def access_rows(counters: Counters) -> list[AccessRow]:
-    """Return a row for each opcode of a source line that made a request, the costliest first."""
+    """Return a row for each opcode of a source line that accessed memory, the costliest first.
+
+    Constants and barriers are left out, and operands that matrix instructions read from shared memory.
+    """
     groups: dict[tuple[str, int, str], list[SiteCounters]] = {}
     for site in _sites(counters):
         groups.setdefault((site.file, site.line, site.opcode), []).append(site)
@@ -80,15 +86,15 @@ def access_rows(counters: Counters) -> list[AccessRow]:
 
 
 def instruction_rows(counters: Counters) -> list[AccessRow]:
-    """Return a row for each instruction that made a request, the costliest first.
+    """Return a row for each instruction that accessed memory, the costliest first.
 
-    In a row for a whole source line, an efficient access may hide an inefficient one.
+    A row for a whole source line (`access_rows`) may hide an inefficient access behind an efficient one.
     """
     return _rows([site] for site in _sites(counters))
 
 
 def rows_by_address(counters: Counters) -> dict[int, AccessRow]:
-    """Return the row of each instruction that made a request, by the instruction's address."""
+    """Return the row of each instruction that accessed memory, by the instruction's address."""
     sites = _sites(counters)
     total = sum(l1_cycles([site]) for site in sites)
     return {site.address: _row([site], total) for site in sites}
@@ -109,9 +115,9 @@ def _rows(groups: Iterable[list[SiteCounters]]) -> list[AccessRow]:
 def l1_cycles(sites: Iterable[SiteCounters]) -> int:
     """Return the fewest cycles for which the accesses of these sites occupy an SM's L1.
 
-    A wavefront of shared memory takes one cycle. A request of global memory takes one cycle per four sectors, at least
-    one; sectors scattered over more lines take longer, but the counts do not show that. Constants take none, because
-    they have another cache.
+    A wavefront of shared memory takes one cycle. A request of global, local or texture memory takes one cycle per four
+    sectors, at least one; sectors scattered over more lines take longer, but the counts do not show that. An
+    asynchronous copy takes the larger of the two numbers. Constants take none, because they have another cache.
     """
     return sum(_cycles(site) for site in sites)
 
@@ -145,5 +151,5 @@ def _row(sites: list[SiteCounters], total: int) -> AccessRow:
 
 
 def width_of(opcode: str) -> int:
-    """Return the bytes that a lane accesses by an opcode with its modifiers."""
+    """Return the bytes that a lane accesses by an opcode with its modifiers, such as `"LDG.E.128"`; 4 by default."""
     return next((_BYTES[part] for part in opcode.split(".")[1:] if part in _BYTES), 4)

@@ -22,13 +22,13 @@ PEAKS: Mapping[str, str] = {
 }
 """Pipe -> words for its peak."""
 _TF32_FLOPS = {"sm_80": 1024, "sm_86": 512, "sm_87": 512, "sm_89": 512, "sm_90": 2048}
-"""Dense TF32 operations per SM and cycle."""
+"""Architecture -> TF32 operations per SM and cycle, without sparsity ("dense")."""
 _HALF_FLOPS = {"sm_75": 1024, **{arch: 2 * rate for arch, rate in _TF32_FLOPS.items()}}
 _WHOLE_FLOPS = {arch: 2 * rate for arch, rate in _HALF_FLOPS.items()}
 _DOUBLE_FLOPS = {"sm_80": 128, "sm_90": 256}
 _MMA_SYNC = {"sm_90": 4 / 6.05}
-"""Fraction of the dense rate that `mma.sync` of floats reaches, on architectures where only `wgmma` reaches all of it.
-Measured on an H200 with TF32 operands in registers.
+"""Fraction of the dense rate that `mma.sync` of floating-point numbers reaches, on architectures where only `wgmma`
+reaches all of it. Measured on an H200 with TF32 operands in registers.
 """
 _FP64_LANES = {"sm_70": 32, "sm_80": 32, "sm_90": 64, "sm_100": 64}
 _FEWEST_FP64_LANES = 2
@@ -50,26 +50,32 @@ class Arithmetic:
     lane_flops: int = 0
     """Floating-point operations of one instruction in each lane; 0 for matrix instructions."""
     dense: Mapping[str, int] | None = None
-    """Architecture -> dense operations of a matrix instruction per SM and cycle."""
+    """Architecture -> dense operations of a matrix instruction per SM and cycle; `None` for other instructions."""
     synchronous: bool = False
     """True for `mma.sync`, which reaches only a part of `dense` on architectures where `wgmma` reaches all of it."""
 
     def lanes(self, limits: GpuLimits) -> int:
-        """Return the number of lanes for which an SM begins this arithmetic in a cycle."""
+        """Return the number of lanes for which an SM begins this arithmetic in a cycle; not for matrix instructions."""
         if self.pipe == FMA:
             return limits.fma_lanes
         return fp64_lanes(limits) if self.pipe == DOUBLE else half_lanes(limits)
 
     def flops_a_cycle(self, arch: str) -> float:
-        """Return the operations that a matrix instruction reaches per SM and cycle; 0 if the rate is unknown."""
+        """Return the operations per SM and cycle that a matrix instruction reaches.
+
+        0 for other instructions, and if the rate on `arch` is unknown.
+        """
         return (self.dense or {}).get(arch, 0) * self.reached(arch)
 
     def reached(self, arch: str) -> float:
-        """Return the fraction of `dense` that this instruction reaches."""
+        """Return the fraction of `dense` that this instruction reaches; less than 1 only if it is `synchronous`."""
         return _MMA_SYNC.get(arch, 1.0) if self.synchronous else 1.0
 
     def peak_gflops(self, model: GpuModel) -> float | None:
-        """Return the GFLOP/s of a GPU that executes nothing else; `None` for matrix instructions of unknown rate."""
+        """Return the peak in GFLOP/s at the boost clock; `None` for matrix instructions of unknown rate.
+
+        The peak of `mma.sync` is that of `dense`, even where it reaches only a part of that.
+        """
         if self.dense is not None:
             rate = self.dense.get(model.limits.arch)
             return None if rate is None else model.sms * rate * model.boost_mhz / 1e3
@@ -97,7 +103,10 @@ OPCODES = tuple(dict.fromkeys(kind.opcode for kind in _KINDS))
 
 
 def arithmetic_of(opcode: str, instructions: Iterable[Instruction]) -> Arithmetic:
-    """Return the kind of arithmetic of one of `OPCODES`; for matrices it depends on the instructions' type."""
+    """Return the kind of arithmetic of one of `OPCODES`.
+
+    For HMMA and HGMMA it depends on the type of operands in the first of `instructions` with this opcode.
+    """
     first = next((i for i in instructions if i.opcode == opcode), None)
     if opcode not in _of_tf32 or first is None:
         return BY_NAME[opcode]
@@ -117,10 +126,7 @@ def half_lanes(limits: GpuLimits) -> int:
 
 
 def mma_sync_flops(arch: str, unknown: float) -> float:
-    """Return the TF32 operations per SM and cycle with `mma.sync` (HMMA).
-
-    If the dense rate of the architecture is not known, `unknown` is taken for it.
-    """
+    """Return the TF32 operations per SM and cycle with `mma.sync` (HMMA); `unknown` if `arch` has no known rate."""
     return _TF32_FLOPS.get(arch, unknown) * _MMA_SYNC.get(arch, 1.0)
 
 

@@ -16,24 +16,26 @@ _TENSOR, _BULK = "UTMALDG", "UBLKCP.S.G"
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """Bytes of all copies into shared memory in one run."""
+    """Bytes that tensor copies bring into shared memory in one run, and the number of copies of unknown size."""
 
     least: int = 0
     """Bytes of tensor copies, if each copies the smallest box of the launch's tensor maps."""
     most: int = 0
     """Bytes of tensor copies, if each copies the largest box."""
     unknown: int = 0
-    """Number of copies whose size is in a register, and so not known."""
+    """Number of copies of unknown size: bulk copies, whose size is in a register, and tensor copies of a launch without
+    tensor maps.
+    """
 
     @property
     def words(self) -> str:
-        """Return words for the assumptions about copies in figures of traffic; empty without copies."""
+        """Words for the assumptions by which these copies count as traffic; empty without copies."""
         boxes = "boxes of tensor maps" if self.most else ""
         return " and ".join(filter(None, [boxes, "operands once for bulk copies" if self.unknown else ""]))
 
 
 def copied_bytes(counters: Counters, launch: Launch) -> Copied:
-    """Return the bytes that copies bring into shared memory, from the boxes of the tensor maps that a launch passes."""
+    """Return the bytes that copies bring into shared memory, from the boxes of the tensor maps among `launch.args`."""
     boxes = [box_bytes(one.tobytes()) for one in launch.args if isinstance(one, np.void) and one.nbytes == BYTES]
     copies, unknown = (
         sum(site.executed for site in counters.sites if site.opcode.startswith(opcode)) for opcode in (_TENSOR, _BULK)

@@ -41,6 +41,7 @@ class Explanation(Display, Tabular):
     loop: LoopReport | None
     """`None` if no loop that ran contains the kernel's arithmetic."""
     issue: IssueReport | None
+    """`None` without a main loop, and for a main loop without known arithmetic."""
     issue_words: tuple[str, ...]
     facts: Mapping[str, float]
     findings: tuple[Finding, ...]
@@ -79,12 +80,12 @@ class Explanation(Display, Tabular):
         return tuple(table for table in (findings, places) if table.rows)
 
     def rows(self) -> list[Row]:
-        """Return a row for each place in the source that accesses memory: requests, sectors, wavefronts, excess."""
+        """Return a row for each opcode of a source line that accessed memory: the figures of its `AccessRow`."""
         return [{**asdict(row), "excess": row.excess, "sectors_per_request": row.sectors_per_request}
                 for row in self.accesses]  # fmt: skip
 
     def __str__(self) -> str:
-        """Return hazards and findings in words, the costliest first, and the bound."""
+        """Return lines: kernel and GPU, hazards, findings (the heaviest first), and the bound."""
         subject, roofline = self.subject, self.roofline
         found = [f"{number}. {one.text} {one.attempt} {one.gain}" for number, one in enumerate(self.findings, 1)]
         return "\n".join([
@@ -119,15 +120,16 @@ class Explanation(Display, Tabular):
 
 
 def explain(kernel: Kernel, arch: str, model: GpuModel, config: Mapping[str, int], sizes: str = "") -> Explanation:
-    """Compile the kernel, run it once on the emulator and explain the run.
+    """Compile the kernel for `arch`, run it once on the emulator and explain the run for the GPU `model`.
 
-    Raises `CompileError`, `UsageError`, `MemoryError`.
+    `sizes` is the problem's size, such as `"256x256x256"`; by default `observe` chooses one. Raises `CompileError`,
+    `UsageError`, `MemoryError`.
     """
     return explain_subject(observe(kernel, arch, model, config, sizes))
 
 
 def explain_subject(subject: Subject) -> Explanation:
-    """Explain a run. This is a pure function of its argument."""
+    """Return the explanation of a run. This is a pure function of its argument."""
     resources = explain_resources(subject.artifact.resources, subject.launch.smem_bytes)
     barriers = subject.artifact.resources.get("barriers", 0)
     occupancy = explain_occupancy(subject.limits, resources.registers, resources.smem_bytes, subject.threads, barriers)
@@ -149,7 +151,7 @@ def explain_subject(subject: Subject) -> Explanation:
 
 
 def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[AccessRow]) -> dict[str, str]:
-    """Return the texts that findings quote, by name; facts are their numbers. Each of `rows` is one instruction's."""
+    """Return the texts that findings may quote besides the facts, by name. Each of `rows` is one instruction's."""
     binding = " and ".join(occupancy.binding)
     return {
         "binding": binding,
@@ -162,7 +164,7 @@ def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[Access
 
 
 def _call_sites(subject: Subject) -> dict[int, str]:
-    """Return the kernel's own line of each inlined instruction, by address; empty if line information is malformed."""
+    """Return `call_sites` of the subject's code; empty if its line information is malformed."""
     with suppress(UsageError):
         return call_sites(subject.artifact, subject.function)
     return {}

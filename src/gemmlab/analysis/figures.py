@@ -15,7 +15,7 @@ _SHOWN_IN_MIX = 8
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table: the name of a figure and its value as text."""
+    """One figure: its group, such as `"bounds"`, its name, and its value as text."""
 
     group: str
     name: str
@@ -34,9 +34,9 @@ def figures(explained: Explanation) -> list[Figure]:
 
 
 def side_by_side(one: Explanation, two: Explanation) -> list[tuple[Figure, str]]:
-    """Return all figures that at least one kernel has, each with the second kernel's text.
+    """Return the figures of `one`, each with the text of the same figure of `two`.
 
-    A text is empty if its kernel lacks the figure.
+    A figure that only one of them has is included; the other's text is empty.
     """
     first, second = ({(f.group, f.name): f.text for f in figures(explained)} for explained in (one, two))
     groups = list(dict.fromkeys(group for group, _name in (*first, *second)))

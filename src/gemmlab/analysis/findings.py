@@ -15,7 +15,7 @@ from gemmlab.core.numerals import plain
 from gemmlab.kernels.kernel import Kernel
 
 LEAST = 1.0
-"""Least weight, in percent of the running time, of findings that are shown."""
+"""Least weight of the findings that are kept; lighter ones are dropped."""
 
 
 class _Words(Formatter):
@@ -33,13 +33,13 @@ class Finding(Display):
 
     key: str
     weight: float
-    """Estimated percentage of the running time, used only for ranking."""
+    """Estimated cost in percent of the running time, more than 100 for errors. It only ranks findings."""
     text: str
     attempt: str
     rung: str
     """Kernel of the ladder that follows the advice; empty if there is none."""
     figures: Mapping[str, float]
-    """Facts that the condition and the weight use."""
+    """Facts that the condition and the weight use, by name."""
     gain_pct: float | None = None
     """Predicted gain of the advice in percent of the speed; `None` if it is not predicted (`model.remedies`)."""
 
@@ -64,11 +64,13 @@ def find(
     words: Mapping[str, str],
     advice: Iterable[Advice] = ADVICE,
 ) -> list[Finding]:
-    """Return the findings that apply, the heaviest first.
+    """Return the findings that apply and have a weight of at least `LEAST`, the heaviest first.
 
-    Texts may quote `words` besides the facts. A finding names only a rung of `ladder` that comes after the kernel (or
-    after the rung that the kernel says it improves on) and has its precision. With `kernel=None`, for code outside the
-    catalog, place and precision are unknown and every rung qualifies. An exercise gets no advice that is its own idea.
+    Texts of advice may quote `words` besides the facts. A finding names only a rung of `ladder` that comes after the
+    kernel and has its precision, unless the advice allows any. The place of a kernel that is no rung is that of the
+    rung whose exercise it solves, or that it states to follow. With `kernel=None`, for code outside the catalog, place
+    and precision are unknown and every rung qualifies. If the kernel solves the exercise of a rung, advice that may
+    name this rung is left out: it would give the solution away.
     """
     idea = kernel.exercise if kernel is not None else ""
     rows = [row for row in advice if not idea or idea not in row.rungs]
@@ -94,7 +96,10 @@ def _finding(
 
 
 def _above(kernel: Kernel | None, ladder: Sequence[Kernel]) -> Sequence[Kernel]:
-    """Return the rungs that come after the kernel; all of them if its place is unknown."""
+    """Return the rungs of the kernel's operation that come after it: all of them if its place is unknown.
+
+    With `kernel=None`, return the whole ladder.
+    """
     if kernel is None:
         return ladder
     rungs = [rung for rung in ladder if rung.op == kernel.op]

@@ -40,15 +40,15 @@ class IssueReport:
     """Cycles that one iteration of one warp takes on its partition."""
 
     arithmetic: str
-    """The name of the arithmetic that does the work, in `arithmetic.BY_NAME`: `"FFMA"`, `"HMMA"`, `"HMMA.16"`."""
+    """Name in `arithmetic.BY_NAME` of the arithmetic that does the most operations: `"FFMA"`, `"HMMA"`, `"HMMA.16"`."""
     count: float
     """Number of instructions of that arithmetic."""
     slots: float
     """Number of all instructions, one issue slot each."""
     cycles: Mapping[str, float]
-    """Busy cycles by unit: `ISSUE`, the pipes, `L1`."""
+    """Busy cycles by unit: `ISSUE`, the pipes, and `L1`, which serves one warp of each partition in this time."""
     work: float
-    """Cycles that the arithmetic alone takes on its pipe."""
+    """Cycles that the arithmetic alone takes at the peak of its pipe; one per instruction if the peak is unknown."""
     conflict_cycles: int
     """Cycles of register bank conflicts, which other instructions may hide."""
 
@@ -71,7 +71,7 @@ class IssueReport:
 
     @property
     def best_inside(self) -> float:
-        """Largest fraction of the peak if no access to memory, including shared memory and L1, caused a wait."""
+        """Largest fraction of the peak that the loop could reach if `L1` were never busy."""
         return self.work / self.cycles[self.busiest_inside]
 
 
@@ -108,12 +108,12 @@ def explain_issue(loop: LoopReport, limits: GpuLimits) -> IssueReport | None:
 
 
 def peak_gflops(arithmetic: str, model: GpuModel) -> float | None:
-    """Return the GFLOP/s of a GPU that executes one kind of arithmetic alone; `None` if the rate is not known."""
+    """Return `Arithmetic.peak_gflops` of the arithmetic with this name; `None` if the rate is not known."""
     return BY_NAME[arithmetic].peak_gflops(model)
 
 
 def in_words(issue: IssueReport, loop: LoopReport, limits: GpuLimits) -> list[str]:
-    """Return the report as sentences with its arithmetic."""
+    """Return the report as lines of text that show how its numbers were computed."""
     parts = [f"{plain(count)} {name}" for name, count in _beside(issue, loop)]
     kind = BY_NAME[issue.arithmetic]
     peak = PEAKS[kind.pipe]
@@ -140,7 +140,10 @@ def in_words(issue: IssueReport, loop: LoopReport, limits: GpuLimits) -> list[st
 
 
 def _beside(issue: IssueReport, loop: LoopReport) -> Iterator[tuple[str, float]]:
-    """Yield the other instructions beside the arithmetic: memory accesses by width, then the work of other pipes."""
+    """Yield the names and numbers of the loop's instructions other than `issue.arithmetic`, `"other"` last.
+
+    Names without instructions are left out.
+    """
     rest = issue.slots - issue.count
     named: dict[str, float] = {
         "LDS.128": loop.wide_shared,

@@ -17,7 +17,7 @@ from gemmlab.core import counters as core
 from gemmlab.sass.metrics import WARP, flops
 
 _PRODUCTS, _SUMS = ("gemm", "batch"), ("reduce", "sums")
-"""Operations whose work is a product, and those that add up."""
+"""Operations that compute products, and operations that compute sums."""
 
 
 def facts_of(
@@ -80,7 +80,7 @@ def _of_memory(subject: Subject, rows: Sequence[AccessRow], issue: IssueReport |
     requested = sum(row.sectors_coalesced for row in rows if row.kind in (*core.GLOBAL_KINDS, core.TEXTURE_LOAD))
     reading = [row for row in rows if row.kind in (core.GLOBAL_LOAD, core.TEXTURE_LOAD)]
     coalesced = sum(max(row.requests, row.sectors_coalesced / SECTORS_IN_A_LINE) for row in reading)
-    # Fraction of the time in which L1 is the limit, 1 if L1 is the busiest unit.
+    # Busy cycles of L1 as a fraction of the busiest unit's: 1 if that is L1, or if nothing is known.
     pressure = 1.0 if issue is None else issue.cycles[L1] / issue.cycles[issue.busiest]
 
     def conflicts(kind: str) -> float:
@@ -150,7 +150,7 @@ def _of_loop(loop: LoopReport | None, issue: IssueReport | None, partition_warps
 
 
 def _of_double(issue: IssueReport) -> float:
-    """Return the fraction of an iteration for which the double-precision or the conversion pipe is busy."""
+    """Return the larger busy fraction of two pipes in an iteration: of double arithmetic, and of conversions."""
     return max(issue.cycles[DOUBLE], issue.cycles[SPECIAL]) / issue.cycles[issue.busiest]
 
 

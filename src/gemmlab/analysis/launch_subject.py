@@ -23,11 +23,11 @@ _SECTOR = 32
 def explain_launch(
     artifact: Artifact, launch: Launch, counters: Counters | None, hazards: tuple[Hazard, ...], gpu: str = ""
 ) -> Explanation:
-    """Explain a launch for the GPU named `gpu`, by default the model of the code's architecture.
+    """Explain a launch for the GPU named `gpu`, by default the emulator's model GPU of the code's architecture.
 
-    Its work is what it executed: the operations of all lanes, and the bytes of the sectors that it accessed, each
-    counted once for a wave of blocks. Raises `UsageError` for a launch that was not counted, and for a GPU that cannot
-    run the code.
+    The launch's work is the floating-point operations that its lanes executed; if there are none, the bytes that it
+    moved. These are the bytes of the sectors of global memory that it accessed; a wave of blocks counts a sector once.
+    Raises `UsageError` for a launch that was not counted (`counters=None`), and for a GPU that cannot run the code.
     """
     if counters is None:
         raise UsageError(f"{artifact.kernel}: a launch on a GPU is not counted; launch it with device='emulated'")
@@ -46,13 +46,13 @@ def explain_launch(
 
 
 def _flops(function: SassFunction, counters: Counters) -> int:
-    """Return the floating-point operations of all lanes that executed them."""
+    """Return the floating-point operations of all lanes whose predicate was true."""
     lanes = {site.address: site.predicated_on_threads for site in counters.sites}
     return round(sum(metrics.flops(i) / metrics.WARP * lanes.get(i.address, 0) for i in function.instructions))
 
 
 def _resources(artifact: Artifact) -> Mapping[str, int]:
-    """Return the resources of an artifact; if it has none, those that its cubin states."""
+    """Return the resources of an artifact; if it does not state registers, those in its cubin."""
     if "registers" in artifact.resources:
         return artifact.resources
     function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]

@@ -29,7 +29,7 @@ _JUMPS = frozenset({"BRA", "BRX", "BRXU", "JMP", "CALL", "RET"})
 @dataclass(frozen=True, slots=True)
 class LoopReport:
     """A main loop. Unless stated otherwise, counts are instructions that a warp executes in one iteration other than
-    the first and the last.
+    the first and the last. Counts "in the code" count each of `instructions` once.
     """
 
     header: int
@@ -37,23 +37,24 @@ class LoopReport:
     lines: tuple[int, ...]
     """Source lines of the loop's arithmetic, ascending."""
     instructions: tuple[Instruction, ...] = field(repr=False)
-    """Instructions that ran, by ascending address, without those of inner loops."""
+    """Instructions that ran, by ascending address, without NOPs and those of inner loops."""
     iterations: int
     """Sum of the iterations of all warps."""
     mix: Mapping[str, float]
-    """Instructions by opcode, the most frequent first."""
+    """Instructions by opcode, the most frequent first. Those always predicated off count as `@!PT OPCODE`."""
     pipes: Mapping[Pipe, float]
-    """Instructions by pipe, the most frequent first."""
+    """Instructions by pipe, the most frequent first, without those that are always predicated off."""
     code_bytes: int
     """Size of the code, including inner loops and paths that never ran."""
     never_ran: int
-    """Instructions in the code that no warp executed."""
+    """Instructions that no warp executed, inner loops and NOPs included."""
     wide_shared: float
     """LDS.128 instructions."""
     wide_global: float
     """LDG.128 instructions and 16-byte asynchronous copies."""
     reuse_rate: float | None
-    """Fraction of the arithmetic's register operands with `.reuse`; the next instruction need not read them again."""
+    """Fraction of the arithmetic's register operands with `.reuse`; the next instruction need not read them again.
+    `None` if no arithmetic reads a register."""
     conflicted: int
     """Instructions in the code whose sources lie in too few register banks."""
     conflict_cycles: int
@@ -135,7 +136,7 @@ def explain_loop(function: SassFunction, sites: Sequence[SiteCounters], arch: st
 
 
 def _entries(graph: FlowGraph, loop: Loop, executed: Mapping[int, int]) -> int:
-    """Return an upper bound on the entries into the loop: executions of the blocks outside that precede its header."""
+    """Return an upper bound on the entries into the loop: executions of outer blocks that lead to its header."""
     before = [b for i, b in enumerate(graph.blocks) if loop.header in b.successors and i not in loop.blocks]
     return sum(executed[graph.function.instructions[block.stop - 1].address] for block in before)
 
@@ -145,7 +146,7 @@ def _weights(
 ) -> dict[int, float]:
     """Return executions per iteration by address.
 
-    An instruction that only the first or last iteration skips or repeats counts as executed once.
+    The number is 1 for an instruction that is executed once in each iteration except the first or the last.
     """
     return {
         i.address: 1.0 if abs(executed[i.address] - iterations) <= entries else executed[i.address] / iterations

@@ -19,17 +19,17 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class OccupancyReport:
-    """Occupancy, explained limit by limit."""
+    """The occupancy of a kernel and the limits that set it."""
 
     found: Occupancy
     steps: tuple[str, ...]
-    """One line a limit: its arithmetic and the number of blocks it allows."""
+    """One line for each limit: the number of blocks that it allows, and how this number is computed."""
     binding: tuple[str, ...]
     """Names of the limits that allow no further block."""
     next_registers: int | None
-    """Most registers a thread with which one more block would fit, all else equal; `None` if no number does."""
+    """Most registers per thread with which one more block would fit; `None` if fewer registers alone do not help."""
     next_smem: int | None
-    """Most bytes of shared memory a block with which one more block would fit; `None` if no number does."""
+    """Most bytes of shared memory per block with which one more block would fit; `None` if less alone does not help."""
 
 
 def explain_occupancy(
@@ -86,9 +86,11 @@ def _steps(
 def _largest(
     limits: GpuLimits, blocks: int, registers: int, smem_bytes: int, threads: int, barriers: int, *, of_smem: bool
 ) -> int | None:
-    """Return the largest amount of one resource with which more blocks would fit; `None` if there is none.
+    """Return the largest amount of one resource with which more than `blocks` blocks would fit; `None` if there is
+    none.
 
-    Bisection is valid because more of a resource never lets more blocks fit.
+    The resource is shared memory in bytes per block with `of_smem`, else registers per thread. Bisection is valid
+    because more of a resource never lets more blocks fit.
     """
 
     def more(amount: int) -> bool:

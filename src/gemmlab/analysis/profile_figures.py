@@ -10,7 +10,7 @@ from gemmlab.analysis.stall_findings import issue_percent
 from gemmlab.observe.profile import NCU, Profile
 
 LEAST_PERCENT = 0.5
-"""Pipes that are busy for a smaller percentage of the cycles are left out."""
+"""Least percentage of the active cycles: pipes that are busy for less are left out."""
 _MOST_OPCODES = 6
 _PIPE = re.compile(r"sm__inst_executed_pipe_(\w+)\.avg\.pct_of_peak_sustained_active")
 _ELAPSED = "avg.pct_of_peak_sustained_elapsed"
@@ -62,7 +62,7 @@ def _throughput(p: Profile) -> Lines:
 
 
 def _scheduler(p: Profile) -> Lines:
-    """Yield the figures of one partition of an SM, per cycle."""
+    """Yield names and texts of a partition's figures, averages over the cycles in which it has warps."""
     yield "cycles with an instruction", _percent(issue_percent(p))
     yield "warps", _plain(p.first("smsp__warps_active.avg.per_cycle_active"))
     yield "warps that could go on", _plain(p.first("smsp__warps_eligible.avg.per_cycle_active"))
@@ -128,7 +128,7 @@ def _per_request(p: Profile, way: str) -> str:
 
 
 def _excess(p: Profile) -> str:
-    """Return the percentage of shared memory wavefronts that bank conflicts add."""
+    """Return the percentage of all shared memory wavefronts that bank conflicts add, as text; empty if unknown."""
     wavefronts, ideal = p.first(_WAVEFRONTS), p.first(_IDEAL)
     if not wavefronts or ideal is None:
         return ""
@@ -176,7 +176,8 @@ _COUNTED: Mapping[str, Callable[[Profile], str]] = {
 def overview(profiles: Sequence[Profile]) -> tuple[list[str], list[list[str]], list[str]]:
     """Return a table of several profiles: headings, one row a profile, and the reasons why `~` figures are inexact.
 
-    A column without any figure is left out.
+    The first columns are times and rates if one of the profiles is from a GPU, else counts. A column without any figure
+    is left out.
     """
     first = _ON_A_GPU if any(one.origin == NCU for one in profiles) else _COUNTED
     columns = {heading: [figure(one) for one in profiles] for heading, figure in {**first, **_ANYWHERE}.items()}

@@ -26,7 +26,7 @@ class Level:
     bytes_least: int
     bytes_most: int
     gbs: float
-    """Peak bandwidth."""
+    """Peak bandwidth in GB/s."""
     gflops_most: float
     """Speed that the least traffic allows."""
     gflops_least: float
@@ -36,30 +36,36 @@ class Level:
     intensity_least: float
     """Operations per byte of the most traffic."""
     how: str
-    """Description of the traffic that was counted."""
+    """Words that say how both numbers of bytes were counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RooflineReport:
-    """All memory levels at the size that was run, and L2 and DRAM also at the scaled size."""
+    """All memory levels at the size that was run, and L2 and DRAM also at the scaled size if it differs."""
 
     label: str
+    """The size that was run."""
     model: str
+    """The name of the GPU."""
     peak_gflops: float
-    """Peak in operations of the product: that of the main loop's arithmetic, divided by the products of parts that
-    replace one (`PRODUCTS`); the FMA peak of float32 if none is known."""
+    """Peak of the main loop's arithmetic in GFLOP/s, the FMA peak of float32 if it is unknown. If the precision
+    replaces each product by several products of parts (`PRODUCTS`), the arithmetic's peak is divided by their number.
+    """
     inside_gflops: float
-    """Speed that the main loop's issue slots and pipes allow if no access to memory caused a wait."""
+    """GFLOP/s that the main loop's issue slots and pipes allow if no access to memory caused a wait; `peak_gflops` if
+    the arithmetic is unknown."""
     inside_by: str
-    """The busiest issue slot or pipe, which sets `inside_gflops`."""
+    """The unit that limits `inside_gflops`: issue slots, a pipe, or the FMA peak if the arithmetic is unknown."""
     levels: tuple[Level, ...]
     bound_by: str
-    """The limit that allows the least speed, with the least traffic of each level."""
+    """The limit that allows the least speed: `inside_by`, or a memory level with its least traffic. L2 and DRAM count
+    at the scaled size.
+    """
     bound_gflops: float
     bound: float
     """`bound_gflops` converted to the operation's own unit."""
     doubtful: tuple[str, ...]
-    """Levels that would allow less than the bound if no access hit a cache."""
+    """Memory levels other than `bound_by` that would allow less than the bound if no access hit a cache."""
 
     @property
     def l2(self) -> Level:
@@ -73,9 +79,9 @@ def explain_roofline(
 ) -> RooflineReport:  # fmt: skip
     """Return the roofline report of a run at `size`, extrapolated to `scaled`.
 
-    `counters` are those of the run; their `sectors_distinct` must be distinct within a block. `issue=None` means that
-    the main loop has no known arithmetic: then the FMA peak is used as its limit. `precision` is the kernel's, and
-    `copied` has the bytes that the copy engine copies into shared memory.
+    `counters` are those of the run; their `sectors_distinct` are the least traffic between L2 and the SMs. `issue=None`
+    means that the main loop has no known arithmetic: then the FMA peak is used as its limit. `precision` is the
+    kernel's, and `copied` has the bytes that the copy engine copies into shared memory.
     """
     levels = tuple(_levels(counters, model, size, scaled, copied))
     peak, inside = model.peak_gflops, model.peak_gflops

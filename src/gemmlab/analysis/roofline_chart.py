@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 _PEAKS = {"HGMMA": "tensor peak (16 bits)", "HMMA.16": "tensor peak (16 bits)", "IMMA": "tensor peak (8 bits)",
           "IGMMA": "tensor peak (8 bits)", "DMMA": "tensor peak (double)", "FADD": "peak of additions",
           "FMUL": "peak of products"}  # fmt: skip
-"""Arithmetic -> name of its peak, if the name of the pipe is not enough."""
+"""Name of arithmetic -> name of its peak, where several kinds of arithmetic on one pipe have different peaks."""
 
 
 def under_roof(explained: Sequence[Explanation], measured: Mapping[str, float] | None = None) -> alt.LayerChart:
     """Draw each kernel at its speed and at its operations per byte of L1, L2 and DRAM.
 
-    The speed is that of `measured`, in GFLOP/s by kernel id, or else the kernel's bound. Raises `UsageError` for
-    kernels that were explained for different GPUs.
+    The speed is that of `measured`, in GFLOP/s by kernel id, or else the kernel's bound. Raises `UsageError` without
+    kernels, and for kernels that were explained for different GPUs.
     """
     models = {one.subject.model.name: one.subject.model for one in explained}
     if len(models) != 1:

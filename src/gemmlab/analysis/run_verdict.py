@@ -10,7 +10,8 @@ from gemmlab.verify.race_causes import leading_kind
 def run_verdict(explained: Explanation) -> str:
     """Return the verdict: `"Right at 256x256x256. Bound by L1: at most 8,299 GFLOP/s."`.
 
-    A launch of any code has no reference, so only its hazards are named.
+    It begins with "Wrong" for wrong results, and with the number of hazards and the first one if there are any. A
+    launch of any code has no reference, so its results are not judged.
     """
     subject, roofline = explained.subject, explained.roofline
     if subject.hazards:

@@ -38,8 +38,9 @@ class StateCost:
     cost: float | None
     """Estimated percentage of the partitions' cycles in which nothing was issued because of this state.
 
-    The cycles without an issue are divided among the states in proportion to `not_issued`, or to `cycles` if there are
-    no such samples. `None` if the number of cycles without an issue is unknown; 0 for a state that is not a wait.
+    The cycles without an issue are divided among the states in proportion to `not_issued`; without such samples to
+    `cycles`, else to `samples`. 0 for a state that is not a wait; `None` for others if the number of cycles without an
+    issue is unknown.
     """
 
 
@@ -84,7 +85,7 @@ def waiting(profile: Profile) -> tuple[StateCost, ...]:
 def multiprocessors(profile: Profile) -> int:
     """Return the number of SMs of the profiled GPU, or 0 if unknown.
 
-    It follows from the launch: a wave has as many blocks as fit on all SMs together.
+    It is computed from the numbers of blocks, of waves, and of blocks that fit on an SM: a wave fills all SMs.
     """
     blocks, waves = profile.first("launch__grid_size"), profile.first("launch__waves_per_multiprocessor")
     resident = min((limit for name in _LIMITS if (limit := profile.first(name))), default=0.0)
@@ -98,8 +99,9 @@ def multiprocessors(profile: Profile) -> int:
 def stall_facts(profile: Profile) -> dict[str, float]:
     """Return the facts that `STALL_ADVICE` and `FEW_BLOCKS` may name.
 
-    They are the cost, share and cycles of every stall, 0 if not measured; the numbers of blocks and of SMs; and the
-    percentage of SMs that cannot get a block.
+    They are `KEY_cost`, `KEY_pct` (percentage of a warp's time) and `KEY_cycles` of every state of a warp; `issue_pct`;
+    `latency`, the cycles between two instructions of a warp; the numbers of `blocks` and `sms`; and `idle_pct`, the
+    percentage of SMs that get no block. A fact that was not measured is 0.
     """
     found = {one.stall.key: one for one in waiting(profile)}
     facts = {"issue_pct": issue_percent(profile) or 0.0, "latency": sum(profile.stall_cycles.values())}

@@ -23,7 +23,7 @@ class Stall:
     attempt: str
     """Remedy to try."""
     rungs: tuple[str, ...] = ()
-    """Kernels that apply the remedy, as in `advice.Advice`."""
+    """Kernels that apply the remedy, as in `Advice.rungs`."""
     ratio: str = ""
     """Name of the state in the metric of cycles; empty if it equals `key`."""
     waits: bool = True

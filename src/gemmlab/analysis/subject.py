@@ -35,7 +35,8 @@ from gemmlab.verify.nan_hint import nan_cause
 from gemmlab.verify.stray_words import without_stray
 
 _SIZES: Mapping[str, str] = {"reduce": "2^22", "sums": "256x4096x1"}
-"""Sizes for operations whose usual size on the emulator leaves most threads without work and loops without iterations.
+"""Operation -> size to explain, if its usual size on the emulator leaves most threads without work or loops without
+iterations.
 """
 
 
@@ -46,9 +47,9 @@ class Size:
     label: str
     flops: int
     bytes_moved: int
-    """Bytes that any kernel has to move."""
+    """Fewest bytes that a kernel has to move from and to device memory."""
     work: int
-    """Work in the operation's own unit."""
+    """The number that the operation's speed counts per second: operations for GFLOP/s, bytes for GB/s."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -64,9 +65,11 @@ class Subject(Display):
     artifact: Artifact
     function: SassFunction
     launch: Launch
-    """The launch of one execution with the most blocks; of a kernel with phases the last one."""
+    """The launch with the most blocks if one execution has several; of a kernel with phases the last one."""
     counters: Counters = field(repr=False)
-    """Counters of the run; `sectors_distinct` are distinct within a block."""
+    """Counters of the run. `sectors_distinct` counts a sector once per block; for a launch of any code, once per wave
+    of blocks.
+    """
     hazards: tuple[Hazard, ...]
     wrong: tuple[str, ...]
     """Faults of the run's results, in words; empty for correct results."""
@@ -75,7 +78,7 @@ class Subject(Display):
     size: Size
     """The size that was run."""
     scaled: Size
-    """A larger size, to which figures are extrapolated."""
+    """The largest size of the GPU benchmark, to which figures are extrapolated; for a launch of any code, `size`."""
 
     def _line(self) -> str:
         return f"{self.name}: {self.arch} code on {self.model.name}, counted at {self.size.label}"
@@ -92,12 +95,14 @@ class Subject(Display):
 
     @property
     def traits(self) -> list[str]:
-        """Notes on operands that the kernel reads though their factor is 0, such as `reads C when beta is 0`."""
+        """Notes on operands that the kernel reads though their factor is 0: `reads C when beta is 0, so beta is 1
+        instead`.
+        """
         return [] if self.kernel is None else factor_notes(self.kernel, find_op(self.kernel.op))
 
     @property
     def arithmetic(self) -> bool:
-        """True if its work is in operations; False for a launch that executed none, whose work is the bytes moved."""
+        """True for a kernel of the catalog, and for a launch that executed floating-point operations."""
         return self.kernel is not None or self.unit == GFLOPS
 
     @property
@@ -129,15 +134,17 @@ class Subject(Display):
 
     @property
     def executed(self) -> dict[int, int]:
-        """Number of times that warps executed the instruction, by its address."""
+        """Number of executions by warps of each instruction, by its address."""
         return {site.address: site.executed for site in self.counters.sites}
 
 
 def machine(arch: str = "", model: str = "") -> tuple[str, gpu.GpuModel]:
-    """Return the architecture to compile for and the GPU to explain for; an empty argument follows from the other.
+    """Return the architecture to compile for and the GPU to explain for.
 
-    Code runs on GPUs of its own major version with the same or a later minor version. Raises `UsageError` for a pair
-    that does not fit.
+    By default, `arch` is the newest one of the emulator's architectures whose code the GPU runs, and `model` is the
+    emulator's model GPU of `arch`; without both, `arch` is sm_90. Code runs on GPUs of its own major version with the
+    same or a later minor version; code for an architecture such as sm_90a only runs on its own. Raises `UsageError` for
+    a pair that does not fit, and for an architecture that the emulator lacks.
     """
     if not model:
         named = arch or "sm_90"
@@ -156,9 +163,10 @@ def machine(arch: str = "", model: str = "") -> tuple[str, gpu.GpuModel]:
 
 
 def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str, int], sizes: str = "") -> Subject:
-    """Compile the kernel, run it once on the emulator at a size that it accepts, and return the run as a subject.
+    """Compile the kernel for `arch`, run it once on the emulator, compare its results, and return the run as a subject.
 
-    Raises `CompileError`, `UsageError`, `MemoryError`.
+    `sizes` names one size, such as `"256x256x256"`; by default it is one that the kernel accepts. Raises
+    `CompileError`, `UsageError`, `MemoryError`.
     """
     if kernel.device != "cuda":
         raise UsageError(f"{kernel.id} is a kernel for {kernel.device}; only GPU kernels are explained")
@@ -196,7 +204,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
 
 
 def _main_launch(kernel: Kernel, launches: Sequence[Launch]) -> Launch:
-    """Return the launch with most of the work: of several phases the last one, which makes the result."""
+    """Return the launch to explain: the one with the most blocks; of a kernel with phases the last one."""
     return launches[-1] if kernel.phased else max(launches, key=lambda launch: math.prod(launch.grid))
 
 

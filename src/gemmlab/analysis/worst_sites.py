@@ -17,14 +17,15 @@ KINDS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "local": ((core.LOCAL_LOAD, core.LOCAL_STORE), "cycles"),
     "atomic": ((core.GLOBAL_ATOMIC, core.SHARED_ATOMIC), "cycles"),
 }
-"""Short name -> the kinds of access, and the attribute of `AccessRow` that ranks their lines."""
+"""Short name, as facts and texts use it -> kinds of access, and the attribute of `AccessRow` that ranks source lines.
+"""
 
 
 def worst_facts(rows: Sequence[AccessRow]) -> dict[str, float]:
-    """Return the figures of the worst line for each kind of access NAME. Each of `rows` belongs to one instruction.
+    """Return the figures of `worst_rows` for each NAME of `KINDS`. Each of `rows` belongs to one instruction.
 
-    `NAME_worst_pct` is the line's percentage of L1's time, `NAME_worst_sectors` and `NAME_worst_ideal` are sectors per
-    request, and `NAME_worst_excess` is the percentage of wavefronts that bank conflicts add.
+    `NAME_worst_pct` is their percentage of L1's time, `NAME_worst_sectors` and `NAME_worst_ideal` are sectors per
+    request, and `NAME_worst_excess` is the percentage that bank conflicts add to the ideal wavefronts.
     """
     facts: dict[str, float] = {}
     for name in KINDS:
@@ -39,19 +40,20 @@ def worst_facts(rows: Sequence[AccessRow]) -> dict[str, float]:
 
 
 def worst_words(rows: Sequence[AccessRow], callers: Mapping[int, str]) -> dict[str, str]:
-    """Return `NAME_place` for each kind of access: the worst line, `mine.cu:12` or `tile.cuh:3 called from mine.cu:12`.
+    """Return `NAME_place` for each NAME of `KINDS`: the worst line, `mine.cu:12` or `tile.cuh:3 called from
+    mine.cu:12`.
 
-    `callers` are the lines of the kernel that call inlined instructions, by address. In code without line numbers the
-    place is the opcode; it is `NOWHERE` if no access of the kind ran.
+    `callers` are the lines of the kernel that call the function of an inlined instruction, by the instruction's
+    address. In code without line numbers the place is the opcode. It is `NOWHERE` if `worst_rows` are empty.
     """
     return {f"{name}_place": _place(worst_rows(rows, name), callers) for name in KINDS}
 
 
 def worst_rows(rows: Iterable[AccessRow], name: str) -> list[AccessRow]:
-    """Return the costly instructions of the line with the largest total cost.
+    """Return the costly instructions of the source line with the largest total cost, for a name of `KINDS`.
 
     A line may contain a cheap access and a costly one, as `A[i] * B[j]` does. Only instructions whose cost per request
-    is at least half that of the line's worst instruction are returned.
+    is at least half that of the line's worst instruction are returned; none if no such access costs anything.
     """
     kinds, cost = KINDS[name]
     lines: dict[tuple[str, int], list[AccessRow]] = {}

@@ -24,21 +24,23 @@ SHARED_BYTES = 128
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Costs of an access: sectors as in global memory, wavefronts as in shared memory, with and without conflicts."""
+    """Costs of an access: those in shared memory and those in global memory, whichever it was made to."""
 
     wavefronts: int
     ideal: int
+    """Wavefronts without bank conflicts."""
     sectors: int
+    """Sectors of 32 bytes in global memory."""
 
 
 def pattern_of(access: Access, lanes: Iterable[int] | None = None) -> Pattern:
-    """Return the costs of an access, or of some of its lanes alone."""
+    """Return the costs of an access, or only of those active lanes that `lanes` names."""
     chosen = (lane for lane in (access.lanes if lanes is None else lanes) if access.on >> lane & 1)
     return pattern_at({lane: access.addresses[lane] for lane in chosen}, access.width, store=access.store)
 
 
 def pattern_at(addresses: Mapping[int, int], width: int, *, store: bool) -> Pattern:
-    """Return the costs of an access of `width` bytes per lane; `addresses` are those of the active lanes."""
+    """Return the costs of an access of `width` bytes per lane; `addresses` are those of the active lanes, by lane."""
     if not addresses:
         return Pattern(0, 0, 0)
     relative = np.zeros(LANES, np.int32)
@@ -55,8 +57,10 @@ def pattern_at(addresses: Mapping[int, int], width: int, *, store: bool) -> Patt
 
 
 def served_together(access: Access) -> tuple[tuple[int, ...], ...]:
-    """Return the groups of lanes that share wavefronts of shared memory: the warp or, for wider accesses, its halves or
-    quarters. Two adjacent groups are one if the hardware merges them.
+    """Return the groups of active lanes that share wavefronts of shared memory.
+
+    A group is the warp, for accesses of 8 bytes per lane a half of it, of 16 bytes a quarter. Two adjacent groups are
+    one if the hardware merges them. Groups without active lanes are left out.
     """
     size = min(LANES, max(8, SHARED_BYTES // access.width))
     groups = [range(first, first + size) for first in range(0, LANES, size)]

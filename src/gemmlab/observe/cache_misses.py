@@ -16,7 +16,9 @@ from gemmlab.probes.cachesim import BANK, COUNTERS, LINE, WORKSPACE, WORKSPACE_E
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Loads and stores of matrices and packed blocks, and the lines (for the TLB: pages) that they fetched."""
+    """Numbers of loads and stores of matrices and packed blocks, of their bytes, and of the lines (for the TLB: pages)
+    that they fetched.
+    """
 
     accesses: int = 0
     bytes: int = 0
@@ -59,7 +61,10 @@ class CacheCounts:
 
 
 def host_caches(info: CpuInfo) -> Caches:
-    """Return this machine's L1 and L2, and the default TLB, which operating systems do not report."""
+    """Return this machine's L1 and L2, and the default TLB, because operating systems do not report theirs.
+
+    Raises `UsageError` if the system does not report L1 or L2.
+    """
     first, second = info.cache(1), info.cache(2)
     if first is None or second is None:
         raise UsageError("the system names no L1 or no L2 cache; give --l1 and --l2")
@@ -71,9 +76,9 @@ def simulate(
 ) -> CacheCounts:
     """Run `kernel` once on one thread and pass each of its accesses to the model in `probes/cachesim.py`.
 
-    Accesses are those in the kernel's source: the compiler may join adjacent ones into one instruction,
-    which would change `accesses` and nothing else. Prefetches, the stack and the worker pool's words are left out.
-    Raises `CompileError`, `UsageError` (configuration, or a kernel for another device), `MemoryError`.
+    Accesses are those in the kernel's source: the compiler may join adjacent ones into one instruction, which would
+    change `Counts.accesses` and nothing else. Prefetches, the stack and the worker pool's words are left out. Raises
+    `CompileError`, `UsageError` (configuration, or a kernel for another device or operation), `MemoryError`.
     """
     device = ProbedCpu(CacheProbe(caches))
     bound = bind_probed(kernel, op, problem, device, config)

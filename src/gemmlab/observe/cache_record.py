@@ -21,7 +21,7 @@ NOTES = (
 )
 
 Progress = Callable[[str, int, int], None]
-"""A function that is called with the next kernel and size as text, the number done, and the total."""
+"""A function that is called with (kernel and size of the next run as text, runs done, all runs)."""
 
 
 def run_cache(kernels: Sequence[Kernel], op: Op, problems: Sequence[Any], caches: Caches, progress: Progress) -> Record:
@@ -62,11 +62,11 @@ class CacheRow:
     from_memory: float
     """Traffic between L2 and memory, both ways."""
     packing_bytes: float | None
-    """Share of packing in the bytes loaded and stored."""
+    """Fraction of the bytes loaded and stored that is due to packing; `None`, as the next two, without packing."""
     packing_l2_misses: float | None
-    """Share of packing in the misses of L2."""
+    """Fraction of the misses of L2 that is due to packing."""
     packing_time: float | None
-    """Share of packing functions in the time. `None`, as for the other shares, if the kernel does not pack."""
+    """Share of packing functions in the time; also `None` if the kernel packs without such functions."""
 
 
 def cache_rows(record: Record) -> list[CacheRow]:

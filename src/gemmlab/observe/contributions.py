@@ -22,7 +22,10 @@ _SOURCES: Mapping[str, Callable[[int, int], int]] = {
 
 
 def contributions(kernel_trace: KernelTrace) -> Mapping[int, int]:
-    """Return, for each shuffle and shared load by its index in the trace, the mask of lanes whose value contributes."""
+    """Return, for each shuffle and shared load, the mask of lanes that get a value which contributes.
+
+    Keys are indices of steps in the trace.
+    """
     found = _Backwards()
     accesses = {(access.order, access.space): access for access in kernel_trace.trace.accesses}
     function = kernel_trace.function
@@ -52,8 +55,8 @@ class _Backwards:
         """Live words of shared memory."""
 
     def shared(self, order: int, instruction: Instruction, access: Access) -> None:
-        """Process a shared access: a load makes its words live if its result is live; a store makes its registers live
-        if the words are.
+        """Process a shared access: the words that a load reads become live in lanes where its result is live; registers
+        that a store writes to live words become live, and the words dead.
         """
         for part, register in enumerate(_moved(instruction, access)):
             words = {lane: access.addresses[lane] // WORD + part for lane in access.lanes}
@@ -67,7 +70,9 @@ class _Backwards:
                 self.used[order] = self.used.get(order, 0) | mine
 
     def outside(self, instruction: Instruction, access: Access) -> None:
-        """Process a global access: stored registers become live, loaded ones dead (their history ends here)."""
+        """Process a global access: registers that it stores become live; those that it loads become dead, because their
+        values come from outside the block.
+        """
         for register in _moved(instruction, access):
             if access.store:
                 self._live[access.warp, register] |= access.on
@@ -75,7 +80,10 @@ class _Backwards:
                 self._taken(access.warp, register, access.on)
 
     def shuffle(self, order: int, step: Step, instruction: Instruction) -> None:
-        """Process a shuffle: the value comes from another lane, or from any lane if the distance is not constant."""
+        """Process a shuffle: the source register becomes live in the lanes that live results come from.
+
+        If the distance is not constant, these are all active lanes.
+        """
         target, source = (operand.index for operand in _registers(instruction)[:2])
         mine = self._taken(step.warp, target, step.on)
         self.used[order] = mine
@@ -89,8 +97,9 @@ class _Backwards:
         self._live[step.warp, source] |= sum(1 << lane for lane in set(lanes) if 0 <= lane < LANES)
 
     def arithmetic(self, step: Step, instruction: Instruction) -> None:
-        """Make the operands live in lanes where the result is live. The first operand is the result, unless it is a
-        predicate.
+        """Process another instruction: its source registers become live in lanes where its result is live.
+
+        The first operand is the result. If it is no register, nothing changes.
         """
         operands = instruction.operands
         if not operands or operands[0].kind != "reg" or operands[0].index == RZ:
@@ -101,8 +110,9 @@ class _Backwards:
                 self._live[step.warp, operand.index] |= mine
 
     def _taken(self, warp: int, register: int, on: int) -> int:
-        """Return the lanes in which a written register is live, and make it dead there: before the write it is not
-        live.
+        """Return the lanes of the mask `on` in which a written register is live, and make it dead in `on`.
+
+        The value that it had before the write is overwritten, so nothing uses it.
         """
         mine = self._live[warp, register] & on
         self._live[warp, register] &= ~on
@@ -110,7 +120,7 @@ class _Backwards:
 
 
 def _moved(instruction: Instruction, access: Access) -> Sequence[int]:
-    """Return the registers that an access loads or stores, one per word."""
+    """Return the registers that an access loads or stores, one per word; empty for the zero register."""
     registers = _registers(instruction)
     if not registers:
         return ()

@@ -32,8 +32,8 @@ MOST_HAZARDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Kernels and problems to count, and the device. The record notes kernels that did not start within `budget_s`
-    seconds.
+    """Kernels and problems to count, and the device. Kernels that cannot start within `budget_s` seconds are left out,
+    with a note in the record.
     """
 
     op: Op
@@ -50,9 +50,9 @@ class Count:
 def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total: None) -> Record:
     """Run every kernel once on every problem and return a record of the device's counters.
 
-    The record has a note in place of counters for a kernel that does not compile or does not take a problem. Raises
-    `UsageError` if the device does not count or there is nothing to count, `MemoryError` for problems that need too
-    much memory.
+    The record has a note in place of counters for a kernel that does not compile, does not take a problem or fails on
+    the device. Raises `UsageError` if the device does not count or there is nothing to count, `MemoryError` for
+    problems that need too much memory, `TimeLimitError` when the current time limit passes.
     """
     device = count.device
     if not isinstance(device, CountingDevice):
@@ -120,7 +120,7 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
 
 
 def _code(placed: PlacedKernel) -> dict[str, Any]:
-    """Return the facts of the machine code that ran."""
+    """Return facts of the machine code: target, compiler, digest, resources; of several codes those of the newest."""
     artifacts = [loaded.artifact for loaded in placed.loaded.values()]
     newest = artifacts[-1]
     return {

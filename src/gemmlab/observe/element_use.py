@@ -32,12 +32,13 @@ class Packed:
     offset: int
     """Offset in floats from the workspace's start."""
     time: int
+    """Index of the access."""
     operand: str
-    """The operand of which it is a copied element; empty if it is no copy."""
+    """The operand of which the float is a copied element; empty if it is no copy."""
     row: int
     col: int
     written: bool
-    """True if the kernel wrote it; a kernel must not use a float that it did not write."""
+    """True if the kernel wrote the float before; a kernel must not use a float that it did not write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +53,18 @@ class ElementUse:
     workspace: Times = field(repr=False)
     """Time of the first use of each float of the workspace; empty without a workspace."""
     packed: tuple[Packed, ...] = field(repr=False)
-    """Reads of the workspace, in order, at most as many as `notes` allowed."""
+    """The first reads of the workspace, in order, at most as many as `notes` allowed. A read that finds the same value
+    as the read of that float before is left out.
+    """
 
 
 def find_element_use(
     kernel: Kernel, op: Op, problem: Problem, config: Mapping[str, int] | None = None, notes: int = 0
 ) -> ElementUse:
-    """Run the kernel once on one thread, on operands whose elements hold consecutive numbers.
+    """Run the kernel once on one thread, on inputs whose elements are numbered consecutively.
 
-    `notes` is the most reads of the workspace to record. Raises as `cache_misses.simulate` does, and `UsageError` for
-    too many operands or, with `notes`, more than 2^24 elements.
+    `notes` is the largest number of reads of the workspace to record. Raises the errors of `cache_misses.simulate`, and
+    `UsageError` for too many operands or, with `notes`, for elements with numbers beyond 2^24.
     """
     chosen = kernel.configure(config)
     operands = op.operands(problem)
@@ -100,10 +103,12 @@ def find_element_use(
 
 @dataclass(frozen=True, slots=True)
 class CacheContents:
-    """The contents of one core's caches at one moment of a run: 1 for L1, 2 for L2 but not L1, 0 for neither."""
+    """The contents of one core's caches at one moment of a run. A cache level is 1 for L1, 2 for L2 but not L1, and 0
+    for neither.
+    """
 
     after: int
-    """Number of accesses before that moment."""
+    """Number of accesses before that moment; 0 stands for the end of the run."""
     level: Mapping[str, npt.NDArray[np.int8]]
     """Operand -> cache level of each element, rows by columns."""
     packed: npt.NDArray[np.int8]
@@ -113,7 +118,10 @@ class CacheContents:
 def cache_contents(
     kernel: Kernel, op: Op, problem: Problem, caches: Caches, after: int, config: Mapping[str, int] | None = None
 ) -> CacheContents:
-    """Return the contents of the simulated caches after `after` accesses of one run. Raises as `simulate` does."""
+    """Return the contents of the simulated caches after `after` accesses of one run, or at its end if `after` is 0.
+
+    Raises the errors of `cache_misses.simulate`.
+    """
     device = ProbedCpu(CacheProbe(caches))
     bound = bind_probed(kernel, op, problem, device, config)
     device.state[:] = 0
@@ -152,7 +160,7 @@ def _stretch(state: Times, number: int, address: int, floats: int, table: int) -
 
 
 def _numbered(operands: Sequence[Operand]) -> list[tuple[Operand, int]]:
-    """Return operands with the number of their first element, 0 for operands that are not inputs."""
+    """Return operands with the number of their first element: 1 for the first input, 0 for other operands."""
     found, following = [], 1
     for operand in operands:
         found.append((operand, following if operand.role == "in" else 0))

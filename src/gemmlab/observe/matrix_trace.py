@@ -103,7 +103,7 @@ class KernelTrace:
 
     @property
     def config(self) -> Mapping[str, int]:
-        """The configuration that it ran in."""
+        """The configuration in which the kernel ran."""
         return self.placed.config
 
     @property
@@ -118,7 +118,7 @@ class KernelTrace:
 
     @property
     def result(self) -> Matrix | None:
-        """The operand that is written; `None` unless there is exactly one."""
+        """The matrix that the kernel writes; `None` unless there is exactly one."""
         results = [matrix for matrix in self.matrices.values() if matrix.operand.role != "in"]
         return results[0] if len(results) == 1 else None
 
@@ -127,17 +127,23 @@ class KernelTrace:
         return next((found for m in self.matrices.values() if (found := m.element(address)) is not None), None)
 
     def elements(self, access: Access, lane: int) -> tuple[Element, ...]:
-        """Return the elements that one lane of an access to global memory moves."""
+        """Return the elements that one lane of an access to global memory moves, one per word of 4 bytes.
+
+        Words that belong to no operand are left out.
+        """
         words = (self.element(address) for address in access.bytes_of(lane)[::WORD])
         return tuple(word for word in words if word is not None)
 
     def operand_of(self, access: Access) -> str:
-        """Return the operand that the first lane of a global access reads or writes; empty if there is none."""
+        """Return the operand that the first active lane of a global access reads or writes; empty if there is none."""
         found = self.element(access.addresses[access.lanes[0]])
         return found.operand if found is not None and access.space == "global" else ""
 
     def moves(self, name: str, accesses: Iterable[Access]) -> Moves:
-        """Return the elements of the operand `name` that the global accesses among `accesses` move."""
+        """Return the elements of the operand `name` that the global accesses among `accesses` move.
+
+        Elements of the operand must have 4 bytes.
+        """
         matrix, parts = self.matrices[name], [np.empty((5, 0), np.int64)]
         for width, same in _by_width(accesses).items():
             start = np.array([access.addresses for access in same], np.int64)
@@ -164,7 +170,11 @@ def bank(address: int) -> int:
 
 
 def tile_of_block(kernel_trace: KernelTrace) -> tuple[int, int] | None:
-    """Return rows and columns of the tile that the first block writes; `None` if it writes none or leaves holes."""
+    """Return the numbers of rows and columns of the tile of the result that the traced blocks write.
+
+    `None` if the kernel writes several operands, or if the blocks do not write every element of these rows in these
+    columns.
+    """
     if kernel_trace.result is None:
         return None
     moves = kernel_trace.moves(

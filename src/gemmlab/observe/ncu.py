@@ -40,7 +40,9 @@ BESIDE = (
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
     "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
 )  # fmt: skip
-"""Metrics that the emulator has too but may differ in: hardware adds arbitration, or omits data already in a line."""
+"""Metrics that the emulator has too, but whose values may differ: hardware adds arbitration, or omits data already in a
+line.
+"""
 ONLY_GPU = (
     "gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_sector_hit_rate.pct",
     "l1tex__t_sector_hit_rate.pct", "sm__warps_active.avg.pct_of_peak_sustained_active",
@@ -55,15 +57,15 @@ _METRICS = (
     r"(gpu__compute_memory|gpu__dram|lts__t|l1tex__\w+)_throughput\.avg\.pct_of_peak_sustained_(elapsed|active)",
     r"launch__(registers_per_thread|grid_size|block_size|waves_per_multiprocessor|occupancy_\w+)",
 )
-"""Patterns of the metrics to keep from a report; those of sections exist only if this ncu and GPU have them."""
+"""Patterns of the metrics to keep from a report; those in `SECTIONS` exist only if this ncu and GPU have them."""
 SESSIONS, IN_A_SESSION = 4, 3
-"""The most runs of ncu at a time, and the most kernels of one. Most of a run's time is the processor's; ncu lets one
-process at a time profile.
+"""The largest number of simultaneous runs of ncu, and of kernels in one run. Runs overlap because they mostly use the
+CPU; ncu itself lets only one process profile at a time.
 """
 
 
 def profile(specs: Sequence[Spec], op: str, problems: Sequence[Problem], ncu: str = "ncu") -> list[Profile]:
-    """Profile every contestant on every problem; one that cannot be run gets a note instead of figures.
+    """Profile every contestant on every problem, kernels first; one that cannot be run gets a note instead of figures.
 
     Raises `ProfilerError` when ncu is missing or lacks permission, `UsageError` for an unusable report, `PeerError`
     with the end of its output when it fails.
@@ -103,7 +105,10 @@ def _session(ncu: str, specs: Sequence[Spec], op: str, problems: Sequence[Proble
 
 
 def read(ncu: str, report: Path) -> list[Instructions]:
-    """Return every launch of a report, by ncu's Python module if it is found, else from the pages that ncu prints."""
+    """Return every launch of a report, by ncu's Python module if it is found, else from the pages that ncu prints.
+
+    Raises `UsageError` if the pages disagree on the number of launches.
+    """
     try:
         return from_report(ncu, report, _METRICS)
     except ImportError:
@@ -118,8 +123,11 @@ def read(ncu: str, report: Path) -> list[Instructions]:
 def group(
     done: Sequence[Mapping[str, Any]], launches: Sequence[Instructions], specs: Sequence[Spec] = ()
 ) -> list[Profile]:
-    """Assign launches, in order, to contestants and return their profiles. Each item of `done` has `launches`, a number
-    or `None` for all, and `why` if there are none. Raises `UsageError` when the numbers do not add up.
+    """Assign launches, in order, to contestants and return their profiles.
+
+    `done` has what `ncu_target.execute` yields. An item's `launches` is the number of its launches, or `None` for all.
+    Raises `UsageError` if the numbers do not add up to that of `launches`, and for an item with 0 launches and no
+    `why`.
     """
     counts = [len(launches) if item["launches"] is None else item["launches"] for item in done]
     if sum(counts) != len(launches) or not all(
@@ -155,7 +163,10 @@ def _profile(item: Mapping[str, Any], launches: Sequence[Instructions], labels: 
 def disagreements(
     counts: Mapping[str, float], metrics: Mapping[str, float], emulated: Mapping[str, float]
 ) -> list[str]:
-    """Return a line for each exact metric in which the emulator differs from ncu; `emulated` has ncu's names."""
+    """Return a line for each exact metric in which the emulator differs from ncu.
+
+    `counts` and `metrics` are ncu's, as in `Profile`; `emulated` are the emulator's, by the same names.
+    """
     theirs = {**{name: counts[name] for name in METRICS if name in counts},
               **{name: metrics[name] for name in EXACT if name in metrics}}  # fmt: skip
     return [

@@ -31,7 +31,10 @@ _GROUPS = hasattr(os, "killpg")
 
 
 def find_ncu(ncu: str = "ncu") -> str:
-    """Return the path of Nsight Compute's command line. Raises `ProfilerError` when it is not installed."""
+    """Return the path of Nsight Compute's command line, from the PATH or, for the name `ncu`, from the usual folders.
+
+    Raises `ProfilerError` when it is not installed.
+    """
     path = shutil.which(ncu)
     if path is None and ncu == "ncu":
         found = [file for folder, names in zip(_FOLDERS, _ELSEWHERE, strict=True)
@@ -75,7 +78,7 @@ def run(command: Sequence[str], precision: str = FLOAT32) -> str:
 
 
 def _finished(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, or kill it with its children at the time limit."""
+    """Run a program to its end; kill it and its children and raise `TimeLimitError` at the current time limit."""
     limit = current_limit()
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", env=environment,

@@ -60,7 +60,7 @@ class Instructions:
 
 
 def from_report(ncu: str, report: Path, totals: Sequence[str]) -> list[Instructions]:
-    """Return every launch of a report; `totals` are patterns of the metrics of whole launches to keep.
+    """Return every launch of a report; `totals` are regular expressions for the metrics of whole launches to keep.
 
     Raises `ImportError` when ncu's Python module is not found.
     """
@@ -123,7 +123,7 @@ def _wanted(name: str, patterns: Sequence[str]) -> bool:
 def totals_from_csv(page: str, totals: Sequence[str]) -> list[dict[str, float]]:
     """Parse the metrics of whole launches from `ncu --page raw --csv`: headings, units, then one row per launch.
 
-    Raises `UsageError` for a page without that table.
+    `totals` are regular expressions for the metrics to keep. Raises `UsageError` for a page without that table.
     """
     rows = [row for row in csv.reader(line for line in page.splitlines() if not line.startswith("==")) if row]
     if not rows or "Kernel Name" not in rows[0]:

@@ -32,10 +32,10 @@ def main() -> None:
 
 
 def execute(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Execute a plan: each contestant at each size, then once more with profiling switched on.
+    """Execute each contestant of a plan at each size twice, the second time with profiling switched on.
 
-    Yield `contestant`, `size`, `facts` and `launches` (`None` for a library, 0 if it did not run); with 0 launches also
-    the reason as `why`.
+    Yield a mapping for each contestant and size: `contestant`, `size`, `facts` and `launches` (`None` for a library, 0
+    if it did not run); with 0 launches also the reason as `why`.
     """
     if file := plan.get("op_file"):
         load_operation(Path(file))
@@ -61,7 +61,7 @@ def execute(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def work_of(op: Op, problem: Any) -> Work:
-    """Return a problem with newly allocated, random operands."""
+    """Return the work of a problem with newly allocated operands, whose random values are always the same."""
     operands = {operand.name: operand for operand in op.operands(problem)}
     contents = {name: np.ascontiguousarray(array) for name, array in op.fill(problem, np.random.default_rng(1)).items()}
     return Work(

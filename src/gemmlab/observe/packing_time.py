@@ -26,19 +26,21 @@ class PackingTime:
     packing_us: float
     total_us: float
     calls: int
-    """Calls of packing functions in one call of the kernel."""
+    """Number of calls of packing functions in one call of the kernel."""
 
     @property
     def share(self) -> float:
+        """Fraction of the time that is spent in packing functions."""
         return self.packing_us / self.total_us
 
 
 def time_packing(
     kernel: Kernel, op: Op, problem: Problem, config: Mapping[str, int] | None = None, repeats: int = REPEATS
 ) -> PackingTime | None:
-    """Time `kernel` on one thread, with clock reads before and after every call of a packing function.
+    """Time `repeats` calls of `kernel` on one thread, with clock reads before and after every call of a packing
+    function.
 
-    Return `None` when it calls none. Raises as `cache_misses.simulate` does.
+    Return `None` if it calls none. Raises the errors of `cache_misses.simulate`.
     """
     device = ProbedCpu(PackingClock())
     bound = bind_probed(kernel, op, problem, device, config)

@@ -1,4 +1,7 @@
-"""Bind a kernel to a device that adds a probe to the kernel's code."""
+"""Bind a CPU kernel to a device that adds a probe to the kernel's code.
+
+A probe is code that runs at the kernel's loads and stores, such as a cache simulation, or around its packing functions.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ def bind_probed(
 ) -> BoundKernel:  # fmt: skip
     """Bind a kernel for one thread to operands in memory of `device`, filled from `contents` or at random.
 
-    Raises as `bind` does, `MemoryError` before anything is allocated for a size too large, and `UsageError` for a
-    kernel of another device or operation.
+    Raises the errors of `bind`, `MemoryError` for a size too large (before anything is allocated), and `UsageError` for
+    a kernel of another device or operation.
     """
     if (kernel.op, kernel.device) != (op.name, "cpu"):
         raise UsageError(f"{kernel.id} is a kernel for {kernel.op} on {kernel.device}, not for {op.name} on cpu")

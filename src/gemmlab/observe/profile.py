@@ -14,7 +14,7 @@ NCU = "ncu"
 _CYCLES = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 _SAMPLES = re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+?)(_not_issued)?(?:\.sum)?")
 _ONE_NAME = {"gmma": "warpgroup_arrive", "no_instruction": "no_instructions"}
-"""Name of a stall in one family of metrics -> its name in the other, where they differ."""
+"""Name of a stall in metrics of cycles -> its name in metrics of samples, where they differ."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,12 +61,13 @@ class Profile(Display):
 
     @property
     def precision(self) -> str:
-        """The precision that it rounds its inputs to."""
+        """The precision of its products; float32 if the record does not state one."""
         return str(self.facts.get("precision", FLOAT32))
 
     def first(self, *names: str) -> float | None:
-        """Return the value of the first of these metrics or counts that exists, `None` if none does: versions of ncu
-        differ.
+        """Return the value of the first of these metrics or counts that exists; `None` if none does.
+
+        Several names are tried because versions of ncu have different ones.
         """
         return next((found[name] for name in names for found in (self.metrics, self.counts) if name in found), None)
 
@@ -83,8 +84,9 @@ class Profile(Display):
         })  # fmt: skip
 
     def stall_samples(self, *, not_issued: bool = False) -> dict[str, float]:
-        """Return the number of samples of warps in each stall state, the most frequent first. With `not_issued` count
-        only samples in cycles in which the warp's partition issued nothing.
+        """Return the number of samples of warps in each stall state, the most frequent first.
+
+        With `not_issued`, these are only samples in cycles in which the warp's partition issued nothing.
         """
         return largest_first({
             _ONE_NAME.get(match[1], match[1]): value
@@ -102,7 +104,7 @@ class Profiles(Display):
     """The device's name: `"NVIDIA H200"`, `"emulated sm_90"`."""
     arch: str
     profiler: str
-    """ncu's version; empty if the emulator counted."""
+    """Version of ncu; empty if the emulator counted."""
     time_utc: str
     profiles: tuple[Profile, ...]
     notes: tuple[str, ...] = ()
@@ -111,7 +113,7 @@ class Profiles(Display):
         return f"{self.op} on {self.device}; contestants and sizes: {len(self.profiles)}"
 
     def baseline(self, profile: Profile) -> Profile | None:
-        """Return the library profiled at the kernel's size and precision; `None` if there is none or for a library."""
+        """Return the library that was profiled at the kernel's size and precision, or `None`; for a library, `None`."""
         if profile.is_library:
             return None
         beside = [one for one in self.profiles if one.is_library and one.kernels and one.size == profile.size]

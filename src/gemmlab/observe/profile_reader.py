@@ -70,7 +70,7 @@ def from_record(record: Record) -> Profiles:
 
 
 def _arch(facts: Mapping[str, Any]) -> str:
-    """Return the architecture: the emulator's fact `arch`, or from a GPU's compute capability."""
+    """Return the architecture: the emulator's fact `arch`, else that of the compute capability; empty without both."""
     capability = _text(facts.get("compute_capability", ""), "device.facts.compute_capability").replace(".", "")
     return _text(facts.get("arch", f"sm_{capability}" if capability else ""), "device.facts.arch")
 
@@ -123,7 +123,7 @@ _FIGURES = ("kernels", "counts", "metrics", "counters", "facts", "opcodes", "ori
 
 
 def _emulated(facts: Mapping[str, Any], where: str) -> tuple[dict[str, float], dict[str, str]]:
-    """Return values by metric, and the reasons for those that are not exact."""
+    """Return an emulated result's values by metric, and the reasons for those that are inexact and not 0."""
     found = {name: _mapping(metric, f"{where}: {name}")
              for name, metric in _mapping(facts.get("counters", {}), f"{where}: counters").items()}  # fmt: skip
     values = _numbers({name: metric.get("value") for name, metric in found.items()}, f"{where}: counters")
@@ -133,7 +133,7 @@ def _emulated(facts: Mapping[str, Any], where: str) -> tuple[dict[str, float], d
 
 
 def _beside(facts: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the emulator's counts for the same launch and the disagreements, empty and `None` if it did not run."""
+    """Return the fields `emulated` and `disagreements` of a profile by ncu: empty and `None` without the emulator."""
     differ = facts.get("disagreements")
     emulated = _mapping(facts.get("emulated", {}), f"{where}: emulated")
     return {

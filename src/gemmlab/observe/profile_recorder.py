@@ -38,13 +38,16 @@ class Plan:
     kernels: Sequence[NamedKernel]
     config: Mapping[str, int] = field(default_factory=dict)
     baseline: bool = True
+    """True if a library (`BASELINES`) is profiled too."""
     ncu: str = "ncu"
+    """Name or path of Nsight Compute's command line."""
 
 
 def profile_on_gpu(plan: Plan) -> Record:
     """Profile the kernels of `plan`, and a library unless `baseline` is False; return the record.
 
-    Raises `ProfilerError` when ncu is missing or lacks permission, `UsageError`, `PeerError` when ncu fails.
+    Raises `ProfilerError` when ncu is missing or lacks permission, `PeerError` when it fails, `UsageError` for a report
+    that cannot be used.
     """
     ncu, device = find_ncu(plan.ncu), plan.device
     ours = [replace(kernel_spec(one, device.device_name, "warm"), config=plan.config) for one in plan.kernels]
@@ -58,7 +61,7 @@ def profile_on_gpu(plan: Plan) -> Record:
 
 
 def _baselines(plan: Plan, ours: Sequence[Spec]) -> tuple[list[Spec], list[str]]:
-    """Return a library for each precision of the kernels, and notes for the precisions without one."""
+    """Return the first installed library for each precision of the kernels, and notes for precisions without one."""
     found, notes = list[Spec](), list[str]()
     for precision in dict.fromkeys(spec.precision for spec in ours):
         why = []

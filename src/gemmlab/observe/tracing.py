@@ -25,7 +25,9 @@ from gemmlab.ops.op import Contents, Op
 SIZES: Mapping[str, tuple[str, ...]] = {
     "gemm": ("256x256x64", "64x64x16"), "reduce": ("2^14", "2^10"), "sums": ("16x1024x1", "4x256x1"),
 }  # fmt: skip
-"""Default sizes of traces: a few tiles in each direction, few steps along k; then a smaller one for large blocks."""
+"""Operation -> default sizes of traces: one with a few tiles in each direction and few steps along k; a smaller one,
+for blocks that execute too much at the first.
+"""
 WAVES = 2
 """Number of waves of blocks in a trace of the order of blocks."""
 SHALLOW = 8
@@ -42,10 +44,11 @@ def trace_kernel(
     """Compile the kernel, run it once on the emulator, and record the parts named by `request`, by default the first
     block.
 
-    The default problem is a small one that the kernel accepts. Raises `CompileError`, `UsageError`, `MemoryError`.
+    If one execution makes several launches, the trace is of the one with the most blocks. The default problem is a
+    small one that the kernel accepts. Raises `CompileError`, `UsageError`, `MemoryError`.
     """
     if kernel.device != "cuda":
-        raise UsageError(f"{kernel.id} is a kernel for {kernel.device}; traced are those for a GPU")
+        raise UsageError(f"{kernel.id} is a kernel for {kernel.device}; only kernels for a GPU are traced")
     placed = place(kernel, EmulatedDevice(arch, check_races=False), config)
     op = find_op(kernel.op)
     problem = problem if problem is not None else small_problem(kernel, op, placed.config)
@@ -75,8 +78,9 @@ def _trace(placed: PlacedKernel, op: Op, problem: Any, request: TraceRequest, co
 
 
 def small_problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str = "") -> Any:
-    """Return a problem that the kernel accepts, as close as possible to `sizes`, by default a small size. `UsageError`
-    if the kernel takes none.
+    """Return a problem that the kernel accepts: the first of `sizes`, by default a small size, changed if it must be.
+
+    Raises `UsageError` if the kernel accepts none (`kernels.fitting.fitted`).
     """
     problems = op.parse_sizes(sizes or _sizes(op)[0])
     like = fitted(kernel, op, config, problems)
@@ -92,9 +96,10 @@ def _sizes(op: Op) -> tuple[str, ...]:
 def trace_whole(
     kernel: Kernel, arch: str = "sm_90", config: Mapping[str, int] | None = None, problem: Any = None
 ) -> KernelTrace:
-    """Trace the first block completely, as `trace_kernel` does. The default is the first of `SIZES` that allows it.
+    """Return a complete trace of the first block. The default problem has the first of `SIZES` that allows it.
 
-    Raises `UsageError` if the block executes more steps or accesses than the buffers hold.
+    Raises the errors of `trace_kernel`, and `UsageError` if the block executes more steps or accesses than the trace's
+    buffers hold.
     """
     op, chosen = find_op(kernel.op), kernel.configure(config)
     small = (small_problem(kernel, op, chosen, sizes) for sizes in _sizes(op))
@@ -107,9 +112,11 @@ def trace_whole(
 
 
 def trace_order(like: KernelTrace, most: int = 32) -> KernelTrace | None:
-    """Trace the same kernel on a grid of several waves on a GPU, and record only the range that each block writes.
+    """Trace the kernel of `like` on a grid of about two waves on its GPU, and record only the range that each block
+    writes.
 
-    The grid has at most `most` x `most` tiles of C. `None` if blocks do not write tiles or the kernel refuses the size.
+    The grid has at most `most` x `most` tiles of C. `None` for an operation other than `gemm`, if blocks do not write
+    tiles, and if the kernel takes no such size.
     """
     tile = tile_of_block(like)
     if tile is None or like.kernel.op != "gemm":

@@ -20,7 +20,7 @@ from gemmlab.results.climb_rows import climb_rows, peaks, short_size
 Fit = Literal["curves", "ladder", "fixed"]
 PEER_COLOURS = (BLACK, ORANGE, PURPLE, SKY)
 _TERA = 4e3
-"""Speed in GFLOP/s from which curves are labelled in TFLOP/s."""
+"""Speed of the fastest point in GFLOP/s from which curves are labelled in TFLOP/s."""
 _FAINT = 0.08
 _CAPTION = (
     "Medians of interleaved samples; bars: middle half. Point at a line to highlight it; click on a name in the legend "
@@ -42,8 +42,8 @@ class Drawing:
 def ladder_drawing(record: Record) -> Drawing | None:
     """Draw the ladder as bars; `None` if the record has no ladder.
 
-    A climb gives all its entries. A bench on a GPU gives the entries at the largest cubic size at which all kernels
-    were timed, if it timed at least three rungs.
+    The record of a climb has a bar for each of its entries. That of a bench on a GPU has one for each float32 entry at
+    the largest cubic size at which all kernels were timed, if it timed at least three rungs and speeds are in GFLOP/s.
     """
     if record.kind == "climb":
         spec = specification(climb_chart(record))
@@ -68,9 +68,9 @@ def ladder_drawing(record: Record) -> Drawing | None:
 
 
 def curve_drawings(record: Record) -> Iterator[Drawing]:
-    """Yield a chart of speed by size for each thread count with several sizes.
+    """Yield a chart of speed by size for each thread count with several sizes; up to `LARGEST` if they are `MANY`.
 
-    A climb yields none, because it times most entries at one size.
+    The record of a climb yields none, because it times most entries at one size.
     """
     if record.kind == "climb":
         return
@@ -127,7 +127,10 @@ def _tooltip(encoding: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _ordered(points: Sequence[Point], record: Record) -> tuple[list[Point], list[str]]:
-    """Return the points and the colours of their series: peers first, then gemmlab's kernels from the top rung down."""
+    """Return the points, ordered by series, and the colours of the series.
+
+    Peers come first, then other contestants, then gemmlab's kernels, the last one in the record first.
+    """
     roles = {r.contestant.removesuffix(":best"): r.facts.get("role") for r in record.results}
     names = list(dict.fromkeys(point.series for point in points))
     peers = [name for name in names if roles[name] == "peer"]

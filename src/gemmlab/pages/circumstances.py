@@ -12,7 +12,7 @@ Lines = tuple[tuple[str, str], ...]
 
 
 def environment(record: Record) -> Lines:
-    """Return the device, software, load and clocks of a record, without those that it does not contain."""
+    """Return the device, software, load and clocks in a record; those that it lacks are left out."""
     return tuple((name, text) for name, text in _environment(record) if text)
 
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def document(template: str, styles: Sequence[str], scripts: Sequence[str], bundle: str = "", **values: Any) -> bytes:
-    """Return the whole file in UTF-8. Text among `values` is escaped, so that none of it acts as markup.
+    """Return the HTML file in UTF-8 that `template` makes of the variables in `values`.
 
-    `styles` and `scripts` are files of the package's `templates`, added after those that every page has; `bundle` is
-    the text of one more script.
+    Text among `values` is escaped, so that none of it acts as markup. `styles` and `scripts` are files of the package's
+    `templates`, added after those that every page has; `bundle` is the text of one more script.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -60,7 +60,7 @@ def _file(name: str) -> str:
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:
-    """Return the content security policy: nothing is loaded, and only scripts and styles with these digests apply."""
+    """Return the content security policy: nothing is loaded, and only this style and these scripts apply, by digest."""
     allowed = " ".join(map(_source, scripts))
     return f"default-src 'none'; script-src {allowed}; style-src {_source(style)}; base-uri 'none'; form-action 'none'"
 

@@ -58,7 +58,10 @@ def _name(listing: Listing) -> str:
 
 
 def _labels(listings: Sequence[Listing]) -> list[str]:
-    """Return a short name of each side: the kernel, or the differences if both are the same kernel."""
+    """Return a short name of each side, all different: the kernel's name, if need be with what differs.
+
+    That is parameters and architecture, or if these are equal, the beginning of the code's digest.
+    """
     codes = [listing.code for listing in listings]
     if len({code.title for code in codes}) == len(codes):
         return [code.title for code in codes]

@@ -27,6 +27,7 @@ class KernelResult:
 
     @property
     def where(self) -> str:
+        """Name of the record's device, else of its CPU, else `"?"`."""
         return str(self.record.device.get("name") or self.record.environment.get("cpu") or "?")
 
     @property
@@ -42,11 +43,12 @@ class KernelResult:
 
     @property
     def digest(self) -> str:
+        """Digest of the machine code; empty if the record has none."""
         return str(self.result.facts.get("code_sha256") or "")
 
     @property
     def config(self) -> dict[str, int]:
-        """Configuration by parameter name, integers only: a record's facts are free JSON, other values are left out."""
+        """Parameter -> value; values other than integers, which a malformed record may have, are left out."""
         config = self.result.facts.get("config")
         found = config.items() if isinstance(config, dict) else ()
         return {name: value for name, value in found if isinstance(value, int) and not isinstance(value, bool)}
@@ -72,9 +74,11 @@ def results_by_kernel(records: Iterable[Record]) -> dict[str, list[KernelResult]
 
 
 def request_for(kernel: Kernel, name: str, results: Sequence[KernelResult], model: str) -> Request:
-    """Return the request to explain the code that was timed, else counted, else that of the default configuration.
+    """Return the request to explain a kernel, in the configuration of one of its `results` and for the GPU `model`.
 
-    It is for the GPU `model`, or if that is empty, for the GPU of the record.
+    Results with machine code are preferred if they were timed, then if their configuration is the reference; without
+    any, the request has the default configuration. If `model` is empty, the GPU is that of the result. `name` is the
+    kernel's id or file. The request for a CPU kernel has only the name.
     """
     if kernel.device != "cuda":
         return Request(name)

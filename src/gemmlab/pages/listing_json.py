@@ -34,7 +34,10 @@ def to_json(listing: Listing) -> dict[str, Any]:
 
 
 def instruction_rows(listings: Sequence[Listing]) -> list[Row]:
-    """Return a row for each instruction, with its source line and callers; for two listings, also with its `side`."""
+    """Return a row for each instruction, with its source line and callers.
+
+    With several listings, a row also has the number of its listing (`side`) and the kernel's name.
+    """
     rows: list[Row] = []
     for side, listing in enumerate(listings):
         for one in to_json(listing)["instructions"]:
@@ -51,7 +54,10 @@ def pairs_json(pairs: Sequence[Pair]) -> list[list[Any]]:
 
 
 def packed_json(listing: Listing) -> dict[str, Any]:
-    """Return the listing column by column, which compresses well. Files and chains of calls are numbered."""
+    """Return the listing column by column, which compresses well.
+
+    Files, chains of calls and instructions are referred to by their index.
+    """
     code = listing.code
     files = {source.file: place for place, source in enumerate(listing.sources)}
     chains: dict[tuple[tuple[int, int], ...], int] = {}

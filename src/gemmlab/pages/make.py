@@ -1,4 +1,4 @@
-"""Make a page from records: choose the kernels, explain them, render the page and write it atomically."""
+"""Make a page from records: choose the kernels, explain them and render the page. `page_files` writes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gemmlab.pages.studies import Outcome, Request, Study, studies
 from gemmlab.pages.study_cache import keep, recall
 
 Progress = Callable[[str, int, int], None]
-"""Callback with (description of the step, kernels done, kernels in all)."""
+"""A function that is called with (description of the step, kernels done, all kernels)."""
 MOST_BYTES = 3 << 20
 """Size of a page, in bytes, above which the user is warned, because it is slow on a phone."""
 
@@ -57,9 +57,10 @@ class BuiltPage:
 
 
 def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> BuiltPage:
-    """Make the page of a plan.
+    """Make the page of a plan, in memory. Studies of kernels are taken from the cache, or made and stored there.
 
-    Raises `RecordError` for a file that is no record, `UsageError` for an unknown kernel or GPU.
+    Raises `RecordError` for a file that is no record, `UsageError` for an unknown kernel or GPU. A kernel that cannot
+    be explained has a section with the reason.
     """
     if plan.gpu:
         from gemmlab.analysis.subject import machine
@@ -93,7 +94,7 @@ def _kernel_pages(
 ) -> dict[str, tuple[str, bytes]]:
     """Return the page of each explained GPU kernel by its id, as (address, HTML).
 
-    Explanations are not kept with the studies: they are made again, one after another.
+    The kernels are explained again, one after another, because a study has no `Explanation`.
     """
     names = anchors(sections)
     explained = [one for one in sections if one.study is not None and one.study.explanation is not None]
@@ -105,7 +106,11 @@ def _kernel_pages(
 
 
 def _chosen(named: Sequence[str], by_kernel: dict[str, list[KernelResult]]) -> dict[str, tuple[str, Kernel | None]]:
-    """Return, by id, the name that the kernel was given by, and the kernel, or `None` if only records know it."""
+    """Return the kernels that get sections, by id: (name or file by which the kernel is requested, the kernel).
+
+    They are the kernels in `named`, or without names those in `by_kernel`. The kernel is `None` if only records know
+    it. Raises `UsageError` for a name that is neither in the catalog nor in the records.
+    """
     catalog = {kernel.id: kernel for kernel in all_kernels()}
     if named:
         named = [current_id(name) for name in named]
@@ -121,7 +126,7 @@ def _chosen(named: Sequence[str], by_kernel: dict[str, list[KernelResult]]) -> d
 def _requests(
     plan: Plan, chosen: dict[str, tuple[str, Kernel | None]], by_kernel: dict[str, list[KernelResult]]
 ) -> dict[str, Request]:
-    """Return, by id, the requests for the kernels to be explained."""
+    """Return the requests for the kernels to be explained, by id; empty if the plan wants no explanations."""
     return {
         id_: request_for(kernel, name, by_kernel.get(id_, []), plan.gpu)
         for id_, (name, kernel) in chosen.items()
@@ -142,7 +147,11 @@ def _collected(running: Iterator[tuple[Request, Outcome]], count: int, progress:
 
 
 def summary(sections: Sequence[Section]) -> list[dict[str, object]]:
-    """Return the outcome of each kernel as JSON values. `same_code` is `None` if no record has a digest to compare."""
+    """Return the outcome of each kernel as JSON values.
+
+    `same_code` is True if all records with a digest are of the explained code, and `None` if there is nothing to
+    compare.
+    """
     return [
         {
             "id": one.id,

@@ -1,4 +1,4 @@
-"""Render the page of a report."""
+"""The page of a report: its contents, and their rendering as HTML."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from gemmlab.plots.bundle import vega_bundle
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The contents of a page, in order."""
+    """The contents of a page: parts about records, charts of all kernels, and sections about one kernel each."""
 
     parts: Sequence[Part]
     sections: Sequence[Section]
     together: Sequence[Drawing] = ()
-    """Charts of all kernels together."""
+    """Charts of all kernels together, shown between parts and sections."""
     title: str = "gemmlab report"
 
 
 def render(page: Page) -> bytes:
-    """Return the whole file in UTF-8. Text from records is escaped, so that none of it acts as markup."""
+    """Return the page as an HTML file in UTF-8. Text from records is escaped, so that none of it acts as markup."""
     drawings = list(_drawings(page))
     return document(
         "page.html", ["report.css"], ["report.js"], vega_bundle() if drawings else "",
@@ -38,7 +38,10 @@ def render(page: Page) -> bytes:
 
 
 def anchors(sections: Sequence[Section]) -> dict[str, str]:
-    """Return the anchor of each kernel's section: its id if that is a plain word, else the section's number."""
+    """Return the anchor of each kernel's section, by id: `kernel-` with the id, or the section's number from 1.
+
+    The number is used for an id that is no plain word.
+    """
     plain = re.compile(r"[A-Za-z]\w*", re.ASCII)
     return {
         section.id: f"kernel-{section.id if plain.fullmatch(section.id) else place}"

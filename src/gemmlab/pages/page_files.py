@@ -21,7 +21,10 @@ def require_place(out: Path) -> None:
 
 
 def write_all(out: Path, html: bytes, beside: Mapping[str, bytes]) -> None:
-    """Write a page, and before it those beside it, by their addresses relative to it. Raises `UsageError`."""
+    """Write the pages in `beside`, by their addresses relative to the page, then the page itself.
+
+    Folders are made if needed. Raises `UsageError` if one of the files cannot be written.
+    """
     for address, other in beside.items():
         place = out.parent / address
         try:

@@ -28,7 +28,7 @@ from gemmlab.results.summary import FASTEST, OURS, Summary, summarise
 from gemmlab.timing.configurations import config_tables
 
 _NAMES = {"cache": "caches", "count": "counters"}
-"""Titles of the record kinds that a page calls by another name."""
+"""Kind of record -> its name in titles, if that differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,10 @@ def _part(path: Path, record: Record) -> Part:
 
 
 def headline(record: Record, summary: Summary) -> str:
-    """Return a sentence on gemmlab's fastest correct kernel at the largest problem, with its share of the peak and its
-    ratio to the fastest peer.
+    """Return a sentence on gemmlab's fastest kernel at the largest problem, with its share of the peak and its ratio to
+    the fastest peer.
+
+    Kernels that were verified and found wrong do not count. Empty if no kernel of gemmlab was timed.
     """
     ours = [row for row in summary.rows if row.role in OURS and row.verified is not False]
     if not ours:

@@ -20,7 +20,7 @@ from gemmlab.plots.stalls import stall_bars, stall_chart
 from gemmlab.results.climb_rows import short_size
 
 _LEAST_SHARE = 0.005
-"""Fraction of a warp's time below which a state is left out."""
+"""Fraction of a warp's time below which a state is left out, in the kernel's profile and in the library's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,10 @@ def profiled(
 
 
 def stall_drawings(profiles: Sequence[Profiles], kernels: Collection[str] = ()) -> Iterator[Drawing]:
-    """Yield a chart of warp stalls for each record that measured them, at its largest size.
+    """Yield a chart of warp stalls for each record that measured them, at the largest size of the kernels in it.
 
-    It shows the named kernels, by default all, and the libraries.
+    It shows the libraries and the kernels in `kernels`, by default all. If none of the named kernels was measured,
+    there is no chart.
     """
     for record in profiles:
         known = [

@@ -1,4 +1,4 @@
-"""Roofline charts of a page: one per GPU, with all kernels that are explained for it."""
+"""Roofline charts of a page: one per GPU, with the kernels that are explained for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TIMED = (
 
 
 def roof_drawings(sections: Sequence[Section]) -> Iterator[Drawing]:
-    """Yield a roofline chart for each GPU, with the kernels whose operation is measured in GFLOP/s."""
+    """Yield a roofline chart for each GPU, with the kernels explained for it whose speed is in GFLOP/s."""
     groups: dict[str, list[tuple[Section, Mapping[str, Any]]]] = {}
     for one in sections:
         explanation = None if one.study is None else one.study.explanation
@@ -48,7 +48,10 @@ def _placed(one: Section, explanation: Mapping[str, Any]) -> RooflinePoint:
 
 
 def _pointed(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the specification with tooltips that name the kernel: many marks lie close together."""
+    """Return the specification with tooltips that name the kernel, and without its title.
+
+    Tooltips are needed because many marks lie close together.
+    """
     layers = []
     for layer in spec["layer"]:
         encoding = dict(layer["encoding"])

@@ -39,17 +39,17 @@ class Section:
     sensitivity: Table | None
     """The effect of each parameter, from a record with many configurations."""
     study: StudyTables | None
-    """Tables from the study of its machine code."""
+    """Tables from the study of its code; `None` if it failed or was not requested."""
     why_not: str
     """Reason why the requested study failed; empty if it succeeded or was not requested."""
     same: tuple[str, ...]
-    """Descriptions of the records of the explained code."""
+    """Descriptions of the records of the explained code; empty without an explanation."""
     other: tuple[str, ...]
-    """Descriptions of the records of other code, with the differences."""
+    """Descriptions of the records of other code, with the differences; empty without an explanation."""
     profiled: tuple[Profiled, ...]
     measured: float | None
     """Measured GFLOP/s of the explained code on the GPU it is explained for, at the largest problem; `None` if it was
-    not timed there.
+    not timed there, or only with wrong results.
     """
     page: str = ""
     """Address of the kernel's page, relative to the report; empty if none is written."""
@@ -97,7 +97,10 @@ def _origin(one: KernelResult) -> str:
 
 
 def _difference(one: KernelResult, now: Mapping[str, Any]) -> str:
-    """Return the reason why the code differs: the known differences, or if there are none, a change of the source."""
+    """Return the differences of a result's code from the explained code, in words.
+
+    If architecture, compiler and configuration are the same, the words are that the source has changed.
+    """
     facts = one.result.facts
     then = {"architecture": facts.get("target"), "compiler": facts.get("compiler"), "configuration": one.config}
     here = {"architecture": now["arch"], "compiler": now["compiler"], "configuration": dict(now["config"])}
@@ -112,7 +115,8 @@ def _flat(value: Any) -> str:
 def _table(results: Sequence[KernelResult], now: Mapping[str, Any] | None, predicted: str) -> Table:
     """Return the table of times: the largest timed problem of each record, configuration and thread count.
 
-    For the explained configuration the table has the size `predicted`, too.
+    For the explained configuration the table has the results at the size `predicted`, too. `now` is the explanation as
+    JSON values, if there is one.
     """
     largest: dict[tuple[int, str, int], KernelResult] = {}
     for one in results:
@@ -139,27 +143,26 @@ def _timed(one: KernelResult, now: Mapping[str, Any] | None) -> Iterator[Cell]:
     yield Cell(digits(one.time_us / 1e3))
     yield Cell(f"{digits(speed)} {unit}", key=speed)
     if now is not None:
-        yield Cell(f"{speed / now['roofline']['bound']:.1%}" if _joined(one, now) else "")
+        yield Cell(f"{speed / now['roofline']['bound']:.1%}" if _comparable(one, now) else "")
     yield verdict(result.verified)
     yield Cell(one.digest[:_SHORT], wrong=now is not None and bool(one.digest) and one.digest != now["code_sha256"])
 
 
-def _joined(one: KernelResult, now: Mapping[str, Any]) -> bool:
-    """Return whether a result is timed, not wrong, and of the explained code on the GPU it is explained for."""
+def _comparable(one: KernelResult, now: Mapping[str, Any]) -> bool:
+    """Return True if a result is timed, not wrong, and of the explained code on the GPU it is explained for."""
     if not one.result.samples or one.result.verified is False:
         return False
     return (one.digest, one.model) == (now["code_sha256"], now["gpu"])
 
 
 def _measured(results: Sequence[KernelResult], now: Mapping[str, Any]) -> float | None:
-    """Return the GFLOP/s at the largest problem among the results of the explained code on its GPU, or `None`."""
-    joined = [one for one in results if _joined(one, now)]
-    best = max(joined, key=lambda one: one.result.flops, default=None)
+    """Return the GFLOP/s of the `_comparable` result with the largest problem; `None` without such a result."""
+    best = max((one for one in results if _comparable(one, now)), key=lambda one: one.result.flops, default=None)
     return None if best is None else best.result.flops / (best.time_us * 1e3)
 
 
 def _counters(results: Sequence[KernelResult]) -> Table | None:
-    """Return the table of counters from the last record that has some."""
+    """Return the table of counters from the last result that has some; `None` without any."""
     counted = [one for one in results if isinstance(one.result.facts.get("counters"), dict)]
     if not counted:
         return None

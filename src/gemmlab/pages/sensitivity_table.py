@@ -14,11 +14,15 @@ from gemmlab.results.sensitivity import Change, Point, Sensitivity, sensitivity
 from gemmlab.tuning.outcome_record import REASONS
 
 _LEAST, MOST_PAIRS = 3, 12
-"""The fewest configurations for a table, and the most changes of two parameters in it."""
+"""The smallest number of configurations for a table, and the largest number of changes of two parameters in it."""
 
 
 def sensitivity_table(results: Sequence[KernelResult]) -> Table | None:
-    """Return the table for the size with the most configurations; `None` for a kernel with few of them."""
+    """Return the table for the record, size and thread count with the most configurations, without wrong results.
+
+    `None` if there are fewer than three of them, if they set different parameters, or if none differs from the best one
+    in one parameter alone.
+    """
     found = _around_best(results)
     if found is None or not found.single:
         return None

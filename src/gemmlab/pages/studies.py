@@ -1,6 +1,7 @@
 """Studies of a page's kernels: an explanation, a prediction and pictures of each, made in parallel processes.
 
-Explanations contain functions and traces; a study contains only plain values, which can cross between processes.
+A study contains only plain values, which can pass between processes; an `Explanation` cannot, because it contains
+functions and traces.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _WORTH_A_PROCESS = 3
 """Number of kernels from which starting a second interpreter saves time."""
 _MOST_PROCESSES = 8
-"""Most processes: each takes a few hundred megabytes."""
+"""Largest number of processes: each takes a few hundred megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,11 @@ Outcome = Study | str
 
 
 def study(request: Request) -> Outcome:
-    """Explain a GPU kernel, predict its time and draw its pictures; of a CPU kernel, only draw its pictures."""
+    """Explain a GPU kernel, predict its time and draw its pictures; for a CPU kernel, only draw its pictures.
+
+    `GemmlabError` and `MemoryError` are not raised: their text is returned. If only the prediction or the pictures
+    fail, the study lacks these.
+    """
     from gemmlab.analysis.explanation import explain
     from gemmlab.analysis.subject import machine
     from gemmlab.kernels.by_name import kernel_named
@@ -81,7 +86,8 @@ def study(request: Request) -> Outcome:
 def studies(requests: Sequence[Request]) -> Iterator[Iterator[tuple[Request, Outcome]]]:
     """Yield an iterator over the requests and their outcomes, in the order in which they are done.
 
-    With several CPUs and enough requests, the studies run in processes while the caller works.
+    With several CPUs and enough requests, the studies run in processes while the caller works; otherwise each runs when
+    the iterator is asked for it.
     """
     workers = min(len(usable_cpus()), len(requests), _MOST_PROCESSES)
     if workers < 2 or len(requests) < _WORTH_A_PROCESS:
@@ -111,7 +117,10 @@ def _with_pictures(found: Study, kernel: Kernel, arch: str, config: Mapping[str,
 
 
 def _predicted(explained: Explanation) -> tuple[Explanation, dict[str, Any] | None]:
-    """Return the explanation with the predicted gains of its advice, and the predicted time; `None` without one."""
+    """Return the explanation with the predicted gains of its advice, and the prediction as JSON values.
+
+    If the model cannot predict the kernel, return the explanation as it is, and `None`.
+    """
     from gemmlab.analysis.model.quoted_prediction import modelled, quote, with_predicted_gains
 
     subject = explained.subject

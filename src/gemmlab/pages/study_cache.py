@@ -1,4 +1,7 @@
-"""Cache of studies, as JSON files in the cache folder; a change of anything that a study depends on invalidates it."""
+"""Cache of studies, as JSON files in the cache folder; a change of anything that a study depends on invalidates it.
+
+Studies of a user's own file are not cached.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,8 @@ from gemmlab.toolchain.nvrtc import compiler
 
 _FOLDER = "studies"
 _UNRELATED = frozenset({"blas", "cli", "torch"})
-"""Folders of the package that no study depends on. Listing these, not the others, ensures that no new folder is
-forgotten.
+"""Folders of the package that no study depends on. These are listed instead of the others, so that studies depend on a
+new folder by default.
 """
 _SUFFIXES = (".py", ".cu", ".cuh")
 """Suffixes of the files that a study depends on."""
@@ -35,7 +38,7 @@ _OTHERS = ("altair", "llvmlite", "numpy", "nvidia-cuda-nvdisasm")
 
 
 def recall(request: Request) -> Study | None:
-    """Return the cached study of a request; `None` if there is no valid one."""
+    """Return the cached study of a request; `None` if there is none that is readable and current."""
     path = _path(request)
     if path is None:
         return None
@@ -46,7 +49,10 @@ def recall(request: Request) -> Study | None:
 
 
 def keep(request: Request, study: Study) -> None:
-    """Store a study, and delete the studies made by other versions of the code. Failures to write are ignored."""
+    """Store a study, and delete those made by other versions of the code, the compiler or the packages it depends on.
+
+    Failures to write are ignored.
+    """
     path = _path(request)
     if path is None:
         return

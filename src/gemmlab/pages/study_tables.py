@@ -19,26 +19,27 @@ class StudyTables:
     """The values of a study that the template uses."""
 
     explanation: Mapping[str, Any] | None
-    """`None` for a CPU kernel."""
+    """`Study.explanation`; `None` for a CPU kernel."""
     code_sha256: str
     hazards: tuple[str, ...]
     prediction: str
     """The predicted time in a sentence; empty if there is none."""
     reliability: str
     terms: Table | None
-    """Terms of the predicted time."""
+    """Terms of the predicted time; `None` without a prediction."""
     roofline: Table | None
     accesses: Table | None
     groups: Mapping[str, Lines]
     """Figures by group."""
     loop: str
-    """The main loop with one instruction a line; empty if there is none."""
+    """The main loop as text, one instruction per line; empty if there is none."""
     drawings: tuple[Drawing, ...]
     undrawn: str
     """Reason why drawing the pictures failed; empty if it did not."""
 
 
 def tables_of(study: Study) -> StudyTables:
+    """Return the tables of a study; for a CPU kernel only its pictures."""
     if study.explanation is None:
         return StudyTables(None, "", (), "", "", None, None, None, {}, "", study.drawings, study.undrawn)
     groups: dict[str, Lines] = {}

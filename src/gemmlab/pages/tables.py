@@ -22,8 +22,9 @@ class Cell:
     text: str
     key: float | None = None
     kernel: str = ""
-    """Id of the kernel whose section the cell links to."""
+    """Id of the kernel whose section the cell links to; empty for no link."""
     wrong: bool = False
+    """True if the page marks the cell as an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,10 @@ class Table:
 
 
 def climb_table(record: Record) -> Table:
-    """Return the table of a climb: rungs in ladder order, then library calls and peers."""
+    """Return the table of a climb: rungs in ladder order, then library calls and peers.
+
+    The table of a climb on a GPU has no column of threads.
+    """
     rows, unit = climb_rows(record), unit_of(record.op)
     peers = peer_names(rows)
     headings = ("", "size", "threads", "ms", unit, "of peak", "x first", *(f"x {peer}" for peer in peers), "idea")
@@ -59,7 +63,7 @@ def climb_table(record: Record) -> Table:
 
 
 def bench_table(record: Record, summary: Summary) -> Table:
-    """Return the table of a bench, with one row per contestant, problem and thread count."""
+    """Return the table of a bench, with one row per contestant, problem and (on a CPU) thread count."""
     rows, unit = summary.rows, unit_of(record.op)
     peers = list(dict.fromkeys(row.contestant for row in rows if row.role == "peer"))
     ratios = (*(f"x {contestant(peer)}" for peer in peers), *(["95 % of fastest"] * bool(peers)))
@@ -145,7 +149,7 @@ def verified_table(results: Iterable[Result]) -> Table:
 
 
 def kernel_of(result: Result) -> str:
-    """Return the id of a result's kernel; empty for peers and probes."""
+    """Return the id of a result's kernel, without its configuration; empty for peers and probes."""
     name = result.contestant
     if name.startswith("kernel:"):
         return name.removeprefix("kernel:").partition("[")[0]
@@ -153,18 +157,18 @@ def kernel_of(result: Result) -> str:
 
 
 def contestant(name: str) -> str:
-    """Return a contestant's name as tables show it, without prefix and suffix."""
+    """Return a contestant's name as tables show it, without the prefix `kernel:` and the suffix `:best`."""
     return name.removeprefix("kernel:").removesuffix(":best")
 
 
 def name_cell(row: Row) -> Cell:
-    """Return the cell of a contestant's name, with the precision of its inputs if that is not float32."""
+    """Return the cell of a contestant's name, with its precision if that is not float32."""
     kernel = contestant(row.contestant).partition("[")[0] if row.contestant.startswith("kernel:") else ""
     return Cell(with_precision(contestant(row.contestant), row.precision), kernel=kernel)
 
 
 def size_cell(label: str) -> Cell:
-    """Return the cell of a problem's size, sorted by the amount of work."""
+    """Return the cell of a problem's size, which is sorted by the product of its extents."""
     sides = label.split("x")
     work = 1.0
     for side in sides:

@@ -1,4 +1,4 @@
-"""Vega, Vega-Lite and vegaEmbed as one script, which takes seconds to make and is cached per version."""
+"""Vega, Vega-Lite and vegaEmbed as one script, which takes seconds to make and is cached in a file per version."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _FOLDER = "charts"
 
 @cache
 def vega_bundle() -> str:
-    """Return the script, to be put into a script element. It defines `vegaEmbed` and never closes the element.
+    """Return the text of a script element. It defines `vegaEmbed`, and contains nothing that closes the element.
 
-    It begins with the notices of its authors (`plots.notices`).
+    It begins with the notices of the scripts' authors (`plots.script_notices`).
     """
     return f"/*!\n{notices()}\n*/\n{_scripts()}"
 

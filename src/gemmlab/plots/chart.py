@@ -39,7 +39,7 @@ class Unit:
 
     @property
     def limit(self) -> str:
-        """The limit of such speeds, such as `"FMA peak"`."""
+        """Name of the limit of speeds in this unit, such as `"FMA peak"`."""
         return LIMITS[self.of_op]
 
 
@@ -95,7 +95,7 @@ class VegaChart(Display):
 
 
 def specification(chart: Chart) -> dict[str, Any]:
-    """Return the chart's Vega-Lite specification with the house style."""
+    """Return the chart's Vega-Lite specification with the common style `CONFIG`."""
     if isinstance(chart, VegaChart):
         return {"$schema": _SCHEMA, **chart.spec, "config": CONFIG}
     # Validation against the whole schema takes longer than everything else.
@@ -111,7 +111,7 @@ def _html(spec: dict[str, Any]) -> str:
 
 
 def render(spec: dict[str, Any], suffix: str) -> bytes:
-    """Render a specification as an `.svg`, `.png` (two pixels a unit) or `.html` file.
+    """Return the contents of an `.svg`, `.png` (two pixels per unit) or self-contained `.html` file of a specification.
 
     Raises `UsageError` for any other suffix.
     """
@@ -127,12 +127,12 @@ def render(spec: dict[str, Any], suffix: str) -> bytes:
 
 
 def svg(chart: Chart) -> bytes:
-    """Return the chart as an SVG file."""
+    """Return the chart as the contents of an SVG file."""
     return render(specification(chart), ".svg")
 
 
 def save(chart: Chart, *paths: Path) -> None:
-    """Write one chart to each path, in the format of the path's suffix."""
+    """Write one chart to each path, in the format of the path's suffix. Raises `UsageError` for an unknown suffix."""
     spec = specification(chart)
     for path in paths:
         path.write_bytes(render(spec, path.suffix))

@@ -17,7 +17,7 @@ MOST_ROWS = 60
 
 
 def comparison_chart(found: Comparison) -> alt.LayerChart:
-    """Draw one row per case, ordered by ratio."""
+    """Draw one row per case, ordered by ratio; at most `MOST_ROWS`."""
     import altair as alt
 
     ordered = sorted(found.cases, key=lambda case: abs(1 - case.ratio.value), reverse=True)[:MOST_ROWS]

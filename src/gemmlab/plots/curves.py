@@ -23,19 +23,22 @@ MANY, COARSE = 16, 512
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One entry's speed at one size, with the ends of its bar if known, all in the operation's unit."""
+    """One series' speed at one size, in the operation's unit."""
 
     series: str
     size: int
+    """Edge of a cube, or length."""
     speed: float
     low: float | None = None
+    """`low`, `high`: the ends of the vertical bar through the mark; no bar if `None`."""
     high: float | None = None
 
 
 def bench_points(record: Record, threads: int) -> list[Point]:
     """Return the points of a bench's record at one thread count: medians with first and third quartiles.
 
-    Only cubic sizes, or lengths, are included; probes of the peak and the baseline are not.
+    Only cubic sizes (`512x512x512`) and lengths are included. Probes of the peak, the baseline and results without
+    samples are left out.
     """
     unit, points = unit_of(record.op), []
     for result in record.results:

@@ -24,7 +24,8 @@ LARGEST = 4096
 def rungs_by_size(record: Record, order: Sequence[str], vendor: str = "cublas") -> alt.LayerChart:
     """Draw one line per rung, the last rung first, and the vendor's library in black; cubic sizes up to `LARGEST`.
 
-    `order` lists the ids of the rungs from first to last.
+    `order` lists the ids of the rungs from first to last, `vendor` is the library's contestant name. Rungs that the
+    record lacks are left out.
     """
     names = [name for name in reversed(order) if any(r.contestant == f"kernel:{name}" for r in record.results)]
     points = [
@@ -43,7 +44,10 @@ def rungs_by_size(record: Record, order: Sequence[str], vendor: str = "cublas") 
 
 
 def ladder_at(record: Record, order: Sequence[str], label: str) -> alt.VConcatChart:
-    """Draw every float32 rung and peer at the size `label` as a bar, with the probed FMA peak as a line."""
+    """Draw the float32 rungs of `order`, then all float32 peers, at the size `label` as bars.
+
+    A line shows the FMA peak if the record has a probe of it at this size.
+    """
     plain = [result for result in record.results if result.facts.get("precision", FLOAT32) == FLOAT32]
     here = {_name(result): result for result in plain if result.label == label and result.samples}
     peak = _gflops(here["probe"]) if "probe" in here else 0.0
@@ -61,7 +65,7 @@ def ladder_at(record: Record, order: Sequence[str], label: str) -> alt.VConcatCh
 
 
 def climb_colour(height: float) -> str:
-    """Return the colour of a height on the ladder, from 0 (first rung) to 1 (last rung)."""
+    """Return the colour, such as `"#440154"`, of a height on the ladder, from 0 (first rung) to 1 (last rung)."""
     place = min(max(height, 0.0), 1.0) * (len(CLIMB) - 1)
     low = min(int(place), len(CLIMB) - 2)
     mixed = (round(a + (b - a) * (place - low)) for a, b in zip(CLIMB[low], CLIMB[low + 1], strict=True))
@@ -69,7 +73,7 @@ def climb_colour(height: float) -> str:
 
 
 def _name(result: Result) -> str:
-    """Return a rung's id; a configuration other than the reference has its whole name."""
+    """Return the contestant's name without `kernel:`: the id of a rung, with its configuration if not the reference."""
     return result.contestant.removeprefix("kernel:")
 
 

@@ -31,11 +31,13 @@ class Bar:
     speed: float
     size: str
     peak_share: float | None = None
-    """Fraction of the peak probed in the same rounds, while the chart's line is the median peak over all sizes."""
+    """Fraction of the peak that was probed in the same rounds; `None` without a probe. The chart's line is another
+    peak: the median over all sizes.
+    """
 
 
 def climb_chart(record: Record) -> alt.VConcatChart:
-    """Draw the chart of a climb's record."""
+    """Draw every entry of a climb's record, in one panel per thread count, with the probed peaks."""
     rows = climb_rows(record)
     bars = [Bar(row.name, row.role, row.threads, row.speed, row.size, row.peak_share) for row in rows]
     libraries = dict.fromkeys(f"{row.name}: {row.about}" for row in rows if row.role == "peer")
@@ -90,7 +92,7 @@ def ladder_chart(
 
 
 def common_size(sizes: Sequence[str]) -> str:
-    """Return the size that more than half of the bars have; empty if there is none."""
+    """Return the size that more than half of `sizes` are equal to; empty if there is none."""
     size, count = Counter(sizes).most_common(1)[0] if sizes else ("", 0)
     return size if 2 * count > len(sizes) else ""
 

@@ -28,7 +28,7 @@ _LIKE_NAMED: Sequence[Outline] = (
     _polygon(24), _polygon(4, 1 / 8), _polygon(3), _polygon(4), _star(4, 0.35), _polygon(3, 1 / 2), _polygon(3, -1 / 4),
     _polygon(3, 1 / 4),
 )  # fmt: skip
-"""The outlines of `_NAMED`, of which only those with a hole are drawn as paths."""
+"""Outlines like the shapes in `_NAMED`, used only with a hole."""
 _OTHERS: Sequence[Outline] = (
     _star(5, 0.4), _polygon(6), _star(4, 0.35, 1 / 8), _polygon(5), _star(3, 0.3),
     [(-1, -0.35), (1, -0.35), (1, 0.35), (-1, 0.35)], [(-0.35, -1), (0.35, -1), (0.35, 1), (-0.35, 1)], _star(8, 0.6),

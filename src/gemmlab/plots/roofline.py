@@ -31,9 +31,9 @@ def roofline_chart(
 ) -> alt.LayerChart:  # fmt: skip
     """Draw a roofline with logarithmic axes.
 
-    `gbs` is the peak bandwidth in GB/s by level, the nearest level first; `peaks` are the GFLOP/s of arithmetic by
-    name. A kernel has one mark per level, in the colour of the level's roof, with a line if its traffic depends on
-    caching.
+    `gbs` is the peak bandwidth in GB/s by level, that of L1 first; `peaks` are the GFLOP/s of arithmetic by name. A
+    kernel has one mark per level, in the colour of the level's roof, at the most operations per byte; a line from the
+    mark goes to the least.
     """
     import altair as alt
 

@@ -60,7 +60,7 @@ class Component:
     copyright: str
     licence: str
     trace: str
-    """A text in the bundle that comes from this part."""
+    """A text that the bundle contains only if this part is in it."""
 
 
 _UW = "University of Washington Interactive Data Lab"
@@ -92,7 +92,7 @@ def notices() -> str:
 
 
 def markdown() -> str:
-    """Return `THIRD_PARTY.md`."""
+    """Return the text of the file `THIRD_PARTY.md`."""
     rows = [f"| {one.name} | {one.copyright} | {one.licence} |" for one in COMPONENTS]
     head = textwrap.dedent("""\
         # Third-party notices

@@ -17,7 +17,7 @@ MOST_PAIRS = 20
 
 
 def sensitivity_chart(found: Sensitivity) -> alt.LayerChart:
-    """Draw a bar for each change of one parameter, and below the pairs that cost least."""
+    """Draw a bar for each change of one parameter, and below them `MOST_PAIRS` of the changes of two parameters."""
     import altair as alt
 
     pairs = sorted(found.pairs, key=lambda change: change.ratio)[:MOST_PAIRS]

@@ -1,4 +1,4 @@
-"""Chart of speed ratios over a suite of shapes: a line for each family, a mark for each shape, on a log scale."""
+"""Chart of speed ratios over a suite of shapes: a row for each family, a mark for each shape, on a log scale."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ class ShapeRatio:
     shape: str
     ratio: float
     beside: str
+    """Name of the library."""
 
 
 def shape_ratios(points: Sequence[ShapeRatio]) -> alt.LayerChart:
-    """Draw a mark for each shape, in another colour if it is below 1, with the name of each family's worst shape, and
-    the means.
+    """Draw a mark for each shape, red if its ratio is below 1, else blue, and a diamond for the geometric mean of each
+    family. The shape with the least ratio of each family is named.
     """
     import altair as alt
 

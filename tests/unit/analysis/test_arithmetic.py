@@ -7,6 +7,7 @@ import pytest
 from gemmlab.analysis.arithmetic import BY_NAME, arithmetic_of
 from gemmlab.analysis.issue_slots import explain_issue, in_words
 from gemmlab.analysis.main_loop import explain_loop
+from gemmlab.analysis.model.script import pipe_cycles
 from gemmlab.core.counters import SiteCounters
 from gemmlab.core.gpu import limits, model
 from gemmlab.sass.instruction import SassFunction
@@ -60,3 +61,16 @@ def test_the_loop_says_which_arithmetic_it_does(line: str, name: str, words: str
     assert issue.arithmetic == name
     assert f"of {words}" in in_words(issue, report, limits("sm_80"))[0]
     assert 0 < issue.best <= 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "HMMA.1688.F32.TF32 R0, R4, R8, R0", "HMMA.16816.F32 R0, R4, R8, R0", "HMMA.16816.F32.BF16 R0, R4, R8, R0",
+        "IMMA.16832.S8.S8 R0, R4.ROW, R8.COL, R0",
+    ],
+)  # fmt: skip
+def test_a_matrix_instruction_occupies_the_tensor_cores_at_the_rate_of_its_type(line: str) -> None:
+    # TF32, 16 and 8 bits: half the bits double both the depth and the rate, so each takes 8 cycles on an A100.
+    (instruction, *_) = loop(line).instructions
+    assert pipe_cycles(instruction, limits("sm_80")) == 8.0

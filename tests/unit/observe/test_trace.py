@@ -151,7 +151,7 @@ def test_the_order_of_blocks_is_traced_over_about_two_waves() -> None:
 
 
 def test_kernels_for_a_cpu_have_no_trace() -> None:
-    with pytest.raises(UsageError, match="traced are those for a GPU"):
+    with pytest.raises(UsageError, match="only kernels for a GPU are traced"):
         trace_kernel(find_kernel("packed"))
 
 

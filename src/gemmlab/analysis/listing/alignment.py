@@ -1,8 +1,9 @@
 """Alignment of two listings by the effect of their instructions.
 
-Two instructions match if they have the same opcode, modifiers, kinds of operands, guard and depth of loops; registers
-may differ. The longest common subsequence of two listings is found with bit vectors (Hyyrö, "Bit-parallel LCS-length
-computation revisited", 2004). The bit vector of each row is stored, so that the subsequence can be traced back.
+Two instructions match if they have the same opcode, modifiers, kinds of operands, constants and number of loops around
+them, and if both or neither are predicated; registers may differ. The longest common subsequence of two listings is
+found with bit vectors (Hyyrö, "Bit-parallel LCS-length computation revisited", 2004). The bit vector of each row is
+stored, so that the subsequence can be traced back.
 """
 
 from __future__ import annotations
@@ -23,11 +24,16 @@ class Pair:
     left: int | None
     right: int | None
     kind: str
-    """`SAME`; `CHANGED`: the same opcode with other modifiers or operands; `LEFT` or `RIGHT`: no partner."""
+    """`SAME` if the instructions match; `CHANGED` if only their opcodes are the same; `LEFT` or `RIGHT` for an
+    instruction of that listing without a partner.
+    """
 
 
 def align(left: Sequence[Row], right: Sequence[Row]) -> tuple[Pair, ...]:
-    """Return all instructions of both listings in order, as pairs of partners or alone."""
+    """Return all instructions of both listings in order, in pairs or alone.
+
+    Between the matches, instructions with the same opcode are paired as `CHANGED`.
+    """
     matches = [(i, j, SAME) for i, j in _matches(left, right, _does)]
     found: list[tuple[int, int, str]] = []
     for (i, j, _), (before_i, before_j, _) in zip([*matches, (len(left), len(right), "")],
@@ -39,7 +45,10 @@ def align(left: Sequence[Row], right: Sequence[Row]) -> tuple[Pair, ...]:
 
 
 def _woven(matches: Sequence[tuple[int, int, str]]) -> list[Pair]:
-    """Return the matches and the instructions between them; the last match stands for the end of both listings."""
+    """Return the matches, in order, and the instructions between them.
+
+    The last match stands for the ends of both listings and is not returned.
+    """
     pairs: list[Pair] = []
     x = y = 0
     for i, j, kind in matches:
@@ -89,7 +98,10 @@ def _opcode(row: Row) -> Hashable:
 
 
 def _kind(operand: Operand) -> Hashable:
-    """Return an operand without its registers, for comparison: a constant's address, an immediate's value."""
+    """Return the part of an operand that must be equal in instructions that match.
+
+    It is the kind, and the bank and address of a constant, or the value of an immediate.
+    """
     match operand.kind:
         case "const":
             return operand.kind, operand.bank, operand.value

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from gemmlab.core.program import Artifact
 from gemmlab.sass.banks import bank_reads, conflict_cycles
 from gemmlab.sass.blocks import flow_graph
-from gemmlab.sass.instruction import RZ, Instruction, SassFunction, SourceLine
+from gemmlab.sass.instruction import Instruction, SassFunction, SourceLine
 from gemmlab.sass.liveness import live_registers
 from gemmlab.sass.loops import Loop, find_loops
 from gemmlab.sass.parse import parse
@@ -37,7 +37,7 @@ class Row:
     depth: int
     """Number of loops around the instruction."""
     loop: int | None
-    """Address of the first instruction of the innermost loop."""
+    """Address of the first instruction of the innermost loop; `None` outside of loops."""
 
     @property
     def address(self) -> int:
@@ -64,15 +64,15 @@ class Code:
     """The listing of one function."""
 
     title: str
-    """The kernel's name."""
+    """The kernel's id, or the function's name."""
     config: Mapping[str, int]
     arch: str
     compiler: str
     digest: str
     entry: str
-    """Mangled name."""
+    """Mangled name of the function."""
     registers: int
-    """Registers of a thread; 0 if unknown."""
+    """Registers per thread; 0 if unknown."""
     rows: tuple[Row, ...] = field(repr=False)
     loops: tuple[Span, ...]
     ptx: tuple[str, ...] = field(repr=False)
@@ -92,9 +92,9 @@ class Code:
 
 
 def code_of(artifact: Artifact, config: Mapping[str, int] | None = None, title: str = "") -> Code:
-    """Return the listing of an artifact's entry, without padding after its end. The artifact must contain `sass` text.
+    """Return the listing of an artifact's entry without the NOPs after its end. The artifact must contain `sass` text.
 
-    Raises `UsageError` if the cubin's line information is malformed.
+    `title` is by default the kernel's name. Raises `UsageError` if the cubin's line information is malformed.
     """
     function = parse(artifact.texts["sass"])[artifact.entry]
     tables = read_line_tables(artifact.code, artifact.kernel)
@@ -118,11 +118,6 @@ def code_of(artifact: Artifact, config: Mapping[str, int] | None = None, title: 
     )  # fmt: skip
 
 
-def registers_read(instruction: Instruction) -> tuple[int, ...]:
-    """Return the registers among the operands, in their order and without the zero register."""
-    return tuple(o.index for o in instruction.operands if o.kind == "reg" and o.index != RZ)
-
-
 def _without_padding(function: SassFunction) -> tuple[Instruction, ...]:
     """Return the instructions without the NOPs after the last other instruction."""
     end = len(function.instructions)
@@ -132,7 +127,10 @@ def _without_padding(function: SassFunction) -> tuple[Instruction, ...]:
 
 
 def _loops(function: SassFunction) -> tuple[dict[int, int], dict[int, int], tuple[Span, ...]]:
-    """Return, by address, the depth and the first address of the innermost loop, and all loops."""
+    """Return two mappings by instruction address, and all loops of a function, outer ones first.
+
+    The mappings have the number of loops around the instruction, and the address at which the innermost one begins.
+    """
     graph = flow_graph(function)
     depths: dict[int, int] = {}
     inner: dict[int, int] = {}

@@ -14,7 +14,7 @@ COUNTED, PREDICTED, MEASURED = "counted", "predicted", "measured"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One figure by instruction; instructions may lack it."""
+    """One figure of each instruction; some instructions may lack it."""
 
     name: str
     title: str
@@ -27,11 +27,11 @@ class Column:
     adds_up: bool = True
     """True if the values of several instructions may be added up, as for a source line."""
     digits: int = 0
-    """Digits behind the point that are shown."""
+    """Number of digits that are shown after the decimal point."""
 
 
 def counted(counters: Counters) -> list[Column]:
-    """Return the columns of a counted run: executions, lanes, and the costs of memory accesses."""
+    """Return the columns of a counted run: executions, lanes, and those costs of memory accesses that occur in it."""
     sites = counters.sites
     rows = rows_by_address(counters)
     lanes = {site.address: site.predicated_on_threads / site.executed for site in sites if site.executed}
@@ -73,7 +73,10 @@ def predicted(times: InstructionTimes) -> list[Column]:
 
 
 def measured(samples: Mapping[int, float], origin: str) -> list[Column]:
-    """Return the columns of a profile: the number of samples in which a warp was at the instruction."""
+    """Return the columns of a profile: the samples in which a warp was at the instruction, as a number and in percent.
+
+    `samples` are by instruction address; `origin` names the profile.
+    """
     total = sum(samples.values()) or 1.0
     return [
         Column("samples", "samples", f"Samples of {origin} that found a warp at it.", MEASURED, dict(samples)),
@@ -83,9 +86,9 @@ def measured(samples: Mapping[int, float], origin: str) -> list[Column]:
 
 
 def agreement(predicted_shares: Column, measured_shares: Column, groups: Iterable[Iterable[int]]) -> float:
-    """Return the overlap of predicted and measured time in percent: the sum over places of the smaller of both shares.
+    """Return the overlap of predicted and measured time in percent: the sum over `groups` of the smaller share.
 
-    A place is an instruction or a source line; `groups` has the instruction addresses of each.
+    Both columns hold percentages of the time. A group has the addresses of one instruction or of one source line.
     """
     columns = (predicted_shares, measured_shares)
     return sum(min(sum(one.values.get(at, 0.0) for at in group) for one in columns) for group in map(list, groups))
@@ -96,5 +99,5 @@ def _excess(rows: Mapping[int, AccessRow]) -> dict[int, float]:
 
 
 def _some(column: Column) -> list[Column]:
-    """Return the column, or nothing if no instruction has a value."""
+    """Return a list of the column; empty if no instruction has a value."""
     return [column] if column.values else []

@@ -46,7 +46,8 @@ class Listing:
 def static_listing(code: Code, texts: Mapping[str, str] | None = None, samples: Sequence[Samples] = ()) -> Listing:
     """Return the listing of code that was not run.
 
-    `texts` has source texts by file name; other source files are read. Raises `UsageError` for samples of other code.
+    `texts` has source texts by file name; other source files are read. `samples` are the launches of a profile: the
+    first one of this code is listed. Raises `UsageError` if there are samples, but none of this code.
     """
     return Listing(code, source_files(code, texts), tuple(_measured(code, samples)))
 
@@ -56,7 +57,8 @@ def explained_listing(
 ) -> Listing:
     """Return the listing of an explained run, with the counts of the run, predicted cycles and pictures of accesses.
 
-    If the model or the tracer cannot handle the kernel, a note says so. Raises `UsageError` for samples of other code.
+    If the model or the tracer cannot handle the kernel, a note says so. `texts` and `samples` are those of
+    `static_listing`, as is the `UsageError` that is raised. Raises `TimeLimitError`, too.
     """
     subject = explained.subject
     code = code_of(subject.artifact, subject.config, subject.name)
@@ -110,7 +112,10 @@ def _agreement(code: Code, columns: Sequence[Column]) -> Iterator[tuple[str, str
 
 
 def _pictures(explained: Explanation, code: Code) -> tuple[tuple[LanePicture, ...], list[str]]:
-    """Return pictures of the first block's accesses at a small size that runs the same code; without any, notes."""
+    """Return pictures of the first block's accesses and no note, or no pictures and a note with the reason.
+
+    The size is a small one at which the same code runs.
+    """
     subject = explained.subject
     assert subject.kernel is not None  # noqa: S101 - narrows the type
     op = find_op(subject.kernel.op)

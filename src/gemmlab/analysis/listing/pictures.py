@@ -27,7 +27,7 @@ class LanePicture:
     offsets: tuple[int | None, ...] = field(repr=False)
     """Byte offset of each lane's address from the lowest one, `None` for a lane that does not access memory."""
     first: int
-    """The lowest address: in shared memory from the block's first byte, in global memory modulo a line of 128 bytes."""
+    """The lowest address: in shared memory from the block's first byte, in other memory modulo a line of 128 bytes."""
     transfers: tuple[Transfer, ...] = field(repr=False)
     """Shared memory: the lanes that each wavefront serves from each bank."""
     sectors: tuple[Sector, ...] = field(repr=False)
@@ -35,13 +35,14 @@ class LanePicture:
     cost: int
     """Number of wavefronts in shared memory, of sectors in other memory."""
     best: int
-    """Fewest wavefronts or sectors for this number of bytes."""
+    """Fewest wavefronts or sectors that could transfer as many bytes."""
 
 
 def lane_pictures(accesses: Iterable[Access], shared_low: int) -> dict[tuple[int, str], LanePicture]:
-    """Return the costliest access of each instruction by (address, space); an asynchronous copy has two spaces.
+    """Return the costliest access of each instruction, by (instruction address, space).
 
-    Accesses that differ only in their lowest address are computed once.
+    An asynchronous copy has two spaces. Of accesses with the same cost, the one with the most lanes is chosen, of these
+    the first. `shared_low` is the lowest address of shared memory.
     """
     found: dict[tuple[int, str], LanePicture] = {}
     shapes: set[tuple[int, str, int, tuple[int | None, ...]]] = set()
@@ -51,7 +52,7 @@ def lane_pictures(accesses: Iterable[Access], shared_low: int) -> dict[tuple[int
         offsets = tuple(access.addresses[lane] - low if lane in on else None for lane in range(len(access.addresses)))
         key = access.site.address, access.space
         shape = (*key, low % 128, offsets)
-        if shape in shapes:
+        if shape in shapes:  # An access at the same place within a line has the same cost.
             continue
         shapes.add(shape)
         picture = _picture(access, low, offsets, shared_low)

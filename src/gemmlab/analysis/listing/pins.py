@@ -27,7 +27,7 @@ _PIPES: Mapping[str, tuple[str, ...]] = {"loop_integer": _INTEGER, "loop_double"
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One hazard or finding."""
+    """One hazard or finding and its place in the code."""
 
     kind: str
     """`HAZARD` or `FINDING`."""
@@ -37,9 +37,13 @@ class Pin:
     rung: str
     """Kernel of the ladder that follows the advice; empty if there is none."""
     addresses: tuple[int, ...]
-    """Addresses of the instructions; empty if it is about the kernel as a whole."""
+    """Addresses of the instructions, or of the main loop's first one if it is about the whole loop; empty if it is
+    about the whole kernel.
+    """
     lines: tuple[SourceLine, ...]
-    """Source lines; for an inlined line, its callers follow."""
+    """Source lines of the instructions, without the calls of inlined functions. For a hazard of two accesses, the lines
+    of both; empty if unknown.
+    """
 
 
 def pins_of(explained: Explanation, rows: Sequence[Row]) -> tuple[Pin, ...]:
@@ -52,13 +56,13 @@ def _of_hazard(hazard: Hazard, rows: Sequence[Row]) -> Pin:
     lines = [(hazard.file, hazard.line)]
     if hazard.other_line:
         lines.append((hazard.other_file or hazard.file, hazard.other_line))
-    found = tuple(row.address for row in rows if row.places[:1] and row.places[0] in lines and _memory(row, hazard))
+    found = tuple(row.address for row in rows if row.places[:1] and row.places[0] in lines and _may_cause(row, hazard))
     text = hazard.without_folders().explain()
     return Pin(HAZARD, hazard.kind, text, "", "", found, tuple(lines) if hazard.line else ())
 
 
-def _memory(row: Row, hazard: Hazard) -> bool:
-    """Return whether an instruction may have caused a hazard; a hazard of memory is caused only by an access."""
+def _may_cause(row: Row, hazard: Hazard) -> bool:
+    """Return True if an instruction may have caused a hazard; hazards in a memory space are caused by accesses only."""
     return not hazard.space or pipe(row.instruction) in ("lsu", "tex", "tma", "tensor")
 
 

@@ -29,10 +29,11 @@ class Samples:
 
 
 def read_samples(path: str | os.PathLike[str], ncu: str = "ncu") -> tuple[Samples, ...]:
-    """Read a profile; return one `Samples` for each launch.
+    """Read a profile; return one `Samples` for each launch that has any.
 
-    The file is a source page as CSV (`HOW`), or a report, whose source page `ncu` prints. Raises `UsageError` if it
-    cannot be read, and `ProfilerError` for a report if Nsight Compute is not installed.
+    The file is a source page as CSV (`HOW`), or a report (`.ncu-rep`), whose source page the program `ncu` prints.
+    Raises `UsageError` if it cannot be read or has no samples, and `ProfilerError` for a report if Nsight Compute is
+    not installed or cannot read it.
     """
     file = Path(path)
     try:
@@ -62,7 +63,10 @@ def read_samples(path: str | os.PathLike[str], ncu: str = "ncu") -> tuple[Sample
 
 
 def by_address(samples: Samples, code: Code) -> Mapping[int, float]:
-    """Return the number of samples by instruction address. Raises `UsageError` if the profile is of other code."""
+    """Return the number of samples by instruction address; instructions without samples are left out.
+
+    Raises `UsageError` if the profile has other opcodes than `code`, or fewer instructions.
+    """
     ours = [row.instruction for row in code.rows]
     for place, (i, (text, _)) in enumerate(zip(ours, samples.rows, strict=False)):
         words = [word for word in text.split() if not word.startswith("@")]
@@ -76,7 +80,7 @@ def by_address(samples: Samples, code: Code) -> Mapping[int, float]:
 
 
 def samples_for(found: Sequence[Samples], code: Code) -> Samples | None:
-    """Return the samples of the first launch of this code, `None` if there is none."""
+    """Return the first of `found` that `by_address` accepts for this code; `None` if there is none."""
     for one in found:
         try:
             by_address(one, code)

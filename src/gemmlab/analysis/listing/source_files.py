@@ -11,7 +11,7 @@ from gemmlab.analysis.listing.code import Code
 _AROUND = 4
 """Lines shown before and after each line that has code, in a file that is not the kernel's own."""
 _SHORT = 400
-"""Most lines of another file that is shown whole."""
+"""Number of lines up to which a file that is not the kernel's own is shown whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class SourceFile:
 def source_files(code: Code, texts: Mapping[str, str] | None = None) -> tuple[SourceFile, ...]:
     """Return the files of a listing, the kernel's own first. `texts` has source texts by file name; others are read.
 
-    The kernel's own file and short ones are shown whole; from others, lines near those that have code.
+    The kernel's own file and short ones are shown whole; of long ones, only the lines near those that have code.
     """
     used: dict[str, set[int]] = {file: set() for file in code.files}
     for row in code.rows:

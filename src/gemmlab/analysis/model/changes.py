@@ -15,24 +15,24 @@ LEAST = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Two configurations of one kernel at one size, the slower by measurement first."""
+    """Two configurations of one kernel at one size; the slower one took more time in the measurement."""
 
     slower: Case
     faster: Case
 
     @property
     def measured(self) -> float:
-        """The slower time divided by the faster one: at least `LEAST`."""
+        """The measured time of `slower` divided by that of `faster`."""
         return self.slower.measured_us / self.faster.measured_us
 
     @property
     def predicted(self) -> float:
-        """The slower kernel's predicted time divided by the faster one's, with constants fitted without the kernel."""
+        """The predicted time of `slower` divided by that of `faster`, with constants fitted without the kernel."""
         return self.slower.held_out_us / self.faster.held_out_us
 
     @property
     def right(self) -> bool:
-        """True if the measured faster configuration is also predicted to be faster."""
+        """True if `faster` is also predicted to be faster."""
         return self.predicted > 1.0
 
     @property
@@ -53,11 +53,11 @@ def changes(cases: Iterable[Case], least: float = LEAST) -> list[Change]:
 
 
 def sign_rate(found: Iterable[Change]) -> float:
-    """Return the fraction of changes for which the faster configuration is predicted right."""
+    """Return the fraction of changes that are predicted `right`. There must be at least one."""
     signs = [change.right for change in found]
     return sum(signs) / len(signs)
 
 
 def ratio_error(found: Iterable[Change]) -> float:
-    """Return the median relative error of predicted ratios."""
+    """Return the median relative error of the predicted ratios. There must be at least one."""
     return median(change.error for change in found)

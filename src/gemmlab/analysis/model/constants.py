@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Latencies in cycles of an SM's clock. "Fitted" constants fit the recorded times of an H200; see docs/model.md."""
+    """Constants of the model; latencies are in cycles of an SM's clock. "Fitted" ones fit the recorded times of an H200
+    (docs/model.md), "assumed" ones have no source.
+    """
 
     shared: float = 29.0
-    """Latency of shared memory, from service to result. Measured on an H100 (Luo et al., arXiv 2402.13499)."""
+    """Latency of shared memory, from the end of service to the result. Measured on an H100 (Luo et al., arXiv
+    2402.13499)."""
     l1: float = 41.0
     """Latency of a sector that hits L1. Same source."""
     l2: float = 263.0
@@ -24,14 +27,16 @@ class Constants:
     special: float = 24.0
     """Latency of opcodes of variable latency that access no memory, such as MUFU, S2R. Assumed."""
     operands: float = 12.0
-    """Cycles from the start of a memory instruction's service until its registers have been read. Assumed."""
+    """Cycles from the end of a memory instruction's service in L1 until its registers have been read. Assumed."""
     barrier: float = 20.0
     """Cycles from the last warp's arrival at a barrier to the next instruction. Assumed."""
     queue: float = 64.0
-    """Cycles of work that L1's queue takes before further requests must wait at issue. Assumed."""
+    """Cycles of work that may wait in the queue of L1, or of the texture units, before further requests must wait at
+    issue. Assumed."""
     window: float = 3.0
     """Cycles within which an instruction's source registers must be read, one per bank and cycle. From Huerta et al.,
-    arXiv 2503.20481, on an A6000. The bank conflicts that follow come close to the dispatch stalls of Nsight Compute.
+    arXiv 2503.20481, on an A6000. With it, simulated bank conflicts cost about as many cycles as the dispatch stalls
+    that Nsight Compute measures.
     """
     returned: float = 0.25
     """Issue slots of a partition that a load takes for each register that it writes. From loops written by hand on the

@@ -1,4 +1,8 @@
-"""The demand of a block: the cycles for which it keeps each unit of an SM busy."""
+"""The demand of a block: the cycles for which it keeps each unit of an SM busy.
+
+A block's instructions are divided evenly among the SM's four partitions, which each have their own pipes and issue
+slots.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,11 @@ UNITS: Mapping[str, str] = {
 
 
 def demand_at(depth: float, known: Mapping[float, Mapping[str, float]]) -> dict[str, float]:
-    """Return the busy cycles by unit at any depth, interpolated linearly; `known` has `demand_of` by studied depth."""
+    """Return the busy cycles by unit of a block of any depth (`Load.depth`); `known` has `demand_of` by studied depth.
+
+    They lie on a straight line through the smallest and the largest studied depth, but not below 0. If only one depth
+    was studied, its cycles are returned.
+    """
     (low, one), (high, two) = min(known.items(), key=_depth), max(known.items(), key=_depth)
     if high == low:
         return dict(one)

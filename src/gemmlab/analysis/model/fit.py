@@ -1,4 +1,4 @@
-"""Fit the model's constants: find those of a small grid with the least mean error over all kernels or all but one."""
+"""Fit of the model's constants: those of a small grid with the least mean error over all kernels or all but one."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ class Sample:
     kernel: str
     loads: tuple[Load, ...]
     nbytes: int
+    """Least bytes that are moved from and to device memory."""
     measured_us: float
 
 
 class Fit:
     """Relative errors of all samples at every point of the grid.
 
-    `base` maps kernels to their models, which may have the constants of any point of the grid.
+    The grid is that of `FITTED`. `base` maps kernels to their models; the fitted constants in them do not matter.
     """
 
     def __init__(self, base: Mapping[str, Model], samples: Sequence[Sample]) -> None:
@@ -40,7 +41,7 @@ class Fit:
                 ]
 
     def best(self, without: str = "") -> Constants:
-        """Return the constants with the least mean error over all kernels but `without`."""
+        """Return the constants with the least mean error over the samples of all kernels but `without`."""
 
         def mean(constants: Constants) -> float:
             errors = zip(self._kernels, self._errors[constants], strict=True)

@@ -1,4 +1,7 @@
-"""The study of a kernel, which predictions are made from: the script of one block at two depths."""
+"""The study of a kernel, from which its time is predicted: the script of one block at two depths.
+
+The depth of a block is the number of terms that it adds up per result (`Load.depth`).
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,13 @@ from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op
 
 SIZES: Mapping[str, str] = {"gemm": "256x256x64,256x256x128", "reduce": "2^14,2^16", "sums": "64x1024x64,64x2048x64"}
-"""Sizes to run on the emulator. Tiles up to 256 are full, and the second size has twice the k-blocks (of up to 64)."""
+"""Operation -> sizes to run on the emulator. Products fill tiles up to 256 x 256; the second one has twice the steps
+along k, for steps of up to 64.
+"""
 _LEAST_DEPTH, _SCRIPTS, _MOST_DOUBLED = 64.0, 2, 9
-"""For kernels whose blocks share k: fewest steps of a block, number of products, most doublings of their k of 64."""
+"""For kernels whose blocks share k: least depth of a block, number of products to run, and number of values of k that
+are tried (64, 128, 256, ...).
+"""
 _MOST_STEPS, _MOST_ACCESSES = 1 << 21, 1 << 19
 
 
@@ -38,7 +45,9 @@ class Load:
 
     blocks: int
     depth: float
-    """Number of terms (products of a dot product, or elements of a sum) that a block adds up per result."""
+    """Number of terms (products of a dot product, or elements of a sum) that a block adds up per result; for kernels
+    that state `Kernel.steps`, its steps along k.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,8 @@ def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None, of
     """Run a kernel on the emulator and return its study.
 
     `of_gpu` are the limits of the GPU, which may be newer than `arch`; by default those of `arch`. Raises
-    `CompileError`, `UsageError`.
+    `CompileError`, and `UsageError` for a kernel that cannot be studied: its operation is not in `SIZES`, its launches
+    are phases of different work, or it takes none of the sizes.
     """
     if kernel.phased:
         raise UsageError(f"{kernel.id} is launched several times for different things; the model knows one launch")
@@ -86,9 +96,10 @@ def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None, of
 
 
 def loads_of(kernel: Kernel, config: Mapping[str, int] | None, problem: Any) -> list[Load]:
-    """Return the launches of one execution, without allocating its operands.
+    """Return the launches of one execution, without allocating its operands; empty if nothing is launched.
 
-    Raises `UsageError` for a problem that the kernel does not take, or a kernel that has no launch grid.
+    Each launch after the first adds up one float from each block of the launch before. Raises `UsageError` for a
+    problem that the kernel does not take, or a kernel that has no launch grid.
     """
     op, chosen = find_op(kernel.op), kernel.configure(config)
     scalars = op.scalars(problem)
@@ -101,7 +112,6 @@ def loads_of(kernel: Kernel, config: Mapping[str, int] | None, problem: Any) -> 
         bound |= without_memory(operand.name)
     launches = kernel.make_launches(kernel.instantiate(chosen, scalars), bound)
     blocks = [math.prod(launch.grid) for launch in launches]
-    # Each block of a launch writes one float, and the next launch adds these up.
     first = [Load(count, _depth(kernel, chosen, op, problem, count)) for count in blocks[:1]]
     return first + [Load(after, before / after) for before, after in pairwise(blocks)]
 
@@ -125,7 +135,10 @@ def _trace_of_loads(
 
 
 def _deep_enough(kernel: Kernel, config: Mapping[str, int], op: Op) -> list[Any]:
-    """Return two problems for a kernel whose blocks share k, so that a block has about as many steps as in `SIZES`."""
+    """Return two products for a kernel whose blocks share k, with depths of about 64 and 128 as in `SIZES`.
+
+    Fewer are returned if k gets too large before.
+    """
     found, wanted = list[Any](), _LEAST_DEPTH
     for doubled in range(_MOST_DOUBLED):
         (product,) = op.parse_sizes(f"256x256x{64 << doubled}")
@@ -138,10 +151,10 @@ def _deep_enough(kernel: Kernel, config: Mapping[str, int], op: Op) -> list[Any]
 
 
 def _depth(kernel: Kernel, config: Mapping[str, int], op: Op, problem: Any, blocks: int) -> float:
-    """Return the steps along k of a block, as the kernel's file states them.
+    """Return the depth of a block: the steps along k that the kernel's file states.
 
-    If it does not, return the terms that a block adds up per result: all, or a share if there are more blocks than
-    results.
+    If it states none, return the terms that a block adds up per result: all of them, or a share if there are more
+    blocks than results.
     """
     if kernel.steps != ALL_STEPS:
         names = {**problem_names(op.scalars(problem)), **config, "blocks": blocks}

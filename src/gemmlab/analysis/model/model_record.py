@@ -41,7 +41,7 @@ class Case:
     held_out_us: float
     """Time predicted with constants fitted without this kernel; `predicted_us` if no time of it was in the fit."""
     terms: Mapping[str, float]
-    """Microseconds by term, which add up to `predicted_us`."""
+    """Term of the prediction (`Prediction.terms`) -> microseconds; together `predicted_us`."""
 
     @property
     def ratio(self) -> float:
@@ -50,6 +50,7 @@ class Case:
 
     @property
     def error(self) -> float:
+        """Relative error of `held_out_us`."""
         return abs(self.ratio - 1)
 
 
@@ -60,6 +61,7 @@ class ModelRecord:
     gpu: str
     constants: Mapping[str, float]
     fitted: tuple[str, ...]
+    """Names of the constants that were fitted."""
     cases: tuple[Case, ...]
 
     def of(self, part: str, op: str, precision: str = "float32") -> list[Case]:
@@ -72,7 +74,10 @@ class ModelRecord:
 
 
 def median_error(cases: Iterable[Case]) -> float:
-    """Return the median relative error of predictions, each with constants fitted without its kernel."""
+    """Return the median relative error of predictions, each with constants fitted without its kernel.
+
+    There must be at least one case.
+    """
     return median(case.error for case in cases)
 
 
@@ -94,7 +99,10 @@ def inversions(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
 
 
 def rank_correlation(cases: Sequence[Case]) -> float:
-    """Return Spearman's rank correlation of predicted and measured times: 1 if both have the same order."""
+    """Return Spearman's rank correlation of predicted and measured times of at least two cases.
+
+    It is 1 if both have the same order, -1 if the order is reversed.
+    """
     measured = _ranks([case.measured_us for case in cases])
     predicted = _ranks([case.held_out_us for case in cases])
     apart: int = sum((one - two) * (one - two) for one, two in zip(measured, predicted, strict=True))
@@ -130,7 +138,7 @@ def save_model(record: ModelRecord, path: Path) -> None:
 
 @cache
 def recorded_model() -> ModelRecord | None:
-    """Return the model record that comes with the package; `None` if there is none."""
+    """Return the model record that comes with the package, the first one in order of names; `None` if there is none."""
     for folder in FOLDERS:
         for path in sorted(folder.glob(f"*/{NAME}")):
             return load_model(path)

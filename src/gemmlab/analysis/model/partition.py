@@ -1,4 +1,7 @@
-"""Compiled code for one of an SM's four partitions: choice of the warp to issue, instruction cache, register banks."""
+"""Compiled code for one of an SM's four partitions: choice of the warp to issue, instruction cache, register banks.
+
+Names of state (`queued`, `current`) are those of `room.COLUMNS`; `part` is the number of the partition.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,10 @@ def _emit_oldest(fn: Function) -> None:
 
 
 def _emit_following(fn: Function, module: Module) -> None:
-    """Emit `following(table, part)`: return the earliest time of the next issue, `NEVER` if no warp is left."""
+    """Emit `following(table, part)`: return the earliest time of the next issue.
+
+    It is `NEVER` if all warps of the partition have ended or wait at a barrier.
+    """
     table, part = fn.args
     room = Room(fn, table)
     first = fn.var(F64, NEVER)
@@ -60,7 +66,7 @@ def _emit_following(fn: Function, module: Module) -> None:
 def _emit_take(fn: Function, module: Module) -> None:
     """Emit `take(table, part, time)`: return the warp that issues at `time`.
 
-    It is the warp that issued last, if it is ready; otherwise the one that `oldest` returns.
+    It is the warp that issued last, if it is ready; otherwise the one that `oldest` returns, and the former is queued.
     """
     table, part, time = fn.args
     room = Room(fn, table)
@@ -76,9 +82,10 @@ def _emit_take(fn: Function, module: Module) -> None:
 
 
 def _emit_fetch(fn: Function) -> None:
-    """Emit `fetch(table, part, line, ready)`: return the time at which the line of code is available to a ready warp.
+    """Emit `fetch(table, part, line, ready)`: return the time at which the line of code is available.
 
-    A partition caches `code_lines` lines; a new line evicts the least recently used one.
+    It is not before `ready`, the time at which the warp needs the line. A partition caches `code_lines` lines; a new
+    line evicts the least recently used one.
     """
     table, part, line, ready = fn.args
     room = Room(fn, table)

@@ -27,15 +27,15 @@ class Prediction:
     terms: Mapping[str, float]
     """Microseconds by term, which add up to `time_us`: launches, the busiest unit of an SM, and further delays."""
     busy: Mapping[str, float]
-    """Microseconds that each unit of an SM is busy."""
+    """Unit of an SM -> microseconds for which it is busy, in the mean over all SMs."""
     resident: int
     """Blocks resident on an SM."""
     waves: float
-    """Waves of resident blocks that the first launch takes."""
+    """Waves of resident blocks that the first launch takes; may be a fraction."""
 
     @property
     def binds(self) -> str:
-        """The largest term."""
+        """The name of the largest term."""
         return max(self.terms, key=lambda name: self.terms[name])
 
 
@@ -53,13 +53,13 @@ class Model:
 
     @property
     def resident(self) -> int:
-        """Number of blocks that are resident on an SM."""
+        """Number of blocks that fit on an SM together; 0 if none fits."""
         of = self.study
         return occupancy(self.gpu.limits, of.registers, of.smem_bytes, of.threads).blocks
 
     @cached_property
     def demands(self) -> Mapping[float, Mapping[str, float]]:
-        """Busy cycles of a block by studied depth and unit."""
+        """Studied depth -> unit -> cycles for which a block keeps the unit busy."""
         return {depth: demand_of(script) for depth, script in self.study.scripts.items()}
 
     def predict(self, loads: Sequence[Load], nbytes: int) -> Prediction:
@@ -95,10 +95,10 @@ class Model:
     def _cycles(self, blocks: int, depth: float) -> float:
         """Return the cycles that an SM takes for `blocks` blocks, of which `resident` run at a time.
 
-        A single block waits for device memory, because few others have loaded its tiles before. If several blocks are
-        resident, most find their tiles in L2. The last wave takes no less time than a single block, so that more blocks
-        are never faster. Blocks that end together make room for more of the last blocks on one SM than its even share,
-        so the last wave takes the mean of an evenly divided and a full one.
+        Sectors that miss L1 have the latency of device memory for a single block, because few other blocks have loaded
+        its tiles before, and the latency of L2 for several resident blocks. The last wave takes no less time than a
+        single block, so that more blocks are never faster. If full waves precede it, it takes the mean of its own time
+        and a full wave's: where blocks end together, an SM may get more of the last blocks than its even share.
         """
         full, last = divmod(blocks - 1, self.resident)
         end = self._line(1, depth, self.constants.memory)
@@ -110,7 +110,10 @@ class Model:
         return full * whole + (end + max(end, whole)) / 2
 
     def _line(self, blocks: int, depth: float, latency: float) -> float:
-        """Return the cycles of `blocks` resident blocks at any depth, on a straight line through the studied depths."""
+        """Return the cycles of `blocks` resident blocks at any depth, on a straight line through the studied depths.
+
+        The line does not descend. If only one depth was studied, the cycles are the same at every depth.
+        """
         depths = sorted(self.study.scripts)
         first = self._scheduled(blocks, depths[0], latency)
         if len(depths) == 1:

@@ -1,4 +1,4 @@
-"""A kernel's predicted speed at a large size, with the known error of such predictions."""
+"""A kernel's predicted speed at one size, with the known error of such predictions."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def modelled(kernel: Kernel, arch: str, gpu: GpuModel, config: Mapping[str, int]
 
 
 def quote(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = "") -> QuotedPrediction:
-    """Predict the speed of a kernel from its model `known`. Raises `UsageError` for a size that it does not take.
+    """Predict the speed of a kernel at one size from its model `known`; an empty `sizes` means `large_size`.
 
-    An empty `sizes` means `large_size`.
+    Raises `UsageError` for a size that the kernel does not take, and if a block does not fit on an SM.
     """
     op = find_op(kernel.op)
     problem = with_factors(kernel, op, op.parse_sizes(sizes or large_size(op.name))[0])
@@ -66,7 +66,10 @@ def quote(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = 
 
 
 def with_predicted_gains(explained: Explanation, known: Model) -> Explanation:
-    """Return the explanation with the predicted gain of each finding's advice at `large_size`; raises as `quote`."""
+    """Return the explanation with the predicted gain of each finding's advice at `large_size`.
+
+    `known` is the model of the explained kernel, which must be one of the catalog. Raises the errors of `quote`.
+    """
     subject = explained.subject
     assert subject.kernel is not None  # noqa: S101 - the caller has predicted it
     op = find_op(subject.kernel.op)
@@ -78,7 +81,10 @@ def with_predicted_gains(explained: Explanation, known: Model) -> Explanation:
 
 
 def reliability(record: ModelRecord | None, gpu: str, op: str, precision: str) -> str:
-    """Return a sentence on the known error of predictions for this GPU, operation and precision."""
+    """Return a sentence on the known error of predictions for this GPU, operation and precision.
+
+    If `record` lacks the precision or is of another GPU, the sentence says so.
+    """
     if record is None:
         return "the error of predictions was not recorded"
     of_ladder = record.of(LADDER, op, precision)

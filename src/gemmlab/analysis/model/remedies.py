@@ -1,9 +1,10 @@
 """The predicted gain of advice: the schedule of a block is simulated twice, the second time without the fault.
 
-This is possible if the remedy changes only addresses, or other things that are in the script of a block. Then shared
-accesses take as many wavefronts as their bytes need, global ones as many sectors; registers are read without conflicts;
-accesses to local memory are removed. All else stays, so the difference is the gain of the remedy alone. Advice that
-needs other code (larger tiles, two buffers, copies of another kind) has no predicted gain.
+This is possible for faults that can be removed from the script of a block or the model's constants. Without the fault,
+shared accesses take as many wavefronts as their bytes need, or global accesses as many sectors; registers are read
+without bank conflicts; accesses to local memory are left out; or all code fits into the instruction cache. All else
+stays, so the difference is the gain of the remedy alone. Advice that needs other code (larger tiles, two buffers,
+copies of another kind) has no predicted gain.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _LOCAL = ("spills", "local memory")
 _LOCAL_KINDS = (core.LOCAL_LOAD, core.LOCAL_STORE)
 _BANKS, _LARGE = "register banks", "large loop"
 _ANY_LINES = 1 << 20
-"""More lines than any code has."""
+"""Lines of an instruction cache: more than any code has."""
 
 
 def with_gains(
@@ -45,9 +46,10 @@ def with_gains(
     op: Op,
     problem: object,
 ) -> tuple[Finding, ...]:
-    """Return the findings, with the predicted gain of their advice in percent if the model can predict it.
+    """Return the findings, with the predicted gain of their advice in percent (at least 0) if the model can predict it.
 
-    `known` is the kernel's model, `counters` are those of a run of the same code, and the gain is for `problem`.
+    `known` is the kernel's model, `counters` are those of a run of the same code, and the gain is for `problem`. Raises
+    `UsageError` if the kernel does not take `problem`, or a block does not fit on an SM.
     """
     loads, nbytes = loads_of(kernel, config, problem), op.bytes_moved(problem)
     before = known.predict(loads, nbytes).time_us
@@ -62,7 +64,10 @@ def with_gains(
 
 
 def _cured(key: str, known: Model, rows: Mapping[int, AccessRow]) -> Model | None:
-    """Return the model without the fault that finding `key` names; `None` if the model cannot express that."""
+    """Return the model without the fault that finding `key` names; `None` if the model cannot express that.
+
+    `rows` are by the instruction's index in the code.
+    """
     if key == _LARGE:
         constants = replace(known.constants, code_lines=_ANY_LINES)
         return replace(known, constants=constants, scheduled={})
@@ -95,10 +100,10 @@ def _change(key: str, rows: Mapping[int, AccessRow]) -> Callable[[Script], Scrip
 
 
 def _requesting(script: Script, ideal: Mapping[int, Request], *, sectors: bool) -> Script:
-    """Return the script with the requests of some instructions replaced by better ones.
+    """Return the script with cheaper requests for the instructions in `ideal`, which is by their index in the code.
 
-    `ideal` has a request for each instruction, with fewer L1 cycles and as many sectors as its bytes need. With
-    `sectors`, a request gets only that many of its own sectors, the first ones; otherwise it keeps all of them.
+    A request takes no more cycles of L1 than that of `ideal`. With `sectors`, it keeps only as many of its own sectors
+    as that one has, the first ones; otherwise it keeps all of them.
     """
     known = {request: number for number, request in enumerate(script.requests)}
     warps = []

@@ -22,14 +22,14 @@ IN_A_LINE = 8
 """Instructions in a line of 128 bytes of code, which is fetched as a whole."""
 BANKS = 2
 GROUPS = 9
-"""Groups of asynchronous copies that are tracked per warp; the last one is open. No kernel waits for as many."""
+"""Groups of asynchronous copies that are tracked per warp, the open one last. No kernel has as many in flight."""
 RELEASES = NONE + 1
 SECTOR = 32
 GRANULE = 2
 """Sectors that L2 fetches from memory together: 64 bytes."""
 NEVER = float("inf")
 UNKNOWN = -1.0
-"""Arrival time of a sector that no warp has requested."""
+"""Arrival time of a sector or granule that no warp of the block has requested."""
 PLAIN, MEET, CLOSE, AWAIT, COPY = range(5)
 """Roles of instructions: none, a block's barrier, the end of a group of copies, a wait for groups, an asynchronous
 copy.
@@ -91,10 +91,10 @@ class Room:
 def columns_of(
     script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return every column in its state before the first instruction.
+    """Return every column, by name, in its state before the first instruction.
 
-    `l2_bytes` are the bytes that an SM receives from L2 per cycle; `latency` is that of sectors that miss L1, in
-    cycles.
+    `l2_bytes` are the bytes that an SM receives from L2 per cycle; `latency` is the cycles until a sector that misses
+    L1 arrives, if it is the first one of its granule.
     """
     code, requests, ways = script.code, script.requests, script.warps
     pipes = {name: number for number, name in enumerate(dict.fromkeys(line.pipe for line in code))}
@@ -147,7 +147,11 @@ def table_of(columns: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
 
 
 def _latency(line: Line, constants: Constants) -> float:
-    """Return the cycles from service to result within L1; sectors that miss L1 take additional time."""
+    """Return the part of an instruction's latency that does not depend on L1 and L2, in cycles.
+
+    It is all of it for shared memory and for opcodes that access no memory, the texture units' part for textures, and 0
+    for other accesses and for barriers.
+    """
     if line.role in SHARED_KINDS and line.role != ASYNC_COPY:
         return constants.shared
     if line.role == TEXTURE_LOAD:

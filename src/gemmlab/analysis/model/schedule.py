@@ -5,7 +5,8 @@ slots when they are written to registers. A partition issues from the same warp 
 the warp that has been ready longest. A warp is ready if the stall of its last instruction is over, the dependency
 barriers that it waits for are released, and its line of code is in the instruction cache. Shared units serve requests
 in the order of issue: the pipes and the two register banks of a partition, L1 with shared memory, and the SM's link to
-L2. A sector that a warp of the same block has already requested is not requested again; all wait for its first arrival.
+L2. A sector that a warp of the same block has already requested is not requested again; all warps that need it wait for
+its first arrival.
 
 The simulation is compiled, because a block issues tens of thousands of instructions and a prediction needs several
 schedules.
@@ -44,15 +45,19 @@ class InstructionTimes:
     """Simulated times of each instruction of the code, summed over all warps. Element i belongs to instruction i.
 
     A warp is at an instruction from the issue of the one before to the issue of this one, and at a barrier until it is
-    released. A profiler's samples count the same.
+    released. A profiler's samples count in the same way.
     """
 
     executions: npt.NDArray[np.int64] = field(repr=False)
+    """Number of executions by warps."""
     cycles: npt.NDArray[np.float64] = field(repr=False)
+    """Cycles for which warps were at the instruction."""
     dependency: npt.NDArray[np.float64] = field(repr=False)
-    """The part of `cycles` between the end of the stall and the release of the last dependency barrier."""
+    """The part of `cycles` after the stall of the instruction before, until the last dependency barrier was released
+    and the copies that the instruction waits for had arrived.
+    """
     fetch: npt.NDArray[np.float64] = field(repr=False)
-    """The part of `cycles` for which the instruction's code was not in the cache."""
+    """The part of `cycles` after `dependency`, until the instruction's code was in the cache."""
 
 
 def block_cycles(script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float) -> float:
@@ -67,7 +72,7 @@ def block_cycles(script: Script, blocks: int, constants: Constants, l2_bytes: fl
 def instruction_times(
     script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float
 ) -> InstructionTimes:
-    """Return the times of each instruction in the schedule whose end `block_cycles` returns."""
+    """Return the times of each instruction in the schedule that `block_cycles` simulates for the same arguments."""
     columns = columns_of(script, blocks, constants, l2_bytes, latency)
     _run(columns)
     return InstructionTimes(columns["times"], columns["spent"], columns["held"], columns["unfetched"])
@@ -120,6 +125,6 @@ def _emit_schedule(fn: Function, module: Module) -> None:
 
 
 def _look(fn: Function, module: Module, table: Value) -> None:
-    """Emit code that writes the earliest time at which each partition can issue to the column `next`."""
+    """Emit code that stores the earliest time at which each partition can issue in the column `next`."""
     with fn.range(PARTITIONS) as part:
         Room(fn, table)["next"][part] = fn.call(module["following"], table, part)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.analysis.arithmetic import mma_sync_flops
+from gemmlab.analysis.arithmetic import OPCODES, arithmetic_of, mma_sync_flops
 from gemmlab.core.counters import GLOBAL_LOAD, LOCAL_LOAD, SHARED_LOAD, TEXTURE_LOAD
 from gemmlab.core.gpu import WARP, GpuLimits
 from gemmlab.core.trace import Access, Trace
@@ -22,7 +22,7 @@ from gemmlab.sass.pipes import pipe
 from gemmlab.sass.widths import registers_of
 
 NONE = 7
-"""Number that stands for no dependency barrier."""
+"""Number in control codes that stands for no dependency barrier."""
 BARRIER, COMMIT, COPIES = "barrier", "commit", "copies"
 """Roles in addition to the counters' kinds: a block's barrier, the end of a group of copies, a wait for groups."""
 _ROLES = {"BAR": BARRIER, "LDGDEPBAR": COMMIT}
@@ -44,9 +44,9 @@ class Line:
     waits: tuple[int, ...]
     """Dependency barriers that must be released before the instruction can issue."""
     write: int
-    """Barrier released with the result, or `NONE`."""
+    """Dependency barrier that is released with the result, or `NONE`."""
     read: int
-    """Barrier released when the operands have been read, or `NONE`."""
+    """Dependency barrier that is released when the operands have been read, or `NONE`."""
     pipe: str
     busy: float
     """Cycles for which the instruction occupies its partition's pipe."""
@@ -55,9 +55,10 @@ class Line:
     left: int
     """Groups of copies that may still be in flight after the instruction, if its role is `COPIES`."""
     reads: tuple[int, ...]
-    """Registers read from each bank, not counting operands that `.reuse` provides."""
+    """Number of registers read from each bank, not counting operands that `.reuse` provides; empty if there are none.
+    """
     returned: int = 0
-    """Registers a thread that the instruction writes, if it is a load from memory; else 0."""
+    """Number of registers per thread that a load from memory writes; 0 for other instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,10 @@ class Request:
 
     l1: float
     """Cycles for which the request occupies the SM's L1 and shared memory: one per wavefront or per line of 128 bytes,
-    and no fewer than the load/store units take for a warp.
+    and no fewer than the load/store units take for a warp; for a texture fetch one per 128 bytes of its texels.
     """
     sectors: tuple[int, ...]
-    """Numbers of the sectors of global memory."""
+    """Numbers (address divided by 32) of the sectors in global, local or texture memory; empty for shared memory."""
     store: bool
     texels: float = 0.0
     """Cycles for which a texture fetch occupies the texture units; 0 for other requests."""
@@ -77,8 +78,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The script of one block. `warps` has an array for each warp, with a row for each executed instruction: its index
-    in `code`, and the index of its request in `requests`, or -1 for none.
+    """The script of one block. `warps` has an array for each warp, with a row for each instruction that it executes:
+    its index in `code`, and the index of its request in `requests`, or -1 for none.
     """
 
     code: tuple[Line, ...] = field(repr=False)
@@ -92,7 +93,10 @@ class Script:
 
 
 def script_of(trace: Trace, instructions: Sequence[Instruction], limits: GpuLimits) -> Script:
-    """Return the script of the one block that was traced. `instructions` are all instructions of the kernel."""
+    """Return the script of the one block that was traced. `instructions` are all instructions of the kernel.
+
+    Instructions without a known pipe, such as NOP, are left out of `warps`.
+    """
     roles = {site.address: site.kind for site in trace.observation.counters.sites}
     code = tuple(
         _line(i, reads, roles.get(i.address, ""), limits)
@@ -138,7 +142,10 @@ def _far(access: Access, least: float) -> Request:
 
 
 def _texture(request: Request, nbytes: int) -> Request:
-    """Return the request of a texture fetch: the texture units take a cycle per line, then deliver the data."""
+    """Return the request of a texture fetch of `nbytes`, from one that has a cycle of L1 per line of 128 bytes.
+
+    The texture units take these cycles instead of L1, but no fewer than a warp's lanes need.
+    """
     return replace(request, l1=max(1.0, nbytes / _LINE_BYTES), texels=max(WARP / _TEXTURE_UNITS, request.l1))
 
 
@@ -149,14 +156,14 @@ def _line(i: Instruction, reads: tuple[int, ...], kind: str, limits: GpuLimits) 
         role, left = COPIES, next((operand.value for operand in i.operands[1:] if operand.kind == "imm"), 0)
     return Line(
         stall=max(1, control.stall), waits=tuple(bit for bit in range(NONE) if control.wait_mask >> bit & 1),
-        write=control.write_barrier, read=control.read_barrier, pipe=pipe(i), busy=_busy(i, limits), role=role,
+        write=control.write_barrier, read=control.read_barrier, pipe=pipe(i), busy=pipe_cycles(i, limits), role=role,
         left=left, reads=reads if any(reads) else (),
         returned=len(registers_of(i)[1]) if role in _RETURNED else 0,
     )  # fmt: skip
 
 
-def _busy(i: Instruction, limits: GpuLimits) -> float:
-    """Return the cycles for which a warp's instruction occupies its partition's pipe."""
+def pipe_cycles(i: Instruction, limits: GpuLimits) -> float:
+    """Return the cycles for which a warp's instruction occupies its partition's pipe; 1 if its rate is unknown."""
     match pipe(i):
         case "fma" | "fmaheavy":
             return WARP * limits.partitions / limits.fma_lanes
@@ -165,6 +172,12 @@ def _busy(i: Instruction, limits: GpuLimits) -> float:
         case "xu":
             return WARP * limits.partitions / _XU_LANES
         case "tensor":
-            return metrics.flops(i) * limits.partitions / mma_sync_flops(limits.arch, 1024)
+            return metrics.flops(i) * limits.partitions / _tensor_flops(i, limits.arch)
         case _:
             return 1.0
+
+
+def _tensor_flops(i: Instruction, arch: str) -> float:
+    """Return the operations per SM and cycle of a matrix instruction; if that is unknown, of TF32 products."""
+    known = arithmetic_of(i.opcode, [i]).flops_a_cycle(arch) if i.opcode in OPCODES else 0.0
+    return known or mma_sync_flops(arch, 1024)

@@ -1,4 +1,8 @@
-"""Compiled code for the turn of a warp: issue and serve one instruction, then advance the warp to the next one."""
+"""Compiled code that issues one instruction of a warp, serves its memory request and advances the warp to the next one.
+
+`number` is that of the warp among those of all blocks, `at` the index of an instruction in the code. Names of state
+(`queued`, `current`) are those of `room.COLUMNS`.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,9 @@ def emit_warp(module: Module) -> None:
 
 
 def _emit_turn(fn: Function, module: Module) -> None:
-    """Emit `turn(table, number, time)`: issue the warp's instruction, or queue the warp until pipe and L1 are free.
+    """Emit `turn(table, number, time)`: issue the warp's instruction, or queue the warp until the units can take it.
+
+    These are the instruction's pipe, and for a memory request the queue of L1 or the texture units.
 
     The function returns 1 if the instruction released warps at a barrier, perhaps in other partitions, else 0.
     """
@@ -63,9 +69,9 @@ def _emit_turn(fn: Function, module: Module) -> None:
 
 
 def _emit_issue(fn: Function, module: Module) -> None:
-    """Emit `issue(table, number, at, request, time)`: issue an instruction; `request` is -1 for none.
+    """Emit `issue(table, number, at, request, time)`: issue instruction `at`; `request` is -1 for none.
 
-    The function returns 1 or 0 as `turn` does.
+    The function returns 1 if the instruction released warps at a barrier, else 0.
     """
     table, number, at, request, due = fn.args
     room = Room(fn, table)
@@ -103,17 +109,17 @@ def _emit_issue(fn: Function, module: Module) -> None:
 
 
 def _emit_stay(room: Room, number: Value, at: Value, until: Value) -> None:
-    """Emit the count of a warp's cycles at the instruction `at`, from its last issue to `until`."""
+    """Emit code that counts a warp's cycles at instruction `at`, from the end of its last count to the time `until`."""
     stay, issued = room["spent"], room["issued"]
     stay[at] = stay[at] + (until - issued[number])
     issued[number] = until
 
 
 def _emit_copies(fn: Function, room: Room, number: Value, role: Value, done: Value) -> None:
-    """Emit the tracking of asynchronous copies.
+    """Emit code that notes when a warp's groups of asynchronous copies are complete.
 
-    A copy belongs to the warp's open group. The end of a group opens the next one, which starts with the same
-    completion time.
+    A copy belongs to the warp's open group. An instruction that ends the group opens the next one, which starts with
+    the same completion time. If `GROUPS` are tracked, the oldest one is dropped.
     """
     copies, groups = room["copies"] + number * GROUPS, room["groups"][number]
     with fn.when(role.equals(COPY)):
@@ -129,7 +135,8 @@ def _emit_copies(fn: Function, room: Room, number: Value, role: Value, done: Val
 def _emit_arrive(fn: Function) -> None:
     """Emit `arrive(table, block, sector, time)`: return the time at which a sector that misses L1 arrives.
 
-    The first sector of a granule has the latency `far`; the others are in L2 when that one has arrived.
+    `time` is that of the request. The first sector of a granule has the latency `far`. The others have the latency of
+    L2, `near`, but arrive no earlier than the first one, and no later than with the latency `far`.
     """
     table, block, sector, time = fn.args
     room = Room(fn, table)
@@ -147,7 +154,8 @@ def _emit_arrive(fn: Function) -> None:
 def _emit_serve(fn: Function, module: Module) -> None:
     """Emit `serve(table, block, request, time, latency)`: return the time at which the request's result is available.
 
-    The function also sets `l1_free` to the time at which L1 has accepted the request.
+    `latency` is added to the times of L1, L2 and device memory. The function also advances the times at which L1, the
+    texture units and the link to L2 are free.
     """
     table, block, request, time, latency = fn.args
     room = Room(fn, table)
@@ -181,7 +189,7 @@ def _emit_serve(fn: Function, module: Module) -> None:
 
 
 def _emit_meet(fn: Function, module: Module) -> None:
-    """Emit `meet(table, block, time)`: release the warps at a barrier if all living warps of the block have arrived.
+    """Emit `meet(table, block, time)`: release the warps at a barrier if all warps that have not ended have arrived.
 
     The function returns 1 if it released them, else 0.
     """
@@ -200,7 +208,8 @@ def _emit_meet(fn: Function, module: Module) -> None:
 def _emit_go_on(fn: Function, module: Module) -> None:
     """Emit `go_on(table, number, since, stay)`: advance the warp to its next instruction, not before the time `since`.
 
-    If `stay` is 1, the partition prefers this warp; if it is 0, the warp enters the queue.
+    If `stay` is 1, the partition prefers this warp; if it is 0, the warp enters the queue. After its last instruction,
+    the warp ends.
     """
     table, number, since, stay = fn.args
     room = Room(fn, table)
@@ -239,7 +248,10 @@ def _emit_go_on(fn: Function, module: Module) -> None:
 
 
 def _elsewhere(fn: Function, room: Room, where: Value, at: Value, place: Value) -> Value:
-    """Return 1 if an instruction is in another line of code than the one executed before it, else 0."""
+    """Emit code for a value: 0 if instruction `at` follows the one executed before it in the same line of code, else 1.
+
+    `where` is the index of `at` in the column `way`, `place` that on the warp's path.
+    """
     found = fn.var(I64, 1)
     with fn.when(place > 0):
         follows = at.equals(room["way"][where - 1] + 1) & (at % IN_A_LINE).differs(0)

@@ -1,29 +1,29 @@
 "use strict";
-// What every page needs: the theme, and the text of compressed parts of the page.
+// Functions for every page: the theme, unpacking of compressed parts, unfolding before the page is printed.
 const gemmlab = (() => {
   const root = document.documentElement;
   const KEY = "gemmlab-theme";
   let printing = false;
   const changed = [];
 
-  // Paper is white, whatever the screen shows.
+  // True if the theme is dark. A printed page is always light.
   const dark = () => !printing
     && (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 
-  // A page opened from a file may have no storage: the choice then lasts as long as the page.
+  // A page that was opened from a file may have no storage: then the choice is lost when the page is closed.
   const remembered = () => { try { return localStorage.getItem(KEY); } catch { return null; } };
-  const remember = (theme) => { try { localStorage.setItem(KEY, theme); } catch { /* nothing is kept */ } };
+  const remember = (theme) => { try { localStorage.setItem(KEY, theme); } catch { /* not stored */ } };
   if (["light", "dark"].includes(remembered())) root.dataset.theme = remembered();
 
   const tell = () => { for (const each of changed) each(); };
 
-  // Long parts lie in the page compressed.
+  // Return the text of a part that is in the page compressed and in base64 (`document.packed`).
   function unpacked(packed) {
     const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
   }
 
-  // Everything folded is open on paper, and folded again behind it.
+  // The elements that are unfolded for printing, and folded again after it.
   const opened = [];
 
   function unfoldAll() {

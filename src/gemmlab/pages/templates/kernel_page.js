@@ -1,4 +1,5 @@
-// The page of one or two kernels: source, PTX and machine code that light each other up.
+// The page of one or two kernels: source, PTX and machine code. Pointing at a line or an instruction highlights the
+// corresponding ones in the other panes.
 (() => {
   const { unpacked } = gemmlab;
   const NARROW = 900, LEVELS = 9, AROUND = 3;
@@ -10,7 +11,7 @@
   let sides = [], pairs = null;
   const shown = { heat: "", columns: new Set(), sort: null, source: 0, picked: null, entry: null };
 
-  // ---- what each side holds
+  // ---- the data of each side (kernel)
 
   function add(map, key, row) {
     if (!map.has(key)) map.set(key, []);
@@ -107,7 +108,8 @@
     return `<details><summary>${found.size} call ${found.size === 1 ? "site" : "sites"}</summary>${each.join("<br>")}</details>`;
   }
 
-  // The column behind the heat stands before the code, where a narrow pane shows it, too.
+  // Return the columns to show after the code. The column that colours the rows is before the code instead, so that it is
+  // visible in a narrow pane, too.
   const trailing = (side) => side.columns.filter((one) => shown.columns.has(one.name) && one.name !== shown.heat);
 
   function half(side, number, row, most) {
@@ -193,7 +195,7 @@
     relight();
   }
 
-  // ---- heat along the panes
+  // ---- maps beside the panes: the heat of all rows at a glance
 
   function maps() {
     for (const canvas of document.querySelectorAll("canvas.map")) {
@@ -222,7 +224,7 @@
     }
   }
 
-  // ---- light
+  // ---- highlighting of lines and instructions that belong together
 
   let alight = [];
 
@@ -238,7 +240,8 @@
     alight.push([node, name]);
   }
 
-  // What a row lights: its line, the places it was inlined at, its PTX and its partner.
+  // Highlight an instruction, its source line, the places at which that was inlined, its PTX line, and its partner on the
+  // other side.
   function lightRow(number, row, name) {
     const side = sides[number];
     light(`c${number}-${row}`, name);
@@ -285,7 +288,7 @@
   function reveal(id, pane) {
     const node = byId(id);
     if (!node || frame(pane).hidden) return;
-    // A pane of its own: the page itself must not jump.
+    // Scroll only the pane: `scrollIntoView` would move the page, too.
     const box = byId(pane).getBoundingClientRect(), own = node.getBoundingClientRect();
     if (own.top < box.top + 30 || own.bottom > box.bottom - 10) byId(pane).scrollTop += own.top - box.top - box.height / 3;
     if (own.left > box.right - 80 || own.left < box.left) byId(pane).scrollLeft += own.left - box.left - 80;
@@ -506,7 +509,7 @@
     return values ? rows.reduce((best, row) => ((values[row] ?? 0) > (values[best] ?? 0) ? row : best), rows[0]) : rows[0];
   }
 
-  // The page opens at the hottest instruction and its line; nothing is picked yet.
+  // Show the hottest instruction and its source line when the page opens, without picking them.
   function enter() {
     if (shown.picked || !heatOf(sides[0])) return;
     shown.entry = hottest(0, sides[0].rows.text.map((_, row) => row));
@@ -576,7 +579,7 @@
       `<label title="${safe(one.about)}"><input type="checkbox" value="${one.name}"${shown.columns.has(one.name) ? " checked" : ""}> ${safe(one.title)}</label>`).join("");
   }
 
-  // On paper: the sources of both sides, and pictures of the accesses that cost more than they need.
+  // Add to a page that is printed the sources of both sides, and pictures of accesses with avoidable cost.
   function paper() {
     if (sides.length > 1) {
       byId("source").innerHTML = sides.map(sourceTable).join("");
@@ -608,7 +611,7 @@
     choices();
     const narrow = innerWidth < NARROW;
     choose(narrow ? "code" : "source");
-    // On a phone the code comes first; a tap opens the rest.
+    // On a narrow screen the code comes first, so the parts above it are folded.
     if (narrow) for (const id of ["about", "findings"]) byId(id)?.removeAttribute("open");
     everything();
     enter();

@@ -1,4 +1,4 @@
-// The picture of one warp's access: lanes above, the words of memory that they touch below.
+// The picture of one warp's access: lanes above, the words of memory that they access below.
 const lanePicture = (() => {
   const SPACE = "http://www.w3.org/2000/svg";
   const CELL = 20, HIGH = 15, LEFT = 74, LANES = 32, LINE = 128, WORD = 4;
@@ -17,7 +17,7 @@ const lanePicture = (() => {
     if (title) part(svg.lastChild, "title", {}, title);
   };
 
-  // Lanes as runs: 0-7, 12.
+  // Return the numbers of lanes as text with ranges, such as 0-7,12.
   function ranges(lanes) {
     const found = [];
     for (const lane of lanes) {
@@ -121,7 +121,7 @@ const lanePicture = (() => {
     return `${picture.space} memory: ${what}: ${named(picture.cost, unit)}${best}`;
   }
 
-  // The addresses in words, for whom a picture is none.
+  // Return the lanes' addresses as text, for readers who cannot see the picture.
   function table(picture) {
     const details = document.createElement("details"), summary = document.createElement("summary");
     summary.textContent = "Addresses by lane";

@@ -21,7 +21,7 @@
     const keyed = [...body.rows].map((row) => ({ row, text: value(row, column), n: number(value(row, column)) }));
     const empty = (one) => (numeric ? Number.isNaN(one.n) : one.text === "");
     keyed.sort((a, b) => {
-      // What has no value comes last in either direction.
+      // Rows without a value come last in either direction.
       if (empty(a) || empty(b)) return empty(a) - empty(b);
       return sign * (numeric ? a.n - b.n : a.text.localeCompare(b.text, "en", { numeric: true }));
     });
@@ -37,7 +37,7 @@
     offer(results);
   }
 
-  // Long tables are folded: the style shows as many rows as this of those that a filter leaves, in their order.
+  // Number of rows of a folded table that the style sheet shows, of those that pass the filter.
   const FIRST = 20;
 
   function offer(results) {
@@ -59,7 +59,7 @@
   const INK = { light: "#1c1e21", dark: "#e6e6e6" }, SOFT = { light: "#555b63", dark: "#a4abb5" };
   const GRID = { light: "#e6e6e6", dark: "#363b44" };
 
-  // Dark colours cannot be told from a dark background: they are mixed with white, the darker the more.
+  // Mix dark colours with white, the darker the more, because they are hard to distinguish from a dark background.
   function lightened(text) {
     return text.replace(/"#([0-9a-fA-F]{6})"/g, (whole, hex) => {
       const parts = [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16));
@@ -106,7 +106,7 @@
     return spec;
   }
 
-  // Names on the left and values on the right get the room that they need, the bars what is left.
+  // Give the names on the left and the values on the right the width that they need, and the bars the rest.
   function ladder(spec, width) {
     const axis = spec.config.axis, size = width < NARROW ? 11 : axis.labelFontSize;
     const names = [], values = [];
@@ -125,7 +125,7 @@
         const shown = node.x?.axis;
         if (!shown) return;
         shown.tickCount = Math.max(2, Math.min(shown.tickCount ?? 10, Math.floor(bars / 35)));
-        // On a phone a title has more room beneath names and values, too, than beneath the bars.
+        // On a narrow screen the title spreads below names and values, too, because the bars are too narrow for it.
         if (shown.title && width < NARROW) {
           const title = lines(shown.title, width - 40);
           Object.assign(shown, { title, titleX: bars + beside - 24, titleAnchor: "end", titleAlign: "right" });
@@ -141,7 +141,7 @@
     return pen.measureText(text).width;
   }
 
-  // A text as lines of at most that many pixels, broken between words.
+  // Return a text as lines of at most `width` pixels, broken between words.
   function lines(text, width) {
     const found = [];
     for (const word of text.split(" ")) {
@@ -165,7 +165,7 @@
 
   const drawn = new Map();
 
-  // Texts of specifications and of code that were unpacked already, by what lies in the page.
+  // Compressed text in the page -> its unpacked text.
   const texts = new Map();
 
   async function textOf(packed) {
@@ -180,12 +180,12 @@
     drawn.get(figure)?.view?.finalize();
     drawn.set(figure, { width, view: null });
     const packed = packedOf(figure);
-    // Without a wait where the text is at hand: a browser prints what is there when the handlers have run.
+    // No `await` if the text is already unpacked: a browser prints the page as it is when the handlers have returned.
     const text = texts.get(packed) ?? await textOf(packed);
-    // A picture is coloured as a whole, words on boxes: it stays on white.
+    // The colours of a fixed picture, words on boxes, belong together: it keeps its white background.
     const fixed = figure.dataset.fit === "fixed";
     const spec = fixed ? JSON.parse(text) : fitted(themed(text), figure.dataset.fit, width);
-    // Expressions are interpreted, never evaluated as code: the page's policy forbids that.
+    // Expressions are interpreted, because the page's policy forbids to evaluate them as code.
     const options = { actions: false, renderer: "svg", ast: true, defaultStyle: false, tooltip: tip };
     try {
       const { view } = await vegaEmbed(canvas, spec, options);
@@ -200,7 +200,7 @@
   const FITTED = (figure) => figure.dataset.fit !== "fixed";
   const redraw = () => { for (const figure of drawn.keys()) if (FITTED(figure)) draw(figure); };
 
-  // Texts are unpacked one by one while the page is idle, so that printing finds them.
+  // Unpack the texts one by one while the page is idle, so that they are ready when it is printed.
   async function prepare() {
     const rest = [...document.querySelectorAll("figure[data-spec]")].map(packedOf);
     const codes = [...document.querySelectorAll("pre[data-packed]")].map((code) => code.dataset.packed);
@@ -243,7 +243,7 @@
     document.addEventListener("input", (event) => {
       if (event.target.closest(".filter")) filter(event.target);
     });
-    // By the script, as without one nothing would unfold them.
+    // Long tables are folded by the script, not by the page: without a script nothing could unfold them.
     for (const more of document.querySelectorAll(".more")) fold(more.closest(".results"));
     document.addEventListener("toggle", async (event) => {
       const code = event.target.open ? event.target.querySelector(":scope > pre[data-packed]") : null;

@@ -70,9 +70,9 @@ def bank_map(access: Access) -> BankMap:
 
 
 def chosen(kernel_trace: KernelTrace) -> list[BankMap]:
-    """Return the accesses to draw: the worst access of each instruction, without repetition, the worst first.
+    """Return at most `_MOST` accesses to draw: the costliest one of each instruction, most bank conflicts first.
 
-    At most `_MOST` are returned.
+    Instructions with the same opcode, and with accesses that are served alike, count as one.
     """
     worst: dict[int, BankMap] = {}
     for access in _distinct(kernel_trace.trace.accesses_of(space="shared")):

@@ -26,11 +26,11 @@ class Order:
     tiles: tuple[tuple[int, int], ...]
     """Row and column of each tile, counted in tiles."""
     resident: int
-    """Blocks that run at once."""
+    """Number of blocks that run at once on `gpu`."""
     gpu: str
 
     def waves(self) -> list[tuple[tuple[int, int], ...]]:
-        """Return the tiles of each wave: of blocks that run at once if all blocks take equally long."""
+        """Return the tiles of each wave: those of the blocks that run at once if all blocks take equally long."""
         return [self.tiles[at : at + self.resident] for at in range(0, len(self.tiles), self.resident)]
 
 
@@ -83,7 +83,7 @@ def _draw(subject: Subject) -> VegaChart:
 
 
 def turns(tiles: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the corners of the path through the tiles: the ends, and the tiles at which the direction changes."""
+    """Return the corners of the path through the tiles: its ends, and the tiles at which its step changes."""
     corners = list(tiles[:1])
     for before, here, after in zip(tiles, tiles[1:], tiles[2:], strict=False):
         if (here[0] - before[0], here[1] - before[1]) != (after[0] - here[0], after[1] - here[1]):

@@ -39,7 +39,7 @@ Values = npt.NDArray[np.int64]
 def blocking_chart(use: ElementUse, caught: CacheContents, caches: Caches) -> VegaChart:
     """Draw the three matrices twice, coloured by the time of use and by the cache that contains them.
 
-    B is above C, and A at the left of C.
+    B is above C, and A at the left of C. Below them is the workspace, coloured by the cache, if the kernel uses one.
     """
     step = _step(use)
     by_time = Sheet(_SQUARE)
@@ -103,7 +103,7 @@ def _packed(sheet: Sheet, use: ElementUse, caught: CacheContents, y: float) -> N
 
 
 def _step(use: ElementUse) -> int:
-    """Return the number of elements along a cell's side."""
+    """Return the number of elements along a cell's side, so that at most `_CELLS` cells are beside each other."""
     m, n, k = _extents(use)
     return -(-max(k + n, m + k) // _CELLS)
 
@@ -146,7 +146,10 @@ def _cells(values: Values, step: int, filling: int) -> Values:
 
 
 def _problem(subject: Subject) -> Any:
-    """Return the problem to draw: the requested one, or two blocks of the kernel per direction, up to a limit."""
+    """Return the problem to draw: the requested one, or by default one of two blocks in each direction.
+
+    Blocks are those of the parameters MC, NC and KC. An extent is 128 without its parameter, and at most 512.
+    """
     if subject.problem is not None:
         return subject.problem
     op, config = find_op(subject.kernel.op), subject.config

@@ -1,4 +1,4 @@
-"""Catalog of pictures: every module of this folder that defines `DRAWING` is in it, without registration."""
+"""Catalog of kinds of pictures: every module of this folder that defines `DRAWING` is in it, without registration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def all_drawings() -> tuple[Drawing, ...]:
 
 
 def pictures_for(subject: Subject, names: Sequence[str] = ()) -> tuple[Picture, ...]:
-    """Draw the pictures of a kernel: those in `names`, or by default all that apply to it.
+    """Draw the pictures of a kernel: those in `names`, in that order, or by default all that apply to it.
 
     Raises `UsageError` for an unknown name or a picture that does not apply to this kernel.
     """

@@ -67,12 +67,12 @@ class Area:
         return Area(low, left, max(rows) + 1 - low, max(cols) + 1 - left)
 
     def holds(self, cell: tuple[int, int]) -> bool:
-        """Return whether the area contains an element (row, column)."""
+        """Return True if the area contains the element (row, column)."""
         return 0 <= cell[0] - self.row < self.rows and 0 <= cell[1] - self.col < self.cols
 
 
 def crowded(owners: Mapping[tuple[int, int], Owner]) -> Area:
-    """Return the area of the elements, or only its upper left part if it has more than `_MOST_PIECES` rectangles."""
+    """Return the area of the elements, or only an upper left part of it with at most `_MOST_PIECES` `pieces`."""
     area = Area.around(owners)
     while len(pieces({cell: who for cell, who in owners.items() if area.holds(cell)})) > _MOST_PIECES:
         halved = (area.rows, -(-area.cols // 2)) if area.cols >= area.rows else (-(-area.rows // 2), area.cols)

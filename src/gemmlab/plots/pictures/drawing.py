@@ -21,7 +21,7 @@ class Subject:
     def __init__(
         self, kernel: Kernel, arch: str = "sm_90", config: Mapping[str, int] | None = None, problem: Any = None
     ) -> None:
-        """Choose a kernel and the problem to trace, by default a small one that the kernel takes.
+        """Choose a kernel and the problem to draw; by default each picture chooses a small one that the kernel takes.
 
         Raises `UsageError` for an invalid `config`.
         """
@@ -42,12 +42,15 @@ class Subject:
 
     @cached_property
     def trace(self) -> KernelTrace:
-        """Trace of the first block of a small problem. Raises `UsageError` for a kernel that cannot be traced."""
+        """Complete trace of the first block of a GPU kernel (`trace_whole`), for `problem` or a small one.
+
+        Raises the errors of `trace_whole`.
+        """
         return trace_whole(self.kernel, self.arch, self.config, self._problem)
 
     @cached_property
     def order(self) -> KernelTrace | None:
-        """Trace of the addresses that each of many blocks writes; `None` if the kernel takes no such problem."""
+        """Trace of the addresses that each of many blocks writes; `None` if `trace_order` cannot trace the kernel."""
         return trace_order(self.trace)
 
     @property
@@ -68,7 +71,7 @@ class Drawing:
     caption: str
     """Explanation of how to read the picture."""
     applies: Callable[[Subject], bool]
-    """Function that returns whether the picture can be drawn of a subject."""
+    """Function that returns True if the picture can be drawn of a subject."""
     draw: Callable[[Subject], VegaChart]
     """Function that draws the picture of a subject to which it applies."""
 

@@ -50,7 +50,7 @@ class LoopCode:
     header: int
     """Address of the loop's first instruction; -1 without a loop."""
     instructions: tuple[Instruction, ...]
-    """Instructions that ran, in the order of the code, without those of inner loops; empty without a loop."""
+    """Instructions that ran, in the order of the code, without NOPs and those of inner loops; empty without a loop."""
 
 
 def executed_by(subject: Subject, warp: int) -> list[Instruction]:
@@ -67,7 +67,7 @@ _LOOPS: WeakKeyDictionary[Subject, LoopCode] = WeakKeyDictionary()
 
 
 def loop_code(subject: Subject) -> LoopCode:
-    """Return the main loop of a GPU kernel; the result is cached by subject."""
+    """Return the main loop of a traced GPU kernel; the result is cached by subject."""
     if subject not in _LOOPS:
         _LOOPS[subject] = _found(subject)
     return _LOOPS[subject]

@@ -20,7 +20,7 @@ _SQUARE = 24.0
 
 @dataclass(frozen=True, slots=True)
 class LaneMap:
-    """The map from a thread's number to the corner of its results in C, as bit masks."""
+    """The map from a thread's number to the corner (lowest row and column) of its results in C, as bit masks."""
 
     moves: tuple[tuple[int, int], ...]
     """For each bit of the thread's number, lowest first, the masks of the row and column bits that it flips."""
@@ -29,7 +29,7 @@ class LaneMap:
 
 
 def lane_map(kernel_trace: KernelTrace) -> LaneMap | None:
-    """Return the lane map of the first block's stores; `None` if the map is not linear in the bits."""
+    """Return the lane map of the first block's stores; `None` if the map is not linear in the bits (`flips_of`)."""
     corners, own = _corners(kernel_trace)
     moves = flips_of(corners)
     return None if moves is None else LaneMap(moves, own)
@@ -58,7 +58,10 @@ def flips_of(corners: Mapping[int, tuple[int, int]]) -> tuple[tuple[int, int], .
 
 
 def _corners(kernel_trace: KernelTrace) -> tuple[Mapping[int, tuple[int, int]], tuple[int, int]]:
-    """Return the lowest row and column by thread, and the masks of the bits that vary in the first thread's results."""
+    """Return the lowest row and column by thread, and the masks of the bits that vary in the first thread's results.
+
+    Without exactly one operand that is written, there are no threads.
+    """
     if kernel_trace.result is None:
         return {}, (0, 0)
     moved = kernel_trace.moves(kernel_trace.result.operand.name, (a for a in kernel_trace.trace.accesses if a.store))
@@ -103,7 +106,7 @@ def _draw(subject: Subject) -> VegaChart:
 
 
 def _bits(found: LaneMap, axis: int) -> list[int]:
-    """Return the bits of the row (axis 0) or column (axis 1) that differ between any results."""
+    """Return the numbers of the bits of the row (axis 0) or column (axis 1) that differ between any results."""
     every = found.own[axis]
     for flips in found.moves:
         every |= flips[axis]

@@ -22,15 +22,15 @@ _WIDEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A packed piece of one operand: `depth` steps of k, `stride` floats apart."""
+    """A packed piece of one operand: `depth` steps of k, which begin `stride` floats apart."""
 
     operand: str
     offset: int
     """Offset of its first float in the workspace."""
     first: int
-    """The first row of A, or column of B, in the panel."""
+    """The first row of op(A), or column of op(B), in the panel."""
     count: int
-    """Number of rows of A, or of columns of B, in the panel."""
+    """Number of rows of op(A), or of columns of op(B), in the panel."""
     stride: int
     depth: int
 
@@ -38,8 +38,9 @@ class Panel:
 def panels_of(packed: Iterable[Packed], operand: str, along: str) -> tuple[Panel, ...]:
     """Return the panels of a packed operand, made of its rows or columns (`along` is `"row"` or `"col"`).
 
-    Lines of the operand belong to one panel if they are adjacent in every step of k at the same time. Time matters,
-    because the same place in the workspace may be used again for the next panel.
+    Adjacent rows or columns belong to one panel if their copies are adjacent in the workspace at the same time and
+    agree in stride and number of steps of k. Time matters, because a place in the workspace may be used again for the
+    next panel.
     """
     turn: dict[int, int] = {}
     lines: dict[int, dict[int, tuple[int, int]]] = {}
@@ -67,7 +68,8 @@ def panels_of(packed: Iterable[Packed], operand: str, along: str) -> tuple[Panel
 def packing_chart(packed: Sequence[Packed], shapes: Mapping[str, tuple[int, int]], transposed: str = "") -> VegaChart:
     """Draw each operand's matrix, then its panels as they lie in memory: one row per step of k, padding in grey.
 
-    `transposed` lists the operands that are stored transposed, such as `"ab"`.
+    An operand without panels is only named, as read in place. `transposed` lists the operands that are stored
+    transposed, such as `"ab"`.
     """
     sheet = Sheet(square=26, tall=0.7)
     y = 0.0

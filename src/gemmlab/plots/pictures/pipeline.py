@@ -1,9 +1,9 @@
 """Picture of one warp's timeline: the instructions that it issues, and the loads and copies in flight meanwhile.
 
 Time is the sum of the stall fields of the executed instructions. That is the least time that a warp needs; further
-waits, for memory, other warps or a busy pipe, do not show in the code. Dependency barriers tell how long a load is in
-flight: from the load that sets a barrier to the first instruction that waits for it. Products of warpgroups are under
-way until their group is waited for, boxes of tensors until the wait at the barrier that counts their bytes.
+waits, for memory, other warps or a busy pipe, do not show in the code. A load is in flight from its issue to the first
+instruction that waits for the dependency barrier that it sets. Products of warpgroups are under way until the warp
+waits for their group, tensor copies until it waits at the barrier in shared memory that counts their bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LANES = (GLOBAL, STORE, BARRIER, LOAD, MATH, ADDRESS, OTHER)
 UNDER_WAY = {GLOBAL: "#f6cdb8", LOAD: "#b9e4d6", MATH: "#bcd9ec"}
 _BARRIER_AT = re.compile(r"\+(0x[0-9a-f]+)\]")
 _CLOSES = "gsb0"
-"""The operand of the last multiplication of a group."""
+"""Text of an operand that only the last multiplication of a group has."""
 _WIDTH = 820
 _NONE = 7
 _TICKS = 8
@@ -64,7 +64,10 @@ class Timeline:
 
 
 def timeline(executed: Sequence[Instruction], header: int, rounds: int = 3) -> Timeline:
-    """Return the timeline of a warp's executed instructions, up to `rounds` iterations of the loop at `header`."""
+    """Return the timeline of a warp's executed instructions, up to `rounds` iterations of the main loop.
+
+    `header` is the address of the loop's first instruction.
+    """
     time = 0
     starts: list[int] = []
     marks: list[int] = []
@@ -99,20 +102,21 @@ class _Groups:
         self._groups.append([])
 
     def wait(self, left: int, start: int) -> Iterator[Span]:
-        """Yield the operations of all closed groups but the newest `left`, which end at `start`."""
+        """Yield the operations of all closed groups but the newest `left`, as spans to `start`, and forget them."""
         while len(self._groups) - 1 > left:
             yield from (Span(self._kind, since, start) for since in self._groups.pop(0))
 
     def rest(self, end: int) -> Iterator[Span]:
-        """Yield the operations that nothing has waited for, which are under way at the end."""
+        """Yield the operations that the warp has not waited for, as spans that end at `end`."""
         return (Span(self._kind, since, end) for group in self._groups for since in group)
 
 
 class _Boxes:
-    """Copies by the copy engine, from their issue to this warp's wait at the barrier that counts their bytes.
+    """Tensor copies by the copy engine, from their issue to this warp's wait at the barrier that counts their bytes.
 
-    A ring of stages is waited for in order. Its barriers are told by their offset in shared memory: that of the arrival
-    which announces the bytes. A warp that only copies never waits for them, and has no flights.
+    An arrival at a barrier announces bytes and begins a stage; the copies that follow belong to it. The warp waits for
+    the stages in order. A wait is for a stage if the instruction has the same offset in shared memory as the last
+    arrival. A warp that never waits has no spans.
     """
 
     def __init__(self) -> None:
@@ -121,6 +125,7 @@ class _Boxes:
         self._waited_at = -1
 
     def announce(self, instruction: Instruction) -> None:
+        """Begin a stage with the arrival `instruction`."""
         self._announced = _offset(instruction)
         self._stages.append([])
 
@@ -130,12 +135,16 @@ class _Boxes:
             self._stages[-1].append(start)
 
     def wait(self, instruction: Instruction, start: int) -> Iterator[Span]:
-        """Yield the copies of the oldest stage; a wait that is tried again is one."""
+        """Yield the copies of the oldest stage, as spans that end at `start`, and forget them.
+
+        Yield nothing for a wait at another barrier, or if the warp only tries the same wait again.
+        """
         again, self._waited_at = self._waited_at == instruction.address, instruction.address
         if not again and self._stages and _offset(instruction) == self._announced:
             yield from (Span(GLOBAL, since, start) for since in self._stages.pop(0))
 
     def work(self) -> None:
+        """Note that the warp does something between two waits, so that the second is not the first tried again."""
         self._waited_at = -1
 
 
@@ -205,7 +214,7 @@ def pipeline_chart(line: Timeline) -> VegaChart:
 
 
 def _joined(spans: Iterator[Span]) -> Iterator[Span]:
-    """Yield the spans with overlapping ones merged: the picture shows if any is in flight, not the number."""
+    """Yield the spans with overlapping ones merged: the picture shows that some are under way, not how many."""
     current: Span | None = None
     for span in sorted(spans, key=lambda span: span.begin):
         if current is not None and span.begin <= current.end:

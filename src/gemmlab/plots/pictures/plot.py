@@ -74,7 +74,11 @@ def panel(
     area: Area,
     patches: Iterable[Patch],
 ) -> None:
-    """Draw rectangles of a part of a matrix, scaled to `size` pixels, with their words if they fit."""
+    """Draw the part `area` of a matrix as `patches`, with their words if they fit.
+
+    `place` is its upper left corner and `size` its width and height, both in pixels. The first and last row and column
+    are numbered.
+    """
     plot = Plot(sheet, *place, size[0] / area.cols, size[1] / area.rows)
     for patch in patches:
         piece = patch.piece

@@ -13,7 +13,7 @@ BESIDE = "#555555"
 
 @dataclass
 class Sheet:
-    """Collects marks and draws them in one coordinate system, y downwards."""
+    """A collection of boxes, words and lines, drawn in one coordinate system, y downwards."""
 
     square: float
     """Width of a square in pixels."""
@@ -53,7 +53,7 @@ class Sheet:
         """Return the chart: boxes below, lines over them, words on top.
 
         `colours` maps kinds to colours in the order of the legend, `legend` is its title, `gap` is the number of white
-        pixels between boxes, and `hidden` omits the legend.
+        pixels between boxes, and `hidden` omits the legend. Kinds that no box has are left out.
         """
         marks = [*self.boxes, *self.strokes, *self.words]
         left, right, top, bottom = _bounds(marks)
@@ -96,7 +96,7 @@ def _layer(mark: dict[str, Any], encoding: dict[str, Any], values: Sequence[Mapp
 
 
 def _alike(marks: Iterable[Mapping[str, Any]], *look: str) -> list[tuple[tuple[Any, ...], list[dict[str, Any]]]]:
-    """Group marks by their values of the keys `look`, which a layer shares; return the rest of each mark by group."""
+    """Return the marks in groups that can share a layer, as (values of the keys `look`, marks without these keys)."""
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for mark in marks:
         values = {name: value for name, value in mark.items() if name not in look}

@@ -31,11 +31,11 @@ class Map:
     lanes: Mapping[Cell, tuple[int, ...]]
     """Element (row, column) -> the lanes of warp `warp` that move it, ascending."""
     warp: int
-    """Number of the first warp that moves any element."""
+    """The lowest number of a warp that moves any element."""
 
 
 def maps(kernel_trace: KernelTrace) -> Iterator[Map]:
-    """Yield a map for each operand: of the first loads of an input, and of the stores to the result."""
+    """Yield a map for each operand that is moved: of the `first_loads` of an input, of the stores to the result."""
     for name, matrix in kernel_trace.matrices.items():
         written = matrix.operand.role != "in"
         accesses = [a for a in kernel_trace.trace.accesses if a.store] if written else first_loads(kernel_trace)
@@ -52,7 +52,7 @@ def maps(kernel_trace: KernelTrace) -> Iterator[Map]:
 def first_loads(kernel_trace: KernelTrace) -> list[Access]:
     """Return the loads from global memory of each warp before its first barrier.
 
-    For a warp without barriers it is the first load of each instruction.
+    For a warp without barriers, these are the first execution of each load instruction.
     """
     steps = kernel_trace.trace.steps
     barriers: dict[int, int] = {}

@@ -19,7 +19,10 @@ _MOST_TILES = 16
 
 
 def threads_of(kernel_trace: KernelTrace) -> dict[Cell, tuple[int, int]]:
-    """Return, for each element of the result, the warp and lane of the first block that store it."""
+    """Return, for each element of the result that the first block stores, the warp and lane that store it last.
+
+    Empty unless exactly one operand is written.
+    """
     if kernel_trace.result is None:
         return {}
     moved = kernel_trace.moves(kernel_trace.result.operand.name, (a for a in kernel_trace.trace.accesses if a.store))
@@ -28,7 +31,11 @@ def threads_of(kernel_trace: KernelTrace) -> dict[Cell, tuple[int, int]]:
 
 
 def blocks_of(kernel_trace: KernelTrace) -> list[Area]:
-    """Return the tiles of the result that the blocks write, in the order of the blocks' numbers."""
+    """Return the tiles of the result that the blocks write, in the order of the blocks' numbers.
+
+    A tile begins at the lowest address that its block writes. All are as large as the first block's, cut off at the
+    edges of the result.
+    """
     if kernel_trace.result is None:
         return []
     found, tile = [], Area.around(threads_of(kernel_trace))

@@ -38,7 +38,10 @@ class BlockTimeline:
 
 
 def block_timeline(executed: Sequence[Sequence[Instruction]], header: int, rounds: int) -> BlockTimeline:
-    """Return the timelines of warps from the instructions executed, up to `rounds` iterations of the loop `header`."""
+    """Return the timelines of warps from the instructions executed, up to `rounds` iterations of the main loop.
+
+    `header` is the address of the loop's first instruction.
+    """
     stretches = [_between_barriers(_until(warp, header, rounds)) for warp in executed]
     warps: list[list[Span]] = [[] for _warp in executed]
     barriers: list[int] = []
@@ -107,7 +110,7 @@ def warps_chart(line: BlockTimeline) -> VegaChart:
 
 
 def _pieces(spans: Sequence[Span], cycles: int) -> list[str]:
-    """Return the kind that takes most of each of `_COLUMNS` equal pieces of time; empty if nothing runs in a piece."""
+    """Return the kind that takes most of each of `_COLUMNS` equal pieces of time; `""` if nothing runs in a piece."""
     taken: list[dict[str, float]] = [{} for _piece in range(_COLUMNS)]
     for span in spans:
         begin, end = (time * _COLUMNS / max(1, cycles) for time in (span.begin, span.end))

@@ -20,11 +20,11 @@ from gemmlab.dispatch.precision_rule import METHODS
 
 Float32Array = npt.NDArray[np.float32]
 Run = Callable[[Float32Array, Float32Array, Float32Array], None]
-"""A function of stacks of left matrices, right matrices and results."""
+"""A function (left matrices, right matrices, results) that computes a stack of products."""
 
 
 class Strips(Protocol):
-    """A packed operand."""
+    """A packed operand of `shape` (k, n); `strips` has shape (number of strips, k, width)."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -47,7 +47,7 @@ def require_usable(call: Call, packed: type) -> None:
 
 
 def stand_in(packed: Strips) -> Float32Array:
-    """Return an array of the operand's shape, without its elements, for checks of shapes."""
+    """Return an array of zeros with the operand's shape, for checks of shapes."""
     return np.broadcast_to(np.float32(0), packed.shape)
 
 

@@ -16,7 +16,7 @@ class Variant:
     by_columns: bool = False
     """Order FFMAs back and forth along columns, not rows."""
     wrong_bank: bool = False
-    """Put every sum into the bank of its column's fragment, which causes bank conflicts."""
+    """Put every sum into the bank that the plan of registers otherwise avoids, which causes bank conflicts."""
     no_copies: bool = False
     """Leave out copies of registers that the loop does not change; read the sources instead."""
     no_idle: bool = False
@@ -26,5 +26,6 @@ class Variant:
 
 
 NEAR = (1, 14, 27, 40, 53, 66)
+"""`Variant.loads` with the first load right at the start of a step."""
 FASTEST = Variant(NEAR, no_copies=True, no_idle=True, halves=True)
 """The fastest variant on an H200."""

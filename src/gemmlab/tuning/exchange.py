@@ -20,7 +20,7 @@ from gemmlab.tuning.space import Space, space_from
 T4_VERSION = "1.0.0"
 _FAILED = {"compile": "CompilationFailedConfig", "runtime": "RuntimeFailedConfig", "correctness": "RuntimeFailedConfig"}
 _UNIT, _US, _S = "ms", 1e-3, 1e3
-"""Kernel Tuner's unit, and a microsecond and a second in that unit."""
+"""Kernel Tuner's unit of time, and a microsecond and a second in that unit."""
 
 
 def read_any(path: Path) -> RecordedSpace:
@@ -35,11 +35,11 @@ def read_any(path: Path) -> RecordedSpace:
 
 
 def write_cache(record: RecordedSpace, path: Path, *, scale: float = 1.0) -> None:
-    """Write a cache file. Raises `RecordError`.
+    """Write a recorded space as a cache file of Kernel Tuner. Raises `RecordError` if the file cannot be written.
 
     A compilation's time is divided by the number of compilers, because Kernel Tuner replays one after the other, and by
-    the number of configurations that share its program.
-    `scale` multiplies the times of compilation, verification and measurement, not those of the kernel.
+    the number of configurations that share its program. `scale` multiplies the times of compilation, verification and
+    measurement, not those of the kernel.
     """
     space = record.space
     values = {name: sorted({members[at] for members in space.members}) for at, name in enumerate(space.names)}
@@ -66,7 +66,7 @@ def write_cache(record: RecordedSpace, path: Path, *, scale: float = 1.0) -> Non
 
 
 def write_t4(record: RecordedSpace, path: Path) -> None:
-    """Write T4 results, without configurations that have no outcome. Raises `RecordError`."""
+    """Write all configurations of a recorded space as T4 results. Raises `RecordError` if the file cannot be written."""
     results = []
     for place, one in enumerate(record.outcomes):
         validity = _validity(one)
@@ -141,7 +141,7 @@ def _space(names: tuple[str, ...], configs: list[Mapping[str, int]]) -> Space:
 
 
 def _closed(text: str) -> str:
-    """Return a cache file's text with its end: Kernel Tuner leaves it open while it tunes."""
+    """Return a cache file's text with closing braces, which Kernel Tuner leaves out while it tunes."""
     text = text.rstrip()
     return text if text.endswith(("}\n}", "}}")) else text.rstrip(",") + "}\n}"
 

@@ -66,7 +66,7 @@ def write_cache(record: RecordedSpace, path: Path, *, scale: float = 1.0) -> Non
 
 
 def write_t4(record: RecordedSpace, path: Path) -> None:
-    """Write all configurations of a recorded space as T4 results. Raises `RecordError` if the file cannot be written."""
+    """Write a recorded space as T4 results, with all configurations. Raises `RecordError` if it cannot be written."""
     results = []
     for place, one in enumerate(record.outcomes):
         validity = _validity(one)

@@ -9,8 +9,7 @@ from gemmlab.tuning.device_bench import Subject
 from gemmlab.tuning.session import Tuning
 
 REASONS = "reasons"
-"""The name of a fact: the counters that move with the time. Only results that differ from the best in one parameter have
-it.
+"""The name of a fact: the counters that move with the time. Results that differ from the best in one parameter have it.
 """
 
 

@@ -76,8 +76,8 @@ class _Node:
 def placed(loop: CompiledLoop, plan: Registers) -> Places:
     """Return the places of `plan.others`, among them the loop's branch, and of the next stage's addresses.
 
-    Raises `UsageError` if the loop has no LDGSTS, LDGDEPBAR, DEPBAR, BAR or BRA, or if its instructions do not fit or
-    depend on each other in another order.
+    Raises `UsageError` if the loop has no LDGSTS or not exactly one LDGDEPBAR, DEPBAR, BAR and BRA, and if its
+    instructions do not fit or depend on each other in another order.
     """
     places, nodes = Places(), [_Node(one) for one in plan.others]
 
@@ -89,9 +89,15 @@ def placed(loop: CompiledLoop, plan: Registers) -> Places:
             raise UsageError(f"{loop.function.name}: no {opcode} in its main loop")
         return found
 
+    def pick_one(opcode: str) -> _Node:
+        found = pick(opcode)
+        if len(found) > 1:
+            raise UsageError(f"{loop.function.name}: {len(found)} {opcode} in its main loop, not one")
+        return found[0]
+
     before = _before_copies(loop, nodes)
     copies = pick("LDGSTS")
-    (group,), (waiting,), (barrier,), (back,) = (pick(name) for name in ("LDGDEPBAR", "DEPBAR", "BAR", "BRA"))
+    group, waiting, barrier, back = (pick_one(name) for name in ("LDGDEPBAR", "DEPBAR", "BAR", "BRA"))
     for node in [node for node in nodes if node.instruction.is_idle]:
         nodes.remove(node)
         places.put(_FIRST_COPY, node.word(control()))

@@ -33,7 +33,7 @@ _TILES = "batched"
 def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | None:
     """Return the choice for `count` products in one launch, of which `what` is the first.
 
-    `None` if one launch for each product, by `choice_for`, is faster; if there are less than two products; if the
+    `None` if one launch for each product, by `choice_for`, is faster; if there are fewer than two products; if the
     caller names a kernel; or if no kernel of several products can compute them. Raises `UsageError` for an unknown
     precision.
     """

@@ -20,7 +20,7 @@ Float32Array = npt.NDArray[np.float32]
 Step = tuple[int, int, int]
 ONE: tuple[Step, ...] = ((0, 0, 0),)
 _MOST_ROWS = 2**31 - 1
-"""Kernels count rows in 32 bits."""
+"""The most rows of a matrix: kernels count them in 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,11 @@
 """Choose the kernel and configuration of a product on a GPU, with the reason: a pure function of the problem.
 
-If times of exactly this problem were measured on this GPU model, the least of them wins. Otherwise the times of all
-kernels are estimated (`dispatch/waves.py`), and the least estimate wins. A precision lower than requested is never
-considered.
+The kernel with the least time wins. Times of exactly this problem that were measured on this GPU model come before
+estimates (`dispatch/waves.py`) at the same precision. A precision lower than requested is never considered.
 
 The choice depends on the problem, its layout and leading dimensions, whether all operands begin on 16 bytes, the GPU
-model and the table. It does not depend on other addresses, nor on other work of the GPU. The same holds for the order
-of each sum; `Choice.order` is its digest.
+model and the table; a choice that `gemmlab tune --library` stored on this machine replaces it. It does not depend on
+other addresses, nor on other work of the GPU. The same holds for the order of each sum; `Choice.order` is its digest.
 """
 
 from __future__ import annotations

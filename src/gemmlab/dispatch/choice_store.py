@@ -122,7 +122,8 @@ def read_store(path: Path) -> dict[tuple[str, ...], Entry]:
 
 
 def objection(entry: Entry, known: Kernel | None = None) -> str:
-    """Return the reason that an entry cannot be used: an unknown kernel, an illegal configuration, another source.
+    """Return the reason that an entry cannot be used: another source, or an unknown or unsuitable kernel or
+    configuration.
 
     The reason is `""` if the entry can be used. If `known` is the entry's kernel, the catalog is not searched.
     """
@@ -139,7 +140,7 @@ def objection(entry: Entry, known: Kernel | None = None) -> str:
 
 
 def stored_choice(machine: str, product: str, precision: str, known: Kernel | None = None) -> Entry | None:
-    """Return the entry of `gemm` for a product on a machine; `None` if none can be used, so that the shipped choice is.
+    """Return the entry of `gemm` for a product on a machine; `None` if there is none, or none that can be used.
 
     `product` and `precision` are as in `Entry`, and `known` as in `objection`. An entry that cannot be used is warned
     of.
@@ -161,7 +162,7 @@ _objections: dict[tuple[str, ...], str] = {}
 def _entries() -> Mapping[tuple[str, ...], Entry]:
     """Return all entries, read once: choices do not change while a process runs.
 
-    There are none if the environment turns them off. After a warning, there are none if the file is invalid either.
+    The result is empty if `SWITCH` turns stored choices off, and, after a warning, if the file is invalid.
     """
     path = None if os.environ.get(SWITCH) == "0" else store_path()
     if path is None:

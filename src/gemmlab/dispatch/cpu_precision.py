@@ -63,7 +63,10 @@ def _usual(kernel: Kernel) -> dict[str, int]:
 
 
 def checked_precision(kernel: Kernel, config: Mapping[str, int], precision: str) -> None:
-    """Raise `UsageError` if a kernel that the caller names computes in a lower precision than requested."""
+    """Raise `UsageError` if the precision of a kernel that the caller names does not fit the request.
+
+    `forced_precisions` has those that fit.
+    """
     own = kernel.precision_in(kernel.configure(config))
     if own not in forced_precisions(precision):
         raise UsageError(f"gemm: {kernel.id} computes in {own}, and precision is {precision!r}")

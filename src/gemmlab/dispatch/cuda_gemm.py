@@ -59,7 +59,7 @@ class Plan:
     mask: int = 0
     """The bits that must be 0 in operands' addresses; 0 if the alignment of a float is enough."""
     any_alignment: bool = True
-    """False if operands that begin on 16 bytes get another plan, whose kernel needs this alignment."""
+    """False if operands that begin on 16 bytes get another kernel or configuration, and so another plan."""
 
     @property
     def free(self) -> bool:
@@ -192,7 +192,7 @@ _lock = threading.Lock()
 
 
 def gemm_on(ordinal: int) -> CudaGemm:
-    """Return the products of the GPU with this number, made once. Raises `DeviceError` without such a GPU."""
+    """Return the one `CudaGemm` of the GPU with this number. Raises `DeviceError` without such a GPU."""
     with _lock:
         if ordinal not in _gemms:
             _gemms[ordinal] = CudaGemm(ordinal)

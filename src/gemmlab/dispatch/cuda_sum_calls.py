@@ -24,7 +24,9 @@ from gemmlab.dispatch.lending import hold, wait_for
 from gemmlab.dispatch.results import as_its_package_s, place_for
 
 NO_KEY = object()
-"""The value of `axis` for a call that is not stored for later calls: `[1]` cannot be looked up, and 1.0 equals 1."""
+"""Value of `axis` under which no call is stored, in place of a list, which cannot be looked up, or of 1.0, which equals
+1.
+"""
 
 
 def device_sum(

@@ -144,7 +144,7 @@ _lock = threading.Lock()
 
 
 def sums_on(ordinal: int) -> CudaSums:
-    """Return the sums of the GPU with this number, made once. Raises `DeviceError` without such a GPU."""
+    """Return the one `CudaSums` of the GPU with this number. Raises `DeviceError` without such a GPU."""
     with _lock:
         if ordinal not in _sums:
             _sums[ordinal] = CudaSums(ordinal)

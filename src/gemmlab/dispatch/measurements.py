@@ -67,7 +67,8 @@ class Measurement:
     below: str = ""
     """The lowest architecture on which newer kernels replace this one; empty if none do."""
     domain: str = ""
-    """A condition on the products that it was measured for, over `M`, `N`, `K` and the configuration; empty for any."""
+    """A condition on the products that the figures hold for, over `M`, `N`, `K` and the configuration; empty for any.
+    """
     parts: tuple[int, ...] = ()
     """Numbers of parts that k may be split into; empty for a kernel whose blocks do not share k."""
     in_order: bool = True
@@ -111,7 +112,7 @@ class Table:
 def time_key(problem: GemmProblem, parts: int = 1, products: int = 1) -> str:
     """Return the key of a product in `times_us`: its extents, layout and leading dimensions as text.
 
-    Before it stands `P*` for P products in one launch, behind it `/P` for k in P parts.
+    Before it stands `P*` for P products in one launch, behind it `/P` for k in P parts. Alpha and beta do not matter.
     """
     plain = replace(problem, alpha=1.0, beta=0.0, contents="uniform")
     return (f"{products}*" if products > 1 else "") + plain.label + (f"/{parts}" if parts > 1 else "")

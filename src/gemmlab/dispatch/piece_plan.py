@@ -30,7 +30,7 @@ class Room:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of one slot."""
+        """Bytes of one panel or piece, a multiple of `ALIGNED`."""
         return -(-FLOAT_BYTES * self.rows * self.cols // ALIGNED) * ALIGNED
 
 
@@ -73,8 +73,8 @@ class PiecePlan(Display):
     kernel_seconds: float | None = None
     """Estimated time of all products in seconds; `None` if unknown."""
     seconds: float | None = None
-    """Predicted time of the call in seconds: copies overlap with products, except for the first copies and the last
-    one.
+    """Predicted time of the call in seconds, `None` if unknown. Copies overlap with products, except for the first
+    copies and the last one.
     """
     note: str = ""
     """A further line of the plan in words."""

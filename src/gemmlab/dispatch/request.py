@@ -204,9 +204,9 @@ def _addend(c: Float32Array | None, beta: float, shape: tuple[int, ...]) -> Floa
 
 
 def _folds(array: Float32Array) -> bool:
-    """Return whether two elements of an array may share bytes, by its strides; never for transposed or sliced arrays.
+    """Return whether two elements of an array may share bytes, by its strides; false for transposed and sliced arrays.
 
-    The result may be true for unusual strides although no bytes are shared.
+    For unusual strides the result may be true although no bytes are shared.
     """
     reach = array.itemsize
     for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):

@@ -66,8 +66,8 @@ def flow_graph(function: SassFunction) -> FlowGraph:
 def successors(function: SassFunction, instruction: Instruction) -> Iterator[int]:
     """Yield the indices of the instructions that may run right after an instruction.
 
-    A call continues behind itself, and a return has no successor. An index may be that of the end of the function,
-    where there is no instruction.
+    A call continues behind itself. A return or exit has no successor unless it is predicated. An index may be that of
+    the end of the function, where there is no instruction.
     """
     opcode = instruction.opcode
     if opcode not in _LEAVING or not _always(instruction):

@@ -69,9 +69,10 @@ def deciding(code: Sequence[Instruction], ran: Sequence[bool]) -> list[frozenset
     """Return, for each index in the code, the cells that determine the control flow of lanes from there on.
 
     The lanes execute only the instructions whose element of `ran` is true; the other indices get empty sets. Returns
-    `None` if the control flow depends on memory or time. A cell is left out before an instruction that overwrites it:
-    one register may contain a sum at one place and a loop counter at another. Uniform cells, and registers that lanes
-    exchange, are included at every place: some lanes may read them while others are elsewhere.
+    `None` if the control flow depends on memory, on time, or on an opcode that is not `CALCULATING`. A cell is left out
+    before an instruction that overwrites it: one register may contain a sum at one place and a loop counter at another.
+    Uniform cells, and registers that lanes exchange, are included at every place: some lanes may read them while others
+    are elsewhere.
     """
     function = SassFunction("", tuple(code), {})
     running = [place for place in range(len(code)) if ran[place]]

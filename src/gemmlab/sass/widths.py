@@ -1,4 +1,4 @@
-"""The exact number of registers that each operand of an instruction occupies."""
+"""The number of registers that each operand of an instruction occupies, exactly for opcodes of the catalog's kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WITH_ADDRESS = frozenset({
     "LD", "LDG", "LDS", "LDL", "LDC", "LDGSTS", "ST", "STG", "STS", "STL", "ATOM", "ATOMG", "ATOMS", "RED", "REDG",
 })  # fmt: skip
 _FAR = frozenset({"LD", "LDG", "ST", "STG", "ATOM", "ATOMG", "RED", "REDG", "LDGSTS"})
-"""Opcodes that access global memory. Its addresses have 64 bits, unless the operand says `.U32`."""
+"""Opcodes that access global memory, whose addresses can have 64 bits."""
 _WIDE_SIZES = {"128": 4, "64": 2, "F64": 2, "U64": 2, "S64": 2}
 _PAIRS = frozenset({"RET", "CALL", "BRX", "JMX"})
 """Opcodes that read a code address of 64 bits."""

@@ -24,7 +24,10 @@ _UNIT, _US, _S = "ms", 1e-3, 1e3
 
 
 def read_any(path: Path) -> RecordedSpace:
-    """Return the space of a cache file of Kernel Tuner or of a file of T4 results. Raises `RecordError`."""
+    """Return the space that a cache file of Kernel Tuner or a file of T4 results records.
+
+    Raises `RecordError` if the file is neither, or cannot be read.
+    """
     text = _read(path)
     try:
         if '"cache"' in text:

@@ -44,7 +44,7 @@ class Turn:
 
     place: int
     us: float = 0.0
-    """Median time of a call, microseconds."""
+    """Median time of a call, microseconds; for several problems, the geometric mean of the medians."""
     fault: str = ""
     """The reason why there is no time; empty if there is one."""
     seconds: float = 0.0

@@ -63,6 +63,7 @@ class RecordedSpace:
     builders: int = 1
     """Number of compilers that worked at a time."""
     header: Mapping[str, Any] = field(default_factory=dict)
+    """The journal's first line: kernel, device and other facts of the search."""
     programs: tuple[int, ...] = ()
     """A number for each configuration; those with the same number share a program. Empty if each has its own."""
 

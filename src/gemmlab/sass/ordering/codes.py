@@ -1,4 +1,4 @@
-"""Control codes for reordered code: the fewest stalls and waits that pass the check, and reuse flags."""
+"""Control codes for reordered code: few stalls and waits, with which the check still passes, and reuse flags."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def _bits(instruction: Instruction) -> Iterable[tuple[int, int]]:
 
 
 def least_stalls(code: Sequence[Instruction], places: Iterable[int]) -> list[Instruction]:
-    """Return the code with longer stalls lowered to one cycle at these indices; `repaired` adds the cycles needed."""
+    """Return the code with longer stalls lowered to one cycle, and the yield bit set there, at these indices.
+
+    `repaired` then adds the cycles that are needed.
+    """
     made = list(code)
     for place in places:
         control = made[place].control

@@ -15,7 +15,7 @@ _ORDERED = frozenset({
 
 
 def is_ordered(step: Step) -> bool:
-    """Return whether an instruction must keep its order with all others of its kind.
+    """Return whether an instruction is one of those that must keep their order among each other.
 
     These are memory accesses and other instructions with a queue, barriers, branches, and moves from special registers.
     """

@@ -78,8 +78,8 @@ def _sums(
 ) -> tuple[dict[tuple[int, int], int], tuple[int, ...]]:
     """Return the register of each sum, and those registers among them that contain no sum in the compiler's loop.
 
-    A sum lies in another bank than its value of B, or of A with `by_rows`; with `wrong`, in the same bank. Registers
-    for which no exchange is found are taken from `free`, and removed there.
+    A sum lies in another bank than its value of B, or of A with `by_rows`; with `wrong`, in the same bank. Sums
+    exchange registers for this. A sum without a partner gets a register of `free`, which is removed there.
     """
 
     def right(place: tuple[int, int]) -> int:

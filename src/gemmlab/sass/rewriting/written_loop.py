@@ -52,8 +52,7 @@ _LATENCY = 6
 
 
 def rewritten(cubin: bytes, function: SassFunction, variant: Variant = FASTEST, name: str = "cubin") -> bytes:
-    """Return the cubin with the main loops of one function rewritten, and its number of registers a thread raised to
-    254.
+    """Return the cubin with the main loops of one function rewritten, and 254 as its number of registers a thread.
 
     Raises `UsageError` if the function has no loop of 16 x 8 results a thread and 8 steps of k an iteration, if one of
     them has another form than the rewriting knows, or if the new code does not fit. Messages about the file begin with

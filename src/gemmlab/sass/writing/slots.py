@@ -54,9 +54,10 @@ class Slot:
 
 
 def slots_of(instruction: Instruction) -> tuple[Slot, ...]:
-    """Return the slot of every register number of an instruction; for opcodes in `ASYNCHRONOUS`, only the guard's.
+    """Return the slot of every register number of an instruction.
 
-    Raises `EncodingError` if no place is known for a register, or if the bits there differ from nvdisasm's text.
+    For opcodes of unknown layout, such as those in `ASYNCHRONOUS`, only the guard has a slot. Raises `EncodingError` if
+    no place is known for a register, or if the bits there differ from nvdisasm's text.
     """
     found = tuple(_slots(instruction))
     for slot in found:

@@ -63,9 +63,10 @@ def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | N
 
 
 def choice_of_call(call: Call, count: int, what: Stored, where: Gpu) -> Choice:
-    """Return the choice for a call of `count` products, of which `what` is the first: for one launch, or for each.
+    """Return the choice for a call of `count` products, of which `what` is the first.
 
-    Raises as `choice_for` does.
+    It is that of `batch_choice` for one launch of all products or, if that is `None`, of `choice_for` for a launch of
+    each product. Raises as these do.
     """
     return batch_choice(call, count, what, where) or choice_for(call, what, where)
 

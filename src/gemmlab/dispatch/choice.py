@@ -61,8 +61,8 @@ def _own(usual: Choice, call: Call, problem: GemmProblem, where: Gpu, aligned: b
     """Return the choice that `gemmlab tune --library` stored on this machine; `None` if none is stored or fits the
     call.
 
-    The choice is `usual` with other fields. A call with `reproducible` gets `None`: the order must not depend on a
-    machine.
+    The result is `usual`, the shipped choice, with the fields of the stored kernel. A call with `reproducible` gets
+    `None`: the order must not depend on a machine.
     """
     entry = stored_choice(where.machine, time_key(problem), call.precision) if where.machine else None
     if entry is None or call.reproducible:

@@ -65,7 +65,7 @@ def machine_of_gpu(name: str, driver: str) -> str:
 
 
 def machine_of_cpu() -> str:
-    """Return the name of this processor as a machine: the facts that determine the shipped blocks, and the cores."""
+    """Return the name of this processor as a machine: its model, number of cores, and bytes of L1 and L2 cache."""
     from gemmlab.core.hardware import cpu_info
 
     info = cpu_info()

@@ -56,7 +56,9 @@ class Choice(Display):
     kernel: str
     config: Mapping[str, int]
     basis: str
-    """`"record"`, `"rule"`, `"forced"`, or `"tuned"`: measured on this machine by `gemmlab tune --library`."""
+    """`"record"` for a time in the package's table, `"rule"` for a rule or estimate, `"forced"` if the caller names the
+    kernel, `"tuned"` for a choice that `gemmlab tune --library` measured on this machine.
+    """
     where: str
     """Name of the GPU model, or `"cpu"`."""
     problem: str
@@ -67,7 +69,7 @@ class Choice(Display):
     a digest of everything that determines the order. Results of equal order have equal bits. Empty on a CPU.
     """
     workspace_bytes: int = 0
-    """Bytes of GPU memory that the call takes beside operands and result, from the caller's allocator."""
+    """Bytes of GPU memory that the call needs beside operands and result; 0 on a CPU."""
     machine_code: str = ""
     """Digest and compiler of the package's machine code that the GPU runs; empty if the code is compiled here."""
     considered: tuple[Candidate, ...] = ()
@@ -105,7 +107,7 @@ class Choice(Display):
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values."""
+        """Return the fields as JSON values."""
         return {**asdict(self), "pieces": None if self.pieces is None else self.pieces.to_json()}
 
     def _of_pieces(self) -> list[str]:

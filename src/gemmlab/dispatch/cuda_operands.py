@@ -137,7 +137,7 @@ def _by_package(beside: Any, c: Any) -> bool:
 
 
 def _fill(driver: Driver, result: Any, c: Any, target: Float32Array, addend: Float32Array, stream: int) -> None:
-    """Copy c into the result, which the kernel adds to."""
+    """Copy c into the result on `stream`, by the package of both or by the driver; the kernel adds to it later."""
     package = package_of(result)
     if package is not None and _by_package(result, c):
         package.put(result, c)

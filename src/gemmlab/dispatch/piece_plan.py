@@ -186,7 +186,7 @@ class PiecePlan(Display):
         return View(first, lines=tuple(more))
 
     def lines(self) -> list[str]:
-        """Return the plan in words."""
+        """Return the plan in words, as lines of text."""
         down, across = self.grid
         stays, passes = ("A", "B") if self.by_rows else ("B", "A")
         panels = f"a panel of {stays} stays, those of {passes} change"

@@ -37,7 +37,7 @@ _MOST_ELEMENTS = 2**60
 
 
 def explain(call: Call, device: object) -> Choice:
-    """Return the result of `gemmlab.explain_choice`."""
+    """Return the result of `gemmlab.explain_choice` for a device as the caller names it (`device_to_explain`)."""
     operands = request(call, look)
     where = device_to_explain(device, call.a, call.b)
     if where is None:

@@ -79,7 +79,7 @@ class Request:
 
 
 def host_operand(call: str, name: str, value: object) -> Operand:
-    """Return an array in this machine's memory as an operand. Raises `ArgumentTypeError`."""
+    """Return a NumPy float32 array as an operand. Raises `ArgumentTypeError` for any other value."""
     return Operand(float32_array(call, name, value))
 
 

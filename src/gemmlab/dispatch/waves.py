@@ -60,7 +60,7 @@ class Gpu:
     """Clock of the multiprocessors."""
     memory_gbs: float
     l2_gbs: float
-    """Rates of memory and level-2 cache, in 10^9 bytes a second."""
+    """`memory_gbs` and `l2_gbs` are the rates of memory and level-2 cache, in 10^9 bytes a second."""
     known: str = ""
     """The model's name in `core.gpu.model`; empty for a model that is not known there."""
     machine: str = ""

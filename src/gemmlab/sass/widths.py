@@ -1,4 +1,4 @@
-"""The number of registers that each operand of an instruction occupies, exactly for opcodes of the catalog's kernels."""
+"""The number of registers that each operand of an instruction occupies, exact for opcodes of the catalog's kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAIRS = frozenset({"RET", "CALL", "BRX", "JMX"})
 _TEXTURES = frozenset({"TEX", "TLD", "TLD4"})
 """Opcodes whose first two register operands are results, each a pair of registers."""
 _BITS = {"TF32": 32, "U8": 8, "S8": 8, "U4": 4, "S4": 4, "F64": 64}
-"""Modifier of a matrix instruction -> bits of an input; 16 without such a modifier."""
+"""Modifier of a matrix instruction -> bits of an element of A or B. `_tensor` has those without such a modifier."""
 
 
 def registers_of(instruction: Instruction) -> tuple[frozenset[int], frozenset[int]]:

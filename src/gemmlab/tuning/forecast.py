@@ -58,7 +58,7 @@ def forecasts(kernel: Kernel, op: Op, problem: Any, space: Space, of: Multiproce
     """Return a forecast for every configuration, in cycles.
 
     A configuration that cannot be launched gets twice the most cycles, so that it comes last. All forecasts are 1 for
-    an operation without dot products or results, and for a kernel without launches on a GPU.
+    an operation without dot products or results, and for a kernel without `make_launches`.
     """
     results = sum(operand.rows * operand.cols for operand in op.operands(problem) if operand.role != "in")
     if op.dot_length(problem) < 1 or not results or kernel.make_launches is None:

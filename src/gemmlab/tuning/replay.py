@@ -47,7 +47,7 @@ class Recorded:
     build_s: float = 0.0
     verify_s: float = 0.0
     turn_s: float = 0.0
-    """Seconds of the compilation, of the verification, and of a turn in the mean."""
+    """`build_s`, `verify_s` and `turn_s` are the seconds of compilation, of verification, and of a turn on average."""
     facts: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -99,7 +99,10 @@ class RecordedSpace:
 
     @cached_property
     def exhaustive_s(self) -> float:
-        """The seconds that it takes to compile, verify and time every configuration once."""
+        """The seconds that it takes to compile, verify and time every configuration once.
+
+        Compilers and device work at the same time, so the longer of both counts.
+        """
         build = sum(self.program_s.values()) / self.builders
         return max(build, sum(one.verify_s + one.turn_s for one in self.outcomes))
 
@@ -110,7 +113,10 @@ class RecordedSpace:
 
     @cached_property
     def spread(self) -> float:
-        """The typical deviation of a turn from its configuration's median, as a fraction of the median."""
+        """The typical deviation of a turn from its configuration's median, as a fraction of the median.
+
+        Configurations with at least `_FEW` turns count. The value is at least `_LEAST_SPREAD`.
+        """
         found = [
             abs(us / statistics.median(one.us) - 1.0) for one in self.outcomes if len(one.us) >= _FEW for us in one.us
         ]

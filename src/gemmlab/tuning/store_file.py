@@ -19,7 +19,7 @@ Entries = dict[tuple[str, ...], Entry]
 
 
 def stored() -> Entries:
-    """Return all entries of this user's store. Raises `RecordError` for a file that is damaged or not this user's."""
+    """Return all entries of this user's store, by `Entry.key`. Raises `RecordError` as `read_store` does."""
     path = store_path()
     return {} if path is None else read_store(path)
 

@@ -50,7 +50,9 @@ class Posterior:
     mean: Float64Array
     variance: Float64Array
     half: Float64Array
-    """The solved cross-covariances; products of its columns give the covariance of two configurations."""
+    """A column for each configuration. The product of two columns is what the measurements take off the prior
+    covariance of the two configurations.
+    """
     best: float
     """The least measured logarithm, in the same units; infinite before the first measurement."""
 

@@ -32,7 +32,7 @@ class CompiledLoop:
     function: SassFunction
     start: int
     stop: int
-    """Indices of the loop's first instruction and of the one behind its last."""
+    """`start` and `stop` are the indices of the loop's first instruction and of the one behind its last."""
     room: int
     """Number of instructions right behind the loop that the source reserves (`ROOM`)."""
     template: Instruction
@@ -41,7 +41,7 @@ class CompiledLoop:
     """Instructions that the loop needs beside FFMAs, loads of fragments and `StageAddress.following`."""
     a: dict[int, int]
     b: dict[int, int]
-    """Registers of the fragments of step 0: row -> register for A, column -> register for B."""
+    """`a` maps a row, `b` a column to the register of its value in step 0."""
     of_a: StageAddress
     of_b: StageAddress
     sums: dict[tuple[int, int], int]

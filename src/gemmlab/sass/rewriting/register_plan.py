@@ -25,19 +25,19 @@ class Registers:
 
     a: tuple[dict[int, int], dict[int, int]]
     b: tuple[dict[int, int], dict[int, int]]
-    """Registers of the fragments of even and of odd steps: of A by row, of B by column."""
+    """`a` maps a row, `b` a column to the register of its value: first in even steps, then in odd ones."""
     sums: dict[tuple[int, int], int]
     """(row, column) -> register of the sum."""
     zeroed: tuple[int, ...]
     """Registers of sums that the compiler's code before the loop does not set to zero."""
     base_a: int
     base_b: int
-    """Registers with the shared address of the stage that the loop reads, for A and for B."""
+    """`base_a` and `base_b` are the registers with the shared address of the stage that the loop reads."""
     others: tuple[Named, ...]
     """Instructions of `CompiledLoop.others` that stay, in the compiler's order."""
     following_a: Named
     following_b: Named
-    """`StageAddress.following` with its new registers, for A and for B."""
+    """`following_a` and `following_b` are `StageAddress.following` of A and B, with new registers."""
 
 
 def planned(loop: CompiledLoop, variant: Variant, limit: int = LIMIT) -> Registers:

@@ -12,7 +12,7 @@ class Variant:
     loads: tuple[int, ...] = (4, 16, 28, 40, 52, 64)
     """Numbers of a step's FFMAs before which the loads of the next step's fragments are placed."""
     last_loads: tuple[int, ...] = (14, 26, 38, 50, 62, 74)
-    """The same for the last step of an iteration, which begins with the barrier of the block."""
+    """As `loads`, for the last step of an iteration. Its loads read the next stage, after the barrier of the block."""
     by_columns: bool = False
     """Order FFMAs back and forth along columns, not rows."""
     wrong_bank: bool = False

@@ -22,9 +22,9 @@ from gemmlab.dispatch.scratch import Scratch
 
 
 def device_gemm(call: Call) -> Any:
-    """Return the result of `gemmlab.gemm` for arrays on a GPU, computed when its stream gets there.
+    """Return the result of `gemmlab.gemm` for arrays on a GPU: the product is queued on its stream, not yet computed.
 
-    Raises the errors of `gemmlab.gemm`. Stores what it found for `cuda_again`.
+    Raises the errors of `gemmlab.gemm`. What was found for the layouts is stored for `cuda_again`.
     """
     one = checked_call(call)
     operands = one.operands

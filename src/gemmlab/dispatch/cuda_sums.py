@@ -54,7 +54,7 @@ class PreparedSum:
     any.
     """
     between: int
-    """Bytes that one stage passes to the next."""
+    """Bytes that one stage passes to the next, rounded up to 256; 0 for a single stage."""
 
     def enqueue(self, x: int, out: int, stream: int, workspace: int, tickets: int) -> None:
         """Queue the launches on a stream of the current context, for these addresses."""

@@ -1,7 +1,7 @@
 """Memory borrowed from other packages by DLPack: a reference is held until the work queued on it is done.
 
 As soon as the reference is dropped, the package may reuse the memory, on a stream that is not synchronised with ours.
-No call waits for this: each drops the references of earlier calls whose work is done.
+No call waits for queued work: each drops the references of earlier calls whose work is done.
 """
 
 from __future__ import annotations

@@ -139,7 +139,10 @@ def estimate(
 
 
 def scaled_figures(entry: Measurement, where: Gpu, table: Table) -> Figures:
-    """Return the figures of a kernel of `table`, scaled to a GPU by clock and FMA lanes."""
+    """Return the figures of a kernel of `table` for another GPU.
+
+    The times of steps and of the tree scale with the clock, `share_us` also with FMA lanes; `start_us` and `ends` stay.
+    """
     measured_on, found = gpu_model(table.gpu), entry.figures
     clock = measured_on.mhz / where.mhz
     lanes = measured_on.limits.fma_lanes / where.limits.fma_lanes

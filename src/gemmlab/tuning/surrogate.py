@@ -29,9 +29,9 @@ NOISE = 1e-3
 DEVIATION = 0.1
 """Prior standard deviation of a time's natural logarithm from the line of the forecast."""
 _DEVIATION_WEIGHT = 8.0
-"""The number of measurements that the prior deviation counts for."""
+"""Weight of the prior deviation: it counts as this many measurements."""
 _SLOPE_WEIGHT = 2.0
-"""The sum of squares of the forecast's logarithms that the prior slope counts for."""
+"""Weight of the prior slope of 1: it counts as measurements whose forecasts' logarithms have this sum of squares."""
 MOST_POINTS = 160
 """The most measured configurations that are used: the fastest, and as many others, evenly chosen by time."""
 _FOR_LENGTHS = 64

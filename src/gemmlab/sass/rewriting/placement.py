@@ -43,7 +43,7 @@ class Places:
     words: dict[int, list[int]] = field(default_factory=dict)
     """Number of an FFMA -> words of the instructions before it. The number of all FFMAs stands for the loop's end."""
     emptied: set[int] = field(default_factory=set)
-    """Numbers of FFMAs right before which an instruction empties the operand cache."""
+    """Numbers of the FFMAs right before which another instruction empties the operand cache."""
 
     def put(self, at: int, word: int, *, empties: bool = False) -> None:
         self.words.setdefault(at, []).append(word)

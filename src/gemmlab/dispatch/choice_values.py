@@ -56,8 +56,8 @@ class Choice(Display):
     kernel: str
     config: Mapping[str, int]
     basis: str
-    """`"record"` if a time measured for this product decides, `"rule"` if an estimate or a fixed rule does, `"forced"` if
-    the caller names the kernel, `"tuned"` if `gemmlab tune --library` measured the choice on this machine.
+    """`"record"` if a time measured for this product decides, `"rule"` if an estimate or a fixed rule does, `"forced"`
+    if the caller names the kernel, `"tuned"` if `gemmlab tune --library` measured the choice on this machine.
     """
     where: str
     """Name of the GPU model, or `"cpu"`."""

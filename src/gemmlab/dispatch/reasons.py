@@ -102,8 +102,8 @@ def look(call: str, name: str, value: Any) -> Operand:
 def device_to_explain(device: object, a: Any, b: Any) -> Gpu | int | None:
     """Return the device to explain: a GPU model, the number of a GPU of this machine, or `None` for the CPU.
 
-    If `device` is `None`, the operands `a` and `b` decide: the device is the one on which they lie. For shapes, it is the
-    first GPU of this machine, if there is one. Raises `ArgumentTypeError` and `DeviceError`.
+    If `device` is `None`, the device is the one on which the operands `a` and `b` lie. For shapes, it is the first GPU
+    of this machine, if there is one. Raises `ArgumentTypeError` and `DeviceError`.
     """
     if device is None:
         return _by_operands(a, b)

@@ -1,7 +1,7 @@
 """Plans for sums along axes on a GPU: the launches for an array with a given shape and strides.
 
-Evenly spaced axes are joined, so that most arrays are rows, columns or a nest. An array with more axes than a kernel
-takes is summed by several launches, or along its innermost axis first.
+Evenly spaced axes are joined. Most arrays are then rows, columns, or a nest: terms along several axes. An array with
+more axes than a kernel takes is summed by several launches, or along its innermost axis first.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Stage:
     config: Mapping[str, int]
     problem: Problem
     steps: tuple[tuple[int, int], ...] = ((0, 0),)
-    """Bytes from the start of the array and of the result, for each launch."""
+    """(bytes from the start of the array, bytes from the start of the result) at which each launch begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class AxisPlan:
-    """The launches for one layout; none for an empty result."""
+    """The launches for one layout, in one or two stages; none for an empty result."""
 
     shape: tuple[int, ...]
     """The shape of the result."""
@@ -45,15 +45,16 @@ class AxisPlan:
     """Offset in bytes, from the address of the array, at which the first stage begins."""
     stages: tuple[Stage, ...]
     between: int = 0
-    """Number of contiguous elements that the first of two stages writes for the second."""
+    """Number of contiguous elements that the first of two stages writes for the second; 0 for a single stage."""
 
 
 def axis_plan(
     shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], *, keepdims: bool,
     out_strides: Sequence[int] | None = None,
 ) -> AxisPlan:  # fmt: skip
-    """Return the plan for sums along `axes` (none negative) of an array with this shape and these strides, in bytes,
-    multiples of 4. The result has `out_strides`, by default those of C order.
+    """Return the plan for sums along `axes` (none negative) of a float32 array with this shape and these strides.
+
+    All strides are in bytes, multiples of 4. The result has `out_strides`, by default those of C order.
     """
     result = result_shape(shape, axes, keepdims=keepdims)
     if 0 in result:
@@ -82,7 +83,7 @@ def result_shape(shape: Sequence[int], axes: Sequence[int], *, keepdims: bool) -
 
 
 def _narrowest_first(axes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return joined axes; those that repeat elements come last."""
+    """Return the axes, joined if evenly spaced, by ascending step; those that repeat elements (step 0) come last."""
     return sorted(joined(axes), key=lambda axis: (axis[1] == 0, abs(axis[1])))
 
 
@@ -109,7 +110,7 @@ def _stages(free: list[tuple[int, ...]], terms: list[tuple[int, ...]]) -> tuple[
 
 
 def _stage(free: list[tuple[int, ...]], terms: list[tuple[int, ...]]) -> Stage:
-    """Return the launches for at most `MOST_TERMS` axes of terms."""
+    """Return the launches for sums along `terms`, at most `MOST_TERMS` axes, for each index of the axes `free`."""
     # One launch for each index of the surplus axes. Those are the shortest ones, except for the narrowest.
     looped = sorted(free[1:], key=lambda axis: axis[0])[: max(0, len(free) - MOST_FREE)]
     within: list[Free] = [(extent, step, out) for extent, step, out in free if (extent, step, out) not in looped]

@@ -1,6 +1,6 @@
 """The kernel and configuration for sums along axes on a GPU: a pure function of the problem.
 
-It determines the order of a sum, so it does not depend on the device. Sizes are those of a large GPU: 132
+The choice determines the order of a sum, so it does not depend on the device. Sizes are those of a large GPU: 132
 multiprocessors.
 """
 
@@ -21,30 +21,32 @@ _WARP = 32
 _BUSY_THREADS = 1 << 17
 """With fewer threads, multiprocessors have too few loads in flight."""
 _ROW_WAVE, _COLUMN_WAVE = 528, 396
-"""Blocks that run at once: four per multiprocessor, or three of `sum_columns`. A few long sums are divided among this
-many.
+"""Blocks that run at once, a wave: four per multiprocessor, or three of `sum_columns`. A few long sums are divided
+among at most this many.
 """
 _FEWEST_TURNS = 4
-"""Turns (of all loads of a block) below which dividing a sum costs more than it saves."""
+"""Number of turns below which dividing a sum costs more than it saves. In a turn, each thread of a block loads `LOADS`
+vectors.
+"""
 _LINE_LANES = 8
-"""Lanes that read a line of 128 bytes."""
+"""Number of lanes that together read a cache line of 128 bytes, 16 bytes each."""
 
 
 class KernelChoice(NamedTuple):
-    """A kernel and its parameters that differ from the defaults."""
+    """The name of a kernel, and its parameters that differ from the defaults."""
 
     kernel: str
     config: Mapping[str, int]
 
 
 def choice_for_axes(problem: SumsProblem) -> KernelChoice:
-    """Return the kernel for a problem whose axes are in the order that `axis_plans` gives them."""
+    """Return the kernel and configuration for sums whose axes are in the order that `axis_plans` gives them."""
     one_run = len(problem.terms) == 1 and (problem.across or problem.length == 0)
     return _rows(problem) if one_run else _columns(problem)
 
 
 def _rows(problem: SumsProblem) -> KernelChoice:
-    """Choose for sums of one run of terms each, whose elements are closer to each other than results are."""
+    """Return the kernel for sums of evenly spaced terms, in which adjacent elements are terms of one sum."""
     ((length, step),) = problem.terms
     loads = -(-length // _VECTOR) if step == 1 else length
     team = power_above(-(-length // _VECTOR))
@@ -59,7 +61,7 @@ def _rows(problem: SumsProblem) -> KernelChoice:
 
 
 def _columns(problem: SumsProblem) -> KernelChoice:
-    """Choose for adjacent columns, which are results or, if summed across, terms of one result."""
+    """Return the kernel for columns of terms: adjacent columns belong to adjacent sums or, if `across`, to one sum."""
     terms = [extent for extent, _ in problem.terms] or [1]
     cols = terms[0] if problem.across else next((extent for extent, *_ in problem.free), 1)
     rows = math.prod(terms[1:]) if problem.across else math.prod(terms)
@@ -86,7 +88,10 @@ def _columns(problem: SumsProblem) -> KernelChoice:
 
 
 def _parts(turns: int, blocks: int, wave: int) -> int:
-    """Return the number of parts, each of whole turns, so that `blocks` become one wave at most."""
+    """Return the number of parts of each sum of `turns` turns, so that all blocks of all parts fit into `wave`.
+
+    `blocks` is the number of blocks without parts. The result is 1 if dividing would cost more than it saves.
+    """
     if turns < _FEWEST_TURNS or blocks >= wave:
         return 1
     return -(-turns // -(-turns * blocks // wave))

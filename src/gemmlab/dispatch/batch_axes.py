@@ -15,7 +15,7 @@ from gemmlab.ops.batch_records import AXES
 MOST_BLOCKS = 2**31 - 1
 """The most blocks of a launch along x."""
 Axis = tuple[int, int, int, int]
-"""An extent, and the steps of left, right and result along it, in bytes."""
+"""(extent, step of left, step of right, step of the result); steps are in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Part:
     axes: tuple[Axis, ...]
     """The leading axes of a launch, the outermost first."""
     starts: tuple[Step, ...] = ONE
-    """Bytes from the first product of the batch to the first of each launch."""
+    """Bytes from the operands of the batch's first product to those of each launch's first product."""
 
     @property
     def products(self) -> int:
@@ -39,7 +39,10 @@ class Part:
 
 
 def axes_of(batch: Batch) -> tuple[Axis, ...]:
-    """Return as few leading axes as possible: adjacent axes are joined if all operands are evenly spaced along them."""
+    """Return the leading axes of a batch, adjacent ones joined if all operands are evenly spaced along both.
+
+    Axes of extent 1 are left out.
+    """
     found = list[Axis]()
     strides = (x.strides[:-2] for x in (batch.lefts, batch.rights, batch.fulls))
     for extent, a, b, c in zip(batch.fulls.shape[:-2], *strides, strict=True):
@@ -51,10 +54,11 @@ def axes_of(batch: Batch) -> tuple[Axis, ...]:
 
 
 def parts(axes: Sequence[Axis], tiles: int) -> tuple[Part, ...]:
-    """Return the launches for a batch with these axes whose every product has `tiles` tiles, at most `MOST_BLOCKS`.
+    """Return the launches for a batch with these axes. Each product has `tiles` tiles, at most `MOST_BLOCKS`.
 
-    There is one launch if there are at most `AXES` axes and a grid can have all tiles. Else outer axes become launches;
-    an axis that is too long by itself is cut in pieces, the last of which may be shorter.
+    There is one launch if there are at most `AXES` axes and one grid can have all tiles. Else there is a launch for
+    each index of the outer axes. An axis that is too long for a grid is cut in pieces, the last of which may be
+    shorter.
     """
     inner = len(axes) - min(len(axes), AXES)
     while inner < len(axes) - 1 and Part(tuple(axes[inner:])).products * tiles > MOST_BLOCKS:
@@ -75,7 +79,7 @@ def parts(axes: Sequence[Axis], tiles: int) -> tuple[Part, ...]:
 
 
 def offsets(axes: Sequence[Axis]) -> tuple[Step, ...]:
-    """Return the byte offset of each index of the axes, in C order."""
+    """Return the byte offsets (left, right, result) of each index of the axes, in C order."""
     total = np.zeros((1, 3), np.int64)
     for extent, *steps in axes:
         along = np.arange(extent, dtype=np.int64)[:, np.newaxis] * np.array(steps, np.int64)

@@ -1,8 +1,9 @@
 """Choose how a GPU computes a batch, with the reason: all products in one launch, or one after the other.
 
-A pure function of the problem, as `dispatch/choice.py` is for one product. One launch wins if a single product would
-leave multiprocessors idle. Products run one after the other if each fills the GPU and a kernel of one product is
-faster, or if the caller names a kernel.
+The choice is a pure function of the problem, as in `dispatch/choice.py` for one product. The faster way wins, by
+measured or estimated times. One launch is faster if a single product would leave multiprocessors idle; single launches
+are faster if each product fills the GPU and a kernel of one product is better. If the caller names a kernel, products
+run one after the other.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.sizes import LARGEST_EXTENT
 
 FILE = Path(__file__).parent / "batched.json"
-"""Figures of kernels of several products, for the rule of waves."""
+"""Times and figures of kernels that compute several products in one launch, as `measurements.Table`."""
 _TILES = "batched"
 """The kernel whose tiles are also used for the products of a group."""
 
 
 def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | None:
-    """Return the kernel for `count` products in one launch, of which `what` is the first; `None` if it is faster to
-    compute them one after the other, as `choice_for` says.
+    """Return the choice for `count` products in one launch, of which `what` is the first.
 
-    Raises as `choice_for` does.
+    `None` if one launch for each product, by `choice_for`, is faster; if there are fewer than two products; if the
+    caller names a kernel; or if no kernel of several products can compute them. Raises `UsageError` for an unknown
+    precision.
     """
     if count < 2 or call.forced or not what.begins_on(FLOAT_BYTES):
         return None
@@ -61,17 +63,19 @@ def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | N
 
 
 def choice_of_call(call: Call, count: int, what: Stored, where: Gpu) -> Choice:
-    """Return the choice for a call of `count` products, of which `what` is the first, in one launch or one after the
-    other.
+    """Return the choice for a call of `count` products, of which `what` is the first.
+
+    It is that of `batch_choice` for one launch of all products or, if that is `None`, of `choice_for` for a launch of
+    each product. Raises as these do.
     """
     return batch_choice(call, count, what, where) or choice_for(call, what, where)
 
 
 def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[str, int] | None:
-    """Return the tile for products of several shapes (m, n, k) in one launch; `None` if the GPU runs no such kernel.
+    """Return the configuration of the `batched` kernel, with its tile, for products of shapes (m, n, k) in one launch.
 
-    The time is estimated from the multiprocessor with the most work: an even share of all tiles' steps, or the deepest
-    tile.
+    The one with the least estimated time wins. The time is that of the multiprocessor with the most work: an even share
+    of all tiles' steps, or the tile with the largest k. `None` if the GPU does not run the kernel.
     """
     table, deepest = shipped_table(FILE), max((k for _, _, k in sizes), default=0)
 
@@ -85,10 +89,10 @@ def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[s
 
 
 def _considered(count: int, p: GemmProblem, where: Gpu, reproducible: bool) -> tuple[Candidate, ...]:
-    """Return the kernels and configurations of one launch, the fastest first: only those timed for this batch, if there
-    are any.
+    """Return the kernels and configurations that can compute the batch in one launch, the fastest first.
 
-    Broadcast operands are looked up as if each product had its own.
+    If some were timed for this batch, only these are returned. Broadcast operands are treated as if each product had
+    its own.
     """
     table, found, key = shipped_table(FILE), list[Candidate](), time_key(p, products=count)
     for entry in table.entries:

@@ -20,18 +20,21 @@ Float32Array = npt.NDArray[np.float32]
 Step = tuple[int, int, int]
 ONE: tuple[Step, ...] = ((0, 0, 0),)
 _MOST_ROWS = 2**31 - 1
-"""Kernels count rows in 32 bits."""
+"""The most rows of a matrix: kernels count them in 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Operands after op, with equal leading axes; broadcast axes have stride 0."""
+    """Stacks of left matrices, right matrices and results, with equal leading axes; broadcast axes have stride 0.
+
+    `lefts` and `rights` are operands after op, or those of the transposed product (`swapped`).
+    """
 
     lefts: Float32Array
     rights: Float32Array
     fulls: Float32Array
     swapped: bool = False
-    """True if the product is computed transposed, with the operands exchanged."""
+    """True if the product is computed transposed: `lefts` are then transposed matrices of b, `rights` those of a."""
 
     @property
     def first(self) -> tuple[Float32Array, Float32Array, Float32Array]:
@@ -41,7 +44,7 @@ class Batch:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Bytes from the matrices of the first product to those of each, in C order of the leading axes."""
+        """Bytes from the matrices of the first product to those of each product, in C order of the leading axes."""
         shape = self.fulls.shape[:-2]
         if not shape:
             return ONE
@@ -60,7 +63,7 @@ class Batch:
 
 
 def batch_of(request: Request, target: Float32Array) -> Batch:
-    """Return the batch that makes a result, with as few products as possible."""
+    """Return the batch whose products make up the result `target`, with as few products as possible."""
     full = target[..., np.newaxis] if request.column else target
     full = full[..., np.newaxis, :] if request.row else full
     left, right = request.left, request.right
@@ -74,8 +77,8 @@ def batch_of(request: Request, target: Float32Array) -> Batch:
 
 
 def _folded(batch: Batch) -> Iterator[Batch]:
-    """Yield the batch with the innermost leading axis folded into the rows of left and result, then also with the next
-    axis.
+    """Yield the batch with the innermost leading axis folded into the rows of left and result, then with the next axis
+    too, as far as all its products have the same right matrix and the rows stay evenly spaced.
     """
     while batch.fulls.ndim > 2 and batch.fulls.size:
         one_right = batch.fulls.shape[-3] == 1 or batch.rights.strides[-3] == 0
@@ -87,8 +90,9 @@ def _folded(batch: Batch) -> Iterator[Batch]:
 
 
 def _taller(many: Float32Array) -> Float32Array | None:
-    """Return views in which the matrices along the innermost leading axis are one tall matrix; `None` if its rows would
-    not be evenly spaced.
+    """Return a view in which the matrices along the innermost leading axis are one tall matrix.
+
+    `None` if its rows would not be evenly spaced, or if there would be more than `_MOST_ROWS`.
     """
     extent, rows, cols = many.shape[-3:]
     if extent == 1:

@@ -1,5 +1,7 @@
-"""Compiled entries as built-in functions of Python: the objects that they compare with, and checks that they may be
-used.
+"""Compiled entries as built-in functions of Python.
+
+An entry is machine code that reads Python's and NumPy's objects in memory. It compares their types with known objects.
+It is used only if the layouts of objects are those that it assumes.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from gemmlab.codegen.runtime import PYTHON_AT
 
 _METH_FASTCALL = 0x80
 _ARRAY_ABI = (0x01000009, 0x02000000)
-"""Versions of NumPy's binary interface, 1.7 and later and 2.0 and later, that have `PyArray_New` at this place in their
-table.
+"""Versions of NumPy's binary interface (of NumPy 1.7 and later, of 2.0 and later) whose tables have `PyArray_New` at
+index `_NEW_ARRAY_AT`.
 """
 _NEW_ARRAY_AT = 93
 
@@ -41,8 +43,9 @@ _method_definitions: list[_MethodDef] = []
 
 
 def built_in(name: str, address: int) -> Callable[..., Any] | None:
-    """Return the function at an address, which takes positional arguments; None on an interpreter with other
-    structures.
+    """Return the entry at an address as a Python function that takes positional arguments only.
+
+    `None` on an interpreter whose objects have other layouts than the entry assumes.
     """
     if not _structures_as_expected():
         return None
@@ -57,7 +60,7 @@ def built_in(name: str, address: int) -> Callable[..., Any] | None:
 
 
 def _note_objects() -> None:
-    """Store the addresses of the objects that entries compare with."""
+    """Store the addresses of the objects that entries compare with, and of `PyArray_New`, where entries read them."""
     runtime = shared.runtime()
     objects: dict[str, Any] = {
         "ndarray": np.ndarray,
@@ -88,7 +91,7 @@ def _new_array() -> int:
 
 @cache
 def _structures_as_expected() -> bool:
-    """Return whether object layouts of CPython and NumPy, read from live objects, are those the entry assumes."""
+    """Return whether the object layouts of CPython and NumPy are those that entries assume, by live objects."""
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return False
     if ctypes.sizeof(ctypes.c_void_p) != 8 or not _new_array():

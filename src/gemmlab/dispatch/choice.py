@@ -1,12 +1,11 @@
 """Choose the kernel and configuration of a product on a GPU, with the reason: a pure function of the problem.
 
-If times of exactly this problem were measured on this GPU model, the least of them wins. Otherwise the times of all
-kernels are estimated (`dispatch/waves.py`), and the least estimate wins. A precision lower than requested is never
-considered.
+The kernel with the least time wins. Times of exactly this problem that were measured on this GPU model come before
+estimates (`dispatch/waves.py`) at the same precision. A precision lower than requested is never considered.
 
 The choice depends on the problem, its layout and leading dimensions, whether all operands begin on 16 bytes, the GPU
-model and the table. It does not depend on other addresses, nor on other work of the GPU. The same holds for the order
-of each sum; `Choice.order` is its digest.
+model and the table; a choice that `gemmlab tune --library` stored on this machine replaces it. It does not depend on
+other addresses, nor on other work of the GPU. The same holds for the order of each sum; `Choice.order` is its digest.
 """
 
 from __future__ import annotations
@@ -40,11 +39,14 @@ VECTOR_BYTES = 16
 others.
 """
 MOST_BLOCKS = 1100
-"""The most blocks that share k: more would not run at once, and were not measured."""
+"""The most blocks of a launch whose blocks share k: more would not run at once, and were not measured."""
 
 
 def choice_for(call: Call, what: Stored, where: Gpu) -> Choice:
-    """Return the kernel for a call whose product is stored as `what` describes. Raises as `choose` and `forced` do."""
+    """Return the choice for a call whose product is stored as `what` describes. Raises as `choose` and `forced` do.
+
+    The kernel that the caller names comes first, then the one tuned on this machine, then the one of `choose`.
+    """
     problem, table, aligned = what.problem, shipped_table(), what.begins_on(VECTOR_BYTES)
     if call.forced:
         found = forced(call.kernel, call.config, problem, where, table, call.precision, call.reproducible, aligned)
@@ -56,9 +58,11 @@ def choice_for(call: Call, what: Stored, where: Gpu) -> Choice:
 
 
 def _own(usual: Choice, call: Call, problem: GemmProblem, where: Gpu, aligned: bool) -> Choice | None:
-    """Return the choice that was measured on this very machine; `None` without one, or if it does not serve the call.
+    """Return the choice that `gemmlab tune --library` stored on this machine; `None` if none is stored or fits the
+    call.
 
-    A caller who requests a reproducible order gets the shipped choice: the order must not depend on a machine.
+    The result is `usual`, the shipped choice, with the fields of the stored kernel. A call with `reproducible` gets
+    `None`: the order must not depend on a machine.
     """
     entry = stored_choice(where.machine, time_key(problem), call.precision) if where.machine else None
     if entry is None or call.reproducible:
@@ -86,11 +90,12 @@ def _own(usual: Choice, call: Call, problem: GemmProblem, where: Gpu, aligned: b
 def choose(
     problem: GemmProblem, where: Gpu, table: Table, *, precision: str, reproducible: bool = False, aligned: bool = True
 ) -> Choice:  # fmt: skip
-    """Return the kernel of `table` with the least time, among those that read the problem's layout in place.
+    """Return the choice with the least time among the kernels of `table` that read the problem's layout in place.
 
-    `precision` is a request by a caller (`dispatch/precision_rule.py`). With `reproducible`, only kernels are
-    considered whose results are one chain of multiply-adds in the order of k. `aligned` says that all operands begin on
-    16 bytes. Raises `UsageError` when nothing can run, and says why.
+    Measured times come before estimates at the same precision. `precision` is a request by a caller
+    (`dispatch/precision_rule.py`). With `reproducible`, only kernels are considered whose results are one chain of
+    multiply-adds in the order of k. `aligned` says that all operands begin on 16 bytes. Raises `UsageError` if no
+    kernel can run; the message has each one's reason.
     """
     precision_for(precision, {entry.precision for entry in table.entries})
     refused: dict[str, str] = {}
@@ -102,7 +107,7 @@ def choose(
             able.append(entry)
     if precision in METHODS and any(entry.precision == precision for entry in able):
         able = [entry for entry in able if entry.precision == precision]
-    # Outside the measured problems an estimate says little, so such kernels come last.
+    # Outside the measured problems an estimate says little, so such kernels are considered only if no other can run.
     first = [entry for entry in able if _says_something(entry, problem, where, table)]
     found = _candidates(first, problem, where, table, refused, reproducible)
     if not found:
@@ -135,8 +140,8 @@ def forced(
     """Return the choice by the caller's `kernel` and `config`.
 
     `config` replaces parameters of the kernel's reference configuration or, if no kernel is named, parameters of the
-    best one. Raises `ArgumentTypeError` and `UsageError` for unknown names, for a kernel that cannot compute this
-    product and, with `reproducible`, for one that does not add in the order of k.
+    choice of `choose`. Raises `ArgumentTypeError` and `UsageError` for unknown names, for a kernel whose layouts or
+    precision do not fit the call and, with `reproducible`, for one that does not add in the order of k.
     """
     precision_for(precision, PRECISIONS)
     overrides = checked_config(config)
@@ -167,7 +172,7 @@ def forced(
 
 
 def named(problem: GemmProblem, precision: str) -> str:
-    """Return a problem in words."""
+    """Return a problem and the requested precision in words: `"64x64x64 (nn), precision 'highest'"`."""
     return f"{problem.m}x{problem.n}x{problem.k} ({problem.layout}), precision {precision!r}"
 
 
@@ -175,7 +180,10 @@ def _candidates(
     entries: Iterable[Measurement], problem: GemmProblem, where: Gpu, table: Table, refused: dict[str, str],
     reproducible: bool,
 ) -> list[Candidate]:  # fmt: skip
-    """Return the entries with their times. Kernels of which no block fits on the GPU are added to `refused`."""
+    """Return a candidate for each entry and number of parts, with its time.
+
+    Kernels of which no block fits on the GPU, or whose workspace is too large, are added to `refused` with the reason.
+    """
     found = list[Candidate]()
     for entry in entries:
         whole = sliced(entry.kernel, entry.config, problem)
@@ -201,8 +209,9 @@ def _candidates(
 
 
 def _says_something(entry: Measurement, problem: GemmProblem, where: Gpu, table: Table) -> bool:
-    """Return whether the entry applies: it was measured for this product, or for such products and no newer kernel
-    replaces it.
+    """Return whether the entry has a time measured for this product, or a useful estimate.
+
+    An estimate is useful in the entry's domain, on GPUs on which no newer kernel replaces this one.
     """
     numbers = entry.parts or (1,)
     if where.known == table.gpu and any(time_key(problem, parts) in entry.times_us for parts in numbers):
@@ -212,7 +221,10 @@ def _says_something(entry: Measurement, problem: GemmProblem, where: Gpu, table:
 
 
 def _parts(entry: Measurement, problem: GemmProblem, reproducible: bool) -> Iterator[int]:
-    """Yield the numbers of parts to consider, at most as many as k has steps: further blocks would have no work."""
+    """Yield the numbers of parts of k to consider; only 1 with `reproducible`, or if the kernel cannot split k.
+
+    There are at most as many parts as k has steps: further blocks would have no work.
+    """
     if not entry.parts or reproducible:
         yield 1
         return
@@ -241,7 +253,7 @@ def _objection(
 
 
 def order_of(kernel: str, config: Mapping[str, int], problem: GemmProblem, chain: bool) -> str:
-    """Return `Choice.order` of a kernel; `chain` says that it adds in the order of k."""
+    """Return `Choice.order` for a kernel; `chain` says that each result is one chain in the order of k."""
     if chain:
         return CHAIN
     facts = (__version__, kernel, sorted(config.items()), problem.m, problem.n, problem.k, problem.layout,

@@ -1,8 +1,8 @@
 """Choices measured on this machine: stored by `gemmlab tune --library`, read once per process.
 
 The file is JSON in the user's data folder. An entry names the fastest kernel and configuration for one product on one
-machine, or the configuration of a processor's kernel. It is valid only for the same source of the kernel. If the file
-or an entry is invalid, the shipped choice is used, after one warning.
+machine, or the configuration of a processor's kernel. An entry is valid as long as the kernel's source is unchanged. If
+the file or an entry is invalid, the shipped choice is used, after one warning.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Entry:
     """The fastest kernel and configuration for one product on one machine."""
 
     machine: str
-    """`machine_of_gpu` or `machine_of_cpu`."""
+    """Name of the machine, from `machine_of_gpu` or `machine_of_cpu`."""
     op: str
     product: str
     """`measurements.time_key` of the product; `EVERY` for all."""
@@ -45,7 +45,7 @@ class Entry:
     kernel: str
     config: Mapping[str, int]
     us: float
-    """Microseconds; for `EVERY` the geometric mean over the measured products."""
+    """Time in microseconds; for `EVERY` the geometric mean over the measured products."""
     shipped_us: float
     """Microseconds of the shipped choice, as in `us`."""
     digest: str
@@ -55,17 +55,17 @@ class Entry:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """The key of an entry: a store has one for each machine, operation, product and precision."""
+        """(machine, operation, product, precision); a store has one entry for each key."""
         return self.machine, self.op, self.product, self.precision
 
 
 def machine_of_gpu(name: str, driver: str) -> str:
-    """Return the name of a GPU as a machine."""
+    """Return the name of a machine with this GPU model and this version of the driver."""
     return f"gpu: {name}, driver {driver}"
 
 
 def machine_of_cpu() -> str:
-    """Return the name of this processor as a machine: the facts that determine the shipped blocks, and the cores."""
+    """Return the name of this processor as a machine: its model, number of cores, and bytes of L1 and L2 cache."""
     from gemmlab.core.hardware import cpu_info
 
     info = cpu_info()
@@ -85,9 +85,9 @@ def to_json(entries: Mapping[tuple[str, ...], Entry]) -> dict[str, Any]:
 
 
 def from_json(data: object, where: object) -> dict[tuple[str, ...], Entry]:
-    """Inverse of `to_json`. Raises `RecordError`, which names the file, for anything else.
+    """Return the entries that `to_json` wrote as `data`, by `Entry.key`. Fields added by later versions are ignored.
 
-    Fields added by later versions are ignored.
+    Raises `RecordError` for other data; the message begins with `where`.
     """
     try:
         if not isinstance(data, dict) or not str(data["schema"]).startswith(SCHEMA.partition("/")[0] + "/"):
@@ -101,9 +101,9 @@ def from_json(data: object, where: object) -> dict[tuple[str, ...], Entry]:
 
 
 def read_store(path: Path) -> dict[tuple[str, ...], Entry]:
-    """Return the entries of a store that only this user can write; none if there is no file.
+    """Return the entries of the store at a path, by `Entry.key`; none if there is no file.
 
-    Raises `RecordError`, also for a file that others can write to.
+    Raises `RecordError` if the file cannot be read or is no store, and if other users can write to it.
     """
     from gemmlab.toolchain import private_files
 
@@ -122,9 +122,10 @@ def read_store(path: Path) -> dict[tuple[str, ...], Entry]:
 
 
 def objection(entry: Entry, known: Kernel | None = None) -> str:
-    """Return the reason that an entry cannot be used: an unknown kernel, an illegal configuration, another source.
+    """Return the reason that an entry cannot be used: another source, or an unknown or unsuitable kernel or
+    configuration.
 
-    `known` is a kernel that is not looked up again.
+    The reason is `""` if the entry can be used. If `known` is the entry's kernel, the catalog is not searched.
     """
     if entry.kernel.endswith(SOURCE_SUFFIXES):
         return f"{entry.kernel} is a file; only kernels of gemmlab can be stored choices"
@@ -139,9 +140,10 @@ def objection(entry: Entry, known: Kernel | None = None) -> str:
 
 
 def stored_choice(machine: str, product: str, precision: str, known: Kernel | None = None) -> Entry | None:
-    """Return the entry for a product on a machine; `None` if the shipped choice is used.
+    """Return the entry of `gemm` for a product on a machine; `None` if there is none, or none that can be used.
 
-    `known` as in `objection`.
+    `product` and `precision` are as in `Entry`, and `known` as in `objection`. An entry that cannot be used is warned
+    of.
     """
     entry = _of_machine(machine).get((product, precision))
     if entry is None:
@@ -158,7 +160,10 @@ _objections: dict[tuple[str, ...], str] = {}
 
 @cache
 def _entries() -> Mapping[tuple[str, ...], Entry]:
-    """Return all entries, read once: choices do not change while a process runs."""
+    """Return all entries, read once: choices do not change while a process runs.
+
+    The result is empty if `SWITCH` turns stored choices off, and, after a warning, if the file is invalid.
+    """
     path = None if os.environ.get(SWITCH) == "0" else store_path()
     if path is None:
         return {}
@@ -176,7 +181,7 @@ def _of_machine(machine: str) -> Mapping[tuple[str, str], Entry]:
 
 
 def _warn_stale(why: str) -> None:
-    """Warn once in a process, however many entries are stale."""
+    """Warn of the first stale entry in a process, and of no further ones."""
     if sum(map(bool, _objections.values())) == 1:
         _warn(f"{why}: the shipped choice is used; `gemmlab tune --library` measures again")
 

@@ -1,4 +1,4 @@
-"""The choice of a kernel for a product on a GPU: the kernel, the reason, and the other candidates."""
+"""The choice of a kernel for a product: the kernel, the reason, and the other candidates."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ class Candidate(Display):
     us: float
     """Measured or estimated time in microseconds, by which the choice is made."""
     measured: bool
-    """True if `us` was measured, at this problem on this GPU model; else the rule estimates it."""
+    """True if `us` was measured for this problem on this GPU model; false if the rule of `waves.py` estimates it."""
     blocks: int
+    """Number of blocks of the launch."""
     resident: int
-    """Number of blocks resident on a multiprocessor at a time."""
+    """Number of blocks that a multiprocessor runs at a time."""
     rounds: int
-    """Number of turns in which the multiprocessor with the most blocks runs them."""
+    """Number of rounds, of `resident` blocks each, on the multiprocessor with the most blocks."""
     in_order: bool
     """True if each result is one chain of multiply-adds in the order of k."""
 
@@ -55,29 +56,33 @@ class Choice(Display):
     kernel: str
     config: Mapping[str, int]
     basis: str
-    """`"record"`, `"rule"`, `"forced"`, or `"tuned"`: measured on this machine by `gemmlab tune --library`."""
+    """`"record"` if a time measured for this product decides, `"rule"` if an estimate or a fixed rule does, `"forced"`
+    if the caller names the kernel, `"tuned"` if `gemmlab tune --library` measured the choice on this machine.
+    """
     where: str
+    """Name of the GPU model, or `"cpu"`."""
     problem: str
+    """Extents, layout and requested precision in words."""
     reason: str
     order: str = ""
     """The order in which the terms of a result are added: `"k"` for one chain of multiply-adds in the order of k, else
-    a digest of everything that determines the order. Results of equal order have equal bits.
+    a digest of everything that determines the order. Results of equal order have equal bits. Empty on a CPU.
     """
     workspace_bytes: int = 0
-    """Bytes of GPU memory that the call takes beside operands and result, from the caller's allocator."""
+    """Bytes of GPU memory that the call needs beside operands and result; 0 on a CPU."""
     machine_code: str = ""
     """Digest and compiler of the package's machine code that the GPU runs; empty if the code is compiled here."""
     considered: tuple[Candidate, ...] = ()
-    """All kernels that could run: first those measured for this product, then the estimated ones, each with the fastest
-    first.
+    """The kernels and configurations whose times were compared, the fastest first; empty on a CPU and if the caller
+    names the kernel. Estimates come last if times of the same precision were measured for this product.
     """
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Kernels of the table that could not run, with the reason."""
+    """Kernel of the table that was not considered -> reason."""
     pieces: PiecePlan | None = None
     """The pieces of a product within a bound on memory; `None` for one that is computed at once."""
 
     def same_code(self, other: Choice) -> bool:
-        """Return whether kernel and configuration are the same."""
+        """Return whether kernel and configuration are those of `other`."""
         return self.kernel == other.kernel and dict(self.config) == dict(other.config)
 
     @property
@@ -102,7 +107,7 @@ class Choice(Display):
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values."""
+        """Return the fields as JSON values."""
         return {**asdict(self), "pieces": None if self.pieces is None else self.pieces.to_json()}
 
     def _of_pieces(self) -> list[str]:

@@ -21,21 +21,24 @@ Float32Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class _Address:
-    """An address in memory that another object owns."""
+    """A buffer, as launches take it, in memory that another object owns."""
 
     address: int
 
 
 @dataclass(frozen=True, slots=True)
 class ForcedProduct:
-    """One kernel in one configuration, built when a layout first needs it."""
+    """One kernel in one configuration, whose code for a layout is built when a product first needs it."""
 
     placed: PlacedKernel
 
     def run(
         self, a: Float32Array, b: Float32Array, c: Float32Array, alpha: float, beta: float, threads: int | None
     ) -> None:
-        """Compute `c = alpha * a @ b + beta * c`. Operands that the kernel cannot read in place are copied."""
+        """Compute `c = alpha * a @ b + beta * c` for matrices. If the kernel cannot use all in place, all are copied.
+
+        `threads` is the default number if it is `None`.
+        """
         if c.size == 0:
             return
         found = stored(a, b, c, alpha, beta)
@@ -64,7 +67,10 @@ class ForcedProduct:
 
 
 def forced_product(kernel: object, config: object, precision: str) -> ForcedProduct:
-    """Return the product for a kernel's id, by default the usual one. Raises `ArgumentTypeError` and `UsageError`."""
+    """Return the product by the CPU kernel that a caller names, or by `USUAL` if `kernel` is `None`.
+
+    Raises `ArgumentTypeError` and `UsageError`.
+    """
     found = named_kernel(USUAL if kernel is None else kernel, "cpu")
     checked_precision(found, checked_config(config), precision)
     return _product(found.id, tuple(sorted(found.configure(checked_config(config)).items())))

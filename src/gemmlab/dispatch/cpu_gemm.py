@@ -1,4 +1,4 @@
-"""The compiled product of a precision's kernel, called on NumPy views: `gemmlab.gemm` on a CPU."""
+"""The compiled product for a requested precision, called on NumPy views: `gemmlab.gemm` on a CPU."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ _C_TYPES: dict[str, Any] = {"i64": ctypes.c_int64, "float": ctypes.c_float, "ptr
 
 @dataclass(frozen=True, slots=True)
 class CpuProduct:
-    """`C = alpha * A B + beta * C` on views, and the entry that reads NumPy arrays itself, if this interpreter allows
-    it.
+    """The compiled code for `C = alpha * A B + beta * C`.
+
+    `python_entry` takes NumPy arrays themselves; it is `None` if this interpreter does not allow it.
     """
 
     python_entry: Callable[..., Float32Array | None] | None
@@ -46,9 +47,9 @@ class CpuProduct:
         beta: float,
         threads: int | None,
     ) -> None:
-        """`c = alpha * a @ b + beta * c` for stacks of matrices, leading axes equal, with any strides.
+        """Compute `c = alpha * a @ b + beta * c` for stacks of matrices with equal leading axes and any strides.
 
-        beta == 0 does not read c.
+        c is not read if beta is 0. `threads` is the default number if it is `None`.
         """
         if c.size == 0:
             return
@@ -93,8 +94,9 @@ class CpuProduct:
 
 @cache
 def load_product(precision: str) -> CpuProduct:
-    """Compile (or fetch) and link the product, once: tuning does not change it while a process runs. Raises
-    `CompileError`, `DeviceError`, `MemoryError`.
+    """Return the product for a requested precision, compiled (or fetched) and linked once in a process.
+
+    Tuning does not change it while the process runs. Raises `CompileError`, `DeviceError` and `MemoryError`.
     """
     way = cpu_way(precision)
     loaded: CpuLoaded = load(way.kernel, CpuDevice(), way.config)
@@ -106,7 +108,7 @@ def load_product(precision: str) -> CpuProduct:
 
 
 def _rows_contiguous(stack: Float32Array) -> bool:
-    """Return whether the rows of every matrix are contiguous."""
+    """Return whether the rows of every matrix of a stack are contiguous."""
     return all(step % 4 == 0 for step in stack.strides[:-2]) and rows_contiguous(stack[(0,) * (stack.ndim - 2)])
 
 

@@ -14,7 +14,9 @@ from gemmlab.kernels.kernel import Kernel
 
 _PRODUCTS = {BF16X3: 3, BF16X6: 6, BF16X9: 9}
 _FASTEST = {"float32": {"PRODUCTS": 6, "EVERYWHERE": 0}}
+"""Request for which `amx_bf16x6` is used if it is faster -> its parameters."""
 _FORCED = {precision: {"PRODUCTS": count, "EVERYWHERE": 1} for precision, count in _PRODUCTS.items()}
+"""Request that names bfloat16 parts, and so `amx_bf16x6` -> its parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +29,10 @@ class CpuWay:
 
 
 def cpu_way(precision: str, extents: tuple[int, int, int] | None = None) -> CpuWay:
-    """Return the kernel for a request; with `extents` (m, n, k), the one that computes a product of these.
+    """Return the kernel for a requested precision; with `extents` (m, n, k), the one that computes such a product.
 
-    Raises `DeviceError` for bfloat16 parts on a processor without tiles.
+    A product may be too small for the kernel of tiles, which then leaves it to multiply-adds. Raises `DeviceError` for
+    bfloat16 parts on a processor without tiles.
     """
     from gemmlab.kernels.gemm_cpu.threaded import KERNEL as MULTIPLY_ADDS
 
@@ -54,13 +57,16 @@ def cpu_way(precision: str, extents: tuple[int, int, int] | None = None) -> CpuW
 
 
 def _usual(kernel: Kernel) -> dict[str, int]:
-    """Return the configuration measured on this machine, else the shipped one."""
+    """Return the configuration of a kernel that was measured on this machine, else the shipped one."""
     entry = stored_choice(machine_of_cpu(), EVERY, HIGHEST, kernel)
     return kernel.configure(None if entry is None else entry.config)
 
 
 def checked_precision(kernel: Kernel, config: Mapping[str, int], precision: str) -> None:
-    """Raise `UsageError` if a kernel that the caller names computes in a lower precision than requested."""
+    """Raise `UsageError` if the precision of a kernel that the caller names does not fit the request.
+
+    `forced_precisions` has those that fit.
+    """
     own = kernel.precision_in(kernel.configure(config))
     if own not in forced_precisions(precision):
         raise UsageError(f"gemm: {kernel.id} computes in {own}, and precision is {precision!r}")

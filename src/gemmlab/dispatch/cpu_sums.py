@@ -24,14 +24,17 @@ _SUM = 0
 
 @dataclass(frozen=True, slots=True)
 class CpuSums:
-    """Compiled sums that follow a plan."""
+    """The compiled code for sums. `python_entry` is `None` if this interpreter does not allow it."""
 
     python_entry: Callable[..., Any] | None
     c_entry: Callable[[int, int, int, int], int]
     loaded: CpuLoaded
 
     def run(self, x: Float32Array, plan: SumPlan, threads: int | None) -> Any:
-        """Return the sums of `x`: a new array, or a float for a result without axes. Raises `MemoryError`."""
+        """Return the sums of `x` by its plan: a new array, or a scalar for a result without axes.
+
+        `threads` is the default number if it is `None`. Raises `MemoryError`.
+        """
         if plan.elements == 0:
             return np.zeros(plan.shape, np.float32) if plan.shape else 0.0
         count = 1 if plan.elements < SERIAL else self._helped(threads)
@@ -52,7 +55,7 @@ class CpuSums:
 
 
 def load_sums() -> CpuSums:
-    """Compile (or fetch) and link the sums. Raises `CompileError`, `MemoryError`."""
+    """Return the sums, compiled (or fetched) and linked. Raises `CompileError` and `MemoryError`."""
     device, kernel = CpuDevice(), KERNEL
     config = {**kernel.configure(), "OPERATOR": _SUM}
     loaded: CpuLoaded = load(kernel, device, config)

@@ -28,7 +28,7 @@ from gemmlab.dispatch.scratch import Fresh, Scratch, ScratchMemory
 
 _NUMBERS = frozenset((float, int, np.float32, np.float64))
 _MOST_ENTRIES, _MOST_STEPS = 1024, 256
-"""Most calls that are stored, and most launches of one call: preparing takes a small part of the time of a larger
+"""Most calls that are stored, and most launches of one that is. Preparing takes a small part of the time of a larger
 batch.
 """
 
@@ -40,13 +40,15 @@ class _Entry:
     device: CudaDevice
     plan: AnyPlan
     fresh: Callable[[], Any]
-    """Return a new array for the result."""
+    """Function that returns a new array for the result."""
     stream: Callable[[], int]
+    """Function that returns the package's current stream."""
     steps: tuple[Step, ...]
     memory: ScratchMemory
     scratch: Fresh | None
-    """Return an array that holds the scratch memory; `None` if the launch needs none."""
+    """Function that returns an array for the scratch memory; `None` if the launch needs none."""
     swapped: bool
+    """`Batch.swapped` of the call."""
     near_a: tuple[int, int]
     """Bounds in bytes of the distance from `a` to `out` within which the two may overlap."""
     near_b: tuple[int, int]
@@ -61,10 +63,10 @@ def again(
     a: Any, b: Any, c: Any, out: Any, alpha: Any, beta: Any, trans_a: Any, trans_b: Any, precision: Any, kernel: Any,
     reproducible: Any,
 ) -> Any:  # fmt: skip
-    """Return the product of arrays like those of an earlier call, or `None` for a call that has to be checked first.
+    """Return the product, in `out` or a new array, or `None` if no earlier call had arrays of these layouts.
 
-    The call has no configuration. Arguments are passed one by one to save time; the caller makes a `Call` of them only
-    if this returns `None`.
+    `None` is returned before anything is written. The call has no `config`. Arguments are passed one by one to save
+    time; the caller makes a `Call` of them only after `None`.
     """
     kind = type(a)
     package = _packages.get(kind)
@@ -121,8 +123,9 @@ def _scratch(known: _Entry, package: Package, stream: int) -> Scratch | None:
 def remember(
     call: Call, gemm: CudaGemm, plan: AnyPlan, steps: tuple[Step, ...], request: Request, batch: Batch
 ) -> None:  # fmt: skip
-    """Store the facts found for a call, if they hold for later calls with the same layouts. `steps` are the starts of
-    the plan's launches.
+    """Store the facts found for a call for `again`, if they hold for all later calls with the same layouts.
+
+    `steps` are the starts of the plan's launches. Entries of earlier calls are dropped if there are too many.
     """
     if call.config is not None:
         return
@@ -162,6 +165,8 @@ def float32_scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
 
 
 def _near(operand: Float32Array, result: Float32Array) -> tuple[int, int]:
-    """Return the range of distances, in bytes from operand to result, at which the memory that they span overlaps."""
+    """Return (low, high): the two overlap if the result begins more than `low` and less than `high` bytes behind the
+    operand.
+    """
     (low, high), (first, last) = span(operand), span(result)
     return low - last, high - first

@@ -28,10 +28,13 @@ _MOST_PLANS = 1024
 
 @dataclass(frozen=True, slots=True)
 class SeveralPlans:
-    """Launches of different sizes that make one batch, for a batch that is too large for one grid."""
+    """Launches of different sizes that make one batch, for a batch that is too large for one grid.
+
+    `needs`, `free` and `mask` are as in `Plan`.
+    """
 
     plans: tuple[tuple[Plan, tuple[Step, ...]], ...]
-    """Plans with the starts of their launches."""
+    """(plan, starts of its launches), as byte offsets from the batch's first product."""
     needs: Needs | None = None
     free: bool = True
     mask: int = 0
@@ -40,7 +43,7 @@ class SeveralPlans:
         self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, _steps: tuple[Step, ...],
         _scratch: Scratch | None = None,
     ) -> None:  # fmt: skip
-        """Queue all launches on a stream of the current context."""
+        """Queue all launches on a stream of the current context; `a`, `b`, `c` are addresses of the first product."""
         for plan, starts in self.plans:
             plan.enqueue(stream, alpha, beta, a, b, c, starts)
 
@@ -49,7 +52,7 @@ AnyPlan = Plan | SeveralPlans
 
 
 class CudaBatches:
-    """Launches of several products on one GPU, with the stored plan for each shape and its axes."""
+    """Batches on one GPU. The plan for each shape and set of axes is stored."""
 
     def __init__(self, gemm: CudaGemm) -> None:
         # Holds no reference to the `CudaGemm`, the key under which this object is found.
@@ -58,9 +61,10 @@ class CudaBatches:
         self._plans: dict[tuple[Any, ...], tuple[AnyPlan, tuple[Step, ...]] | None] = {}
 
     def plan(self, batch: Batch, what: Stored, call: Call) -> tuple[AnyPlan, tuple[Step, ...]] | None:
-        """Return a plan for a whole batch, of which `what` is the first product, with the starts of its launches.
+        """Return (plan for a whole batch, starts of its launches); `what` is the batch's first product.
 
-        `None` if it is faster to compute the products one after the other. Raises `UsageError` and `CompileError`.
+        `None` for a single product, if the caller names a kernel, or if it is faster to compute the products one after
+        the other. Raises `UsageError` and `CompileError`.
         """
         if call.forced or batch.fulls.ndim == 2:
             return None
@@ -100,7 +104,7 @@ _lock = threading.Lock()
 
 
 def plan_for(gemm: CudaGemm, batch: Batch, what: Stored, call: Call) -> tuple[AnyPlan, tuple[Step, ...]]:
-    """Return the plan for the products of a call, `what` the first of them, and the starts of its launches.
+    """Return (plan for the products of a call, starts of its launches); `what` is the first product.
 
     Raises `UsageError`, `DeviceError` and `CompileError`.
     """

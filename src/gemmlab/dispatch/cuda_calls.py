@@ -1,7 +1,7 @@
 """`gemmlab.gemm` of arrays of other packages that lie on a GPU.
 
-A product of two matrices is one launch on the caller's stream, and so are most batches. It copies nothing to the host
-and does not wait.
+A product of two matrices is one launch on the caller's stream, or a few for kernels with several steps; so are most
+batches. A call copies nothing to the host and does not wait.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from gemmlab.dispatch.scratch import Scratch
 
 
 def device_gemm(call: Call) -> Any:
-    """Compute `gemmlab.gemm` for arrays on a GPU, with the same errors."""
+    """Return the result of `gemmlab.gemm` for arrays on a GPU: the product is queued on its stream, not yet computed.
+
+    Raises the errors of `gemmlab.gemm`. What was found for the layouts is stored for `cuda_again`.
+    """
     one = checked_call(call)
     operands = one.operands
     with preserved_context():
@@ -42,7 +45,7 @@ def device_gemm(call: Call) -> Any:
 
 
 def _scratch(gemm: CudaGemm, plan: AnyPlan, stream: int, value: Any) -> Scratch | None:
-    """Return scratch memory for a plan from the package of the result, if it needs some."""
+    """Return scratch memory for a plan, from the package of the array `value`; `None` if the plan needs none."""
     if plan.needs is None:
         return None
     package = package_of(value)

@@ -31,14 +31,14 @@ from gemmlab.ops.gemm_problem import GemmProblem
 
 Float32Array = npt.NDArray[np.float32]
 _CHANGING = ("alpha", "a", "b", "beta", "c")
-"""Arguments that differ from call to call; shapes and strides determine all others."""
+"""Arguments of a kernel that differ from call to call; shapes and strides determine all others."""
 _MOST_PLANS = 1024
 _IN_TURN = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A launch for one shape, ready for any addresses and scalars."""
+    """The launches of a product of one shape, ready for other addresses and scalars (but see `free`)."""
 
     kernel: Kernel
     config: Mapping[str, int]
@@ -48,18 +48,18 @@ class Plan:
     scalars_at: tuple[int, int]
     """Positions of alpha and beta among the arguments."""
     needs: Needs | None = None
-    """Scratch memory of the launch; `None` for a kernel that needs none."""
+    """Scratch memory of the launches; `None` for a kernel that needs none."""
     scratch_at: tuple[int, ...] = ()
-    """Positions of the addresses of workspace and tickets; empty for a kernel that needs none."""
+    """Positions of the addresses of workspace and tickets among the words; empty for a kernel that needs none."""
     following: tuple[WordsLaunch, ...] = ()
-    """Further launches that read the data that `launch` wrote to the workspace. Their arguments differ only in
-    constants.
+    """Further launches, which read the data that `launch` wrote to the workspace. `at` and the other positions are
+    those of its arguments too.
     """
 
     mask: int = 0
-    """The bits that must be 0 in operands' addresses, besides those of a float's alignment."""
+    """The bits that must be 0 in operands' addresses; 0 if the alignment of a float is enough."""
     any_alignment: bool = True
-    """False if operands that begin on 16 bytes get another plan, whose kernel needs this alignment."""
+    """False if operands that begin on 16 bytes get another kernel or configuration, and so another plan."""
 
     @property
     def free(self) -> bool:
@@ -70,10 +70,10 @@ class Plan:
         self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...],
         scratch: Scratch | None = None,
     ) -> None:  # fmt: skip
-        """Queue the launch on a stream of the current context, once for each of `steps`, offsets from the given
-        addresses.
+        """Queue the launches on a stream of the current context, once for each of `steps`.
 
-        A plan with `needs` gets scratch memory, which all steps share and which is given back.
+        `steps` has the byte offsets of each product from the addresses `a`, `b` and `c`. A plan with `needs` gets
+        scratch memory, which all steps share and which is given back here.
         """
         if self.following:
             self._enqueue_in_turn(stream, alpha, beta, a, b, c, steps, scratch)
@@ -98,8 +98,9 @@ class Plan:
         self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...],
         scratch: Scratch | None,
     ) -> None:  # fmt: skip
-        """Queue all launches of each product before those of the next. Calls share the tickets of a stream, so no other
-        call's launches may come between.
+        """Queue all launches of each product before those of the next.
+
+        Calls share the tickets of a stream, so no other call's launches may come between: a lock keeps them off.
         """
         launches = (self.launch, *self.following)
         blocks = [launch.take() for launch in launches]
@@ -132,7 +133,10 @@ class CudaGemm:
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
     def plan(self, what: Stored, call: Call) -> Plan:
-        """Return the plan for a product of a call. Raises `UsageError`, `DeviceError` and `CompileError`."""
+        """Return the plan for a product of a call, or for each product of a batch of which `what` is the first.
+
+        Raises `UsageError`, `DeviceError` and `CompileError`.
+        """
         p = what.problem
         named = None if call.config is None else tuple(sorted(checked_config(call.config).items()))
         how = (call.precision, str(call.kernel), named, bool(call.reproducible))
@@ -175,7 +179,7 @@ class CudaGemm:
 
 
 def _require(plan: Plan, what: Stored) -> None:
-    """Raise `UsageError` if the kernel does not take these scalars or addresses."""
+    """Raise `UsageError` if the plan's kernel does not take the scalars or addresses of `what`."""
     kernel = plan.kernel
     if kernel.restrictions and (why := kernel.refusal(plan.config, GemmOp().scalars(what.problem))):
         raise UsageError(f"gemm: {kernel.id} does not take {what.problem.label}: {why}")
@@ -188,7 +192,7 @@ _lock = threading.Lock()
 
 
 def gemm_on(ordinal: int) -> CudaGemm:
-    """Return the products of one GPU. Raises `DeviceError` without such a GPU."""
+    """Return the one `CudaGemm` of the GPU with this number. Raises `DeviceError` without such a GPU."""
     with _lock:
         if ordinal not in _gemms:
             _gemms[ordinal] = CudaGemm(ordinal)
@@ -196,8 +200,9 @@ def gemm_on(ordinal: int) -> CudaGemm:
 
 
 def choice_on(ordinal: int, call: Call, count: int, what: Stored) -> tuple[Choice, Gpu]:
-    """Return the choice for `count` products on a GPU of this machine, of which `what` is the first, and the GPU.
-    Raises `DeviceError` without such a GPU.
+    """Return (choice, GPU) for `count` products, of which `what` is the first, on the GPU with this number.
+
+    Raises `DeviceError` without such a GPU, and otherwise as `choice_for` does.
     """
     with preserved_context():
         gpu = gemm_on(ordinal).gpu

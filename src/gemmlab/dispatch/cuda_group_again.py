@@ -1,4 +1,4 @@
-"""Launches of groups, ready for any addresses; repeated groups are found by the layouts of their arrays.
+"""Launches of the groups of `gemmlab.gemm_group`, ready for any addresses; repeated groups are found by their layouts.
 
 Like `cuda_again` for single calls: a group with the layouts of an earlier one needs only addresses, memory for the
 results and the stream. Groups with `c`, `out`, stacks or arrays of several packages are checked each time.
@@ -26,16 +26,19 @@ from gemmlab.ops.batch_records import GROUP_PRODUCT
 
 _MOST_ENTRIES = 256
 _ALPHA, _A, _B, _BETA, _C, _TABLE = 0, 1, 2, 3, 4, 7
-"""Numbers of arguments of the kernel `grouped`."""
+"""Positions of arguments of the kernel `grouped`. `_TABLE` describes the products, with offsets from the addresses of
+the first one.
+"""
 Addresses = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupLaunch:
-    """One launch, with the numbers of its products in the group, in the order of its table."""
+    """One launch of a group."""
 
     launch: WordsLaunch
     numbers: npt.NDArray[np.intp]
+    """Indices, in the group, of the products in the launch's table, in its order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,10 @@ class GroupPlan:
     def enqueue(
         self, stream: int, alpha: float, beta: float, a: Addresses, b: Addresses, c: Addresses
     ) -> None:  # fmt: skip
-        """Queue the launches on a stream of the current context, for the addresses of each product's operands."""
+        """Queue the launches on a stream of the current context.
+
+        `a`, `b` and `c` have the addresses of the operands and result of each product of the group.
+        """
         for part in self.launches:
             block = part.launch.take()
             words, floats = block.words, block.floats
@@ -66,8 +72,9 @@ class _Entry:
     device: CudaDevice
     plan: GroupPlan
     fresh: tuple[Callable[[], Any], ...]
-    """Functions that return a new array for each result."""
+    """Functions, one for each result, that return a new array for it."""
     stream: Callable[[], int]
+    """Function that returns the package's current stream."""
 
 
 _entries: dict[tuple[Hashable, ...], _Entry] = {}
@@ -77,7 +84,10 @@ _packages: dict[type, Package] = {}
 def again_group(
     a: Any, b: Any, alpha: Any, beta: Any, trans_a: Any, trans_b: Any, precision: Any, reproducible: Any
 ) -> list[Any] | None:  # fmt: skip
-    """Return the products of a group like an earlier one, or `None` for a group that has to be checked first."""
+    """Return the products of a group as new arrays.
+
+    `None` if no earlier group had arrays of these layouts, or if the call is unusual: it has to be checked first.
+    """
     if type(a) not in (list, tuple) or type(b) not in (list, tuple) or not a:
         return None
     kind = type(a[0])
@@ -108,7 +118,10 @@ def again_group(
 
 
 def remember_group(calls: Sequence[Call], many: Sequence[Checked], gemm: CudaGemm, plan: GroupPlan) -> None:
-    """Store the plan for a group if it has one product per call and is valid for later groups with the same layouts."""
+    """Store the plan for a group for `again_group`, if it holds for all later groups with the same layouts.
+
+    The group must have one product of two matrices per call.
+    """
     one, package, pairs = calls[0], package_of(calls[0].a), list(zip(calls, many, strict=True))
     if package is None or {type(x) for call in calls for x in (call.a, call.b)} != {type(one.a)}:
         return

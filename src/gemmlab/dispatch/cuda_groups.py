@@ -49,7 +49,11 @@ class Member(NamedTuple):
 
 
 def device_group(calls: Sequence[Call]) -> list[object]:
-    """Compute `gemmlab.gemm_group` for arrays on a GPU: check all calls, then write."""
+    """Return the results of `gemmlab.gemm_group` for arrays on a GPU. All calls are checked before any result is
+    written.
+
+    On a GPU without the kernel for groups, the products run one after the other.
+    """
     many = list[Checked]()
     for index, call in enumerate(calls):
         with product_of_group(index):
@@ -87,7 +91,10 @@ def _labelled(many: Sequence[Checked]) -> dict[str, DeviceArray]:
 
 
 def _members(one: Checked, target: Float32Array) -> Iterator[Member]:
-    """Yield the products of two matrices that make a result. Raises `UsageError` for a result with gaps."""
+    """Yield the products of two matrices that make up a result; none for an empty one.
+
+    Raises `UsageError` for a result that no kernel can write, and for operands that do not begin on 4 bytes.
+    """
     if not target.size:
         return
     batch = batch_of(one.operands, target)
@@ -107,8 +114,9 @@ def _plan(gemm: CudaGemm, members: Sequence[Member]) -> GroupPlan | None:
 
 
 def _parts(members: Sequence[Member]) -> Iterator[list[int]]:
-    """Yield the numbers of the products of each launch, the largest k first, so that no long sum begins when the others
-    end.
+    """Yield the indices of the products of each launch, at most `GROUP` of one layout.
+
+    The largest k comes first, so that no long sum begins when the others end.
     """
     for layout in dict.fromkeys(member.problem.layout for member in members):
         alike = [number for number, member in enumerate(members) if member.problem.layout == layout]
@@ -119,7 +127,7 @@ def _parts(members: Sequence[Member]) -> Iterator[list[int]]:
 def _launch(
     gemm: CudaGemm, members: Sequence[Member], numbers: Sequence[int], config: Mapping[str, int]
 ) -> GroupLaunch:  # fmt: skip
-    """Return a launch for products of one layout, with addresses still to be filled in."""
+    """Return a launch for the products with indices `numbers`, all of one layout, without the addresses."""
     tiles, products = 0, list[GroupProduct]()
     for number in numbers:
         p = members[number].problem
@@ -138,7 +146,7 @@ _codes: WeakKeyDictionary[CudaGemm, dict[tuple[object, ...], tuple[CudaLoaded, L
 
 
 def _code(gemm: CudaGemm, config: Mapping[str, int], layout: str) -> tuple[CudaLoaded, Launch]:
-    """Return the loaded kernel for a tile and a layout, with a launch of it for one small product."""
+    """Return (loaded kernel, a launch of it for one small product) for a configuration and a layout, made once."""
     codes = _codes.setdefault(gemm, {})
     key = (layout, *sorted(config.items()))
     if key not in codes:

@@ -1,4 +1,4 @@
-"""The arrays of one call on a GPU: check them in place, then make the result in the order of its package's stream."""
+"""The arrays of one call on a GPU: checks, and a place for the result on the stream of its package."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Checked:
     target: Float32Array | None
     """A view that describes `out`; `None` if the result is a new array."""
     found: Mapping[str, DeviceArray]
-    """All arrays of the call on the GPU, by name."""
+    """All arrays of the call on the GPU, by the names a, b, c and out."""
     name: str
     """The name of the array whose package and stream the result has."""
 
@@ -51,13 +51,13 @@ class Placed:
 
     array: Any
     target: Float32Array
-    """A view that describes it."""
+    """A view that describes `array`."""
     stream: int
-    """The stream on which its operands are ready."""
+    """The stream on which the operands are ready, and on which the product is to be queued."""
 
 
 def checked_call(call: Call) -> Checked:
-    """Check a call for arrays on a GPU. Operands that no kernel can read are copied by their package.
+    """Return a checked call for arrays on a GPU. Operands that no kernel can read are copied by their package.
 
     Raises `ArgumentTypeError` and `UsageError` as `gemmlab.gemm` does.
     """
@@ -79,7 +79,7 @@ def checked_call(call: Call) -> Checked:
 
 
 def placed(driver: Driver, device: CudaDevice, one: Checked) -> Placed:
-    """Return `out` or a new array, filled with c if c is added. Its stream waits for those of the operands."""
+    """Return `out` or a new array, into which c is copied if c is added. Its stream waits for those of the operands."""
     values, found, operands, target = one.call.arrays, one.found, one.operands, one.target
     if target is None:
         place = place_for(one.beside, found[one.name], operands.shape, device)
@@ -95,7 +95,7 @@ def placed(driver: Driver, device: CudaDevice, one: Checked) -> Placed:
 
 
 def stored_first(batch: Batch, operands: Request) -> Stored:
-    """Return the first product of a batch as kernels take it. `UsageError` if no kernel can write such a result."""
+    """Return the first product of a batch as kernels take it. Raises `UsageError` if no kernel can write the result."""
     what = stored(*batch.first, operands.alpha, operands.beta, batch.distances)
     if what is None:
         raise UsageError(
@@ -105,7 +105,7 @@ def stored_first(batch: Batch, operands: Request) -> Stored:
 
 
 def one_ordinal(driver: Driver, found: Mapping[str, DeviceArray]) -> int:
-    """Return the number of the GPU that all arrays lie on. `DeviceError` for two GPUs."""
+    """Return the number of the GPU that all arrays lie on, 0 if it is unknown for all. Raises `DeviceError` for two."""
     where = {name: ordinal_of(driver, array) for name, array in found.items()}
     known = {name: ordinal for name, ordinal in where.items() if ordinal is not None}
     if len(set(known.values())) > 1:
@@ -137,7 +137,7 @@ def _by_package(beside: Any, c: Any) -> bool:
 
 
 def _fill(driver: Driver, result: Any, c: Any, target: Float32Array, addend: Float32Array, stream: int) -> None:
-    """Copy c into the result, which the kernel adds to."""
+    """Copy c into the result on `stream`, by the package of both or by the driver; the kernel adds to it later."""
     package = package_of(result)
     if package is not None and _by_package(result, c):
         package.put(result, c)

@@ -24,7 +24,9 @@ from gemmlab.dispatch.lending import hold, wait_for
 from gemmlab.dispatch.results import as_its_package_s, place_for
 
 NO_KEY = object()
-"""The value of `axis` for a call that is not stored for later calls: `[1]` cannot be looked up, and 1.0 equals 1."""
+"""Value of `axis` under which no call is stored, in place of a list, which cannot be looked up, or of 1.0, which equals
+1.
+"""
 
 
 def device_sum(
@@ -32,7 +34,7 @@ def device_sum(
 ) -> Any:  # fmt: skip
     """Return the sums of `x` along `axes`, none negative, as an array of its package, or `out` filled with them.
 
-    `axis` is the caller's form of `axes`, under which later calls are found.
+    `found` describes the memory of `x`. `axis` is the caller's form of `axes`, under which later calls are found.
 
     Raises `ArgumentTypeError`, `UsageError`, `DeviceError` and `CompileError`, which name the remedy.
     """
@@ -71,7 +73,10 @@ def device_sum(
 
 
 def _target(x: Any, out: Any, shape: tuple[int, ...]) -> DeviceArray:
-    """Return the memory of `out`, if a result of `shape` can be written to it."""
+    """Return the memory of `out`.
+
+    Raises `ArgumentTypeError` or `UsageError` if no result of `shape` can be written there.
+    """
     one_package("sum", {"x": x, "out": out})
     if not is_device_array(out):
         kind = f"{type(out).__module__}.{type(out).__qualname__}"
@@ -94,7 +99,7 @@ def _assign(out: Any, result: Any) -> None:
 
 
 def _apart(target: DeviceArray) -> bool:
-    """Return whether strides are positive and no two results overlap."""
+    """Return whether kernels can write an array: strides are positive multiples of 4 bytes, and no elements overlap."""
     axes = sorted((step, extent) for extent, step in zip(target.shape, target.strides, strict=True) if extent > 1)
     end = FLOAT_BYTES
     for step, extent in axes:
@@ -121,7 +126,7 @@ def _span(array: DeviceArray) -> tuple[int, int]:
 
 
 def _ordinal(driver: Driver, found: DeviceArray, target: DeviceArray | None) -> int | None:
-    """Return the number of the GPU that the arrays lie on."""
+    """Return the number of the GPU that the arrays lie on, `None` if it is unknown. Raises `DeviceError` for two."""
     here = ordinal_of(driver, found)
     there = here if target is None else ordinal_of(driver, target)
     if None not in (here, there) and here != there:

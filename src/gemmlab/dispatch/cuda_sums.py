@@ -1,7 +1,7 @@
 """Sums of arrays of other packages: `gemmlab.sum` on a GPU.
 
-A sum is one launch on the caller's stream, or a few for an array of many axes. It copies nothing to the host and does
-not wait.
+A sum is one launch on the caller's stream, or a few for an array of many axes. A call copies nothing to the host and
+does not wait.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class _Launches:
     at: tuple[int, ...]
     """Positions of `_POINTERS` among the arguments; only the first two if the kernel has no scratch memory."""
     steps: tuple[tuple[int, int], ...]
+    """`Stage.steps`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,10 @@ class PreparedSum:
     any.
     """
     between: int
-    """Bytes that one stage passes to the next."""
+    """Bytes that one stage passes to the next, rounded up to 256; 0 for a single stage."""
 
     def enqueue(self, x: int, out: int, stream: int, workspace: int, tickets: int) -> None:
-        """Queue the launches on a stream of the current context."""
+        """Queue the launches on a stream of the current context, for these addresses."""
         source = x + self.plan.first
         for index, stage in enumerate(self.launches, start=1):
             target = out if index == len(self.launches) else workspace
@@ -83,7 +84,10 @@ class CudaSums:
     def prepared(
         self, found: DeviceArray, axes: Sequence[int], *, keepdims: bool, out_strides: tuple[int, ...] | None
     ) -> PreparedSum:  # fmt: skip
-        """Return the sum for arrays of this layout. Raises `DeviceError` and `CompileError`."""
+        """Return the sum for arrays with the shape and strides of `found`. Raises `DeviceError` and `CompileError`.
+
+        The result has `out_strides` in bytes; `None` stands for C order.
+        """
         key = found.shape, found.strides, tuple(axes), keepdims, out_strides
         known = self._prepared.get(key)
         if known is None:
@@ -96,8 +100,9 @@ class CudaSums:
     def run(
         self, prepared: PreparedSum, x: int, out: int, stream: int, package: Package | None, fresh: Fresh | None
     ) -> None:  # fmt: skip
-        """Queue a sum on a stream of the current context. `fresh` makes an array for scratch memory; without it the
-        driver allocates.
+        """Queue a sum on a stream of the current context; `x` and `out` are addresses.
+
+        `fresh` makes an array of `package` for scratch memory; without it the driver allocates.
         """
         needs = prepared.needs
         if needs is None:
@@ -139,7 +144,7 @@ _lock = threading.Lock()
 
 
 def sums_on(ordinal: int) -> CudaSums:
-    """Return the sums of one GPU. Raises `DeviceError` without such a GPU."""
+    """Return the one `CudaSums` of the GPU with this number. Raises `DeviceError` without such a GPU."""
     with _lock:
         if ordinal not in _sums:
             _sums[ordinal] = CudaSums(ordinal)

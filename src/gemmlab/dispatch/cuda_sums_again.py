@@ -24,10 +24,11 @@ class _Entry:
     sums: CudaSums
     prepared: PreparedSum
     fresh: Callable[[], Any]
-    """Return a new array for the result."""
+    """Function that returns a new array for the result."""
     stream: Callable[[], int]
+    """Function that returns the package's current stream."""
     scratch: Fresh | None
-    """Return an array that holds the scratch memory; `None` if no launch needs any."""
+    """Function that returns an array for the scratch memory; `None` if no launch needs any."""
 
 
 _entries: dict[tuple[Hashable, ...], _Entry] = {}
@@ -36,7 +37,7 @@ _packages: dict[type, Package] = {}
 
 
 def again(x: Any, axis: Hashable, keepdims: bool) -> Any:
-    """Return the sums of an array like that of an earlier call, or `None` for a call that has to be checked first."""
+    """Return the sums as a new array, or `None` if no earlier call had an array of this layout and this `axis`."""
     package = _packages.get(type(x))
     if package is None:
         return None
@@ -59,7 +60,7 @@ def again(x: Any, axis: Hashable, keepdims: bool) -> Any:
 
 
 def remember(x: Any, axis: Hashable, keepdims: bool, package: Package, sums: CudaSums, prepared: PreparedSum) -> None:
-    """Store the facts found for a call whose result is a new array, for later calls with the same layout."""
+    """Store the facts found for a call whose result is a new array, for `again` with the same layout."""
     if len(_entries) >= _MOST_ENTRIES:
         _entries.clear()
     _entries[package.layout(x), axis, keepdims] = _Entry(

@@ -17,7 +17,7 @@ CALL = "gemm_group"
 
 @contextmanager
 def product_of_group(index: int) -> Iterator[None]:
-    """Add the number of the product to errors of `gemmlab.gemm` within the block."""
+    """Raise errors of `gemmlab.gemm` within the block again, with the index of the product in the message."""
     try:
         yield
     except (UsageError, ArgumentTypeError, DeviceError) as error:
@@ -26,7 +26,7 @@ def product_of_group(index: int) -> Iterator[None]:
 
 
 def group_calls(a: Any, b: Any, c: Any, out: Any, one: Call) -> list[Call]:
-    """Return a call for each product, with the flags of `one`.
+    """Return a call for each product of a group, with the scalars and flags of the call `one`.
 
     Raises `ArgumentTypeError` for arguments that are not lists, `UsageError` for lists of different lengths.
     """
@@ -55,9 +55,11 @@ class _Place:
 
     low: int
     high: int
-    """`low` and `high` are the addresses of its first byte and of the byte after its last."""
+    """`low` and `high` are the addresses of the array's first byte and of the byte after its last."""
     index: int
+    """Index of the product in the group."""
     name: str
+    """`"a"`, `"b"`, `"c"` or `"out"`."""
     view: Float32Array
 
     @property

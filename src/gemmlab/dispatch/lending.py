@@ -1,7 +1,7 @@
 """Memory borrowed from other packages by DLPack: a reference is held until the work queued on it is done.
 
-Its package may reuse the memory as soon as the reference is dropped, on a stream that is not synchronised with ours. No
-call waits: each releases the arrays of earlier calls whose work is done.
+As soon as the reference is dropped, the package may reuse the memory, on a stream that is not synchronised with ours.
+No call waits for queued work: each drops the references of earlier calls whose work is done.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from gemmlab.arrays.packages import package_of, stream_for
 from gemmlab.devices.cuda_driver import Driver, order, recorded
 
 _pending: deque[tuple[Any, list[Any]]] = deque()
-"""Events, each with the arrays to hold until it has completed, in the order of the calls."""
+"""(event, arrays to hold until it has completed), in the order of the calls."""
 _lock = threading.Lock()
 
 
 def hold(driver: Driver, arrays: Sequence[DeviceArray], stream: int) -> None:
-    """Hold those of `arrays` that are borrowed until the work now queued on `stream` is done."""
+    """Hold references to the borrowed ones of `arrays` until the work now queued on `stream` is done.
+
+    References of earlier calls whose work is done are dropped.
+    """
     borrowed = [array.owner for array in arrays if array.borrowed]
     if not borrowed:
         return
@@ -35,7 +38,7 @@ def hold(driver: Driver, arrays: Sequence[DeviceArray], stream: int) -> None:
 
 
 def wait_for(driver: Driver, value: Any, array: DeviceArray, stream: int) -> None:
-    """Make a stream wait for the stream that computes an operand, if that stream is known and another one."""
+    """Make `stream` wait for the stream that computes an operand, if that is known and differs from `stream`."""
     making = stream_for(value, array)
     stated = package_of(value) is not None or array.stream not in (None, UNKNOWN)
     if making == stream or not stated:

@@ -14,8 +14,9 @@ _DIGITS = 12
 
 
 def with_machine_code(choice: Choice, layout: str, where: Gpu) -> Choice:
-    """Return the choice with digest and compiler of the package's code for it; unchanged if the code is compiled
-    here.
+    """Return the choice with digest and compiler of the machine code that the package has for it on a GPU.
+
+    `layout` is `"nn"`, `"nt"`, `"tn"` or `"tt"`. The choice is unchanged if the package has no such code.
     """
     try:
         kernel = find_kernel(choice.kernel)

@@ -1,4 +1,4 @@
-"""Measured times of GPU kernels, by which a library call chooses: a small table in the package.
+"""Measured times of GPU kernels, by which a library call chooses its kernel: a small table in the package.
 
 `makers/choices.py` makes `measured.json` from the records in `benchmarks/results`. A tuner may later replace it by a
 table of the user's own GPU: `Table` lists the fields that are needed.
@@ -48,24 +48,27 @@ class Measurement:
     precision: str
     layouts: tuple[str, ...]
     arch: str
-    """The lowest architecture that it runs on."""
+    """The lowest architecture that the kernel runs on."""
     config: Mapping[str, int]
     threads: int
+    """Threads of a block."""
     registers: int
+    """Registers of a thread."""
     smem: int
     """Bytes of shared memory of a block, static and dynamic."""
     grid: tuple[str, ...]
-    """The number of blocks that take `steps` steps, along each axis of the grid, as expressions of the kernel's
-    file.
+    """Number of blocks along each axis of the grid, as expressions of the kernel's file; only blocks that take `steps`
+    steps count.
     """
     figures: Figures
     """The figures fitted to the times of all products."""
     steps: str = "K"
-    """The number of steps along k that a block takes, as an expression of the kernel's file."""
+    """Number of steps along k that a block takes, as an expression of the kernel's file."""
     below: str = ""
     """The lowest architecture on which newer kernels replace this one; empty if none do."""
     domain: str = ""
-    """A condition on the products that it was measured for, over `M`, `N`, `K` and the configuration; empty for any."""
+    """A condition on the products that the figures hold for, over `M`, `N`, `K` and the configuration; empty for any.
+    """
     parts: tuple[int, ...] = ()
     """Numbers of parts that k may be split into; empty for a kernel whose blocks do not share k."""
     in_order: bool = True
@@ -73,11 +76,11 @@ class Measurement:
     part.
     """
     align: int = FLOAT_BYTES
-    """The alignment of its operands in bytes."""
+    """The alignment, in bytes, that the kernel requires of its operands."""
     require: tuple[str, ...] = ()
-    """Conditions on the products that it takes, over extents, layout and leading dimensions; empty for any."""
+    """Conditions on the products that the kernel takes, over extents, layout and leading dimensions; empty for any."""
     times_us: Mapping[str, float] = field(default_factory=dict)
-    """Median times with cold caches, by `time_key`."""
+    """`time_key` -> median time with cold caches, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +90,11 @@ class Table:
     gpu: str
     """A name that `core.gpu.model` knows."""
     taken: str
-    """The date of the measurement."""
+    """The date of the measurement, as ISO 8601 writes it."""
     memory_gbs: float
-    """The rate at which kernels read and write cold matrices, 10^9 bytes a second."""
+    """The rate at which kernels read and write cold matrices, in 10^9 bytes a second."""
     parts_gbs: float
-    """The rate at which blocks exchange parts of sums through the level-2 cache, 10^9 bytes a second."""
+    """The rate at which blocks exchange parts of sums through the level-2 cache, in 10^9 bytes a second."""
     entries: tuple[Measurement, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -107,15 +110,16 @@ class Table:
 
 
 def time_key(problem: GemmProblem, parts: int = 1, products: int = 1) -> str:
-    """Return the name of a product in `times_us`: extents, layout and leading dimensions; `P*` before it for P products
-    in one launch, `/P` behind it for k in P parts.
+    """Return the key of a product in `times_us`: its extents, layout and leading dimensions as text.
+
+    Before it stands `P*` for P products in one launch, behind it `/P` for k in P parts. Alpha and beta do not matter.
     """
     plain = replace(problem, alpha=1.0, beta=0.0, contents="uniform")
     return (f"{products}*" if products > 1 else "") + plain.label + (f"/{parts}" if parts > 1 else "")
 
 
 def table_from_json(data: Mapping[str, Any]) -> Table:
-    """Return the table that `Table.to_json` wrote as `data`; `RecordError` for anything else."""
+    """Return the table that `Table.to_json` wrote as `data`. Raises `RecordError` for other data."""
     try:
         if data["schema"] != SCHEMA:
             raise RecordError(f"no table of choices: schema {data['schema']!r}")
@@ -134,5 +138,5 @@ def _measured(entry: Mapping[str, Any]) -> Measurement:
 
 @cache
 def shipped_table(file: Path = FILE) -> Table:
-    """Return a table of the package: by default that of single products."""
+    """Return a table of the package, read once: by default the one of single products."""
     return table_from_json(json.loads(file.read_text(encoding="utf-8")))

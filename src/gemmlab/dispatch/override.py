@@ -17,9 +17,10 @@ USUAL = "threaded"
 
 
 def named_kernel(name: object, device: str) -> Kernel:
-    """Return the `gemm` kernel with that id, or of a `.cu` file, for a family of devices.
+    """Return the `gemm` kernel that a caller names by its id, or by the path of a `.cu` file.
 
-    Raises `ArgumentTypeError` if it is no name, `UsageError` if it is unknown or runs on another family.
+    `device` is `"cpu"` or `"cuda"`. Raises `ArgumentTypeError` if `name` is neither text nor a path, and `UsageError`
+    if the kernel is unknown, is for another operation, or runs on the other kind of device.
     """
     if not isinstance(name, (str, os.PathLike)):
         raise ArgumentTypeError(f"gemm: kernel is {shown(name)}; it must be a kernel's id or the path of a .cu file")
@@ -34,7 +35,10 @@ def named_kernel(name: object, device: str) -> Kernel:
 
 
 def checked_config(config: object) -> dict[str, int]:
-    """Return parameters by name; empty for None. `ArgumentTypeError` unless it is a mapping to whole numbers."""
+    """Return parameter name -> value; empty for `None`. The names are not checked here.
+
+    Raises `ArgumentTypeError` unless `config` is `None` or a mapping to whole numbers.
+    """
     if config is None:
         return {}
     if not isinstance(config, Mapping):

@@ -1,9 +1,9 @@
-"""Products whose right operand is packed (`gemmlab.pack`): each strip of columns is a product of a stack.
+"""Products whose right operand is packed (`gemmlab.pack`). Each strip of 32 columns is one product of a stack:
 
     C[:, 32 s : 32 s + 32] = alpha * A strip[s] + beta * C[:, 32 s : 32 s + 32]
 
-A strip is a matrix with adjacent rows, so the compiled product reads it in place, from one end to the other. Results do
-not depend on how C is divided, so they have the bits of the whole product.
+A strip is a matrix with adjacent rows, so the compiled product reads it in place, from one end to the other. How C is
+divided does not change a result's bits, so they are those of an unpacked product.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gemmlab.dispatch.precision_rule import METHODS
 
 Float32Array = npt.NDArray[np.float32]
 Run = Callable[[Float32Array, Float32Array, Float32Array], None]
-"""A function of stacks of left matrices, right matrices and results."""
+"""A function (left matrices, right matrices, results) that computes a stack of products."""
 
 
 class Strips(Protocol):
-    """A packed operand."""
+    """A packed operand of `shape` (k, n); `strips` has shape (number of strips, k, width)."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -47,15 +47,15 @@ def require_usable(call: Call, packed: type) -> None:
 
 
 def stand_in(packed: Strips) -> Float32Array:
-    """Return an array of the operand's shape, without its elements, for checks of shapes."""
+    """Return an array of zeros with the operand's shape, for checks of shapes."""
     return np.broadcast_to(np.float32(0), packed.shape)
 
 
 def by_strips(packed: Strips, left: Float32Array, full: Float32Array, beta: float, run: Run) -> None:
     """Call `run`, which applies alpha and beta, on stacks of products that together make up `full` (..., m, n).
 
-    They are the whole strips, then the narrow last one in a copy; with `beta` not 0 the copy begins with the values of
-    `full`. `left` has shape (..., m, k).
+    The first stack has the whole strips, the second the narrow last one, computed in a copy. If `beta` is not 0, the
+    copy begins with the values of `full`. A single column is computed at once. `left` has shape (..., m, k).
     """
     strips = packed.strips
     n, width = packed.shape[1], strips.shape[-1]

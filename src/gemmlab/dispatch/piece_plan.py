@@ -18,25 +18,25 @@ _ROW = 4
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Memory for a panel of A or B, or for a piece of C.
+    """Memory on the device for panels of A or of B, or for pieces of C.
 
-    `rows` and `cols` are its extents on the device: exchanged for a transposed operand.
+    `rows` and `cols` are the extents of one as it is stored: exchanged for a transposed operand.
     """
 
     rows: int
     cols: int
     slots: int
-    """The number of such rooms: with two, one is filled while the other is used."""
+    """The number of panels or pieces at a time: with two, one is filled while the other is used."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of one slot."""
+        """Bytes of one panel or piece, a multiple of `ALIGNED`."""
         return -(-FLOAT_BYTES * self.rows * self.cols // ALIGNED) * ALIGNED
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PiecePlan(Display):
-    """C (m x n, k terms) in pieces of `rows` x `cols`; those at the right and lower edge have other extents.
+    """C (m x n, k terms) in pieces of `rows` x `cols`. Pieces at the right and lower edge may have other extents.
 
     A piece needs a panel of A, `rows` x k, and a panel of B, k x `cols`.
     """
@@ -55,16 +55,17 @@ class PiecePlan(Display):
     tail: tuple[int, int] = (1, 1)
     """The fewest rows and columns of the last pieces. A shorter remainder is part of the piece before it."""
     unit: int = 1
-    """A launch computes a multiple of this number of rows and columns."""
+    """A launch computes numbers of rows and columns that are multiples of this one."""
     reads: bool = True
     """False if alpha or k is 0: A and B are not read."""
     reads_c: bool = False
+    """True if c is added, so that it is copied to the device."""
     workspace_bytes: int = 0
-    """Bytes of memory that the kernel needs besides operands and result."""
+    """Bytes of device memory that the kernel needs besides operands and result."""
     memory_bytes: int = 0
-    """The bytes that the caller allows."""
+    """Bytes of device memory that the caller allows."""
     least_bytes: int = 0
-    """The fewest bytes with which the product is possible."""
+    """The fewest bytes of device memory with which the product is possible."""
     staging_bytes: int = 0
     """Bytes of the host's pinned memory through which arrays are copied that are not pinned."""
     link_gbs: float | None = None
@@ -72,14 +73,15 @@ class PiecePlan(Display):
     kernel_seconds: float | None = None
     """Estimated time of all products in seconds; `None` if unknown."""
     seconds: float | None = None
-    """Predicted time of the call in seconds: copies overlap with products, except for the first copies and the last
-    one.
+    """Predicted time of the call in seconds, `None` if unknown. Copies overlap with products, except for the first
+    copies and the last one.
     """
     note: str = ""
+    """A further line of the plan in words."""
 
     @property
     def grid(self) -> tuple[int, int]:
-        """The number of pieces down and across."""
+        """(number of pieces along m, number of pieces along n)."""
         return self._count(self.m, self.rows, 0), self._count(self.n, self.cols, 1)
 
     @property
@@ -89,7 +91,7 @@ class PiecePlan(Display):
         return down * across
 
     def extents(self, row: int, col: int) -> tuple[int, int]:
-        """Return the rows and columns of a piece."""
+        """Return the rows and columns of the piece at index (row, col) of the grid."""
         down, across = self.grid
         return (
             self.m - row * self.rows if row == down - 1 else self.rows,
@@ -104,15 +106,16 @@ class PiecePlan(Display):
         return max(rows, last[0]), max(cols, last[1])
 
     def computed(self, row: int, col: int) -> tuple[int, int]:
-        """Return the rows and columns that are computed for a piece."""
+        """Return the rows and columns that are computed for a piece, with those beyond its edge (`least`, `unit`)."""
         rows, cols = self.extents(row, col)
         return self._padded(rows, 0), self._padded(cols, 1)
 
     @property
     def rooms(self) -> dict[str, Room]:
-        """The memory for panels of A and B and pieces of C.
+        """The memory for panels of A and B and pieces of C, by `"a"`, `"b"` and `"c"`.
 
-        A row has the same address modulo 16 bytes as in the whole matrix, because kernels read rows by their alignment.
+        Its rows are as far apart, modulo 16 bytes, as in the whole matrix, because kernels read rows by their
+        alignment.
         """
         down, across = self.grid
         rows, cols = self.widest
@@ -126,14 +129,14 @@ class PiecePlan(Display):
 
     @property
     def device_bytes(self) -> int:
-        """Bytes of the device that the product uses, without those of the code and of the driver itself."""
+        """Bytes of device memory that the product uses, without those of the code and of the driver itself."""
         if not self.count:
             return 0
         return sum(room.nbytes * room.slots for room in self.rooms.values()) + self.workspace_bytes
 
     @property
     def bytes_in(self) -> int:
-        """Bytes that are copied to the device."""
+        """Bytes that are copied to the device. A panel that is needed again later is copied again."""
         down, across = self.grid
         if not self.count:
             return 0
@@ -158,7 +161,10 @@ class PiecePlan(Display):
         return None if self.link_gbs is None else max(self.bytes_in, self.bytes_out) / (self.link_gbs * 1e9)
 
     def order(self) -> Iterator[tuple[int, int]]:
-        """Yield all pieces (row, column) in the order in which they are computed: strips in alternating directions."""
+        """Yield the index (row, column) of each piece in the order in which they are computed.
+
+        With `by_rows`, each row of pieces is computed in the opposite direction of the row before it, else each column.
+        """
         down, across = self.grid
         outer, inner = (down, across) if self.by_rows else (across, down)
         for strip in range(outer):
@@ -180,7 +186,7 @@ class PiecePlan(Display):
         return View(first, lines=tuple(more))
 
     def lines(self) -> list[str]:
-        """Return the plan in words."""
+        """Return the plan in words, as lines of text."""
         down, across = self.grid
         stays, passes = ("A", "B") if self.by_rows else ("B", "A")
         panels = f"a panel of {stays} stays, those of {passes} change"
@@ -199,7 +205,7 @@ class PiecePlan(Display):
         return [*lines, self.note] if self.note else lines
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values, with the figures that the plan determines."""
+        """Return the fields as JSON values, with bytes, times and count that follow from them."""
         names = ("device_bytes", "bytes_in", "bytes_out", "link_seconds", "count")
         return {**asdict(self), **{name: getattr(self, name) for name in names}}
 

@@ -22,19 +22,19 @@ REQUESTS: Mapping[str, tuple[str, ...]] = {
 errors no larger than those of float32's own chain of multiply-adds.
 """
 METHODS = (BF16X9, BF16X6, TF32X3, F16X3, BF16X3)
-"""Requests for one way to compute. It is used wherever it runs, even if it is slower."""
+"""Requests that name one way to compute. It is used wherever it runs, even if another one is faster."""
 
 
 def request_for(precision: str) -> str:
-    """Return the request whose lowest precision is a kernel's: `"float32"` for `by_tile`."""
+    """Return the request whose lowest precision is `precision`, that of a kernel: `"float32"` for `by_tile`."""
     return next(request for request, those in REQUESTS.items() if those[-1] == precision)
 
 
 def precision_for(name: object, offered: Collection[str]) -> str:
-    """Return the lowest of the precisions `offered` that satisfies the request: the fastest one.
+    """Return the lowest of the precisions `offered` that satisfies the request `name`: the fastest one.
 
-    Raises `ArgumentTypeError` unless the request is text, `UsageError` if it is unknown or nothing offered satisfies
-    it.
+    Raises `ArgumentTypeError` if the request is not text, and `UsageError` if it is unknown or no precision offered
+    satisfies it.
     """
     if not isinstance(name, str):
         raise ArgumentTypeError(f"gemm: precision is {name!r}; it must be one of {_names()}")
@@ -52,7 +52,10 @@ def no_lower(precision: str) -> tuple[str, ...]:
 
 
 def forced_precisions(precision: str) -> Collection[str]:
-    """Return the precisions of the kernels that a caller may name together with this request."""
+    """Return the precisions of the kernels that a caller may name together with this request.
+
+    For `METHODS` they are those of `no_lower`, for other requests all that are no lower than the request's lowest one.
+    """
     lowest = max(PRECISIONS.index(each) for each in no_lower(precision))
     return no_lower(precision) if precision in METHODS else PRECISIONS[: lowest + 1]
 

@@ -37,7 +37,7 @@ _MOST_ELEMENTS = 2**60
 
 
 def explain(call: Call, device: object) -> Choice:
-    """Return the result of `gemmlab.explain_choice`."""
+    """Return the result of `gemmlab.explain_choice` for a device as the caller names it (`device_to_explain`)."""
     operands = request(call, look)
     where = device_to_explain(device, call.a, call.b)
     if where is None:
@@ -53,15 +53,19 @@ def explain(call: Call, device: object) -> Choice:
 
 
 def _one(operands: Request) -> Stored:
-    """Return one of the products of two matrices that the result consists of."""
+    """Return one of the products of two matrices that the result consists of.
+
+    An operand that kernels cannot read in place is described as a contiguous copy.
+    """
     pair = operands.left, operands.right
     left, right = (x[(0,) * (x.ndim - 2)] if x.size and in_place(x) else packed(x.shape[-2:]) for x in pair)
     return _readable(left, right, packed((left.shape[0], right.shape[1])))
 
 
 def _launch(operands: Request) -> tuple[Stored, int]:
-    """Return the first of the products that the result on a GPU consists of, as its kernel takes it, and their
-    number.
+    """Return (first product, number of products) of the GPU's launch; the number is 0 for an empty result.
+
+    An operand that kernels cannot read in place is described as a contiguous copy.
     """
     target = packed(operands.shape)
     if not target.size:
@@ -80,7 +84,10 @@ def _readable(
 
 
 def look(call: str, name: str, value: Any) -> Operand:
-    """Return an array, or a shape, as a view. Raises `ArgumentTypeError` and `UsageError`."""
+    """Return an operand for an array, or for a shape, which is a sequence of extents. Its view must not be read.
+
+    Raises `ArgumentTypeError` for another value, and `UsageError` for a shape that is too large.
+    """
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         if not all(isinstance(extent, int | np.integer) and extent >= 0 for extent in value):
             raise ArgumentTypeError(f"{call}: {name} is {shown(value)}, neither an array nor a shape")
@@ -93,7 +100,11 @@ def look(call: str, name: str, value: Any) -> Operand:
 
 
 def device_to_explain(device: object, a: Any, b: Any) -> Gpu | int | None:
-    """Return the device to explain: a GPU model, the number of a GPU of this machine, or `None` for the CPU."""
+    """Return the device to explain: a GPU model, the number of a GPU of this machine, or `None` for the CPU.
+
+    If `device` is `None`, the device is the one on which the operands `a` and `b` lie. For shapes, it is the first GPU
+    of this machine, if there is one. Raises `ArgumentTypeError` and `DeviceError`.
+    """
     if device is None:
         return _by_operands(a, b)
     if not isinstance(device, str):

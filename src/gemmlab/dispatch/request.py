@@ -25,7 +25,7 @@ _CALL = "gemm"
 
 
 class Operand(NamedTuple):
-    """An array of a call as a view of the right dtype."""
+    """An array of a call as a float32 view. The elements of an array on a GPU must not be read through the view."""
 
     view: Float32Array
     on_gpu: DeviceArray | None = None
@@ -33,16 +33,20 @@ class Operand(NamedTuple):
 
 
 View = Callable[[str, str, object], Operand]
-"""A function (call, name, value) -> operand; raises `ArgumentTypeError` for a value that is no array."""
+"""A function (name of the function called, name of the argument, value) -> operand.
+
+It raises `ArgumentTypeError` for a value that it does not accept as an array.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One checked call, without its result. Its operands are matrices, after op."""
+    """One checked call, without its result. `left` and `right` are op(a) and op(b): matrices, or stacks of matrices."""
 
     left: Float32Array
     right: Float32Array
     batch: tuple[int, ...]
+    """The leading axes of `left` and `right`, broadcast; empty for a single product."""
     shape: tuple[int, ...]
     """The shape of the result as the caller sees it."""
     row: bool
@@ -52,12 +56,15 @@ class Request:
     beta: float
     """`alpha` and `beta` are rounded to float32."""
     addend: Float32Array | None
-    """c, broadcast to the result; `None` if it is not read."""
+    """c, broadcast to `shape`; `None` without c, or if beta is 0, so that c is not read."""
     operands: tuple[Operand, Operand, Operand | None]
     """a, b and c as the caller passed them."""
 
     def stacks(self, target: Float32Array) -> tuple[Float32Array, Float32Array, Float32Array]:
-        """Return left matrices, right ones and views of the results in `target`, all with the same leading axes."""
+        """Return (left matrices, right matrices, views of the results in `target`), all with the leading axes `batch`.
+
+        A vector is a matrix of one row or one column.
+        """
         full = target[..., np.newaxis] if self.column else target
         full = full[..., np.newaxis, :] if self.row else full
         lefts = np.broadcast_to(self.left, (*self.batch, *self.left.shape[-2:]))
@@ -72,12 +79,15 @@ class Request:
 
 
 def host_operand(call: str, name: str, value: object) -> Operand:
-    """Return an array in this machine's memory as an operand. Raises `ArgumentTypeError`."""
+    """Return a NumPy float32 array as an operand. Raises `ArgumentTypeError` for any other value."""
     return Operand(float32_array(call, name, value))
 
 
 def request(call: Call, view: View) -> Request:
-    """Check operands, scalars and flags and return the request. Raises `ArgumentTypeError` and `UsageError`."""
+    """Return the request for a call, with a, b, c, alpha, beta and the flags checked; other arguments are not checked.
+
+    Raises `ArgumentTypeError` and `UsageError`.
+    """
     scale, keep = _scalar("alpha", call.alpha), _scalar("beta", call.beta)
     a, b = _operand("a", call.a, view), _operand("b", call.b, view)
     left, right = a.view, b.view
@@ -107,7 +117,10 @@ def request(call: Call, view: View) -> Request:
 
 
 def checked_target(target: Float32Array, request: Request) -> Float32Array:
-    """Return the view of `out`, if the result can be written to it. Raises `UsageError`."""
+    """Return `target`, the view of `out`. Raises `UsageError` if the result cannot be written to it.
+
+    It may be the same elements as c, but may share no others with an operand.
+    """
     if target.shape != request.shape:
         raise UsageError(f"gemm: out has shape {target.shape}; the result has {request.shape}")
     if not target.flags.writeable:
@@ -122,7 +135,10 @@ def checked_target(target: Float32Array, request: Request) -> Float32Array:
 
 
 def _require_other_parts(target: Float32Array, request: Request) -> None:
-    """Raise `UsageError` if the result would overwrite an operand through another mapping of its file."""
+    """Raise `UsageError` if the result would overwrite an operand through another mapping of the same file.
+
+    Only c may be the same elements as the result.
+    """
     part = file_part(target)
     if part is None:
         return
@@ -138,7 +154,10 @@ def _require_other_parts(target: Float32Array, request: Request) -> None:
 
 
 def same(left: Float32Array, right: Float32Array) -> bool:
-    """Return whether two arrays of one shape are the same elements; the stride of an axis of extent 1 means nothing."""
+    """Return whether two arrays of one shape are the same elements in memory. Empty arrays are.
+
+    The stride of an axis of extent 1 is ignored.
+    """
     if left.size == 0:
         return True
     axes = zip(left.shape, left.strides, right.strides, strict=True)
@@ -169,7 +188,10 @@ def _scalar(name: str, value: SupportsFloat) -> float:
 
 
 def _addend(c: Float32Array | None, beta: float, shape: tuple[int, ...]) -> Float32Array | None:
-    """Return c broadcast to the result; None if it is not read because beta is 0."""
+    """Return c broadcast to `shape`; `None` without c, or if beta is 0.
+
+    Raises `UsageError` if c is missing and beta is not 0, or if c does not broadcast.
+    """
     if c is None:
         if beta != 0.0:
             raise UsageError(f"gemm: beta is {beta} but there is no c to scale by it")
@@ -182,8 +204,9 @@ def _addend(c: Float32Array | None, beta: float, shape: tuple[int, ...]) -> Floa
 
 
 def _folds(array: Float32Array) -> bool:
-    """Return whether the strides may place two elements of an array on the same bytes; those of usual views never
-    do.
+    """Return whether two elements of an array may share bytes, by its strides; false for transposed and sliced arrays.
+
+    For unusual strides the result may be true although no bytes are shared.
     """
     reach = array.itemsize
     for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):

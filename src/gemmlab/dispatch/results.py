@@ -1,7 +1,7 @@
 """The destination of a result on a GPU: an array of the caller's package, or memory of gemmlab.
 
-For an array of an unknown package it is an array of gemmlab, which other packages can use by `__cuda_array_interface__`
-and DLPack.
+If the package of the operands is unknown, the result is an array of gemmlab, which other packages can use by
+`__cuda_array_interface__` and DLPack.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ class Place:
     """A float32 array, uninitialised."""
     pointer: int
     stream: int
-    """The stream on which work on it is queued."""
+    """The stream on which work on the array is queued."""
 
 
 class DeviceResult:
-    """A float32 array in memory of gemmlab, computed on `stream`. A package that imports it by DLPack names a stream,
-    which then waits.
+    """A float32 array in C order in memory of gemmlab, computed on `stream`.
+
+    A package that imports the array by DLPack names a stream of its own. That stream waits for `stream`.
     """
 
     def __init__(self, buffer: Buffer, shape: tuple[int, ...], stream: int, device: CudaDevice) -> None:
@@ -70,9 +71,11 @@ class DeviceResult:
 
 
 def place_for(value: Any, found: DeviceArray, shape: tuple[int, ...], device: CudaDevice) -> Place:
-    """Allocate a result of `shape` on the GPU of `value`; return it with the stream on which the caller expects work.
+    """Allocate a result of `shape` on the GPU of the operand `value`; return it with the stream on which work is
+    queued.
 
-    For an unknown package the stream is the one its array names, or the default stream.
+    `found` is that operand on the GPU. If its package is unknown, the stream is the one that the array names, or the
+    default stream.
     """
     package, stream = package_of(value), stream_for(value, found)
     if package is not None:
@@ -86,9 +89,10 @@ def place_for(value: Any, found: DeviceArray, shape: tuple[int, ...], device: Cu
 
 
 def as_its_package_s(value: Any, result: Any) -> Any:
-    """Return a `DeviceResult` as an array of the package of `value`: Numba, or one with the array API standard.
+    """Return a result as an array of the package of the operand `value`, if that is Numba or follows the array API.
 
-    Call it once all work that computes the result is queued. For other packages the result stays a `DeviceResult`.
+    For other packages a `DeviceResult` stays as it is, and so does a result of any other type. Call this function after
+    all work that computes the result is queued.
     """
     if type(result) is not DeviceResult:
         return result

@@ -26,9 +26,9 @@ from gemmlab.devices.cuda_memory import CudaBuffer
 
 _ALIGNED = 256
 _SHARED_TICKETS = 1 << 15
-"""Tickets in the buffer of a stream. A launch that needs more allocates them and sets them to zero."""
+"""Tickets in the buffer of a stream. For a launch that needs more, they are allocated and set to zero."""
 _SHARED_BYTES = 1 << 16
-"""Bytes of workspace in the same buffer. A launch that needs no more needs no allocation."""
+"""Bytes of workspace in the same buffer. For a launch that needs no more, nothing is allocated."""
 _MOST_STREAMS = 256
 _NOT_CAPTURING = 0
 
@@ -43,10 +43,10 @@ class Needs(NamedTuple):
 
     workspace_bytes: int
     tickets: int
-    """Number of 32-bit words."""
+    """Number of tickets, which are words of 32 bits."""
     passed_on: bool = False
-    """True if a launch reads data that an earlier launch of the call left there. Launches of other calls must not come
-    between.
+    """True if a launch reads data that an earlier launch of the same call left in the workspace. The workspace is then
+    not the shared one of the stream, to which a launch of another call could write in between.
     """
 
     @property
@@ -55,12 +55,15 @@ class Needs(NamedTuple):
         return -(-4 * self.tickets // _ALIGNED) * _ALIGNED + self.workspace_bytes
 
     def fresh(self, package: Package, beside: Any) -> Fresh:
-        """Return a function that makes arrays of a package with room for both."""
+        """Return a function that makes an array of `package` with room for tickets and workspace.
+
+        The array lies on the GPU of the array `beside`.
+        """
         return package.fresh(beside, (-(-self.nbytes // FLOAT_BYTES),))
 
 
 class Scratch(NamedTuple):
-    """The addresses that a launch gets. `give_back` must be called once the launch is queued."""
+    """The addresses of a launch's workspace and tickets. `give_back` must be called after the launch is queued."""
 
     workspace: int
     tickets: int
@@ -76,9 +79,10 @@ class ScratchMemory:
         self._lock = threading.Lock()
 
     def take(self, needs: Needs, stream: int, package: Package | None, fresh: Fresh | None) -> Scratch:
-        """Return scratch memory for one launch on `stream`, in the current context. `MemoryError` if there is none.
+        """Return scratch memory for one launch on `stream`, in the current context. Its tickets are zero.
 
-        `fresh` makes an array of `package`; without one, the driver allocates on the stream.
+        `fresh` makes an array of `package`; without them, the driver allocates on the stream. Raises `MemoryError` if
+        there is not enough memory.
         """
         driver = open_driver()
         shared = None
@@ -92,7 +96,11 @@ class ScratchMemory:
         return Scratch(start + needs.nbytes - needs.workspace_bytes, shared or start, give_back)
 
     def _of_stream(self, stream: int) -> int | None:
-        """Return the address of a stream's tickets; `None` if too many streams have tickets already."""
+        """Return the address of a stream's buffer: tickets, then workspace. It is allocated at the stream's first
+        launch.
+
+        `None` if too many streams have a buffer already.
+        """
         key = stream, threading.get_ident() if stream == PER_THREAD_STREAM else 0
         with self._lock:
             found = self._tickets.get(key)

@@ -27,7 +27,7 @@ class _Interface:
 
 
 def shadow(found: DeviceArray) -> Float32Array:
-    """Return a float32 view with the shape, strides and address of an array on a GPU."""
+    """Return a float32 view with the shape, strides and address of an array on a GPU; without the address if empty."""
     if math.prod(found.shape) == 0:
         return np.empty(found.shape, np.float32)
     described = {
@@ -38,19 +38,19 @@ def shadow(found: DeviceArray) -> Float32Array:
 
 
 def packed(shape: tuple[int, ...], pointer: int = _ANYWHERE) -> Float32Array:
-    """Return a float32 array of this shape in C order over the memory at `pointer`."""
+    """Return a float32 view of this shape in C order over the memory at `pointer`; it must not be read."""
     strides = tuple(4 * math.prod(shape[index + 1 :]) for index in range(len(shape)))
     return shadow(DeviceArray(pointer, shape, strides, np.dtype(np.float32), None, None))
 
 
 def device_operand(call: str, name: str, value: Any) -> Operand:
-    """Return an operand on a GPU, with the array there. Raises as `device_array_of` does."""
+    """Return an array on a GPU as an operand. Raises as `device_array_of` does."""
     found = device_array_of(call, name, value)
     return Operand(shadow(found), found)
 
 
 def device_array_of(call: str, name: str, value: Any) -> DeviceArray:
-    """Return an operand's array on a GPU.
+    """Return the address, shape and strides of an operand on a GPU.
 
     Raises `ArgumentTypeError` for an array that lies elsewhere or has another dtype, and for a read-only `out`.
     """
@@ -68,7 +68,7 @@ def device_array_of(call: str, name: str, value: Any) -> DeviceArray:
 
 
 def in_place(operand: Float32Array) -> bool:
-    """Return whether kernels can read an operand's matrices in place."""
+    """Return whether kernels can read an operand's matrices in place. The first matrix of a stack decides."""
     return operand.size == 0 or readable(operand[(0,) * (operand.ndim - 2)])
 
 

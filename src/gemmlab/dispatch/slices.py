@@ -1,4 +1,6 @@
-"""Slices of k for kernels that store converted operands in a workspace: the longest slices within a limit."""
+"""Slices of k for kernels that store converted operands in a workspace, one slice at a time: the longest within a
+limit.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
 SLICE = "SLICE"
-"""The parameter of such kernels: elements of k that the workspace holds at a time."""
+"""The parameter of such kernels: the length of a slice, in elements of k."""
 MOST_BYTES = 512 << 20
-"""The largest workspace of a library call."""
+"""The largest workspace of a library call, in bytes."""
 _LEAST = 512
-"""The shortest slice: shorter ones would cost too many passes over C."""
+"""A slice of at most this length is not halved: shorter ones would cost too many passes over C."""
 
 
 def sliced(kernel: str, config: Mapping[str, int], problem: GemmProblem) -> dict[str, int] | None:
@@ -42,11 +44,11 @@ def passed_bytes(kernel: str, config: Mapping[str, int], problem: GemmProblem) -
 
 
 def workspace_bytes(kernel: str, config: Mapping[str, int], problem: GemmProblem) -> int:
-    """Return the size of the workspace of a kernel of the catalog for a product."""
+    """Return the bytes of workspace that a kernel of the catalog, named by its id, needs for a product."""
     return workspace_bytes_of(find_kernel(kernel), config, problem)
 
 
 def workspace_bytes_of(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> int:
-    """Return the size of a kernel's workspace for a product."""
+    """Return the bytes of workspace that a kernel needs for a product."""
     scalars: Mapping[str, Any] = GemmOp().scalars(problem)
     return kernel.workspace_bytes(problem, kernel.instantiate(config, scalars))

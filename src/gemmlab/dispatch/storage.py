@@ -17,9 +17,9 @@ Float32Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A product that kernels can compute in place, and the addresses of its operands, which the caller must keep alive.
+    """A product, or the first product of a batch, that kernels can compute in place.
 
-    It may be the first of a batch.
+    `a`, `b` and `c` are the addresses of its matrices. The caller must keep the arrays alive.
     """
 
     problem: GemmProblem
@@ -27,7 +27,7 @@ class Stored:
     b: int
     c: int
     distances: tuple[int, ...] = ()
-    """Bytes between adjacent matrices of a batch, for each of its axes and operands."""
+    """Bytes between adjacent matrices of a batch, for each of its axes and each operand; empty for one product."""
 
     def begins_on(self, nbytes: int) -> bool:
         """Return whether all operands, of all products of a batch, begin on a multiple of `nbytes` bytes."""
@@ -35,15 +35,14 @@ class Stored:
 
 
 def readable(matrix: Float32Array) -> bool:
-    """Return whether kernels can read a matrix in place, directly or transposed."""
+    """Return whether kernels can read a matrix in place: the elements of its rows or of its columns are adjacent."""
     return rows_contiguous(matrix) or rows_contiguous(matrix.T)
 
 
 def row_major(
     left: Float32Array, right: Float32Array, full: Float32Array
 ) -> tuple[Float32Array, Float32Array, Float32Array]:
-    """Return the product in a form whose result has contiguous rows, if possible: its operands as they are, or
-    transposed.
+    """Return (left, right, full) as they are if the rows of `full` are contiguous, else the transposed product.
 
     `full = left @ right` is also `full^T = right^T @ left^T`. For stacks of matrices the first one decides.
     """
@@ -56,9 +55,9 @@ def stored(
     left: Float32Array, right: Float32Array, full: Float32Array, alpha: float, beta: float,
     distances: tuple[int, ...] = (),
 ) -> Stored | None:  # fmt: skip
-    """Return `full = alpha * left @ right + beta * full` as a problem; `None` if an operand would have to be copied.
+    """Return `full = alpha * left @ right + beta * full` for kernels; `None` if an operand would have to be copied.
 
-    For a batch, the arguments are its first product, and `distances` are those of `Stored`.
+    For a batch, the arrays are those of its first product, and `distances` are those of `Stored`.
     """
     left, right, full = row_major(left, right, full)
     if not (rows_contiguous(full) and readable(left) and readable(right)):

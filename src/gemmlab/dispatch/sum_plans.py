@@ -22,20 +22,22 @@ _Axes = list[tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SumPlan:
-    """The arguments of the compiled code (`codegen.reductions.PLAN`), and the shapes of arrays that Python makes."""
+    """The arguments of the compiled code, and the shapes of arrays that Python makes."""
 
     words: array[int]
+    """The arguments, as `codegen.reductions.PLAN` orders them; empty if the array has no elements."""
     address: int
+    """Address of `words`, which must live as long as it is used."""
     shape: tuple[int, ...]
     """The shape of the result."""
     made: tuple[int, ...]
     """The shape of the computed array. It is repeated along axes of extent 1 to give the result."""
     elements: int
-    """Number of elements read."""
+    """Number of elements that are read."""
 
 
 def sum_plan(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], *, keepdims: bool) -> SumPlan:
-    """Return the plan for sums along `axes` (none negative) of an array with this shape and these strides in bytes."""
+    """Return the plan for sums along `axes` (none negative) of a float32 array with these strides, in bytes."""
     whole = [1 if index in axes else extent for index, extent in enumerate(shape) if keepdims or index not in axes]
     small = [1 if index in axes or strides[index] == 0 else shape[index] for index in range(len(shape))]
     out_steps = [_SIZE * math.prod(small[index + 1 :]) for index in range(len(small))]
@@ -84,8 +86,9 @@ def sum_plan(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], 
 
 
 def joined(axes: _Axes) -> _Axes:
-    """Return axes (extent, step in each array) with the widest step first; adjacent axes are joined if they are evenly
-    spaced in every array.
+    """Return the axes (extent, step in each array) with the widest step in the first array first.
+
+    Adjacent axes are joined into one if their elements are evenly spaced in every array.
     """
     found: _Axes = []
     for extent, *steps in sorted(axes, key=lambda axis: -abs(axis[1])):
@@ -97,9 +100,10 @@ def joined(axes: _Axes) -> _Axes:
 
 
 def _column_axis(terms: _Axes, free: _Axes, count: int, results: int) -> int | None:
-    """Return the axis of the result along which columns are summed together; `None` if each result is summed by rows.
+    """Return the index in `free` of the axis along which adjacent results are summed together.
 
-    The choice follows from estimated times in units of about a nanosecond.
+    `None` if each result is summed by itself. The choice follows from estimated times in units of about a nanosecond;
+    `count` is the number of terms of a result.
     """
     if not terms or not free:
         return None

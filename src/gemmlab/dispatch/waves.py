@@ -15,7 +15,8 @@ for blocks of `steps` steps along k: all of k, or a part of it if the grid has s
 split over blocks). A block's other work takes as long as some more steps (`ends`). A product takes at least the time of
 reading and writing its matrices. Blocks that computed parts of the same sums add them in a tree: each level takes a
 constant time, and the parts pass through the level-2 cache. Data that launches pass to later ones of the same product
-are written to memory and read again. So
+(`left` bytes) are written to memory and read again. No kernel does both. So a product takes, with rates `memory` and
+`cache`,
 
     start + max((steps + ends) * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache + 2 * left / memory
 
@@ -54,15 +55,16 @@ class Gpu:
     name: str
     limits: gpu.GpuLimits
     sms: int
+    """Number of multiprocessors."""
     mhz: float
+    """Clock of the multiprocessors."""
     memory_gbs: float
     l2_gbs: float
+    """`memory_gbs` and `l2_gbs` are the rates of memory and level-2 cache, in 10^9 bytes a second."""
     known: str = ""
     """The model's name in `core.gpu.model`; empty for a model that is not known there."""
     machine: str = ""
-    """The name under which measurements of this machine's GPU are stored; empty for a model that is not this
-    machine's.
-    """
+    """The name under which `choice_store` has measurements of a GPU of this machine; empty for other GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +74,15 @@ class Estimate:
     us: float
     blocks: int
     resident: int
-    """Number of blocks resident on a multiprocessor at a time; 0 if not even one fits, and the time is infinite."""
+    """Number of blocks that a multiprocessor runs at a time; 0 if not even one fits, and the time is infinite."""
     rounds: int
-    """Number of turns in which the multiprocessor with the most blocks runs them."""
+    """Number of rounds, of at most `resident` blocks each, on the multiprocessor with the most blocks."""
     passed_us: float = 0.0
-    """The part of the time in which parts of sums and split operands are passed between blocks."""
+    """The part of `us` in which blocks pass each other parts of sums, or launches pass data to later ones."""
 
 
 def gpu_model(name: str) -> Gpu:
-    """Return a GPU model by its name, as `core.gpu.model` knows it. Raises `UsageError`."""
+    """Return a GPU model by its name, as `core.gpu.model` knows it. Raises `UsageError` for an unknown name."""
     found = gpu.model(name)
     return Gpu(
         found.name, found.limits, found.sms, found.boost_mhz, found.memory_gbs, found.l2_gbs, found.name
@@ -88,8 +90,9 @@ def gpu_model(name: str) -> Gpu:
 
 
 def gpu_of_facts(name: str, facts: Mapping[str, Any]) -> Gpu:
-    """Return a GPU as its driver describes it (`devices/cuda_facts.py`); an unknown architecture gets the limits of the
-    nearest older one.
+    """Return a GPU as its driver describes it (`devices/cuda_facts.py`).
+
+    An unknown architecture gets the limits of the nearest older one. Raises `UsageError` if there is none.
     """
     capability, sms, mhz = facts["compute_capability"], int(facts["sms"]), max(1.0, facts["clock_khz"] / 1e3)
     wanted = int(capability.replace(".", ""))
@@ -110,9 +113,10 @@ def gpu_of_facts(name: str, facts: Mapping[str, Any]) -> Gpu:
 def estimate(
     entry: Measurement, problem: GemmProblem, where: Gpu, table: Table, *, parts: int = 1, products: int = 1
 ) -> Estimate:  # fmt: skip
-    """Estimate the time of one launch of a kernel of `table`: `products` of one shape, the k of each in `parts`.
+    """Return the estimated time of a kernel of `table` for `products` of one shape, the k of each split into `parts`.
 
-    On a GPU other than the table's, block times scale with clock and FMA lanes, memory times with bandwidth.
+    On a GPU other than the table's, block times scale with clock and FMA lanes, memory times with bandwidth. The time
+    is infinite if no block fits on the GPU, and 0 if there are no blocks.
     """
     measured_on = gpu_model(table.gpu)
     blocks = _blocks(entry, problem, parts, products)
@@ -135,7 +139,10 @@ def estimate(
 
 
 def scaled_figures(entry: Measurement, where: Gpu, table: Table) -> Figures:
-    """Return the figures of a kernel of `table` on this GPU."""
+    """Return the figures of a kernel of `table` for another GPU.
+
+    The times of steps and of the tree scale with the clock, `share_us` also with FMA lanes; `start_us` and `ends` stay.
+    """
     measured_on, found = gpu_model(table.gpu), entry.figures
     clock = measured_on.mhz / where.mhz
     lanes = measured_on.limits.fma_lanes / where.limits.fma_lanes
@@ -156,14 +163,12 @@ def _blocks(entry: Measurement, problem: GemmProblem, parts: int, products: int)
 
 
 def in_domain(entry: Measurement, problem: GemmProblem) -> bool:
-    """Return whether a kernel and configuration was measured for such products. For others its figures are
-    meaningless.
-    """
+    """Return whether the entry's figures were fitted to such products. For others they are meaningless."""
     return not entry.domain or bool(_parsed((entry.domain,))[0](_names(entry, problem, 1)))
 
 
 def unmet(entry: Measurement, problem: GemmProblem) -> str:
-    """Return the first of the requirements of a kernel that a product does not meet; empty if it meets all."""
+    """Return the first of `entry.require` that a product does not meet; empty if it meets all."""
     leading = {"lda": problem.lda, "ldb": problem.ldb, "ldc": problem.ldc}
     names = {**_names(entry, problem, 1), **leading}
     return next((each.text for each in _parsed(entry.require) if not each(names)), "")

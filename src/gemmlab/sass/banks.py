@@ -39,10 +39,10 @@ def register_file(arch: str) -> RegisterFile:
 
 
 def conflict_cycles(instructions: Iterable[Instruction], arch: str) -> list[int]:
-    """Return, for each of consecutively executed instructions, the cycles beyond one that reading its sources takes.
+    """Return the cycles beyond one that each instruction takes to read its sources. The instructions run in this order.
 
-    Only 32-bit arithmetic has conflicts (pipes fma, fmaheavy and alu); other instructions do not change the operand
-    cache.
+    Conflicts are counted only for 32-bit arithmetic (pipes fma, fmaheavy and alu). Other instructions get 0, and are
+    assumed to leave the operand cache as it is.
     """
     file = register_file(arch)
     reuse: dict[tuple[int, int], int] = {}
@@ -50,9 +50,10 @@ def conflict_cycles(instructions: Iterable[Instruction], arch: str) -> list[int]
 
 
 def bank_reads(instructions: Iterable[Instruction], arch: str) -> list[tuple[int, ...]]:
-    """Return, for each of consecutively executed instructions, the number of registers that it reads from each bank.
+    """Return the number of registers that each instruction reads from each bank. The instructions run in this order.
 
-    Registers in the operand cache are not read again. As in `conflict_cycles`, only 32-bit arithmetic counts.
+    Registers in the operand cache are not read again. Instructions other than 32-bit arithmetic (see `conflict_cycles`)
+    get zeros.
     """
     file = register_file(arch)
     reuse: dict[tuple[int, int], int] = {}

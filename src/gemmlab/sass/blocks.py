@@ -20,7 +20,7 @@ class Block:
     start: int
     stop: int
     successors: tuple[int, ...]
-    """Indices of the next blocks. After a call it is the block behind the call, not the callee."""
+    """Indices of the blocks that may run next. After a call, this is the block behind the call, not the callee."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,10 @@ class FlowGraph:
 def flow_graph(function: SassFunction) -> FlowGraph:
     """Return the control flow graph of a function.
 
-    A block ends after a branch, a call, a return or an exit, and before every target of one. After a barrier (BSSY,
-    BSYNC, WARPSYNC, BAR) and after any predicated instruction, control may continue with the next instruction. An
-    indexed branch whose targets nvdisasm did not find may go to any label.
+    A block ends after a branch, a call, a return or an exit. A block begins at the target of each branch and at the
+    start of each function in the section. BSSY, BSYNC, WARPSYNC and BAR end no block. After a predicated branch, return
+    or exit, control may also continue with the next instruction. An indexed branch whose targets nvdisasm did not find
+    may go to any label.
     """
     code = function.instructions
     following = [tuple(successors(function, instruction)) for instruction in code]
@@ -63,7 +64,11 @@ def flow_graph(function: SassFunction) -> FlowGraph:
 
 
 def successors(function: SassFunction, instruction: Instruction) -> Iterator[int]:
-    """Yield the indices of the instructions that may run next within the function."""
+    """Yield the indices of the instructions that may run right after an instruction.
+
+    A call continues behind itself. A return or exit has no successor unless it is predicated. An index may be that of
+    the end of the function, where there is no instruction.
+    """
     opcode = instruction.opcode
     if opcode not in _LEAVING or not _always(instruction):
         yield instruction.address // 16 + 1

@@ -1,5 +1,5 @@
-"""Cells, which are numbered registers and predicates: those that instructions access, and those that determine the
-control flow.
+"""Cells: the registers and predicates of a thread, numbered. The module finds those that an instruction accesses, and
+those that determine the control flow.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ CALCULATING = frozenset({
 })  # fmt: skip
 """Opcodes whose results depend only on operands and constants; for special registers see `_steady`."""
 _STEADY = ("SR_TID", "SR_CTAID", "SR_NTID", "SR_NCTAID", "SR_LANEID", "SRZ", "SR_LTMASK", "SR_EQMASK", "SR_GEMASK")
-"""Special registers whose value is constant over a thread's lifetime."""
+"""Beginnings of the names of special registers whose value is constant over a thread's lifetime."""
 _TOGETHER = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "R2UR"})
 """Opcodes that exchange values between lanes."""
 _ANYWHERE = frozenset({"CALL", "RET", "BRX", "JMX", "BRXU", "JMXU", "JMP", "ENDCOLLECTIVE"})
-"""Opcodes whose target is treated as unknown: it is in a register, or an earlier instruction set it."""
+"""Opcodes after which any instruction is assumed to follow: the target is in a register, or was set earlier."""
 _QUADS = frozenset({"HMMA", "IMMA", "DMMA", "LDSM", "TEX", "TLD", "TLD4"})
 
 
@@ -66,12 +66,13 @@ def use_of(instruction: Instruction) -> Use:
 
 
 def deciding(code: Sequence[Instruction], ran: Sequence[bool]) -> list[frozenset[int]] | None:
-    """Return, for each place in the code, the cells that determine the control flow of lanes from that place on.
+    """Return, for each index in the code, the cells that determine the control flow of lanes from there on.
 
-    The lanes execute only the instructions marked in `ran`. Returns `None` if the control flow depends on memory or
-    time. A cell is not included before an instruction that overwrites it, so that one register may contain a sum at one
-    place and a loop counter at another. Uniform cells, and registers that lanes exchange, are included at every place:
-    some lanes may read them while others are elsewhere.
+    The lanes execute only the instructions whose element of `ran` is true; the other indices get empty sets. Returns
+    `None` if the control flow depends on memory, on time, or on an opcode that is not `CALCULATING`. A cell is left out
+    before an instruction that overwrites it: one register may contain a sum at one place and a loop counter at another.
+    Uniform cells, and registers that lanes exchange, are included at every place: some lanes may read them while others
+    are elsewhere.
     """
     function = SassFunction("", tuple(code), {})
     running = [place for place in range(len(code)) if ran[place]]
@@ -103,7 +104,7 @@ def deciding(code: Sequence[Instruction], ran: Sequence[bool]) -> list[frozenset
 
 
 def _following(function: SassFunction, place: int) -> Iterable[int]:
-    """Return the places that lanes may execute right after `place`; some may be outside the code."""
+    """Return the indices that lanes may execute right after index `place`; some may be outside the code."""
     instruction = function.instructions[place]
     if instruction.opcode in _ANYWHERE:
         return range(len(function.instructions))
@@ -111,10 +112,9 @@ def _following(function: SassFunction, place: int) -> Iterable[int]:
 
 
 def replaced(instruction: Instruction) -> frozenset[int]:
-    """Return the cells of an arithmetic instruction's first result, without those that it also reads.
+    """Return the cells whose old values an arithmetic instruction discards: its first result's, unless it reads them.
 
-    Their old values are lost. The set is empty for a predicated instruction, which may write nothing, and for a uniform
-    result.
+    The set is empty for a predicated instruction, which may write nothing, and for a uniform result.
     """
     if instruction.predicate is not None or not instruction.operands:
         return frozenset()
@@ -126,7 +126,7 @@ def replaced(instruction: Instruction) -> frozenset[int]:
 
 
 def _results(operands: Iterable[Operand]) -> Iterator[Operand]:
-    """Yield the result operands: leading predicates, a register right after them, and predicates right after that."""
+    """Yield the result operands: leading predicates, a register or barrier after them, and predicates after that."""
     registers = 0
     for operand in operands:
         if operand.kind in ("reg", "ureg", "barrier") and not registers:
@@ -137,7 +137,7 @@ def _results(operands: Iterable[Operand]) -> Iterator[Operand]:
 
 
 def _within(operand: Operand, count: int) -> Iterator[int]:
-    """Yield the cells of an operand; a register operand has `count` of them."""
+    """Yield the cells of an operand: `count` of a register operand, two of each register in an address."""
     if operand.kind in _FIRST:
         if operand.index != _NONE[operand.kind]:
             wide = count if operand.kind in ("reg", "ureg") else 1

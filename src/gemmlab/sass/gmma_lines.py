@@ -1,7 +1,7 @@
-"""Source lines of warpgroup multiplications: ptxas records the line of the fence before them instead.
+"""Source lines of warpgroup matrix multiplications, such as HGMMA, taken from the PTX.
 
-If the PTX has as many multiplications as the machine code, of the same sizes and in the same order, their lines are
-taken from the PTX.
+The line tables are of no use for them: there ptxas gives each the line of the fence before it. The PTX is used if it
+has as many multiplications as the machine code, of the same sizes and in the same order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _ENTRY = re.compile(r"\.entry\s+(\w+)\s*\(")
 
 
 def body_of(ptx: str, function: str) -> Iterator[tuple[int, str]]:
-    """Yield (number, text) of the PTX lines after a function's `.entry` line, numbered from 1 within the whole PTX."""
+    """Yield (number, text) of the PTX lines from after a function's `.entry` line to the next `.entry` line.
+
+    Lines are numbered from 1 within the whole PTX.
+    """
     inside = False
     for number, line in enumerate(ptx.splitlines(), 1):
         if entry := _ENTRY.search(line):
@@ -30,7 +33,7 @@ def body_of(ptx: str, function: str) -> Iterator[tuple[int, str]]:
 
 
 def gmma_lines(function: SassFunction, ptx: str) -> dict[int, int]:
-    """Return the number of the PTX line of each multiplication, by address.
+    """Return the number of the PTX line of each warpgroup multiplication, by the instruction's address.
 
     The result is empty if the multiplications of PTX and machine code differ in number, sizes or order.
     """
@@ -51,7 +54,10 @@ def _multiplies(instruction: Instruction) -> bool:
 
 
 def relined(functions: Mapping[str, SassFunction], ptx: str) -> Mapping[str, SassFunction]:
-    """Return the functions, with the source line of each multiplication replaced by the one that the PTX names."""
+    """Return the functions with the source lines of warpgroup multiplications replaced by those that the PTX names.
+
+    A line stays if the PTX names none, or if `gmma_lines` finds no PTX line for the multiplication.
+    """
     return {name: _relined(function, ptx) for name, function in functions.items()}
 
 

@@ -15,9 +15,9 @@ RZ = 255
 URZ = 63
 """Uniform register that reads as zero; this number stands for it on every architecture."""
 PT = 7
-"""Predicate that is always true, in both files."""
+"""Number of the predicate that is always true, both `PT` and `UPT`."""
 UNRESOLVED = -1
-"""Value of a label outside the function, and bank of a constant whose bank is in a register or not yet linked."""
+"""`value` of a label outside the function, and `bank` of a constant whose bank is in a register or not linked yet."""
 
 SourceLine = tuple[str, int]
 """File name as given to the compiler, and line counted from 1."""
@@ -27,12 +27,14 @@ SourceLine = tuple[str, int]
 class Operand:
     """One operand. The fields that have a meaning depend on `kind`; the others have their defaults.
 
-    - `reg`, `ureg`, `pred`, `upred`, `barrier` (B0), `scoreboard` (SB0): `index`.
-    - `imm`: `value`, the 32-bit pattern (the upper half of a double; the 16 bits of each of a pair of 16-bit floats).
-      The sign is part of the pattern, and `neg` stays false. If the linker has yet to fill in the value, `name` is its
-      relocation (`"32@lo(table)"`), and `value` is the present pattern.
+    - `reg`, `ureg`, `pred`, `upred`: `index`. `barrier` (B0), `scoreboard` (SB0, gsb0): `index`; `name` has the
+      letters.
+    - `imm`: `value`, the 32-bit pattern (the upper half of a double; for each of two 16-bit floats, its 16 bits; 64
+      bits for an integer that does not fit into 32). The sign is part of the pattern, and `neg` stays false. If the
+      linker has yet to fill in the value, `name` is its relocation (`"32@lo(table)"`), and `value` is the present
+      pattern.
     - `const`: `bank` and `value`, the byte offset; `base` or `ubase` if a register is added. In `cx[UR4][...]` the bank
-      is `UNRESOLVED`, and `desc` is the uniform register that contains it.
+      is `UNRESOLVED`, `desc` is the uniform register that contains it, and `name` is `"cx"`.
     - `mem`: `base`, `ubase`, `value` (signed byte offset), `desc`; `name` is the prefix before the bracket (`"a"`,
       `"gdesc"`), empty if there is none or it is `desc`. In code that is not linked yet, `name` is the symbol that is
       added, here and in `const`, and `bank` is `UNRESOLVED`.
@@ -65,7 +67,7 @@ class Control:
     stall: int
     """Cycles before the next instruction of the warp may issue."""
     yield_: bool
-    """The encoded bit; false asks the scheduler to prefer another warp."""
+    """The yield bit as encoded; false asks the scheduler to prefer another warp."""
     write_barrier: int
     """Number of the dependency barrier that is released when the result is written, 7 for none."""
     read_barrier: int
@@ -90,7 +92,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction. `text` is that of nvdisasm, without the semicolon and without annotations."""
+    """One instruction. `text` is nvdisasm's text for it, without the semicolon and without annotations."""
 
     address: int
     """Bytes from the start of the function's section."""
@@ -102,12 +104,12 @@ class Instruction:
     encoding: int
     """The 128-bit instruction word; nvdisasm prints its lower half first."""
     line: SourceLine | None
-    """Innermost source line: in an inlined function, the line of that function."""
+    """Innermost source line: in an inlined function, the line of that function. `None` if nvdisasm shows none."""
     text: str
     targets: tuple[int, ...] = ()
     """Target addresses of an indexed branch, as nvdisasm inferred them."""
     inlined_at: tuple[SourceLine, ...] = ()
-    """Lines at which `line` was inlined, from the innermost out; known only if nvdisasm ran with `-gi`."""
+    """Lines of the calls through which `line` was inlined, innermost first; empty unless nvdisasm ran with `-gi`."""
 
     @cached_property
     def name(self) -> str:
@@ -130,7 +132,7 @@ class SassFunction:
     instructions: tuple[Instruction, ...]
     """Instructions in order; instruction i is at address 16 i."""
     labels: Mapping[str, int]
-    """Label or symbol -> byte address, which may be that of the section's end."""
+    """Label or symbol -> byte address; the end of the section is a possible address."""
 
     def at(self, address: int) -> Instruction:
         """Return the instruction at a byte address. Raises `IndexError` if there is none."""

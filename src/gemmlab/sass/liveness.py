@@ -1,9 +1,9 @@
-"""Live registers: those whose value some later instruction may still read.
+"""Live vector registers: those whose value some later instruction may still read.
 
 The analysis is the usual backward one over the control flow graph (Aho, Lam, Sethi and Ullman, "Compilers", 9.2.5). A
 predicated instruction may leave its result unchanged, so it ends no live range. A call reads the registers that the
 called function reads, and ends the live ranges of those that it writes. At a return, a register is live if it is live
-after one of the calls. The stack pointer R1 is live in the whole of a function that sets it.
+after one of the calls. The stack pointer R1 is live everywhere if the first instruction sets it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOTHING = (0, 0)
 
 
 def live_registers(function: SassFunction) -> tuple[frozenset[int], ...]:
-    """Return, for each instruction, the registers that are live right before or after it, or that it writes.
+    """Return, for each instruction, the registers that it writes or that are live right before or right after it.
 
     Their number is the number of registers in use at the instruction, as in `nvdisasm -plr`.
     """
@@ -41,13 +41,14 @@ def live_registers(function: SassFunction) -> tuple[frozenset[int], ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """A function's instructions by index: bit masks of their registers, and the instructions that may follow each."""
+    """A function's instructions by index: masks of their registers (bit r for register r), and possible successors."""
 
     reads: Sequence[int]
     writes: Sequence[int]
     ends: Sequence[int]
     """Registers whose live range the instruction ends: those that it writes without a predicate."""
     after: Sequence[Sequence[int]]
+    """Indices of the instructions that may run next; none for a return."""
     calls: Mapping[int, int]
     """Index of a call -> index of the first instruction of the called function."""
     returns: frozenset[int]
@@ -73,7 +74,7 @@ def _target(instruction: Instruction) -> int | None:
 
 
 def _summaries(code: _Code) -> dict[int, tuple[int, int]]:
-    """Return masks of the registers that each called function reads and writes, by its first instruction's index."""
+    """Return (mask of the registers read, mask of those written) of each called function, by its first index."""
     found = dict.fromkeys(code.calls.values(), _NOTHING)
     changed = bool(found)
     while changed:
@@ -84,7 +85,7 @@ def _summaries(code: _Code) -> dict[int, tuple[int, int]]:
 
 
 def _written(code: _Code, first: int, summaries: Mapping[int, tuple[int, int]]) -> int:
-    """Return a mask of the registers that the function at index `first` may write."""
+    """Return a mask of the registers that the function at index `first` and the functions it calls may write."""
     written, visited, waiting = 0, {first}, [first]
     while waiting:
         place = waiting.pop()

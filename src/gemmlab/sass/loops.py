@@ -10,12 +10,12 @@ from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.metrics import flops
 
 TRIPS = 10
-"""Iterations that a loop is assumed to have if executions were not counted."""
+"""Iterations that a loop is assumed to run if executions were not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A natural loop: entered only through its header."""
+    """A natural loop: a back edge's target, the header, and all blocks that reach the back edge without passing it."""
 
     header: int
     """Index of the header block."""
@@ -30,9 +30,9 @@ class Loop:
 
 
 def dominators(graph: FlowGraph) -> tuple[int | None, ...]:
-    """Return the immediate dominator of each block: the last other block that every path to it passes.
+    """Return the index of each block's immediate dominator: the last other block on every path from an entry to it.
 
-    An entry is its own dominator, and so is a block that two functions share. An unreachable block has `None`.
+    An entry has its own index, and so has a block that two functions share. An unreachable block has `None`.
     """
     order = _postorder(graph)
     rank = {block: place for place, block in enumerate(order)}
@@ -78,7 +78,10 @@ def find_loops(graph: FlowGraph) -> tuple[Loop, ...]:
 
 
 def dominates(idom: Sequence[int | None], above: int, below: int) -> bool:
-    """Return whether every path to block `below` passes block `above`; false if `below` is unreachable."""
+    """Return whether every path from an entry to block `below` passes block `above`; false if `below` is unreachable.
+
+    `idom` has the immediate dominators (`dominators`). A reachable block dominates itself.
+    """
     at, parent = below, idom[below]
     while parent is not None:
         if at == above:
@@ -92,8 +95,9 @@ def dominates(idom: Sequence[int | None], above: int, below: int) -> bool:
 def main_loop(function: SassFunction, executed: Mapping[int, int] | None = None) -> Loop | None:
     """Return the loop that does the most floating-point operations in its `own` blocks; `None` if no loop does any.
 
-    `executed` maps addresses to the number of times that warps executed them. Without it, each level of nesting is
-    assumed to run `TRIPS` times as often as the level around it, so that no large epilogue outweighs an inner loop.
+    `executed` maps an instruction's address to the number of times that warps executed it. Without it, each level of
+    nesting is assumed to run `TRIPS` times as often as the level around it. A large epilogue then does not outweigh an
+    inner loop.
     """
     graph = flow_graph(function)
 

@@ -27,7 +27,7 @@ def opcode_mix(instructions: Iterable[Instruction]) -> Counter[str]:
 
 
 def share(instructions: Iterable[Instruction], opcode: str) -> float:
-    """Return the fraction of instructions that have an opcode, such as `share(loop, "FFMA")`; NOPs do not count."""
+    """Return the fraction of the instructions other than NOPs that have an opcode, such as `share(loop, "FFMA")`."""
     mix = opcode_mix(instructions)
     return mix[opcode] / (mix.total() - mix["NOP"]) if mix[opcode] else 0.0
 
@@ -38,19 +38,21 @@ def code_bytes(instructions: Iterable[Instruction]) -> int:
 
 
 def reuse_rate(instructions: Iterable[Instruction]) -> float | None:
-    """Return the fraction of the arithmetic's register operands that `.reuse` keeps in the operand cache.
+    """Return the fraction of the source registers of arithmetic instructions that have `.reuse`.
 
-    `None` if no arithmetic reads a register.
+    `None` if no arithmetic instruction reads a register.
     """
     read = [operand for instruction in instructions for operand in _sources(instruction)]
     return sum(operand.reuse for operand in read) / len(read) if read else None
 
 
 def flops(instruction: Instruction) -> int:
-    """Return the floating-point (for IMMA integer) operations of a full warp; a multiply-add counts as two.
+    """Return the operations that an instruction does in a full warp; a multiply-add counts as two.
 
-    The result is 0 for instructions that only move or convert values (an operand is the zero register, or
-    `HADD2.F32`), and for the UTC instructions of tensor cores, whose shape is in a descriptor.
+    Floating-point instructions count, and integer matrix instructions such as IMMA. An instruction that four warps
+    execute together counts a quarter in each. The result is 0 for instructions that only move or convert values (one of
+    the first two sources is RZ, or `HADD2.F32`), and for the UTC instructions of tensor cores, whose shape is in a
+    descriptor.
     """
     if instruction.opcode in _PER_LANE:
         idle = any(operand.kind == "reg" and operand.index == RZ for operand in instruction.operands[1:3])

@@ -1,4 +1,4 @@
-"""Parser for the operands in nvdisasm's text. It raises nothing: an operand that it does not know has kind "text"."""
+"""Parser for the operands in nvdisasm's text. It raises no errors: an operand of unknown form gets the kind "text"."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _KINDS: dict[str, Kind] = {"R": "reg", "UR": "ureg", "P": "pred", "UP": "upred"}
 
 
 def parse_operands(text: str, encoding: int, labels: Mapping[str, int]) -> tuple[Operand, ...]:
-    """Parse the operands of an instruction.
+    """Return the operands of an instruction.
 
-    `text` is the instruction without its opcode, `encoding` the 128-bit word, and `labels` maps symbols to byte
-    addresses.
+    `text` is the instruction's text without guard and opcode. Floats and relocated immediates take their values from
+    `encoding`, the 128-bit word, and labels theirs from `labels` (symbol -> byte address).
     """
     found = [parse_operand(token) for token in _tokens(text)]
     floats = sum(operand.kind == "imm" and operand.name == FLOAT for operand in found)
@@ -65,7 +65,10 @@ def _tokens(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1 << 14)
 def parse_operand(token: str) -> Operand:
-    """Parse one operand by its text alone. Labels stay unresolved; a float gets the name `FLOAT` and no value."""
+    """Return one operand, parsed from its text alone.
+
+    A label has the value `UNRESOLVED`. A float has the name `FLOAT` and value 0, a relocated immediate value 0.
+    """
     for parser in (_register, _immediate, _bracketed, _named):
         operand = parser(token)
         if operand is not None:

@@ -27,25 +27,27 @@ def parse(text: str) -> Mapping[str, SassFunction]:
     """Return the function of every `.text.NAME` section of the disassembly, by mangled name.
 
     Recent results are cached: the emulator, an explanation and its pictures parse the same text one after another, and
-    threads that launch different kernels parse several texts at once. Raises `RecordError` with the line number if the
-    text is truncated or no disassembly.
+    threads that launch different kernels parse several texts at once.
+
+    Raises `RecordError` if the text is truncated or is not a disassembly; the message names the malformed line if there
+    is one.
     """
     functions = {draft.name: draft.finished() for draft in _drafts(text)}
     if not functions:
-        raise RecordError("the disassembly has no .text section: nvdisasm prints one a function with -g -hex -c")
+        raise RecordError("the disassembly has no .text section: nvdisasm -g -hex -c prints one for each function")
     return MappingProxyType(functions)
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One instruction of nvdisasm's output, its operands not parsed yet."""
+    """One instruction of nvdisasm's output. Its operands are not parsed yet."""
 
     number: int
-    """Number of its line in the whole text, from 1."""
+    """Number of the instruction's first line in the whole text, from 1."""
     text: str
     encoding: int
     source: tuple[SourceLine, ...]
-    """Source lines, from the innermost inlined function out."""
+    """Source lines, from the innermost inlined function outwards; empty if no source comment came before."""
 
 
 @dataclass(slots=True)
@@ -54,18 +56,22 @@ class _Draft:
 
     name: str
     end_label: str | None
+    """Label at the function's end, from its `.size` line; `None` without such a line."""
     printed: list[_Line] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
     source: list[SourceLine] = field(default_factory=list)
     chained: bool = False
-    """True if the next source comment names the place where the line of the last comment was inlined."""
+    """True if the next source comment names the call site at which the last comment's line was inlined."""
 
     @property
     def end(self) -> int:
         return 16 * len(self.printed)
 
     def note(self, line: str) -> bool:
-        """Process a line that contains no instruction; return false if the line is not valid."""
+        """Record the source comment or the label in a line without an instruction.
+
+        Returns true also for an empty line, a directive and another comment, and false for anything else.
+        """
         if match := _SOURCE.search(line):
             self.source = [*(self.source if self.chained else []), (match[1], int(match[2]))]
             self.chained = match[3] is not None
@@ -87,7 +93,10 @@ class _Draft:
         self.chained = False
 
     def finished(self) -> SassFunction:
-        """Return the parsed function. Raises `RecordError` if its end label, from its `.size` line, is missing."""
+        """Return the parsed function.
+
+        Raises `RecordError` if the text lacks the end label, or a label of the function that an instruction names.
+        """
         if self.end_label and self.end_label not in self.labels:
             raise RecordError(
                 f"disassembly: {self.name} does not reach its end at {self.end_label}; the text was cut short"

@@ -1,7 +1,7 @@
 """Map from opcodes to the pipes of a streaming multiprocessor that execute them, under Nsight Compute's names.
 
 Source: the pipelines in the kernel profiling guide of Nsight Compute. The guide names kinds of instructions but few
-opcodes, so that conversions, votes and reductions between lanes are assigned by kind, without measurement. On chips
+opcodes. Conversions, votes and reductions between lanes are therefore assigned by kind, without measurement. On chips
 without a separate half-precision pipe (compute capability 8.6 and later), the opcodes under `fp16` run on `fma`.
 """
 
@@ -46,5 +46,5 @@ def pipe(instruction: Instruction) -> Pipe:
 
 
 def pipe_of(opcode: str) -> Pipe:
-    """Return the pipe that executes an opcode."""
+    """Return the pipe that executes an opcode, given without modifiers. Unknown opcodes are as in `pipe`."""
     return _PIPES.get(opcode) or ("uniform" if opcode.startswith("U") else "none")

@@ -1,8 +1,8 @@
-"""The exact registers that each operand of an instruction reads or writes.
+"""The exact registers and predicates that each operand of an instruction reads or writes.
 
 The sets of `sass.cells` may be too large. Passes that rename registers, and the check of control codes, need exact
 ones. The number of registers follows from modifiers such as `.64`, `.128` and `.WIDE`, and from the shape of a matrix
-instruction.
+instruction. Registers are numbered as cells, as in `sass.cells`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from gemmlab.sass.instruction import PT, RZ, URZ, Instruction, Operand
 
 Part = Literal["guard", "value", "base", "ubase", "desc", "all"]
+"""Role of the accessed cells: guard, operand itself, register of its address or descriptor, or all predicates."""
 FIRST_CELL = {"reg": 0, "ureg": UNIFORM, "pred": PREDICATE, "upred": UNIFORM_PREDICATE}
 NULL = {"reg": RZ, "ureg": URZ, "pred": PT, "upred": PT}
 _SETS_PREDICATES = re.compile(r"U?[DFIHP]SETP2?$|U?PLOP3$")
@@ -26,7 +27,7 @@ _NO_RESULT = frozenset({
     "EXIT", "CALL", "RET", "WARPSYNC", "NANOSLEEP", "CCTL", "CCTLL", "MEMBAR", "ERRBAR", "DEPBAR", "LDGSTS", "R2P",
     "BSYNC", "BREAK", "BSSY", "KILL", "YIELD", "NOP", "LDGDEPBAR", "BPT", "UR2UP", "FENCE", "R2B", "PMTRIG",
 })  # fmt: skip
-"""Opcodes without a register result. The first register of any other opcode outside `_SETS_PREDICATES` is a result."""
+"""Opcodes without a result among their operands."""
 ASYNCHRONOUS = frozenset({
     "HGMMA", "IGMMA", "BGMMA", "QGMMA", "WARPGROUP", "WARPGROUPSET", "USETMAXREG", "UTMALDG", "UTMASTG", "UTMAREDG",
     "UTMAPF", "UTMACCTL", "UTMACMDFLUSH", "UBLKCP", "UBLKRED", "UBLKPF", "SYNCS", "ARRIVES", "ACQBULK", "ACQSHMINIT",
@@ -41,11 +42,12 @@ class UnknownAccessError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Consecutive cells that one operand reads or writes. `operand` is the operand's position, -1 for the guard."""
+    """Consecutive cells that one operand reads or writes."""
 
     first: int
     count: int
     operand: int
+    """Position among the instruction's operands, -1 for the guard."""
     part: Part
 
     @property
@@ -55,7 +57,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """The accesses of one instruction. `R2P` and `P2R` access all predicates, as part `"all"`."""
+    """The accesses of one instruction. `R2P`, `P2R` and `UR2UP` access all predicates of a file, as part `"all"`."""
 
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
@@ -63,7 +65,10 @@ class Accesses:
 
 @lru_cache(maxsize=1 << 16)
 def accesses_of(instruction: Instruction) -> Accesses:
-    """Return the exact accesses of an instruction. Raises `UnknownAccessError` if they are not known."""
+    """Return the exact accesses of an instruction.
+
+    Raises `UnknownAccessError` for the opcodes in `ASYNCHRONOUS` and for a matrix instruction of unknown shape.
+    """
     opcode, operands = instruction.opcode, instruction.operands
     if opcode in ASYNCHRONOUS:
         raise UnknownAccessError(f"{instruction.text!r} at {instruction.address:#06x} is asynchronous: {opcode}")
@@ -120,7 +125,7 @@ def _result_count(instruction: Instruction) -> int:
 
 
 def _predicates_from(operands: Sequence[Operand], start: int) -> int:
-    """Return the position of the first operand from `start` on that is not a predicate."""
+    """Return the position of the first operand from `start` on that is no predicate, or the number of operands."""
     kinds = [operand.kind in ("pred", "upred") for operand in operands[start:]]
     return start + (kinds.index(False) if False in kinds else len(kinds))
 
@@ -156,7 +161,10 @@ def _result_width(instruction: Instruction) -> int:
 
 
 def _source_width(instruction: Instruction, source: int) -> int:
-    """Return the registers that a source operand occupies; `source` counts registers, immediates and constants."""
+    """Return the number of registers that a source operand occupies.
+
+    `source` is its index among the sources that are registers, immediates or constants.
+    """
     names, opcode = instruction.modifiers, instruction.opcode
     if opcode in ("HMMA", "IMMA", "DMMA", "BMMA"):
         return _matrix_widths(instruction)[1 + min(source, 2)] if source < 3 else 1
@@ -183,7 +191,10 @@ def _source_width(instruction: Instruction, source: int) -> int:
 
 
 def _matrix_widths(instruction: Instruction) -> tuple[int, int, int, int]:
-    """Return the 32-bit registers that D, A, B and C of a warp's matrix multiplication take in each lane."""
+    """Return how many 32-bit registers D, A, B and C of a warp's matrix multiplication take in each lane.
+
+    Raises `UnknownAccessError` if the shape or the type is not known.
+    """
     names, opcode = instruction.modifiers, instruction.opcode
     shape = next((name for name in names if name.isdigit()), "")
     m, n, k = {

@@ -21,34 +21,34 @@ from gemmlab.sass.pipes import pipe
 
 MULTIPLY_ADDS = frozenset({"FFMA", "HMMA"})
 _OUTSIDE = -1
-"""Index that stands for a write before the loop."""
+"""Index of the writing instruction in a `Value` that no instruction of the loop wrote."""
 _WIDTHS = {"128": 4, "64": 2, "WIDE": 2}
 
 Value = tuple[int, int]
-"""A register, and the index in the loop of the instruction that wrote it."""
+"""(register, index in the loop of the instruction that wrote this content)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """The value of A or B by which a row or column of the tile is multiplied in the step that is shown."""
+    """The value of A or B that belongs to a row or column of the tile in the shown step of k."""
 
     register: int
     bank: int
     base: str
-    """Registers of the load's address, such as `"R46"`; empty if no load in the loop wrote `register`."""
+    """Address registers of the load that wrote `register`, such as `"R46"`; empty if no load in the loop wrote it."""
     offset: int
-    """Bytes that the load adds to `base`."""
+    """Bytes from `base` to the value in memory."""
 
     @property
     def address(self) -> str:
-        """Address of the load, such as `"[R46+0x10]"`; empty without `base`."""
+        """Memory address of the value, such as `"[R46+0x10]"`; empty without `base`."""
         offset = f"+{self.offset:#x}" if self.offset else ""
         return f"[{self.base}{offset}]" if self.base else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One multiply-add of the step that is shown."""
+    """One multiply-add of the shown step of k. `row` and `column` are indices into those of the tile."""
 
     row: int
     column: int
@@ -66,7 +66,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class RegisterTile:
-    """A thread's tile of results, with the multiply-adds of one step of k."""
+    """A thread's tile of results, with the multiply-adds of one step of k: the shown step, which has the most."""
 
     opcode: str
     banks: int
@@ -75,13 +75,17 @@ class RegisterTile:
     cells: tuple[Cell, ...]
     """Multiply-adds of the step, in the order of the code."""
     accumulators: int
-    """Number of sums in the whole loop; more than `cells` if a step updates only some of them."""
+    """Number of sums in the whole loop; larger than the number of `cells` if the shown step updates only some sums."""
     steps: int
-    """Steps of k in the code of the loop."""
+    """Number of steps of k in one iteration of the loop."""
 
 
 def register_tile(instructions: Sequence[Instruction], arch: str) -> RegisterTile | None:
-    """Return the tile of a main loop, given in program order; `None` if its multiply-adds do not form a tile."""
+    """Return the register tile of a main loop, whose instructions are in program order.
+
+    Only FFMA or HMMA counts, whichever is more frequent, with registers as its four operands. Returns `None` if there
+    are none, or if they do not form a tile.
+    """
     writes = _writes(instructions)
     adds = [(at, i) for at, i in enumerate(instructions) if _multiply_adds(i)]
     counts = {opcode: sum(i.opcode == opcode for _at, i in adds) for opcode in MULTIPLY_ADDS}
@@ -127,7 +131,7 @@ def _multiply_adds(instruction: Instruction) -> bool:
 
 
 def _writes(instructions: Sequence[Instruction]) -> Mapping[int, list[int]]:
-    """Return the indices of the instructions that write each register, in order."""
+    """Return, for each register, the ascending indices of the instructions that write it."""
     found: dict[int, list[int]] = {}
     for at, i in enumerate(instructions):
         if i.operands and i.operands[0].kind == "reg" and i.operands[0].index != RZ and pipe(i) != "cbu":
@@ -141,7 +145,8 @@ def _writes(instructions: Sequence[Instruction]) -> Mapping[int, list[int]]:
 def _read(writes: Mapping[int, list[int]], operand: Operand, at: int) -> Value:
     """Return the value that an operand of instruction `at` reads.
 
-    If no earlier instruction of the loop writes the register, the previous iteration did.
+    If no earlier instruction of the loop writes the register, the last later one wrote it in the previous iteration. If
+    there is none either, the index is `_OUTSIDE`.
     """
     places = writes.get(operand.index, [])
     before = [place for place in places if place < at]
@@ -149,7 +154,10 @@ def _read(writes: Mapping[int, list[int]], operand: Operand, at: int) -> Value:
 
 
 def _connected(edges: Mapping[int, tuple[Value, Value]]) -> list[list[int]]:
-    """Return the connected components as lists of instruction indices, in the order of their first indices."""
+    """Return the connected components of the graph as lists of instruction indices, ordered by their first indices.
+
+    `edges` maps the index of a multiply-add to its two factors.
+    """
     parent: dict[Value, Value] = {}
     for one, two in edges.values():
         parent[_root(parent, one)] = _root(parent, two)
@@ -160,7 +168,10 @@ def _connected(edges: Mapping[int, tuple[Value, Value]]) -> list[list[int]]:
 
 
 def _sums(adds: Sequence[tuple[int, Instruction]], writes: Mapping[int, list[int]]) -> dict[int, Value]:
-    """Return the sum that each multiply-add updates, by index; a sum that moves to another register stays the same."""
+    """Return the sum that each multiply-add updates, by the index of the multiply-add.
+
+    A sum is represented by one of its values; it stays the same sum if it moves to another register.
+    """
     parent: dict[Value, Value] = {}
     for at, i in adds:
         _root(parent, (i.operands[0].index, at))
@@ -178,7 +189,7 @@ def _root(parent: dict[Value, Value], value: Value) -> Value:
 def _sides(step: Sequence[int], edges: Mapping[int, tuple[Value, Value]]) -> tuple[set[Value], set[Value]] | None:
     """Return the two sides of a step's graph; `None` if it is not bipartite.
 
-    The first side has the first factors of most multiply-adds.
+    The first side contains the first factor of at least half of the multiply-adds.
     """
     beside: dict[Value, list[Value]] = {}
     for one, two in (edges[at] for at in step):
@@ -202,7 +213,7 @@ def _sides(step: Sequence[int], edges: Mapping[int, tuple[Value, Value]]) -> tup
 
 
 def _ordered(side: set[Value], instructions: Sequence[Instruction], banks: int) -> dict[Value, Factor]:
-    """Return the factors of one side by value, sorted by address, then by register."""
+    """Return value -> factor for one side, sorted by address, then by register."""
     found = {value: _factor(value, instructions, banks) for value in side}
     return dict(sorted(found.items(), key=lambda item: (item[1].base, item[1].offset, item[1].register)))
 

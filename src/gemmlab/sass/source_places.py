@@ -1,4 +1,4 @@
-"""Source lines of each instruction: its line in the innermost inlined function, then the call of each function."""
+"""Source lines of each instruction: its line in the innermost inlined function, then the line of each call outwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from gemmlab.toolchain.ptx_places import ptx_places
 def source_places(function: SassFunction, lines: FunctionLines, ptx: str) -> dict[int, tuple[SourceLine, ...]]:
     """Return (file, line) of each instruction and of the calls around it, innermost first, by instruction address.
 
-    An instruction without known lines has an empty tuple.
+    `lines` are the function's line tables, and `ptx` is the text from which it was compiled. An instruction without
+    known lines has an empty tuple.
     """
     names, named, multiplications = _names(function, lines), ptx_places(ptx), gmma_lines(function, ptx)
     found = {i.address: _places(i, lines, names, named) for i in function.instructions}
@@ -32,16 +33,16 @@ def source_places(function: SassFunction, lines: FunctionLines, ptx: str) -> dic
 
 
 def call_sites(artifact: Artifact, function: SassFunction) -> dict[int, str]:
-    """Return the lines of the kernel's own file that call each inlined instruction, by address.
+    """Return, by address, the lines of the kernel's own file whose calls brought each inlined instruction there.
 
-    A value is `"mine.cu:12"`, or `"mine.cu:12, from mine.cu:40"` for nested calls, the innermost first. Raises
-    `UsageError` if the cubin's line information is malformed.
+    A value is `"mine.cu:12"`, or `"mine.cu:12, from mine.cu:40"` for nested calls, the innermost first. Instructions
+    that were not inlined have no entry. Raises `UsageError` if the cubin's line information is malformed.
     """
     return {address: call_site(chain) for address, chain in _inlined(artifact, function).items()}
 
 
 def _inlined(artifact: Artifact, function: SassFunction) -> dict[int, tuple[SourceLine, ...]]:
-    """Return the places of each instruction which was inlined, by address."""
+    """Return the (file, line) chain of each instruction that was inlined, innermost first, by address."""
     tables = read_line_tables(artifact.code, artifact.kernel)
     lines = tables.functions.get(function.name, FunctionLines((), ()))
     places = source_places(function, lines, artifact.texts.get("ptx", ""))
@@ -49,9 +50,9 @@ def _inlined(artifact: Artifact, function: SassFunction) -> dict[int, tuple[Sour
 
 
 def call_site(chain: Sequence[SourceLine]) -> str:
-    """Return the calls in the kernel's own file, from the (file, line) chain of an inlined instruction.
+    """Return the calls in the kernel's own file as text, from the (file, line) chain of an inlined instruction.
 
-    The last file of the chain is the kernel's own.
+    The last file of the chain is the kernel's own. The text has the form that `call_sites` describes.
     """
     own = dict.fromkeys(place for place in chain[1:] if place[0] == chain[-1][0])
     return ", from ".join(f"{PurePath(file).name}:{line}" for file, line in own)
@@ -60,10 +61,11 @@ def call_site(chain: Sequence[SourceLine]) -> str:
 def with_call_sites(
     hazards: Iterable[Hazard], artifact: Artifact, texts: Mapping[str, str] | None = None
 ) -> Iterator[Hazard]:
-    """Yield the hazards with `called_from` and `other_called_from`: the kernel's lines that call the hazard's lines.
+    """Yield the hazards with the kernel's lines that call the lines of each hazard and of its mentions.
 
-    A hazard stays as it is if its lines are the kernel's own, or if the artifact has no disassembly or line tables.
-    `texts` has sources by the file names in the hazards; any other file is read.
+    The fields are `called_from` and `other_called_from`; values that a hazard has already stay. Lines of the kernel
+    itself need no caller. No caller is known if the artifact has no disassembly or line tables. `texts` has sources by
+    the file names in the hazards; any other file is read.
     """
     found = tuple(hazards)
     chains: dict[int, tuple[SourceLine, ...]] = {}
@@ -72,7 +74,7 @@ def with_call_sites(
             chains = _inlined(artifact, parse(artifact.texts["sass"])[artifact.entry])
 
     def caller(address: int, file: str, line: int, text: str) -> tuple[str, str]:
-        """Return the calls that lead to a line, and for inline PTX the text of the innermost one."""
+        """Return (the calls that lead to a line, for inline PTX the source text of the innermost call); else `""`."""
         chain = chains.get(address, ())
         site = _unless(call_site(chain), file, line) if chain else ""
         if not site or not is_inline_ptx(text):
@@ -96,15 +98,15 @@ def with_call_sites(
 
 
 def _unless(site: str, file: str, line: int) -> str:
-    """Return a call site; `""` if it equals the hazard's own place, or if that has no line."""
+    """Return a call site; `""` if it equals the hazard's own place, or if the hazard has no line."""
     return "" if not line or site == f"{PurePath(file).name}:{line}" else site
 
 
 def _names(function: SassFunction, lines: FunctionLines) -> dict[str, str]:
-    """Return the real path of each file name in the cubin's line tables.
+    """Return the real paths of the file names in the cubin's line tables, as far as they are known.
 
-    The disassembly has the real path of each instruction's innermost line. A file that never is innermost is assumed to
-    lie beside a file that is in the same folder in the cubin.
+    The disassembly has the real path of each instruction's innermost line. Any other file is assumed to lie beside a
+    known file that has the same folder in the line tables.
     """
     found: dict[str, str] = {}
     for i in function.instructions:
@@ -124,7 +126,8 @@ def _places(
 ) -> tuple[SourceLine, ...]:
     """Return the chain (file, line) of an instruction, innermost first.
 
-    `named` has the chain of each PTX line. It is preferred if its innermost line is the one in the line table.
+    `named` has the chain of each PTX line. This chain is preferred to the line table's if both have the same innermost
+    line. Without line tables, the chain is that of the disassembly.
     """
     places = tuple((names.get(file, file), line) for file, line in lines.places(instruction.address))
     if not places:

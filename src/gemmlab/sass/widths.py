@@ -1,4 +1,4 @@
-"""The exact number of registers that each operand of an instruction occupies."""
+"""The number of registers that each operand of an instruction occupies, exact for opcodes of the catalog's kernels."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ _WITH_ADDRESS = frozenset({
     "LD", "LDG", "LDS", "LDL", "LDC", "LDGSTS", "ST", "STG", "STS", "STL", "ATOM", "ATOMG", "ATOMS", "RED", "REDG",
 })  # fmt: skip
 _FAR = frozenset({"LD", "LDG", "ST", "STG", "ATOM", "ATOMG", "RED", "REDG", "LDGSTS"})
-"""Opcodes whose addresses have 64 bits."""
+"""Opcodes that access global memory, whose addresses can have 64 bits."""
 _WIDE_SIZES = {"128": 4, "64": 2, "F64": 2, "U64": 2, "S64": 2}
 _PAIRS = frozenset({"RET", "CALL", "BRX", "JMX"})
 """Opcodes that read a code address of 64 bits."""
 _TEXTURES = frozenset({"TEX", "TLD", "TLD4"})
-"""Opcodes with two pairs of results, the first two operands."""
+"""Opcodes whose first two register operands are results, each a pair of registers."""
 _BITS = {"TF32": 32, "U8": 8, "S8": 8, "U4": 4, "S4": 4, "F64": 64}
-"""Modifier of a matrix instruction -> bits of an input; 16 without such a modifier."""
+"""Modifier of a matrix instruction -> bits of an element of A or B. `_tensor` has those without such a modifier."""
 
 
 def registers_of(instruction: Instruction) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the numbers of the vector registers, RZ left out, that an instruction reads, and of those that it writes.
+    """Return (read, written): the numbers of the vector registers that an instruction accesses, without RZ.
 
-    A predicated instruction accesses them only if it runs. For opcodes that no kernel of the catalog has, registers may
-    be missing.
+    A predicated instruction accesses them only if its predicate holds. For opcodes that no kernel of the catalog
+    contains, registers may be missing.
     """
     reads: set[int] = set()
     writes: set[int] = set()
@@ -37,7 +37,7 @@ def registers_of(instruction: Instruction) -> tuple[frozenset[int], frozenset[in
 
 
 def _widths(instruction: Instruction) -> Iterator[tuple[Operand, int, bool]]:
-    """Yield (operand that names registers, number of registers, true if they are written)."""
+    """Yield (operand that names vector registers, number of registers, true if they are written)."""
     named = [o for o in instruction.operands if o.kind in ("reg", "mem", "const")]
     results = _writes_first(instruction)
     place = 0
@@ -58,7 +58,10 @@ def _first(instruction: Instruction) -> Operand | None:
 
 
 def _writes_first(instruction: Instruction) -> bool:
-    """Return whether the first register is a result; in stores, reductions, branches and comparisons it is not."""
+    """Return whether the first operand that is not a predicate is a vector register, and a result.
+
+    In stores, reductions, branches and comparisons it is a source.
+    """
     opcode = instruction.opcode
     if opcode.startswith(("ST", "RED", "BAR", "BRX", "R2UR", "R2P")) and opcode != "REDUX":
         return False
@@ -78,7 +81,10 @@ def _address(instruction: Instruction, operand: Operand) -> int:
 
 
 def _global(instruction: Instruction) -> Operand | None:
-    """Return the global address operand if the text does not state its width, as in `LDG.E R0, [R2]` before sm_80."""
+    """Return the operand with a 64-bit global address whose text does not say so, as in `LDG.E R0, [R2]` before sm_80.
+
+    `None` if there is none.
+    """
     addresses = [o for o in instruction.operands if o.kind == "mem"]
     return addresses[-1] if addresses and "E" in instruction.modifiers and not addresses[-1].suffix else None
 
@@ -115,14 +121,20 @@ def _width(instruction: Instruction, place: int, *, written: bool) -> int:
 
 
 def _position(instruction: Instruction, place: int) -> int:
-    """Return a register operand's position among all operands that are not predicates."""
+    """Return the position, among all operands that are not predicates, of the vector register operand `place`.
+
+    `place` is its index among the vector register operands.
+    """
     operands = [o for o in instruction.operands if o.kind not in ("pred", "upred")]
     registers = [at for at, operand in enumerate(operands) if operand.kind == "reg"]
     return registers[place]
 
 
 def _tensor(instruction: Instruction, place: int) -> int:
-    """Return the number of registers a lane for D, A, B or C: 32 lanes share the matrix evenly."""
+    """Return the number of 32-bit registers per lane that contain D, A, B or C of a warp's matrix multiplication.
+
+    The 32 lanes share a matrix evenly. `place` is the index among the vector register operands.
+    """
     m, n, k = matrix_shape(instruction)
     default = {"IMMA": 8, "DMMA": 64}.get(instruction.opcode, 16)
     bits = next((_BITS[name] for name in instruction.modifiers if name in _BITS), default)

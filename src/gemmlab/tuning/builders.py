@@ -1,4 +1,4 @@
-"""Compilers in separate processes, on all cores: they fill the cache while the device measures."""
+"""Compilers in separate processes: they fill the cache of compiled code while the device measures."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.timing.worker import die_with_parent
 
 Key = tuple[str, str, tuple[str, ...]]
-"""Name expression, target and options of a program."""
+"""(name expression, target, options) of a program; its fingerprint stands for the options if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The outcome of one compiler process."""
+    """The outcome of one compilation."""
 
     seconds: float
     fault: str = ""
+    """The reason why there is no code; empty if there is."""
     resources: Mapping[str, int] = field(default_factory=dict)
+    """`Artifact.resources` of the code, such as `registers`."""
 
 
 class Builders:
-    """A pool of compiler processes for one kernel. Programs that several configurations share are compiled once.
+    """A pool of `count` compiler processes for one kernel. A program that several configurations share is compiled
+    once.
 
-    It is a context manager: processes that still compile are ended at its end, and at the end of this process, however
-    it ends.
+    The pool is a context manager. On exit, processes that still compile are ended; they also end with this process,
+    even if it is killed.
     """
 
     def __init__(self, named: NamedKernel, count: int) -> None:
@@ -56,7 +59,10 @@ class Builders:
             process.terminate()
 
     def submit(self, instance: Mapping[str, int], target: str) -> Key:
-        """Begin to compile; return the key that `get` takes. Raises `UsageError` and `DeviceError`."""
+        """Begin to compile a kernel's instance (its parameters and flags) for a target; return the key for `get`.
+
+        Raises `UsageError` and `DeviceError`.
+        """
         program = self._named.kernel.program(instance, target)
         key = program.entry, program.target, program.options or (program.fingerprint,)
         if key not in self._under_way:
@@ -69,16 +75,18 @@ class Builders:
         wait([self._under_way[key]])
 
     def soonest(self, keys: Sequence[Key], seconds: float) -> int:
-        """Wait for the end of one of several compilations, at most `seconds`; return the index of the first that has
-        ended, 0 if none has.
+        """Wait until one of several compilations ends, at most `seconds`.
+
+        Returns the index of the first key whose compilation has ended, 0 if none has.
         """
         futures = [self._under_way[key] for key in keys]
         wait(futures, max(0.0, min(seconds, _LONGEST_WAIT_S)), FIRST_COMPLETED)
         return next((index for index, future in enumerate(futures) if future.done()), 0)
 
     def get(self, key: Key, seconds: float) -> Code | None:
-        """Wait for a compilation; `None` if it has not ended after `seconds`. Only the first call for a program gets
-        its compile time.
+        """Wait for a compilation and return its outcome; `None` if it has not ended after `seconds`.
+
+        `Code.seconds` is 0 in further calls for the same program, so that its time counts once.
         """
         future = self._under_way[key]
         wait([future], max(0.0, min(seconds, _LONGEST_WAIT_S)))

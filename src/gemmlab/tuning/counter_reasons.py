@@ -31,8 +31,9 @@ _SPOKEN = {
 
 
 def with_reasons(found: Sensitivity, kernel: Kernel, op: Op, device: Device) -> Sensitivity:
-    """Return the changes of single parameters with counters that move with the time, or without counters if counting
-    fails.
+    """Return `found` with reasons for its changes of single parameters: counters that move with the time.
+
+    A change has no reasons if the emulator cannot count it.
     """
     before = counters(kernel, op, device, found.best)
     if not before:
@@ -44,7 +45,7 @@ def with_reasons(found: Sensitivity, kernel: Kernel, op: Op, device: Device) -> 
 
 
 def counters(kernel: Kernel, op: Op, device: Device, config: Mapping[str, int]) -> dict[str, float]:
-    """Return the counters of one run on the emulator at a small size; empty if it cannot run."""
+    """Return name -> value of the counters of one emulated run at a small size (`SIZES`); empty if it cannot run."""
     try:
         problems = fitted(kernel, op, config, op.parse_sizes(SIZES[op.name]))
         record = count_kernels(Count(op, device, [kernel], problems[:1], config=config, verify=False))
@@ -62,7 +63,11 @@ def _changed(found: Sensitivity, change: Change) -> dict[str, int]:
 
 
 def explained(change: Change, before: Mapping[str, float], after: Mapping[str, float]) -> Change:
-    """Return the change with at most `MOST_REASONS` counters that move with the time, the largest move first."""
+    """Return the change with at most `MOST_REASONS` counters as reasons, the largest relative move first.
+
+    `before` has the counters of the best configuration, `after` those of the changed one. A counter is a reason if it
+    moves in the direction of the time, by more than 5 %.
+    """
     moves = []
     for name, words in _SPOKEN.items():
         old, new = before.get(name), after.get(name)

@@ -1,6 +1,6 @@
-"""A bench on a real device: contestants in worker processes, as `gemmlab bench` has them, one per configuration.
+"""A bench on a real device. Each configuration is a contestant in a worker process, as in `gemmlab bench`.
 
-Configurations for a GPU share a worker, which is restarted regularly, and whenever one of them has crashed it: a
+Configurations for a GPU share a worker. It is restarted regularly, and after each configuration that crashed it. A
 configuration that crashes or hangs is recorded as a fault and does not end the search.
 """
 
@@ -32,13 +32,13 @@ from gemmlab.tuning.space import Space
 
 TIMEOUT_S = 60.0
 MOST_OPEN = 200
-"""The most configurations of one worker process: each takes memory on the device."""
+"""The most configurations that are open in the workers: each takes memory on the device."""
 SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of a search: a kernel at one problem on one device."""
+    """The subject of a search: a kernel at one problem, or at several, on one device."""
 
     named: NamedKernel
     op: Op
@@ -46,8 +46,10 @@ class Subject:
     """Usually one problem; for several, the geometric mean of the times counts."""
     device: Device
     mode: str
+    """Name of the timing mode, as in `gemmlab bench`."""
     space: Space
     threads: int = 1
+    """Number of threads on a processor."""
     limits: GpuLimits | None = None
     """The GPU's limits; `None` for a processor."""
 
@@ -58,13 +60,13 @@ class Subject:
 
     @property
     def label(self) -> str:
-        """The problems in words."""
+        """The labels of the problems, joined by commas."""
         return ", ".join(problem.label for problem in self.problems)
 
 
 @dataclass
 class DeviceBench:
-    """The bench of a subject. A context manager that ends all its processes."""
+    """The bench of a subject, as `outcomes.Bench`. A context manager that ends all its processes on exit."""
 
     subject: Subject
     launcher: Launcher = start_worker
@@ -135,7 +137,7 @@ class DeviceBench:
         started = time.perf_counter()
         fault = self._ready(place) or self._run(place)
         if fault:
-            # It may have written out of bounds, into operands that the others of its process read.
+            # The configuration may have written out of bounds, into operands that others in its process read.
             self._end_crew()
         return Verdict(place, not fault, fault, time.perf_counter() - started)
 
@@ -153,10 +155,10 @@ class DeviceBench:
         return Turn(place, geometric_mean(times), "", time.perf_counter() - started)
 
     def _run(self, place: int) -> str:
-        """Run once at each problem and compare; return the fault, empty if there is none."""
+        """Run a configuration once at each problem and compare; return the fault, empty if there is none."""
         of = self.subject
         if self._known is None:
-            # Kept for all configurations: to fill and multiply takes longer than a configuration's own run.
+            # Stored for all configurations: inputs and reference take longer than a configuration's own run.
             precision = of.named.kernel.precision
             filled = [(problem, self._arena.fill(index)) for index, problem in enumerate(of.problems)]
             self._known = [(into, of.op.reference(problem, into, precision=precision)) for problem, into in filled]
@@ -171,7 +173,7 @@ class DeviceBench:
         return ""
 
     def _ready(self, place: int) -> str:
-        """Open a configuration in a worker unless it is open; return the reason if that is impossible."""
+        """Open a configuration in a worker unless it is open; return the reason if that is impossible, else `""`."""
         name = self._name(place)
         if self._crew is not None and any(each in self._crew.lost for each in self._open):
             self._end_crew()
@@ -207,7 +209,10 @@ class DeviceBench:
 
 
 def facts_of(of: Subject, place: int, resources: Mapping[str, int]) -> dict[str, float]:
-    """Return a multiprocessor's resources that a configuration's code needs; nothing for a processor."""
+    """Return `Build.facts` for a configuration from its code's `resources`: registers, shared memory, blocks that fit.
+
+    Empty on a processor, without resources, and if the configuration cannot be launched.
+    """
     if not resources or of.limits is None:
         return {}
     try:

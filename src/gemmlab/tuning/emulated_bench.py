@@ -19,11 +19,14 @@ from gemmlab.tuning.outcomes import Build, Turn, Verdict
 from gemmlab.verify.check import check_kernel
 
 SIZES = {"gemm": "70x90x50", "batch": "2*40x50x30", "sums": "9x200x7", "reduce": "5001"}
-"""The problem that a configuration must compute correctly on the emulator, changed if a kernel does not take it."""
+"""Operation -> size of the problem that a configuration must compute correctly on the emulator.
+
+Sizes that a kernel does not take are changed to others that it takes.
+"""
 
 
 class EmulatedBench:
-    """The bench of a subject on an emulated device, predicted for a GPU model. A context manager."""
+    """The bench of a subject on an emulated device, as `outcomes.Bench`, with times predicted for a GPU model."""
 
     def __init__(self, subject: Subject, gpu: GpuModel, builders: Builders) -> None:
         self._subject, self._gpu, self._builders = subject, gpu, builders
@@ -70,7 +73,7 @@ class EmulatedBench:
         return Verdict(place, not fault, fault, time.perf_counter() - started)
 
     def turn(self, place: int) -> Turn:
-        """Predict a time. Further turns give the same time without new work."""
+        """Return a predicted time. Further turns of a configuration give the same time without new work."""
         if place not in self._predicted:
             self._predicted[place] = self._predict(place)
             return self._predicted[place]
@@ -88,5 +91,5 @@ class EmulatedBench:
 
 
 def _size(op: str) -> str:
-    """Return the problem to check; for a user's operation the emulator's default."""
+    """Return the sizes to check for an operation; for a user's own operation the emulator's default."""
     return SIZES.get(op) or family_of("emulated", op).bench_sizes

@@ -20,11 +20,14 @@ from gemmlab.tuning.space import Space, space_from
 T4_VERSION = "1.0.0"
 _FAILED = {"compile": "CompilationFailedConfig", "runtime": "RuntimeFailedConfig", "correctness": "RuntimeFailedConfig"}
 _UNIT, _US, _S = "ms", 1e-3, 1e3
-"""Kernel Tuner's unit, and a microsecond and a second in that unit."""
+"""Kernel Tuner's unit of time, and a microsecond and a second in that unit."""
 
 
 def read_any(path: Path) -> RecordedSpace:
-    """Return the space of a cache file of Kernel Tuner or of a file of T4 results. Raises `RecordError`."""
+    """Return the space that a cache file of Kernel Tuner or a file of T4 results records.
+
+    Raises `RecordError` if the file is neither, or cannot be read.
+    """
     text = _read(path)
     try:
         if '"cache"' in text:
@@ -35,11 +38,11 @@ def read_any(path: Path) -> RecordedSpace:
 
 
 def write_cache(record: RecordedSpace, path: Path, *, scale: float = 1.0) -> None:
-    """Write a cache file. Raises `RecordError`.
+    """Write a recorded space as a cache file of Kernel Tuner. Raises `RecordError` if the file cannot be written.
 
     A compilation's time is divided by the number of compilers, because Kernel Tuner replays one after the other, and by
-    the number of configurations that share its program.
-    `scale` multiplies the times of compilation, verification and measurement, not those of the kernel.
+    the number of configurations that share its program. `scale` multiplies the times of compilation, verification and
+    measurement, not those of the kernel.
     """
     space = record.space
     values = {name: sorted({members[at] for members in space.members}) for at, name in enumerate(space.names)}
@@ -66,7 +69,7 @@ def write_cache(record: RecordedSpace, path: Path, *, scale: float = 1.0) -> Non
 
 
 def write_t4(record: RecordedSpace, path: Path) -> None:
-    """Write T4 results, without configurations that have no outcome. Raises `RecordError`."""
+    """Write a recorded space as T4 results, with all configurations. Raises `RecordError` if it cannot be written."""
     results = []
     for place, one in enumerate(record.outcomes):
         validity = _validity(one)
@@ -141,7 +144,7 @@ def _space(names: tuple[str, ...], configs: list[Mapping[str, int]]) -> Space:
 
 
 def _closed(text: str) -> str:
-    """Return a cache file's text with its end: Kernel Tuner leaves it open while it tunes."""
+    """Return a cache file's text with closing braces, which Kernel Tuner leaves out while it tunes."""
     text = text.rstrip()
     return text if text.endswith(("}\n}", "}}")) else text.rstrip(",") + "}\n}"
 

@@ -1,10 +1,10 @@
 """A forecast of the time of every configuration before any compilation: it only orders the search.
 
-It is computed from the launch: the number of blocks, the threads and shared memory of a block, and its steps along k.
-They give the number r of results per thread, and the most blocks that fit on a multiprocessor (occupancy, with
+It is computed from the last launch: the number of blocks, the threads and shared memory of a block, and its steps along
+k. They give the number r of results per thread, and the most blocks that fit on a multiprocessor (occupancy, with
 registers guessed from r). A step of a block costs its multiply-adds, or its loads from shared memory if they take
 longer: about 2 * sqrt(r) words for r multiply-adds of a thread. A block alone also waits: for global memory once per
-tile of BK steps, unless STAGES tiles are under way at a time, and for its own threads. The other blocks of the
+tile of BK steps, less if STAGES tiles are under way at a time, and for its own threads. The other blocks of the
 multiprocessor work in that time. Waves are summed as in docs/model.md. The error is large, so measurements correct it.
 """
 
@@ -27,9 +27,9 @@ _WORDS_PER_CYCLE = 32
 _MOST_REGISTERS = 255
 _USUAL_REGISTERS = 24
 _STEP_LATENCY = 7.5
-"""The least cycles of a step along k for a block that is alone."""
+"""The least cycles of a step along k, for a block that is alone on its multiprocessor."""
 _MEMORY_LATENCY = 500.0
-"""Cycles until a tile has come from global memory: between those of a hit and of a miss in the L2 cache."""
+"""Cycles of a load from global memory: between those of a hit and of a miss in the L2 cache."""
 _BARRIER = 40.0
 """Cycles that the threads of a block wait for each other, per tile."""
 _SPILLED = 1.5
@@ -38,7 +38,7 @@ _SPILLED = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """The tiles along k that a block has in shared memory, by the parameters BK and STAGES that kernels call so."""
+    """The tiles along k that a block has in shared memory, by a kernel's parameters named BK and STAGES."""
 
     depth: float
     """Steps along k of a tile."""
@@ -55,8 +55,10 @@ class Multiprocessors:
 
 
 def forecasts(kernel: Kernel, op: Op, problem: Any, space: Space, of: Multiprocessors) -> list[float]:
-    """Return a time for every configuration, in cycles. Configurations that cannot be launched come last. If the
-    launches are not those of a product, all times are 1.
+    """Return a forecast for every configuration, in cycles.
+
+    A configuration that cannot be launched gets twice the most cycles, so that it comes last. All forecasts are 1 for
+    an operation without dot products or results, and for a kernel without `make_launches`.
     """
     results = sum(operand.rows * operand.cols for operand in op.operands(problem) if operand.role != "in")
     if op.dot_length(problem) < 1 or not results or kernel.make_launches is None:
@@ -84,7 +86,7 @@ def _cycles(
 def block_cycles(
     load: Load, threads: int, smem_bytes: int, work: float, tiles: Tiles, of: Multiprocessors
 ) -> float:  # fmt: skip
-    """Return the forecast cycles of a launch that does `work` multiply-adds in all."""
+    """Return the forecast cycles of a launch that does `work` multiply-adds in all; infinite if no block fits."""
     depth = max(1.0, load.depth)
     # Results of a thread.
     own = max(1.0, work / (load.blocks * depth * threads))

@@ -1,8 +1,8 @@
 """The journal of a search: one line per outcome, on disk before the search continues.
 
-A search that was interrupted or killed is run again with the journal: outcomes in the journal are not measured again,
+After an interruption, the same search is run again with its journal. Outcomes in the journal are not measured again,
 and the clock shows the recorded times. A strategy decides only by outcomes, so it reaches the point of interruption and
-continues from there. A truncated last line is ignored.
+continues from there. A truncated last line is removed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KINDS: Mapping[str, type[Build | Verdict | Turn]] = {"build": Build, "verdict":
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One outcome, and the bench's clock after it in seconds."""
+    """One outcome; `at` is the bench's clock after it, in seconds."""
 
     at: float
     outcome: Build | Verdict | Turn
@@ -37,8 +37,9 @@ class Event:
 class Journal:
     """An append-only file: a header line, then a line for each outcome. A context manager that closes the file.
 
-    `header` identifies the search: kernel, digest of its source, problem, device, names of the parameters. Raises
-    `UsageError` for a file that another process is writing, and `RecordError` for one of another search.
+    The file at `path` is continued, or begun if there is none. `events` has its outcomes so far. `header` identifies
+    the search: kernel, digest of its source, problem, device. Raises `UsageError` if another process writes the file,
+    and `RecordError` if it is no journal of this search.
     """
 
     def __init__(self, path: Path, space: Space, header: Mapping[str, Any]) -> None:
@@ -82,7 +83,7 @@ class Journal:
 
 
 class JournaledBench:
-    """A bench that returns the outcomes in a journal; others are measured and appended to it."""
+    """A bench that returns the outcomes in a journal; others are measured on `bench` and appended to the journal."""
 
     def __init__(self, bench: Bench, journal: Journal) -> None:
         self._bench, self._journal = bench, journal
@@ -99,7 +100,7 @@ class JournaledBench:
 
     @property
     def seconds(self) -> float:
-        """The recorded time while outcomes come from the journal, afterwards that of all runs together."""
+        """The recorded time while outcomes come from the journal, afterwards the time of all runs together."""
         if self._began is None:
             return self._seconds
         return self._ended + self._bench.seconds - self._began
@@ -117,7 +118,7 @@ class JournaledBench:
             self._bench.submit(fresh)
 
     def soonest(self, places: Sequence[int], until: float) -> int:
-        # The journal's order is that in which the search took them.
+        # The journal has the builds in the order in which the search took them.
         waiting = {*places}
         if (known := next((place for place in self._builds if place in waiting), None)) is not None:
             return known
@@ -148,7 +149,10 @@ class JournaledBench:
         return event.outcome
 
     def _go_on(self) -> None:
-        """Begin to measure after the end of the journal."""
+        """Begin to measure: the journal has no outcome for a request. The clock runs from now on.
+
+        Configurations that were submitted before, and are not compiled in the journal, are submitted to the bench.
+        """
         if self._began is None:
             self._began = self._bench.seconds
             if self._unsubmitted:
@@ -180,8 +184,9 @@ def _events(path: Path, lines: Sequence[bytes], space: Space, header: Mapping[st
 
 
 def event_of(line: Mapping[str, Any], places: Mapping[tuple[int, ...], int]) -> Event | None:
-    """Return the event of a line; `None` for a configuration that is not in the space. Raises `KeyError`, `TypeError`
-    and `ValueError` for a malformed line.
+    """Return the event of a parsed line; `None` for a configuration that is not in `places`, the space.
+
+    Raises `KeyError`, `TypeError` and `ValueError` for a malformed line.
     """
     place = places.get(tuple(line["config"]))
     if place is None:

@@ -1,9 +1,9 @@
-"""Measure on this machine the candidates of the library call's choice, and store the fastest ones.
+"""Measure on this machine the kernels that a library call may choose, and store the fastest ones.
 
-On a GPU each product is timed in a few rounds with the kernels and configurations that the shipped table or its rule
-ranks first, all verified, then in more rounds with the fastest three and the shipped choice. On a processor the library
-has one kernel, whose tile, cache blocks and thread threshold are searched at several products at once. A candidate
-replaces the shipped choice only if it is clearly faster.
+On a GPU the kernels and configurations that the shipped table or its rule ranks first are verified and timed in a few
+rounds for each product; the fastest three and the shipped choice are then timed in more rounds. On a processor the
+library has one kernel, whose tile, cache blocks and thread threshold are searched at several products at once. A
+candidate replaces the shipped choice only if it is clearly faster (`LEAST_GAIN`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from gemmlab.tuning.store_file import add, stored
 CPU_SIZES = "64,100,160,256,512,1024,64x2048x2048,2048x64x2048"
 """Products by which a processor's configuration is chosen: around the thread threshold, square, skinny and deep."""
 LEAST_GAIN = 1.01
-"""The least ratio of the shipped choice's time to that of a choice that is stored in its place."""
+"""The least ratio of the shipped choice's time to the time of a choice that is stored in its place."""
 _CANDIDATES, _FINALISTS = 12, 3
 _ROUNDS, _FINAL_ROUNDS = 3, 9
 Report = Callable[[str], object]
@@ -66,10 +66,11 @@ class Request:
     folder: Path
     """The folder of the searches' journals."""
     report: Report = field(default=lambda _text: None)
+    """Function that is called with a line of text on the progress."""
 
 
 def usual_problems(device: Device) -> list[GemmProblem]:
-    """Return the products that are measured when the caller names none."""
+    """Return the products that are measured on a device if the caller names none."""
     if family_of(device.family).host_threads:
         return list(GemmOp().parse_sizes(CPU_SIZES))
     texts = [shape.text for shape in shipped_suite().shapes if shape.op == "gemm"]
@@ -79,8 +80,9 @@ def usual_problems(device: Device) -> list[GemmProblem]:
 def tune_library(request: Request) -> Iterator[Entry]:
     """Measure one entry after the other, store each immediately, and yield it.
 
-    Entries in the store for the current kernels are not measured again. Raises `UsageError` for a device whose times
-    are meaningless.
+    On a GPU, products with a valid entry in the store are not measured again, and no product is begun after the budget.
+    If the shipped choice is not beaten, the entry names it. Raises `UsageError` for a device whose times are
+    meaningless.
     """
     family = request.device.family
     if not family_of(family).timed:
@@ -128,7 +130,11 @@ def _entry_for(request: Request, problem: GemmProblem, where: Gpu) -> Entry | No
 
 
 def _first(considered: Sequence[Candidate]) -> list[Candidate]:
-    """Return the shipped choice, the best of each kernel, and further ones in the shipped order."""
+    """Return the candidates to time: the shipped choice, the best of each kernel, and further ones in the shipped
+    order.
+
+    There are at most `_CANDIDATES`, and none twice.
+    """
     each = {one.kernel: one for one in reversed(considered)}
     first = [considered[0], *(one for one in considered if each[one.kernel] is one), *considered]
     return list({(one.kernel, *sorted(one.config.items())): one for one in first}.values())[:_CANDIDATES]
@@ -140,7 +146,7 @@ def _spec(request: Request, one: Candidate) -> Spec:
 
 
 def _times(request: Request, problem: GemmProblem, specs: Sequence[Spec], rounds: int) -> dict[str, float]:
-    """Return the median times of the contestants with right results, by name."""
+    """Return contestant -> median time in microseconds, for those with right results; empty if the bench fails."""
     timing = family_of(request.device.family).timing[request.mode]
     plan = Plan(
         op=GemmOp(), problems=[problem], contestants=specs, rounds=rounds, processes=1, timing=timing, probe=False,
@@ -191,10 +197,11 @@ def machine_of(device: Device) -> str:
 
 
 def states(gpus: Mapping[str, Any]) -> dict[str, Any]:
-    """Return for each machine here, by name, whether it is tuned; `gpus` as `timing.inventory.gpus` returns it.
+    """Return the name of this processor and of each GPU -> the state of its entries in the store.
 
-    A machine has the numbers of its entries and of stale ones, and the time of the last one. If the store cannot be
-    read, there is an `error`.
+    A state has the numbers of entries (`entries`) and of invalid ones among them (`stale`), and the time of the last
+    (`taken`, `""` without one). `gpus` is as `timing.inventory.gpus` returns it. If the store cannot be read, the
+    result has only an `error`.
     """
     driver = str(gpus.get("driver_cuda", ""))
     machines = [machine_of_cpu(), *(machine_of_gpu(str(one["name"]), driver) for one in gpus["devices"])]
@@ -213,7 +220,7 @@ def states(gpus: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def state_text(states: Mapping[str, Any]) -> str:
-    """Return `states` in words."""
+    """Return the result of the function `states` in words."""
     if "error" in states:
         return str(states["error"])
     words = []

@@ -9,7 +9,8 @@ from gemmlab.tuning.device_bench import Subject
 from gemmlab.tuning.session import Tuning
 
 REASONS = "reasons"
-"""The name of a result's fact: the counters that change with the only parameter that differs from the best."""
+"""The name of a fact: the counters that move with the time. Results that differ from the best in one parameter have it.
+"""
 
 
 def require_measured(family: str) -> None:
@@ -19,9 +20,9 @@ def require_measured(family: str) -> None:
 
 
 def record_of(found: Tuning, of: Subject) -> Record:
-    """Return the record: a contestant for each configuration with times, its turns as samples.
+    """Return a search's outcome as a record: a contestant for each configuration with times, its turns as samples.
 
-    Raises `UsageError` for predicted times, which are no measurements.
+    Raises `UsageError` for predicted times.
     """
     require_measured(of.device.family)
     info, op, problem = of.device.describe(), of.op, of.problem

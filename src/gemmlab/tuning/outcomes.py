@@ -1,8 +1,8 @@
-"""The protocol between a search and the device, emulator or record that it measures on, and the values it returns.
+"""The protocol between a search and its bench, which is a device, an emulator or a record, and the outcomes in it.
 
-A configuration is named by its number in the space. Compilation runs in the background: `submit` starts it, `build`
-waits for it. All times of the protocol are seconds of the bench's own clock, which a recorded space replays without
-waiting.
+A configuration is named by its number in the space, `place`. Compilation runs in the background: `submit` starts it,
+`build` waits for it. All times of the protocol, apart from those of the kernel, are seconds of the bench's own clock,
+which a recorded space replays without waiting.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ class Build:
     place: int
     """Number of the configuration in the space."""
     fault: str = ""
-    """The reason why it cannot be compiled or loaded; empty if it can."""
+    """The reason why the configuration cannot be compiled or loaded; empty if it can."""
     seconds: float = 0.0
-    """Time of one compiler process."""
+    """Time of the compilation; 0 if another configuration with the same program had it already."""
     facts: Mapping[str, float] = field(default_factory=dict)
     """`registers`, `smem_bytes`, `spill_bytes`, `blocks_per_sm` and the like, as far as they are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The comparison of one result with the float64 reference."""
+    """The comparison of a configuration's result with the float64 reference."""
 
     place: int
     right: bool
     fault: str = ""
-    """The reason why it is wrong or could not run; empty for a right result."""
+    """The reason why the result is wrong or there is none; empty for a right result."""
     seconds: float = 0.0
+    """Time of the run and the comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Turn:
 
     place: int
     us: float = 0.0
-    """Median time of a call, microseconds."""
+    """Median time of a call, microseconds; for several problems, the geometric mean of the medians."""
     fault: str = ""
     """The reason why there is no time; empty if there is one."""
     seconds: float = 0.0
@@ -55,7 +56,7 @@ class Bench(Protocol):
 
     @property
     def seconds(self) -> float:
-        """Time since the beginning, compilation included."""
+        """Time since the beginning of the search, compilation included."""
 
     @property
     def builders(self) -> int:
@@ -65,15 +66,18 @@ class Bench(Protocol):
         """Begin to compile configurations, in this order."""
 
     def soonest(self, places: Sequence[int], until: float) -> int:
-        """Wait until one of the submitted configurations is compiled, at most until the time `until`; return the first
-        that is compiled, otherwise the first of all.
+        """Wait until one of these submitted configurations is compiled, at most until the clock shows `until`.
+
+        Returns the first that is compiled, otherwise the first of `places`.
         """
 
     def build(self, place: int, until: float) -> Build | None:
-        """Wait for the compilation of a submitted configuration; `None` if it has not ended at the time `until`."""
+        """Wait for the compilation of a submitted configuration; `None` if it has not ended when the clock shows
+        `until`.
+        """
 
     def verify(self, place: int) -> Verdict:
-        """Run once and compare every result with the reference."""
+        """Run a compiled configuration once and compare its result with the reference."""
 
     def turn(self, place: int) -> Turn:
-        """Time one turn."""
+        """Time one turn of a verified configuration."""

@@ -1,9 +1,9 @@
 """Recorded spaces, and a bench that replays them on a simulated clock, so that searches are compared without a GPU.
 
-A turn is one of the recorded turns of its configuration, drawn at random; a configuration with fewer than three gets
-the spread of those with more. As many compilers as in the record work at the same time as the device. Configurations
-that share a program wait for one compilation. The start of a measuring process belongs to no configuration: it is left
-out, of a search as of the time that it takes to try everything.
+A turn is one of the recorded turns of its configuration, drawn at random. If the configuration has fewer than three,
+the drawn time varies by the spread of configurations with more. As many compilers as in the record work at the same
+time as the device. Configurations that share a program wait for one compilation. The time to start a measuring process
+belongs to no configuration, so it is left out of all times.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from gemmlab.tuning.space import Space, space_from
 
 _FEW = 3
 _START = 5.0
-"""A verification or turn that took this many times the record's median holds the start of a measuring process, or a
-pause of the machine: it counts as a median one.
+"""A verification or turn that took more than this many times the record's median includes the start of a measuring
+process, or a pause of the machine. The median takes its place.
 """
 _LEAST_SPREAD = 0.002
 
@@ -39,13 +39,15 @@ class Recorded:
     """All measurements of one configuration."""
 
     us: tuple[float, ...] = ()
-    """Median of each turn, microseconds; empty for a configuration with a fault."""
+    """Median of each turn without a fault, microseconds."""
     fault: str = ""
+    """The reason why the configuration cannot win; empty if it has a time."""
     wrong: bool = False
-    """True if it ran and its result was wrong."""
+    """True if its verification failed."""
     build_s: float = 0.0
     verify_s: float = 0.0
     turn_s: float = 0.0
+    """`build_s`, `verify_s` and `turn_s` are the seconds of compilation, of verification, and of a turn on average."""
     facts: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -57,15 +59,20 @@ class RecordedSpace:
     """Kernel and problem."""
     space: Space
     outcomes: tuple[Recorded, ...]
+    """One for each configuration, in the order of the space."""
     builders: int = 1
     """Number of compilers that worked at a time."""
     header: Mapping[str, Any] = field(default_factory=dict)
+    """The journal's first line: kernel, device and other facts of the search."""
     programs: tuple[int, ...] = ()
-    """A number for each configuration; those with the same number share a program. Empty: each has its own."""
+    """A number for each configuration; those with the same number share a program. Empty if each has its own."""
 
     @cached_property
     def best_us(self) -> float:
-        """The least median among the configurations with the most turns: the fastest ones were measured again."""
+        """The least median time, in microseconds, among the configurations with the most turns.
+
+        The fastest ones have the most, because they were measured again. Raises `RecordError` if none has a time.
+        """
         most = max((len(one.us) for one in self.outcomes if not one.fault), default=0)
         if not most:
             raise RecordError(f"{self.name}: no configuration has a time")
@@ -78,7 +85,7 @@ class RecordedSpace:
 
     @cached_property
     def program_s(self) -> Mapping[int, float]:
-        """The seconds of compilation of each program."""
+        """Number of a program -> seconds of its compilation."""
         found = dict.fromkeys(self.program_of, 0.0)
         for program, one in zip(self.program_of, self.outcomes, strict=True):
             found[program] = max(found[program], one.build_s)
@@ -86,13 +93,16 @@ class RecordedSpace:
 
     @cached_property
     def build_s(self) -> tuple[float, ...]:
-        """The seconds of compilation of each configuration, where those that share a program share its seconds."""
+        """The seconds of compilation of each configuration. Those that share a program divide its seconds equally."""
         sharers = Counter(self.program_of)
         return tuple(self.program_s[program] / sharers[program] for program in self.program_of)
 
     @cached_property
     def exhaustive_s(self) -> float:
-        """The seconds that it takes to compile, verify and time every configuration once."""
+        """The seconds that it takes to compile, verify and time every configuration once.
+
+        Compilers and device work at the same time, so the longer of both counts.
+        """
         build = sum(self.program_s.values()) / self.builders
         return max(build, sum(one.verify_s + one.turn_s for one in self.outcomes))
 
@@ -103,7 +113,10 @@ class RecordedSpace:
 
     @cached_property
     def spread(self) -> float:
-        """The typical deviation of a turn from its configuration's median, as a fraction of the median."""
+        """The typical deviation of a turn from its configuration's median, as a fraction of the median.
+
+        Configurations with at least `_FEW` turns count. The value is at least `_LEAST_SPREAD`.
+        """
         found = [
             abs(us / statistics.median(one.us) - 1.0) for one in self.outcomes if len(one.us) >= _FEW for us in one.us
         ]
@@ -111,7 +124,7 @@ class RecordedSpace:
 
 
 class ReplayBench:
-    """A bench that replays a recorded space."""
+    """A bench that replays a recorded space, as `outcomes.Bench`. `seed` determines the turns that are drawn."""
 
     def __init__(self, record: RecordedSpace, seed: int = 0) -> None:
         self._record = record
@@ -120,7 +133,7 @@ class ReplayBench:
         self.builders = record.builders
         self._free = [0.0] * record.builders
         self._ready: dict[int, float] = {}
-        """The time at which each program is compiled."""
+        """Number of a program -> time at which its compilation ends."""
 
     def submit(self, places: Sequence[int]) -> None:
         for place in places:
@@ -158,7 +171,10 @@ class ReplayBench:
 
 
 def read_space(path: Path) -> RecordedSpace:
-    """Return the space that a journal recorded (`.jsonl`, also `.gz`). Raises `RecordError`."""
+    """Return the space that a journal recorded: the configurations in it, each with its outcome.
+
+    The file is JSON Lines, compressed if its name ends in `.gz`. Raises `RecordError`.
+    """
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         first, *lines = [json.loads(line) for line in data.splitlines()]
@@ -204,6 +220,6 @@ def _outcomes(events: Sequence[Event], count: int) -> tuple[Recorded, ...]:
 
 
 def _usual(seconds: Sequence[float]) -> Callable[[float], float]:
-    """Return a function that replaces durations that are far too long by the median."""
+    """Return a function that returns a duration, or the median of `seconds` for one that is far longer (`_START`)."""
     median = statistics.median(seconds) if seconds else 0.0
     return lambda one: one if one <= _START * median else median

@@ -14,7 +14,7 @@ from gemmlab.tuning.outcomes import Bench, Build, Verdict
 from gemmlab.tuning.space import Space
 
 CONFIRMED = 3
-"""Turns after which a median is reliable: a single outlier among them does not change it much."""
+"""Number of turns after which a median is reliable: a single outlier among them does not change it much."""
 
 
 class BudgetEnd(Exception):  # noqa: N818 - no error: it ends a strategy
@@ -31,11 +31,11 @@ class Standing:
     us: list[float] = field(default_factory=list)
     """The median of each turn, microseconds."""
     fault: str = ""
-    """The reason why it cannot win: it does not compile, does not run, or its result is wrong."""
+    """The reason why the configuration cannot win: it does not compile, does not run, or its result is wrong."""
 
     @property
     def median(self) -> float:
-        """The median over its turns, microseconds; infinite without one."""
+        """The median over the turns, microseconds; infinite without a turn or with a fault."""
         return statistics.median(self.us) if self.us and not self.fault else float("inf")
 
 
@@ -48,7 +48,9 @@ class Progress:
     left: int
     """Number of configurations that were not tried."""
     seconds: float
+    """Time since the beginning, by the bench's clock."""
     best: Standing | None
+    """`Search.best`; `None` before the first time."""
 
 
 class Search:
@@ -60,7 +62,7 @@ class Search:
     ) -> None:  # fmt: skip
         self.space, self.bench, self.budget_s = space, bench, budget_s
         self.forecast = tuple(forecast) or (1.0,) * len(space)
-        """Forecast times of all configurations, from before any compilation; only their ratios matter."""
+        """Times of all configurations, forecast before any compilation, by default 1. Only their ratios matter."""
         self.standings: dict[int, Standing] = {}
         self._report = report
         self._turns, self._turns_s = 0, 0.0
@@ -72,11 +74,14 @@ class Search:
 
     @property
     def turn_s(self) -> float:
-        """The mean duration of a turn so far, seconds."""
+        """The mean duration of a turn so far, in seconds; 0 before the first."""
         return self._turns_s / self._turns if self._turns else 0.0
 
     def submit(self, places: Sequence[int]) -> None:
-        """Begin to compile configurations that were not submitted before. Raises `BudgetEnd`."""
+        """Begin to compile those configurations that were not submitted before.
+
+        Raises `BudgetEnd` after the end of the budget.
+        """
         self._require_time()
         fresh = [place for place in dict.fromkeys(places) if place not in self.standings]
         for place in fresh:
@@ -85,13 +90,14 @@ class Search:
             self.bench.submit(fresh)
 
     def soonest(self, places: Sequence[int]) -> int:
-        """Return which of several submitted configurations is compiled first."""
+        """Return the one of several submitted configurations that is compiled first, as `Bench.soonest`."""
         return self.bench.soonest(places, self.budget_s)
 
     def turn(self, place: int) -> float | None:
         """Time one turn of a submitted configuration, after its compilation and verification; return microseconds.
 
-        `None` for one that cannot win. Raises `BudgetEnd` after the end of the budget, before any new work.
+        `None` for a configuration with a fault. Raises `BudgetEnd` at the end of the budget: before a new step of the
+        work, or while the compilation is awaited.
         """
         one = self.standings[place]
         if one.build is None:
@@ -122,8 +128,10 @@ class Search:
         return sorted(able, key=lambda one: (one.median, one.place))
 
     def best(self) -> Standing | None:
-        """Return the least median among those with enough turns, or with the most if none has enough: a lucky single
-        sample does not win. A round that the budget ends decides nothing.
+        """Return the configuration with the least median among those with at least `CONFIRMED` turns.
+
+        If none has as many, those with the most turns count. A lucky single sample thus does not win. `None` if no
+        configuration has a time.
         """
         able = self.ranking()
         enough = min(CONFIRMED, max((len(one.us) for one in able), default=0))
@@ -134,7 +142,7 @@ class Search:
         return [one for one in self.standings.values() if one.fault]
 
     def progress(self) -> Progress:
-        """Return the current state."""
+        """Return the current state of the search."""
         tried = sum(1 for one in self.standings.values() if one.us or one.fault)
         return Progress(tried, len(self.space) - tried, self.bench.seconds, self.best())
 

@@ -1,4 +1,4 @@
-"""Tune one kernel at one problem: the search, its result, and the effect of each parameter."""
+"""Tuning of one kernel at the problems of a subject: the search, its result, and the effect of each parameter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gemmlab.tuning.search import BudgetEnd, Progress, Search, Standing
 from gemmlab.tuning.strategies import Halving, Strategy, run_within_budget
 
 FOR_SEARCH = 0.85
-"""The fraction of the budget for the search; the rest is for the neighbours of its result."""
+"""The fraction of the budget for the search; the rest is for configurations that differ little from its result."""
 Report = Callable[[Progress], object]
 
 
@@ -38,9 +38,11 @@ class Row:
 
     config: Mapping[str, int]
     us: float
+    """The median of `samples`."""
     samples: tuple[float, ...]
     """The median of each turn, microseconds."""
     facts: Mapping[str, float] = field(default_factory=dict)
+    """`Build.facts` of the configuration."""
 
     @property
     def turns(self) -> int:
@@ -63,22 +65,24 @@ class Tuning:
     default: Row | None
     """The default configuration; `None` if it has no time."""
     rows: tuple[Row, ...]
-    """All configurations with times, the least first."""
+    """All configurations with times, the least median first."""
     faults: Mapping[str, str]
-    """Configurations that cannot win, with the reason: they do not compile, do not run, or are wrong."""
+    """Configuration as text -> reason why it cannot win: it does not compile, does not run, or its result is wrong."""
     legal: int
     """Number of legal configurations."""
     tried: int
+    """Number of configurations with a time or a fault."""
     seconds: float
+    """Time that the search took, all its runs together."""
     budget_s: float
-    """Time limit for this size; `seconds` is the time that the search took."""
+    """Time limit of the search, in seconds."""
     digest: str
     """Digest of the kernel's source."""
     journal: str
     sensitivity: Sensitivity
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values."""
+        """Return the fields as JSON values."""
         return asdict(self)
 
 
@@ -86,9 +90,10 @@ def tune(
     of: Subject, budget_s: float, folder: Path, *, strategy: Strategy | None = None, fresh: bool = False,
     report: Report = lambda _progress: None,
 ) -> Tuning:  # fmt: skip
-    """Search the space of a subject within a budget in seconds, continuing from the journal in `folder`.
+    """Search the space of a subject within a budget in seconds, and return the outcome.
 
-    `fresh` begins a new journal. Raises `WrongResultError` if no configuration computes a right result, `UsageError` if
+    The search continues from its journal in `folder`, if there is one; with `fresh`, that is deleted first. `report` is
+    called after each turn. Raises `WrongResultError` if no configuration has a time and a right result, `UsageError` if
     another process runs the same search, and `KeyboardInterrupt`; the journal then has all outcomes so far.
     """
     kernel, predicted = of.named.kernel, of.device.family == "emulated"
@@ -110,7 +115,7 @@ def tune(
 
 
 def header_of(of: Subject) -> dict[str, Any]:
-    """Return the facts that a search depends on, the first line of its journal."""
+    """Return the facts that a search depends on, which are the first line of its journal."""
     info, kernel = of.device.describe(), of.named.kernel
     return {
         "title": f"{kernel.id} at {of.label}", "kernel": kernel.id, "digest": source_digest(kernel), "op": of.op.name,
@@ -122,7 +127,7 @@ def header_of(of: Subject) -> dict[str, Any]:
 
 
 def key_of(header: Mapping[str, Any]) -> str:
-    """Return the part of a journal's name that identifies the search."""
+    """Return the part of a journal's name that identifies the search: a digest of its header."""
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -152,7 +157,10 @@ def _forecast(of: Subject) -> list[float]:
 
 
 def _look_around(search: Search, best: Standing) -> None:
-    """Time the untimed neighbours of the best configuration, as far as the budget allows."""
+    """Time the neighbours of the best configuration that have no time yet, as far as the budget allows.
+
+    `results.sensitivity.neighbours` names them.
+    """
     space = search.space
     around = neighbours(space.config(best.place), [space.config(place) for place in range(len(space))])
     with suppress(BudgetEnd):

@@ -1,4 +1,4 @@
-"""The search space of a kernel: every legal configuration by its file's header, and its coordinates."""
+"""The search space of a kernel: every configuration that its file's header allows, as values and as coordinates."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Space:
 
     @cached_property
     def places(self) -> Mapping[Values, int]:
-        """Numbers of configurations by their values."""
+        """Values of a configuration -> its number."""
         return {values: place for place, values in enumerate(self.members)}
 
     def __len__(self) -> int:
         return len(self.members)
 
     def config(self, place: int) -> dict[str, int]:
-        """Return a configuration by name of parameter."""
+        """Return a configuration, by its number, as parameter name -> value."""
         return dict(zip(self.names, self.members[place], strict=True))
 
     def place(self, config: Config) -> int | None:
@@ -57,14 +57,15 @@ class Space:
 
     @cached_property
     def axes(self) -> tuple[str, ...]:
-        """The parameters with more than one value."""
+        """The names of the parameters that have more than one value in the space."""
         columns = zip(*self.members, strict=True)
         return tuple(name for name, column in zip(self.names, columns, strict=True) if len(set(column)) > 1)
 
     @cached_property
     def points(self) -> Float64Array:
-        """One row per configuration, one column per axis, from 0 to 1: logarithms of the values, or ranks if one of
-        them is 0.
+        """Coordinates from 0 to 1: a row for each configuration, a column for each of `axes`.
+
+        They are proportional to the logarithms of a parameter's values, or to their ranks if one is 0 or negative.
         """
         found = np.zeros((len(self.members), len(self.axes)))
         for column, name in enumerate(self.axes):
@@ -79,10 +80,10 @@ class Space:
 
 
 def space_of(kernel: Kernel) -> Space:
-    """Return the space of a kernel: the values of `tune` and `search` in its header, as far as they are legal.
+    """Return the space of a kernel: all legal combinations of the values of `tune` and `search` in its header.
 
     If several configurations are the same code on this machine, the space has one of them. Raises `UsageError` for a
-    kernel that states no values to tune; the message shows how to state them.
+    kernel that states no values to tune (the message shows how to state them), or more than `MOST_COMBINATIONS`.
     """
     ranges = ranges_of(kernel)
     if not ranges:
@@ -98,7 +99,7 @@ def space_of(kernel: Kernel) -> Space:
 
 
 def ranges_of(kernel: Kernel) -> dict[str, tuple[int, ...]]:
-    """Return the values of each parameter to try, by name: those of `tune`, then further ones of `search`."""
+    """Return parameter name -> values to try: those of `tune`, then further ones of `search`."""
     return {
         name: tuple(dict.fromkeys((*kernel.tune.get(name, ()), *kernel.search.get(name, ()))))
         for name in dict.fromkeys((*kernel.tune, *kernel.search))
@@ -106,7 +107,7 @@ def ranges_of(kernel: Kernel) -> dict[str, tuple[int, ...]]:
 
 
 def space_from(names: Sequence[str], configs: Sequence[Config]) -> Space:
-    """Return the space of recorded configurations."""
+    """Return the space of recorded configurations in their order, each once."""
     return Space(tuple(names), tuple(dict.fromkeys(tuple(config[name] for name in names) for config in configs)))
 
 

@@ -19,15 +19,15 @@ Entries = dict[tuple[str, ...], Entry]
 
 
 def stored() -> Entries:
-    """Return all entries of this user's store. Raises `RecordError` for a file that is damaged or not this user's."""
+    """Return all entries of this user's store, by `Entry.key`. Raises `RecordError` as `read_store` does."""
     path = store_path()
     return {} if path is None else read_store(path)
 
 
 def add(entries: Iterable[Entry]) -> None:
-    """Merge entries into the store; for the same product on the same machine the later entry replaces the earlier one.
+    """Merge entries into the store. Of two entries with the same key, the one that was measured later stays.
 
-    Raises `UsageError` if nothing can be stored, and `RecordError` for a damaged store, which is not changed.
+    Raises `UsageError` if the file cannot be written, and `RecordError` for a damaged store, which is not changed.
     """
     with _locked() as path:
         merged = _merged(read_store(path), entries)
@@ -35,7 +35,7 @@ def add(entries: Iterable[Entry]) -> None:
 
 
 def forget(machine: str) -> int:
-    """Forget the entries of a machine; return how many there were. Raises as `add` does."""
+    """Delete the entries of a machine from the store; return how many there were. Raises as `add` does."""
     with _locked() as path:
         before = read_store(path)
         after = {key: entry for key, entry in before.items() if entry.machine != machine}
@@ -45,7 +45,10 @@ def forget(machine: str) -> int:
 
 
 def export(target: Path) -> int:
-    """Write the store to a file; return the number of entries. Raises `RecordError`."""
+    """Write the store to a file; return the number of entries.
+
+    Raises `RecordError` if the store cannot be read or the file cannot be written.
+    """
     entries = stored()
     try:
         replace_file(target, _text(entries))
@@ -55,10 +58,11 @@ def export(target: Path) -> int:
 
 
 def import_file(source: Path) -> tuple[int, list[str]]:
-    """Merge a file that `export` wrote; return the number of entries, and the reasons why others were left out.
+    """Merge the entries of a file that `export` wrote into the store.
 
-    Raises `RecordError` for a file that others can have written, of another schema, or with an entry that the header of
-    its kernel does not allow; then nothing is merged.
+    Returns the number of merged entries, and a line of text for each that was left out: its kernel has changed. Raises
+    `RecordError` for a file to which other users can write, of another schema, or with an entry that the header of its
+    kernel does not allow; then nothing is merged. Otherwise raises as `add` does.
     """
     if not source.is_file():
         raise RecordError(f"no file {source}")
@@ -75,8 +79,9 @@ def import_file(source: Path) -> tuple[int, list[str]]:
 
 
 def _illegal(entry: Entry) -> str:
-    """Return the reason why the kernel's header does not allow an entry, for any version of its source; empty if it
-    does.
+    """Return the reason why the kernel's header does not allow an entry; empty if it does.
+
+    The digest of the source is not compared. For another processor, only the names of parameters are checked.
     """
     try:
         kernel = find_kernel(entry.kernel)
@@ -92,7 +97,7 @@ def _illegal(entry: Entry) -> str:
 
 
 def _of_another_processor(entry: Entry) -> bool:
-    """Return whether an entry is for another processor: only there can its configuration be checked."""
+    """Return whether an entry is for another processor than this one: its configuration can be checked only there."""
     return entry.machine.startswith("cpu:") and entry.machine != machine_of_cpu()
 
 
@@ -106,7 +111,7 @@ def _merged(before: Entries, entries: Iterable[Entry]) -> Entries:
 
 @contextmanager
 def _locked() -> Iterator[Path]:
-    """Yield the store's path while no other process changes it."""
+    """Yield the store's path while no other process changes the store; wait for one that does."""
     folder = require_data_dir()
     with (folder / f"{FILE_NAME}.lock").open("a+b") as file:
         if sys.platform == "win32":

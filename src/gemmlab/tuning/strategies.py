@@ -1,10 +1,10 @@
 """Strategies, the order in which configurations are tried: successive halving, random order, and all of them.
 
-`Halving` has two parts. The first searches good regions: after each turn, the configurations with the greatest expected
-improvement by a Gaussian process (`surrogate.py`) join the queue of those to compile, so that compilers and device work
-at the same time. Before the first turn the forecast alone decides. The second part is successive halving (Jamieson and
-Talwalkar 2016): the fastest few take turns in rounds, in random order, and after a few rounds the slower half is
-dropped. Configurations that were clearly slower in their first turn do not take part.
+`Halving` has two parts. The first searches good regions: after every few turns, the configurations with the greatest
+expected improvement by a Gaussian process (`surrogate.py`) join the queue of those to compile, so that compilers and
+device work at the same time. Before the first turn the forecast alone decides. The second part is successive halving
+(Jamieson and Talwalkar 2016): the fastest few take turns in rounds, in random order, and after a few rounds the slower
+half is dropped. Configurations that were clearly slower in the first part do not take part.
 
 What is compiled first has the first turn. A journal has that order, so a resumed search goes the same way.
 """
@@ -24,7 +24,7 @@ from gemmlab.tuning.search import CONFIRMED, BudgetEnd, Search
 from gemmlab.tuning.surrogate import Float64Array, Posterior, posterior, prior
 
 _LEAST_AHEAD = 4
-"""The least number of configurations ahead of the device."""
+"""The least number of configurations that are compiled or wait for their first turn, as `Constants.ahead`."""
 
 
 class Strategy(Protocol):
@@ -41,28 +41,30 @@ class Constants:
     """The constants of `Halving`, fixed on other recorded spaces than those that evaluate it (docs/tuning.md)."""
 
     ahead: float = 1.5
-    """Configurations that are compiled or wait for their first turn, for each compiler: with more of them no compiler
-    is idle, with fewer of them each is chosen with more measurements.
+    """Number, for each compiler, of configurations that are being compiled or wait for their first turn. With more of
+    them no compiler is idle; with fewer of them each is chosen by more measurements.
     """
     leave: float = 1.1
-    """A configuration is dropped if its first turn takes this many times the best one's."""
+    """A configuration takes no part in the second part if its median is more than this many times the best one's."""
     finalists: int = 6
     """The most configurations of the second part."""
     rounds: int = 2
-    """Rounds before the slower half is dropped."""
+    """Rounds before the slower half is dropped, each time."""
     most_final: float = 0.2
     """The largest fraction of the budget for the second part."""
     growth: float = 0.1
-    """The Gaussian process is computed again when the number of configurations has grown by this fraction."""
+    """The Gaussian process is computed again when the number of tried configurations has grown by this fraction, or
+    earlier if a compiler would be idle.
+    """
     again: float = 1.4
-    """Its lengths are fitted again when the number of configurations has grown by this factor."""
+    """The lengths of the process are fitted again when the number of tried configurations has grown by this factor."""
 
 
 FITTED = Constants()
 
 
 class _Chooser:
-    """Chooses configurations and submits them; `queue` has those that had no turn yet."""
+    """The part of `Halving` that chooses configurations and submits them; `queue` has those without a turn."""
 
     def __init__(self, search: Search, draw: random.Random, constants: Constants) -> None:
         self._search, self._constants = search, constants
@@ -78,8 +80,8 @@ class _Chooser:
         self._more(prior(search.space.points, self._forecast))
 
     def tried(self, count: int) -> None:
-        """Choose further configurations after `count` were tried, if there is reason to."""
-        # At the latest when a compiler would be idle.
+        """Choose and submit further configurations after `count` were tried, if enough are new (`Constants.growth`)."""
+        # Choose at the latest when a compiler would be idle.
         spare = self._most - self._search.bench.builders
         if count - self._tried < max(1.0, min(self._constants.growth * count, spare)):
             return
@@ -127,7 +129,7 @@ class Halving:
         self._decide(search, draw)
 
     def _try(self, search: Search, place: int) -> None:
-        """Time a first turn. A new best takes more turns immediately, because all others are compared with it."""
+        """Time a first turn. A new best takes two more immediately, because all others are compared with it."""
         leader = min((one.median for one in search.standings.values()), default=float("inf"))
         us = search.turn(place)
         if us is not None and us < leader:
@@ -177,7 +179,7 @@ class RandomOrder:
 
 @dataclass(frozen=True, slots=True)
 class Exhaustive:
-    """All configurations, one turn each, then rounds among the fastest. It makes the record of a space."""
+    """All configurations, one turn each, then rounds among the fastest. Searches by it make the record of a space."""
 
     seed: int = 0
     finalists: int = 10
@@ -194,7 +196,7 @@ class Exhaustive:
 
 
 def run_within_budget(strategy: Strategy, search: Search) -> None:
-    """Run a strategy to its end, or to the end of the budget."""
+    """Run a strategy to its end, or to the end of the search's budget."""
     from threadpoolctl import threadpool_limits
 
     # The fits are small, and the cores belong to the compilers.
@@ -203,7 +205,10 @@ def run_within_budget(strategy: Strategy, search: Search) -> None:
 
 
 def _in_turn(search: Search, order: list[int]) -> None:
-    """Time one turn of each configuration, while the compilers are two batches ahead."""
+    """Time one turn of each configuration, roughly in `order`: the next is the one that is compiled first.
+
+    Twice as many configurations as there are compilers are submitted ahead.
+    """
     ahead = 2 * search.bench.builders
     queue, later = order[:ahead], deque(order[ahead:])
     search.submit(queue)

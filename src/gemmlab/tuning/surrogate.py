@@ -1,10 +1,11 @@
 """A Gaussian process over the logarithms of times, to find configurations that may be faster than the best one.
 
-Its mean is the forecast: a straight line in the forecast's logarithm, with slope 1 before anything is measured. Matérn
-5/2 with a length for each parameter, chosen by their posterior probability. Rasmussen and Williams, Gaussian Processes
-for Machine Learning (2006), algorithm 2.1; expected improvement after Jones, Schonlau and Welch (1998). Configurations
-are chosen one by one, each as if those chosen before it, and those that are still being compiled, had been measured
-with their expected times (kriging believer, Ginsbourger, Le Riche and Carraro 2010).
+The mean of the process is a straight line in the forecast's logarithm, with slope 1 before anything is measured. Its
+covariance is a Matérn 5/2 function with a correlation length for each axis (parameter); the lengths are those of the
+greatest posterior probability among a few. Sources: Rasmussen and Williams, Gaussian Processes for Machine Learning
+(2006), algorithm 2.1; expected improvement after Jones, Schonlau and Welch (1998). Configurations are chosen one by
+one, each as if those chosen before it, and those that are still being compiled, had been measured with their expected
+times (kriging believer, Ginsbourger, Le Riche and Carraro 2010).
 """
 
 from __future__ import annotations
@@ -18,45 +19,48 @@ import numpy.typing as npt
 
 Float64Array = npt.NDArray[np.float64]
 USUAL_LENGTH = 0.7
-"""The length of an axis before it is fitted; an axis goes from 0 to 1."""
+"""The correlation length of an axis before it is fitted; an axis goes from 0 to 1."""
 _LENGTH_DEVIATION = 0.7
-"""Prior deviation of a length's logarithm: a factor of 2."""
+"""Prior standard deviation of a length's natural logarithm: a factor of 2."""
 _LENGTH_FACTORS = (0.5, 2.0, 4.0)
 _FEWEST_FOR_LENGTHS = 8
 NOISE = 1e-3
-"""Variance of the error of a measured logarithm, as a fraction of the variance of all logarithms."""
+"""Variance of the error of a measured time's logarithm, as a fraction of the prior variance of the process."""
 DEVIATION = 0.1
-"""Prior deviation of a time's logarithm from the forecast's."""
+"""Prior standard deviation of a time's natural logarithm from the line of the forecast."""
 _DEVIATION_WEIGHT = 8.0
-"""The number of measurements that the prior deviation counts for."""
+"""Weight of the prior deviation: it counts as this many measurements."""
 _SLOPE_WEIGHT = 2.0
-"""The sum of squares of the forecast's logarithms that the prior slope counts for."""
+"""Weight of the prior slope of 1: it counts as measurements whose forecasts' logarithms have this sum of squares."""
 MOST_POINTS = 160
-"""The most measured points that are used: the fastest, and others evenly chosen."""
+"""The most measured configurations that are used: the fastest, and as many others, evenly chosen by time."""
 _FOR_LENGTHS = 64
-"""The most points to which lengths are fitted."""
+"""The most measured configurations to which lengths are fitted."""
 _SQRT5 = 5.0**0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """Mean and variance of the logarithm of every configuration's time, in units of their deviation."""
+    """Mean and variance of the logarithm of every configuration's time, in units of the process's deviation."""
 
     lengths: Float64Array
+    """The correlation length of each axis."""
     points: Float64Array
-    """The configurations, scaled by the lengths."""
+    """The coordinates of the configurations, divided by the lengths."""
     mean: Float64Array
     variance: Float64Array
     half: Float64Array
-    """The solved cross-covariances; products of its columns give the covariance of two configurations."""
+    """A column for each configuration. The product of two columns is what the measurements take off the prior
+    covariance of the two configurations.
+    """
     best: float
-    """The least measured logarithm; infinite before the first."""
+    """The least measured logarithm, in the same units; infinite before the first measurement."""
 
     def pick(self, count: int, pending: Sequence[int], without: Collection[int]) -> list[int]:
         """Return up to `count` configurations with the greatest expected improvements, in that order.
 
         Those of `pending` count as measured with their expected times; those of `without` are not returned. Before the
-        first measurement the order is by the mean less the deviation.
+        first measurement the order is by the mean minus the deviation, the least first.
         """
         variance, chosen, updates = self.variance.copy(), list[int](), list[Float64Array]()
         best = min([self.best, *self.mean[list(pending)]])
@@ -85,9 +89,9 @@ class Posterior:
 
 
 def prior(points: Float64Array, forecast: Float64Array) -> Posterior:
-    """Return what is known before the first measurement; `points` and `forecast` have a row for each configuration.
+    """Return the process before the first measurement.
 
-    `forecast` is in microseconds of any scale.
+    `points` has the coordinates of each configuration (`Space.points`). `forecast` has its forecast time, in any unit.
     """
     count, axes = points.shape
     lengths = np.full(axes, USUAL_LENGTH)
@@ -99,9 +103,9 @@ def posterior(
     points: Float64Array, forecast: Float64Array, places: Sequence[int], us: Sequence[float],
     lengths: Float64Array | None = None,
 ) -> Posterior:  # fmt: skip
-    """Fit measured times `us` of the configurations `places`, at least one; otherwise as `prior`.
+    """Return the process after the measured times `us` of the configurations `places`, at least one.
 
-    `lengths` are those of an earlier fit, to be used again.
+    `points` and `forecast` are as in `prior`. `lengths` are those of an earlier fit; if `None`, they are fitted.
     """
     rows, logs = _representative(np.asarray(places, np.intp), np.log(np.asarray(us, np.float64)), MOST_POINTS)
     trend = np.log(forecast)
@@ -137,8 +141,10 @@ def _representative(
 
 
 def _lengths(points: Float64Array, values: Float64Array) -> Float64Array:
-    """Return the length of each axis: first the best common one, then each is made shorter or longer if that is
+    """Return the correlation length of each axis: the best common one, then made shorter or longer where that is
     likelier.
+
+    `values` are the measured logarithms at `points`. If there are few of them, every length is `USUAL_LENGTH`.
     """
     axes = points.shape[1]
     lengths: Float64Array = np.full(axes, USUAL_LENGTH)
@@ -159,7 +165,7 @@ def _lengths(points: Float64Array, values: Float64Array) -> Float64Array:
 
 
 def _probability(points: Float64Array, values: Float64Array, lengths: Float64Array) -> float:
-    """Return the logarithm of lengths' posterior probability, up to a constant."""
+    """Return the logarithm of the posterior probability of `lengths`, up to a constant."""
     unusual = np.log(lengths / USUAL_LENGTH) / _LENGTH_DEVIATION
     return _likelihood(points / lengths, values) - 0.5 * float(unusual @ unusual)
 

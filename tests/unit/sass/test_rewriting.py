@@ -144,6 +144,14 @@ def test_a_jump_over_the_loop_is_refused() -> None:
         compiled_loops(replace(made, instructions=tuple(code)))
 
 
+def test_a_loop_that_waits_twice_is_refused() -> None:
+    loop = loops()[0]
+    plan = planned(loop, FASTEST)
+    wait = next(one for one in plan.others if one.instruction.opcode == "DEPBAR")
+    with pytest.raises(UsageError, match="2 DEPBAR in its main loop, not one"):
+        placed(loop, replace(plan, others=(*plan.others, wait)))
+
+
 def test_work_that_would_come_too_early_is_refused() -> None:
     """Integer work comes before the next stage's address: it must not overwrite what that is computed from."""
     loop = loops()[0]

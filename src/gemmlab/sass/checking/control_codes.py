@@ -22,7 +22,7 @@ from gemmlab.sass.instruction import Instruction, SassFunction
 
 Fault = Literal["too early", "no barrier", "not waited for", "overwritten too early", "reuse"]
 Distances = Mapping[tuple[int, int, Relation], int]
-"""(index of the producer, index of the consumer, what the consumer does to the result) -> least cycles between them."""
+"""(index of the producer, index of the consumer, relation) -> least cycles between their issues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Finding:
     register: str
     reason: str
     barriers: frozenset[int] = frozenset()
-    """Barriers of which the consumer must wait for one; empty for faults of other kinds."""
+    """Barriers of which the consumer must wait for one; empty if no wait for a barrier removes the fault."""
     certain: bool = True
-    """False if the two are closer than recorded, but not closer than other recorded pairs with this producer."""
+    """False if the two are closer than the latency, but not closer than other recorded pairs with this producer."""
 
     def __str__(self) -> str:
         return (
@@ -48,10 +48,11 @@ class Finding:
 
 
 def check_function(function: SassFunction, arch: str, compiled: Distances | None = None) -> tuple[Finding, ...]:
-    """Return the faults in a function's control codes, by address of the later instruction.
+    """Return the faults in a function's control codes, sorted by the address of the later instruction.
 
-    `compiled` has the distances in a compiler's code. A pair that stays as far apart is not a fault, even if a longer
-    latency is recorded; a pair without a recorded latency must stay as far apart.
+    `compiled` has the distances in the compiler's code, by indices into this function. A pair that stays as far apart
+    is not a fault, even if a longer latency is recorded. A pair without a recorded latency must stay as far apart, or
+    `TIGHT` cycles if it has no distance. Without `compiled`, such a pair is not checked.
 
     Raises `UnknownAccessError` if the function has instructions whose registers are not known (asynchronous ones), and
     `UsageError` if there are no latencies for the architecture.
@@ -65,7 +66,7 @@ def check_function(function: SassFunction, arch: str, compiled: Distances | None
 
 
 def distances(function: SassFunction) -> Distances:
-    """Return the cycles between each instruction of fixed latency and those that access its result while pending."""
+    """Return the least cycles between each instruction of fixed latency and those that access its pending result."""
     found: dict[tuple[int, int, Relation], int] = {}
     for meeting in meetings(flow_graph(function), steps_of(function)):
         if meeting.age is not None:
@@ -75,7 +76,9 @@ def distances(function: SassFunction) -> Distances:
 
 
 def unrecorded_pairs(function: SassFunction, arch: str) -> int:
-    """Return the number of pairs of instructions without a recorded latency, or closer than their recorded latency.
+    """Return the number of pairs of instructions without a recorded latency, or closer than it.
+
+    Only pairs count in which one instruction accesses the pending result of another, which has a fixed latency.
 
     In a compiler's code such pairs show gaps of the record, not faults of the code.
     """
@@ -115,7 +118,10 @@ def _early(
 def fault_of(
     meeting: Meeting, steps: Sequence[Step], known: Latencies, compiled: Distances | None = None
 ) -> tuple[Fault, str] | None:
-    """Return (fault, reason) of a meeting; `None` if there is no fault. `compiled` is as in `check_function`."""
+    """Return (fault, reason) of a meeting; `None` if there is no fault. `compiled` is as in `check_function`.
+
+    A meeting with a result without a fixed latency is always a fault: a wait would have removed the result.
+    """
     if meeting.age is None:
         barriers = ", ".join(f"SB{barrier}" for barrier in sorted(meeting.barriers))
         if meeting.operand:

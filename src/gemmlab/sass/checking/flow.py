@@ -3,7 +3,7 @@
 A result is pending from the issue of its instruction until it can be read. For arithmetic this takes a fixed number of
 cycles; for memory, conversions and special registers it takes until an instruction has waited for their dependency
 barrier. Operands of such an instruction are pending too, because it may read them after issue. Where paths join, the
-youngest result counts.
+latest issue counts, and only the barriers that protect the result on all paths.
 
 A result written under `@P0` does not affect an instruction under `@!P0`, unless P0 is written in between.
 
@@ -22,7 +22,10 @@ from gemmlab.sass.checking.tracker import Meeting, State, Tracker
 
 
 def meetings(graph: FlowGraph, steps: Sequence[Step]) -> Iterator[Meeting]:
-    """Yield every meeting of an instruction with a pending result, over the worst path to the instruction."""
+    """Yield every access to a pending result or operand, over the worst path to the accessing instruction.
+
+    `steps` are those of the graph's function. Unreachable blocks have no meetings.
+    """
     entering = _entering(graph, steps)
     for index, block in enumerate(graph.blocks):
         state = entering[index]
@@ -56,7 +59,10 @@ def _entering(graph: FlowGraph, steps: Sequence[Step]) -> list[State | None]:
 
 
 def _on_edge(steps: Sequence[Step], block: Block, following: Block, state: State) -> State:
-    """Return the state on an edge, without results whose predicate the branch's condition excludes."""
+    """Return the state on an edge, without the results of instructions that did not run on it.
+
+    Their guards are opposite to the condition under which the branch at the block's end takes the edge.
+    """
     last, left = steps[block.stop - 1], state.copy()
     if last.guard is None or last.instruction.opcode not in ("BRA", "EXIT") or len(last.reads) > 1:
         return left

@@ -1,9 +1,9 @@
 """Recorded latencies of results without a barrier: the least cycles between a producer and a consumer.
 
-`recorded/sm_XX.json` has a row for each pair of instruction kinds: the producer's kind and register file, what the
-consumer does with the result, its kind, and the fewest cycles between their issues. A row is the least distance that
-ptxas leaves in any kernel of the catalog (`makers/sass_latencies.py`), so it may be longer than the hardware needs, but
-never shorter.
+`recorded/sm_XX.json` has a row for each pair of instruction kinds: the producer's kind and register file, whether the
+consumer reads or overwrites the result, the consumer's kind and the part of its operand, and the fewest cycles between
+their issues. A row is the least distance that ptxas leaves in any kernel of the catalog (`makers/sass_latencies.py`),
+so it may be longer than the hardware needs, but never shorter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gemmlab.sass.pipes import pipe_of
 from gemmlab.sass.register_accesses import Access
 
 TIGHT = 15
-"""Most cycles of a row that may show a latency: arithmetic, predicates and uniform registers take at most 13.
+"""Most cycles of a tight row, which may show a latency: arithmetic, predicates and uniform registers take at most 13.
 
 A longer row only shows that ptxas had no reason to put the two instructions closer together.
 """
@@ -31,9 +31,10 @@ _FOLDER = Path(__file__).parent / "recorded"
 _FAMILY = {"sm_86": "sm_80", "sm_87": "sm_80", "sm_90a": "sm_90"}
 """Architecture -> the architecture whose rows are used for it."""
 Row = tuple[str, str, str, str, str]
-"""Producer's kind and register file (`R`, `UR`, `P`, `UP`), relation, consumer's kind and part of its operand.
+"""(producer's kind, its register file, relation, consumer's kind, part of the consumer's operand).
 
-The part is guard, value, address or all; empty if the consumer overwrites the result.
+The file is `R`, `UR`, `P` or `UP`, and the relation `read` or `overwrite`. The part is `guard`, `value`, `address` or
+`all`; empty if the consumer overwrites the result.
 """
 
 
@@ -43,17 +44,17 @@ class Latency:
 
     cycles: int
     source: str
-    """The record's row as text."""
+    """The record's row as text; the text says if `cycles` is estimated."""
     least: int
-    """The least cycles of any row with this producer, relation and part. A closer pair is surely a fault.
+    """The least cycles of any row with this producer, relation and part, 0 without one. A closer pair is a sure fault.
 
-    A pair between `least` and `cycles` may be right: perhaps the catalog has no such pair.
+    A pair between `least` and `cycles` may be correct: perhaps the catalog has no such pair.
     """
 
 
 @dataclass(frozen=True)
 class Latencies:
-    """The rows of one architecture."""
+    """The rows of one architecture, in cycles."""
 
     arch: str
     method: str
@@ -62,11 +63,11 @@ class Latencies:
     """The latencies that were asked for. A row determines its latency, and code has few rows among many meetings."""
 
     def of(self, meeting: Meeting, producer: Step, consumer: Step) -> Latency | None:
-        """Return the latency for a meeting of these two; `None` if no row has the producer.
+        """Return the latency for a meeting of these two; `None` if no row has the producer's kind, file and relation.
 
-        A row of at most `TIGHT` cycles for a result that is read is taken as it is. Any other row is an upper bound.
-        Then, and without a row, the latency is estimated from the producer's tight rows: the least one with a consumer
-        of the same pipe, otherwise the median of all.
+        A tight row for a result that is read is the latency. Otherwise the latency is estimated from the producer's
+        tight rows for this part: the least of those whose consumer has the same pipe, else the median of all, else the
+        least row of any kind. A row for the pair itself is an upper bound of the estimate.
         """
         row = row_of(meeting, producer, consumer)
         if row not in self._found:
@@ -99,7 +100,7 @@ def _pipe(kind: str) -> str:
 
 
 def row_of(meeting: Meeting, producer: Step, consumer: Step) -> Row:
-    """Return the key of a meeting's row."""
+    """Return the key under which `Latencies.rows` has a meeting's latency, if it is recorded."""
     part = _part(meeting.access)
     # For an overwritten register the time of the new result counts, which depends on the consumer's kind alone.
     return producer.kind, _file(meeting.cell), meeting.relation, consumer.kind, part
@@ -121,7 +122,7 @@ def _file(cell: int) -> str:
 
 @cache
 def latencies(arch: str) -> Latencies:
-    """Return the rows of an architecture. Raises `UsageError` if there are none for it."""
+    """Return the rows of an architecture such as `"sm_90"`, read once. Raises `UsageError` if there are none for it."""
     path = _FOLDER / f"{_FAMILY.get(arch, arch)}.json"
     if not path.exists():
         known = ", ".join(sorted(file.stem for file in _FOLDER.glob("*.json")))

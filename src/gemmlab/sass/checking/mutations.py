@@ -23,18 +23,20 @@ _MEMORY = ("ST", "LD", "AT", "RE")
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One change: the words and order for `with_words`, with a description."""
+    """One change: the instruction words and the order for `with_words`, with a description."""
 
     kind: str
     address: int
-    """The address of the changed instruction; the first one of two that are swapped."""
+    """Byte address of the changed instruction, or of the first of two that are swapped."""
     text: str
     words: tuple[int, ...]
+    """Instruction words by old index."""
     order: tuple[int, ...]
+    """Old index of the instruction at each new index."""
 
 
 def applied(function: SassFunction, change: Mutation) -> SassFunction:
-    """Return the function after a change; instructions are changed as values, without a disassembler."""
+    """Return the function after a change, without a disassembler: only addresses, words and control codes change."""
     code = []
     for new, old in enumerate(change.order):
         one, word = function.instructions[old], change.words[old]
@@ -43,7 +45,7 @@ def applied(function: SassFunction, change: Mutation) -> SassFunction:
 
 
 def mutation(function: SassFunction, rng: np.random.Generator) -> Mutation:
-    """Return a random change. Raises `EncodingError` if the function has nothing to change."""
+    """Return a random change. Raises `EncodingError` if 1000 attempts find nothing to change."""
     code = function.instructions
     for _ in range(1000):
         kind, place = KINDS[int(rng.integers(len(KINDS)))], int(rng.integers(len(code) - 1))
@@ -80,9 +82,10 @@ def _changed(function: SassFunction, kind: str, place: int, rng: np.random.Gener
 
 
 def _may_swap(function: SassFunction, place: int) -> bool:
-    """Return whether an instruction and the next one are in one block and independent, so that they may be swapped.
+    """Return whether an instruction and the next one may be swapped, if control codes are ignored.
 
-    Control codes stay with their instructions, so a swap may make them wrong.
+    They are independent, in one block, and neither is its last instruction. Control codes stay with their instructions,
+    so a swap may make them wrong.
     """
     pair = function.instructions[place : place + 2]
     if any(each.opcode in _FIXED_IN_PLACE for each in pair) or not independent(*pair):
@@ -91,7 +94,10 @@ def _may_swap(function: SassFunction, place: int) -> bool:
 
 
 def independent(first: Instruction, second: Instruction) -> bool:
-    """Return whether two adjacent instructions give the same results in either order, latencies ignored."""
+    """Return whether two adjacent instructions surely give the same results in either order, latencies ignored.
+
+    The result is false if both access memory, or if the registers of one are not known.
+    """
     try:
         one, two = accesses_of(first), accesses_of(second)
     except UnknownAccessError:

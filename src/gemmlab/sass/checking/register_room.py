@@ -15,7 +15,7 @@ from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.register_accesses import accesses_of
 
 RESERVE = 2
-"""Stated registers that the hardware reserves."""
+"""Registers of the stated number that the hardware reserves."""
 _FIRST_ARCH = 80
 
 
@@ -40,9 +40,10 @@ class Excess:
 
 
 def excess(function: SassFunction, arch: str, stated: int) -> Excess | None:
-    """Return the excess over the registers that a cubin states for a function; `None` if there is none.
+    """Return the excess over `stated`, the registers a thread that a cubin states for a function; `None` if none.
 
-    Raises `UnknownAccessError` if the registers of an instruction are not known.
+    Architectures before sm_80 are not checked. Raises `UnknownAccessError` if the registers of an instruction are not
+    known.
     """
     if int(arch.removeprefix("sm_").rstrip("af")) < _FIRST_ARCH:
         return None
@@ -59,7 +60,7 @@ def excess(function: SassFunction, arch: str, stated: int) -> Excess | None:
 
 
 def require_room(function: SassFunction, arch: str, stated: int, name: str) -> None:
-    """Raise `UsageError` if a function uses more registers than its cubin, called `name`, states."""
+    """Raise `UsageError` if a function uses more registers than its cubin states. `name` begins the message."""
     found = excess(function, arch, stated)
     if found is not None:
         raise UsageError(f"{name}: {found.instruction.address:#06x} {found.instruction.text}: {found.reason}")

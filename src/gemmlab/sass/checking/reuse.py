@@ -19,7 +19,8 @@ _PLACES = frozenset({"reg", "ureg", "imm", "const"})
 def broken_reuse(graph: FlowGraph) -> Iterator[tuple[Instruction, Instruction, int]]:
     """Yield (flagged instruction, instruction that reads the old value, register) within each block.
 
-    The cache is empty at the start of a block, and after an instruction that waits for a barrier.
+    The cache is empty at the start of a block, and after an instruction that waits for a barrier. An instruction whose
+    registers are not known counts as one that writes none.
     """
     for block in graph.blocks:
         cached: dict[int, tuple[int, Instruction]] = {}
@@ -39,7 +40,7 @@ def broken_reuse(graph: FlowGraph) -> Iterator[tuple[Instruction, Instruction, i
 
 
 def sources(instruction: Instruction) -> Iterator[tuple[int, Operand]]:
-    """Yield (operand place 0, 1 or 2, operand) for each source register."""
+    """Yield (operand place, operand) for each vector register among the sources in places 0, 1 and 2."""
     operands = [operand for operand in instruction.operands if operand.kind in _PLACES]
     if instruction.operands and instruction.operands[0].kind in ("reg", "ureg"):
         operands = operands[1:]

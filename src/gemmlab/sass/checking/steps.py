@@ -1,4 +1,8 @@
-"""Each instruction's registers, guard, barriers and queue, for the check of control codes."""
+"""Each instruction's registers, guard, barriers and queue, for the check of control codes.
+
+An instruction without a fixed latency waits in the queue of a unit, such as shared memory, and signals its completion
+by a dependency barrier.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ _QUEUE_OF: dict[str, Queue] = {opcode: queue for queue, opcodes in _QUEUES.items
 _SLOW_R2UR = 0x3C2
 """`R2UR` of sm_80 and sm_89 needs a barrier; in sm_90's encoding, 0x2ca, it has a fixed latency."""
 _DOUBLES = frozenset({"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"})
-"""Opcodes with a fixed latency on chips with many float64 units (sm_80, sm_90), and a barrier on the others."""
+"""Opcodes that have a fixed latency on chips with many float64 units (sm_80, sm_90), and need a barrier on others."""
 _IN_ORDER: frozenset[Queue] = frozenset({"shared", "texture", "xu", "constant", "special"})
 """Queues whose results are complete in the order of issue."""
 _READ_TOGETHER: dict[Queue, Queue] = {"global": "shared"}
@@ -42,6 +46,7 @@ class Step:
     reads: tuple[tuple[int, Access], ...]
     """(cell, access of the operand) for each cell that the instruction reads."""
     writes: tuple[int, ...]
+    """Cells that the instruction writes."""
     guard: tuple[int, bool] | None
     """Cell of the guard and whether it is negated; `None` without a guard, or for one that is always true."""
     queue: Queue | None
@@ -53,7 +58,7 @@ class Step:
 
     @property
     def in_order(self) -> bool:
-        """True if results of its queue are complete in the order of issue."""
+        """True if the instruction has a queue whose results are complete in the order of issue."""
         return self.queue in _IN_ORDER
 
     @property
@@ -95,7 +100,10 @@ def kind_of(instruction: Instruction) -> str:
 
 
 def queue_of(instruction: Instruction) -> Queue | None:
-    """Return the queue of an instruction; `None` if it has a fixed latency."""
+    """Return the queue of an instruction; `None` if it has a fixed latency.
+
+    A float64 operation has a fixed latency if its control codes set no write barrier.
+    """
     if instruction.opcode == "R2UR":
         return "special" if instruction.encoding & 0xFFF == _SLOW_R2UR else None
     if instruction.opcode in _DOUBLES and instruction.control.write_barrier == NO_BARRIER:
@@ -104,7 +112,7 @@ def queue_of(instruction: Instruction) -> Queue | None:
 
 
 def steps_of(function: SassFunction) -> tuple[Step, ...]:
-    """Return the steps of a function. Raises `UnknownAccessError` with every opcode whose registers are not known."""
+    """Return the steps of a function. Raises `UnknownAccessError`, which names every opcode with unknown registers."""
     found, unknown = [], dict[str, str]()
     for instruction in function.instructions:
         try:

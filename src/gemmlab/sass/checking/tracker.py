@@ -1,4 +1,8 @@
-"""Pending results along one path through code: those that an instruction accesses, and those that it adds."""
+"""Pending results along one path through code, and the accesses to them.
+
+A result is pending until it can be read; an operand is pending while an issued instruction may still have to read it.
+Instructions are named by their index in the function's steps.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ HORIZON = 64
 """Cycles after which a result of fixed latency is surely complete."""
 Relation = Literal["read", "overwrite"]
 Key = tuple[int, int]
-"""Producer's index and cell."""
+"""(index of the producer, cell)."""
 Barriers = frozenset[int]
 
 
@@ -30,7 +34,7 @@ class Meeting:
     access: Access | None
     """The consumer's access; `None` if it overwrites."""
     age: int | None
-    """Cycles since the producer's issue; `None` if it has no fixed latency."""
+    """Cycles since the producer's issue; `None` if the producer has no fixed latency."""
     barriers: Barriers = frozenset()
     """Barriers of which the consumer must wait for one; empty if no barrier protects the register."""
     operand: bool = False
@@ -42,11 +46,11 @@ class State:
     """Pending results and operands at one place in the code."""
 
     fixed: dict[Key, int] = field(default_factory=dict)
-    """Result of fixed latency -> its instruction's time of issue, in cycles on the tracker's clock."""
+    """Result of fixed latency -> the time of its producer's issue, in cycles on the tracker's clock."""
     late: dict[Key, Barriers] = field(default_factory=dict)
     """Result without a fixed latency -> barriers; a wait for any one of them completes it."""
     operands: dict[Key, Barriers] = field(default_factory=dict)
-    """Register that an instruction reads after issue -> barriers, as in `late`."""
+    """Register that the producer reads after issue -> barriers, as in `late`."""
     changed: set[int] = field(default_factory=set)
     """Producers whose guard may have been written since they were issued."""
 
@@ -54,7 +58,11 @@ class State:
         return State(dict(self.fixed), dict(self.late), dict(self.operands), set(self.changed))
 
     def join(self, other: State) -> bool:
-        """Merge another path's state into this one; return whether this one changed."""
+        """Merge another path's state into this one; return whether this one changed.
+
+        What is pending in either stays. A result of fixed latency keeps its latest issue, and any other entry keeps the
+        barriers that both states have for it.
+        """
         different = False
         for key, time in other.fixed.items():
             if time > self.fixed.get(key, -HORIZON - 1):
@@ -74,7 +82,7 @@ class State:
 
 
 class Tracker:
-    """The pending results along one path, updated instruction by instruction."""
+    """The pending results along one path, updated in `state` at each instruction. `now` is the time in cycles."""
 
     def __init__(self, steps: Sequence[Step], state: State) -> None:
         self.steps, self.state, self.now = steps, state, 0
@@ -83,13 +91,13 @@ class Tracker:
             self._cells.setdefault(cell, set()).add(producer)
 
     def run(self, number: int) -> Iterator[Meeting]:
-        """Yield the meetings of the next instruction, then issue it."""
+        """Let the next instruction wait for its barriers, yield its meetings, and issue it."""
         self.wait(number)
         yield from self.meet(number)
         self.issue(number)
 
     def wait(self, number: int) -> None:
-        """Complete the results whose barriers an instruction waits for."""
+        """Remove from the state whatever the barriers that an instruction waits for complete."""
         _wait(self.steps, self.steps[number], self.state)
 
     def meet(self, number: int) -> Iterator[Meeting]:
@@ -139,7 +147,7 @@ def _met(
 
 
 def _apart(earlier: Step, later: Step) -> bool:
-    """Return whether the two have opposite guards, so that a lane runs only one of them."""
+    """Return whether two steps have opposite guards, so that a lane runs only one of them."""
     return earlier.guard is not None and later.guard == (earlier.guard[0], not earlier.guard[1])
 
 
@@ -157,9 +165,9 @@ def _wait(steps: Sequence[Step], step: Step, state: State) -> None:
 def _depbar(steps: Sequence[Step], step: Step, state: State) -> int:
     """Return a mask of the barriers that `DEPBAR.LE SB0, 0x0` waits for.
 
-    With a number n above 0, `DEPBAR` waits until at most n instructions are pending at the barrier. In a queue with
-    results in order, those are the last n, and the others are removed from the state here. Other queues (copies to
-    shared memory) have no register results at the barrier.
+    With a number n above 0 instead of `0x0`, `DEPBAR` waits until at most n instructions are pending at the barrier. In
+    a queue with results in order, those are the last n, and the others are removed from the state here. Other queues
+    (copies to shared memory) have no register results at the barrier. The mask is then 0.
     """
     barriers = [operand.index for operand in step.instruction.operands if operand.kind == "scoreboard"]
     most = next((operand.value for operand in step.instruction.operands if operand.kind == "imm"), 0)
@@ -174,7 +182,10 @@ def _depbar(steps: Sequence[Step], step: Step, state: State) -> int:
 
 
 def _issue(steps: Sequence[Step], number: int, state: State, cells: dict[int, set[int]], now: int) -> None:
-    """Add an instruction's results, and the operands that it reads late, to the state."""
+    """Add an instruction's results, and the operands that it reads late, to the state.
+
+    An instruction without a guard removes what was pending for the cells that it writes.
+    """
     step = steps[number]
     written = set(step.writes)
     if any(cell >= PREDICATE for cell in written):

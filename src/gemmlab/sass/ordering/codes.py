@@ -1,4 +1,4 @@
-"""Control codes for reordered code: the fewest stalls and waits that pass the check, and reuse flags."""
+"""Control codes for reordered code: few stalls and waits, with which the check still passes, and reuse flags."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from gemmlab.sass.writing.word import decode, encode
 
 _ROUNDS = 24
 _LONGEST_STAY = 11
+"""Longest stall, in cycles, that may have the yield bit set."""
 _FLAGGED = frozenset({"FFMA"})
 _AHEAD = 3
-"""Instructions after an FFMA among which the next FFMA is searched."""
+"""Number of instructions after an FFMA among which `reuse_flags` looks for the next FFMA."""
 
 
 class UnmendedError(EncodingError):
-    """Error: no control codes make this order of instructions sound. The message names the fault."""
+    """Error: no control codes were found that make an order of instructions correct. The message names the fault."""
 
 
 def with_control(instruction: Instruction, control: Control) -> Instruction:
-    """Return an instruction with other control codes. Raises `EncodingError` if they have no encoding."""
+    """Return an instruction with other control codes, in its fields and its encoding.
+
+    Raises `EncodingError` if they have no encoding.
+    """
     if control == instruction.control:
         return instruction
     operands = instruction.operands
@@ -39,13 +43,16 @@ def with_control(instruction: Instruction, control: Control) -> Instruction:
 
 
 def _bits(instruction: Instruction) -> Iterable[tuple[int, int]]:
-    """Yield (position of the operand, bit of its reuse flag)."""
+    """Yield (position of the operand, number of its reuse flag's bit) for each source register."""
     for place, operand in sources(instruction):
         yield next(n for n, other in enumerate(instruction.operands) if n and other is operand), place
 
 
 def least_stalls(code: Sequence[Instruction], places: Iterable[int]) -> list[Instruction]:
-    """Return the code with stalls of at most one cycle at these indices, as a start for `repaired`."""
+    """Return the code with longer stalls lowered to one cycle, and the yield bit set there, at these indices.
+
+    `repaired` then adds the cycles that are needed.
+    """
     made = list(code)
     for place in places:
         control = made[place].control
@@ -55,9 +62,10 @@ def least_stalls(code: Sequence[Instruction], places: Iterable[int]) -> list[Ins
 
 
 def reuse_flags(code: Sequence[Instruction], places: Sequence[int]) -> list[Instruction]:
-    """Return the code with a reuse flag wherever the next FFMA reads the same register in the same operand place.
+    """Return the code with new reuse flags on the FFMAs: a flag if the next FFMA reads the same register in that place.
 
-    `places` are the indices of one block's instructions, in order.
+    Only the first two source places get flags, and only if the FFMA does not overwrite the register and the next FFMA
+    follows closely (`_next_flagged`). `places` are the indices of one block's instructions, in order.
     """
     made = list(code)
     for at, here in enumerate(places):
@@ -77,9 +85,10 @@ def reuse_flags(code: Sequence[Instruction], places: Sequence[int]) -> list[Inst
 
 
 def _next_flagged(following: Sequence[Instruction]) -> Instruction | None:
-    """Return the first FFMA of `following`; `None` if an instruction before it may empty the operand cache.
+    """Return the first FFMA of `following`; `None` if there is none or the operand cache may be empty by then.
 
-    Shared and global memory instructions do not empty it.
+    Any instruction that waits for a barrier may empty the cache, and so may any other before the FFMA, except shared
+    and global memory instructions.
     """
     for instruction in following:
         if instruction.control.wait_mask:
@@ -94,11 +103,12 @@ def _next_flagged(following: Sequence[Instruction]) -> Instruction | None:
 def repaired(
     function: SassFunction, code: Sequence[Instruction], arch: str, compiled: Distances | None = None
 ) -> tuple[Instruction, ...]:
-    """Return the code with stalls and wait bits added, and wrong reuse flags removed, until the check passes.
+    """Return the code with stalls and wait bits added, and wrong reuse flags removed, until `check_function` passes.
 
-    `compiled` has the distances of the compiler's code (`check_function`), by the indices of `code`.
+    `function` gives name and labels. `compiled` has the distances in the compiler's code, as in `check_function`, but
+    by indices into `code`.
 
-    Raises `UnmendedError` if the check does not pass after several rounds, or no control code can remove a fault.
+    Raises `UnmendedError` if the check does not pass after `_ROUNDS` rounds, or no control code can remove a fault.
     """
     made = list(code)
     for _ in range(_ROUNDS):
@@ -133,7 +143,7 @@ def _longer(instruction: Instruction) -> Instruction:
 
 
 def replace_code(function: SassFunction, code: Sequence[Instruction]) -> SassFunction:
-    """Return the function with these instructions; instruction i gets address 16 i."""
+    """Return the function with `code` as its instructions; instruction i gets address 16 i."""
     placed = tuple(
         one if one.address == 16 * n else replace(one, address=16 * n) for n, one in enumerate(code)
     )  # fmt: skip

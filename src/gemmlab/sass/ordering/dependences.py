@@ -11,22 +11,25 @@ _ORDERED = frozenset({
     "BAR", "DEPBAR", "LDGDEPBAR", "MEMBAR", "ERRBAR", "CCTL", "BSSY", "BSYNC", "BREAK", "WARPSYNC", "BRA", "EXIT",
     "CALL", "RET", "NANOSLEEP", "YIELD", "BMOV", "VOTE", "VOTEU", "NOP", "R2UR", "S2UR", "S2R", "CS2R",
 })  # fmt: skip
-"""Opcodes without a queue that must stay in order with memory accesses."""
+"""Opcodes without a queue (see `sass.checking.steps`) that must stay in order with memory accesses."""
 
 
 def is_ordered(step: Step) -> bool:
-    """Return whether an instruction must stay in order with memory accesses, barriers and branches."""
+    """Return whether an instruction is one of those that must keep their order among each other.
+
+    These are memory accesses and other instructions with a queue, barriers, branches, and moves from special registers.
+    """
     return step.queue is not None or step.instruction.opcode in _ORDERED
 
 
 def predecessors(steps: Sequence[Step]) -> list[set[int]]:
     """Return, for each instruction of a block, the indices of earlier ones that it must stay behind.
 
-    A barrier may guard results of several instructions: those before it in a queue that answers in order. An access to
-    such a result stays behind the instruction with the barrier, and so does a write to a register that an earlier
-    instruction reads after issue.
+    The dependency barrier of one instruction may also guard results of earlier instructions in its queue, if the queue
+    completes results in order. An access to such a result stays behind the instruction with the barrier. So does a
+    write to a register that an earlier instruction of the queue reads after issue.
 
-    Dependences through other instructions may be left out. The last instruction stays last.
+    Dependences that follow from others may be left out. The last instruction stays last.
     """
     found: list[set[int]] = [set() for _ in steps]
     writer: dict[int, list[int]] = {}
@@ -47,7 +50,7 @@ def predecessors(steps: Sequence[Step]) -> list[set[int]]:
         for cell, _ in step.reads:
             readers.setdefault(cell, []).append(number)
         for cell in step.writes:
-            # A guarded write may leave the older value, so readers still depend on older writers.
+            # A predicated write may leave the older value, so readers still depend on older writers.
             writer[cell] = [number] if step.guard is None else [*writer.get(cell, ()), number]
             readers[cell] = []
         results, operands = _guarded(tracker, number)
@@ -62,7 +65,10 @@ def predecessors(steps: Sequence[Step]) -> list[set[int]]:
 
 
 def _guarded(tracker: Tracker, number: int) -> tuple[set[int], set[int]]:
-    """Issue an instruction; return the cells of earlier results, and of earlier operands, that it is first to guard."""
+    """Issue an instruction in `tracker`; return the cells that its dependency barriers are the first to guard.
+
+    The first set has the cells of earlier results, the second those of operands that earlier instructions read late.
+    """
     tables = (tracker.state.late, tracker.state.operands)
     unguarded = [{key for key, barriers in table.items() if not barriers} for table in tables]
     tracker.issue(number)

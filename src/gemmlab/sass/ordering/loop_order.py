@@ -28,13 +28,13 @@ class _Front:
     """The state after the instructions that are ordered already."""
 
     cached: dict[int, int]
-    """Operand place -> register that the last FFMA read there."""
+    """Operand place (0, 1 or 2) -> register that the last FFMA read there."""
     issued: dict[int, int]
-    """Cell -> issue slot of the last instruction that writes it."""
+    """Register or predicate, as a cell -> issue slot of the last instruction that writes it."""
     since_other: int = 0
-    """FFMAs since the last other instruction."""
+    """FFMAs since the last instruction that is not an FFMA."""
     slot: int = 0
-    """Number of instructions so far."""
+    """Number of instructions ordered so far."""
 
 
 def new_order(steps: Sequence[Step], *, by_operands: bool, spread: bool) -> list[int]:
@@ -86,7 +86,7 @@ def _next(steps: Sequence[Step], ready: Sequence[int], front: _Front, *, spacing
 
 
 def _score(step: Step, front: _Front) -> int:
-    """Return a score: operands shared with the last FFMA, less 8 if the FFMA would wait for its sum."""
+    """Return a score: the registers shared with the last FFMA in places 0 and 1, less 8 if a source is not ready."""
     shared = sum(front.cached.get(place) == operand.index for place, operand in sources(step.instruction) if place < 2)
     waits = any(front.slot - front.issued.get(cell, -_APART) < _APART for cell, _ in step.reads)
     return shared - 8 * waits

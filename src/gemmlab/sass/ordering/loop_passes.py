@@ -21,7 +21,11 @@ from gemmlab.sass.ordering.registers import better_banks, with_registers
 from gemmlab.sass.writing.slots import EncodingError
 
 PASSES = ("registers", "ffma", "memory", "reuse", "stalls")
-"""Names of the passes, in the order in which they run."""
+"""Names of the passes, in the order in which they run.
+
+`registers` exchanges registers between banks; `ffma` puts FFMAs with shared operands beside each other; `memory`
+spreads all other instructions among the FFMAs; `reuse` sets the FFMAs' reuse flags; `stalls` lowers their stalls.
+"""
 _FIGURES = ("reuse_rate", "conflict_cycles", "stall_cycles")
 """Fields of `LoopFacts` that the passes change."""
 
@@ -52,7 +56,7 @@ class Ordered:
     before: LoopFacts
     after: LoopFacts
     unrecorded: int = 0
-    """Pairs of instructions in the compiler's code without a recorded latency, or closer than the recorded one."""
+    """Number of pairs of instructions in the compiler's code without a recorded latency, or closer than that."""
 
     @property
     def better(self) -> tuple[str, ...]:
@@ -70,13 +74,14 @@ class Ordered:
 
 
 def ordered(function: SassFunction, arch: str, passes: Collection[str] = PASSES) -> Ordered:
-    """Run passes over the main loop of a compiled function.
+    """Return a compiled function after the passes over the largest block of its main loop.
 
     Pairs of instructions that are closer in the compiler's code than their recorded latency may stay as close, but not
-    come closer. If no control codes make the new order sound, the compiler's order stays, and a notice says why.
+    come closer. If no control codes make the new order correct, the compiler's order stays, and a notice says why.
 
-    Raises `UsageError` for an unknown pass or a function without a main loop, `EncodingError` if an instruction cannot
-    be encoded or the control codes have faults already, and `UnknownAccessError` for asynchronous instructions.
+    Raises `UsageError` for an unknown pass or a function without a main loop, and `UnknownAccessError` for asynchronous
+    instructions. Raises `EncodingError` if an instruction cannot be encoded, if the compiler's control codes have
+    faults, or if no control codes are correct for the compiler's order either.
     """
     if unknown := sorted(set(passes) - set(PASSES)):
         raise UsageError(f"no pass {unknown[0]!r}; there are {', '.join(PASSES)}")
@@ -115,7 +120,10 @@ def _coded(
     function: SassFunction, code: Sequence[Instruction], block: Block, arch: str, compiled: Distances,
     passes: Collection[str], order: Sequence[int],
 ) -> tuple[Instruction, ...]:  # fmt: skip
-    """Return the code in an order, with control codes that pass the check. Raises `UnmendedError` if there are none."""
+    """Return the code in `order` (old indices), after the passes over control codes, with codes that pass the check.
+
+    Raises `UnmendedError` if there are none.
+    """
     made = list(replace_code(function, [code[old] for old in order]).instructions)
     places = range(block.start, block.stop)
     if "stalls" in passes:
@@ -128,7 +136,7 @@ def _coded(
 
 
 def main_block(function: SassFunction) -> Block:
-    """Return the block of the main loop with the most instructions. Raises `UsageError` if there is no loop."""
+    """Return the largest block of the main loop, inner loops excluded. Raises `UsageError` if there is no main loop."""
     loop = main_loop(function)
     if loop is None:
         raise UsageError(f"{function.name} has no main loop: no loop does floating-point work")

@@ -1,7 +1,7 @@
 """Exchanges of registers between banks, so that no FFMA reads three operands from one bank.
 
-Only registers that no instruction of the function accesses as part of a wider operand are exchanged. Parts of pairs and
-of groups of four, as memory instructions use them, stay.
+Only registers that every instruction of the function accesses as operands of one register are exchanged. Registers of
+addresses stay, and so do parts of pairs and of groups of four, which memory instructions use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _STACK_POINTER = 1
 
 
 def single_registers(instructions: Sequence[Instruction]) -> list[int]:
-    """Return the vector registers that are never part of a wider operand, by number."""
+    """Return the numbers of the vector registers that are never part of a wider operand or of an address, ascending.
+
+    The stack pointer R1 is left out.
+    """
     alone: dict[int, bool] = {}
     for instruction in instructions:
         accesses = accesses_of(instruction)
@@ -32,7 +35,10 @@ def single_registers(instructions: Sequence[Instruction]) -> list[int]:
 
 
 def better_banks(loop: Sequence[Instruction], everything: Sequence[Instruction], arch: str) -> dict[int, int]:
-    """Return (old -> new) numbers of registers that give the loop fewer bank conflicts; empty if none are found."""
+    """Return (old -> new) numbers of registers that give the loop fewer bank conflicts; empty if none are found.
+
+    `everything` has all instructions of the function, in which the registers are renumbered.
+    """
     free = set(single_registers(everything))
     found: dict[int, int] = {}
     for _ in range(_ROUNDS):
@@ -56,7 +62,7 @@ def loop_conflicts(loop: Sequence[Instruction], numbers: Mapping[int, int], arch
 
 
 def _printed_with(instruction: Instruction, numbers: Mapping[int, int]) -> Instruction:
-    """Return an instruction with renumbered operands and its old encoding, which is enough to count conflicts."""
+    """Return an instruction with renumbered register operands. The encoding stays: counting conflicts ignores it."""
     if not any(operand.kind == "reg" and operand.index in numbers for operand in instruction.operands):
         return instruction
     operands = tuple(
@@ -69,9 +75,10 @@ def _printed_with(instruction: Instruction, numbers: Mapping[int, int]) -> Instr
 def _relieved(
     loop: Sequence[Instruction], found: Mapping[int, int], free: set[int], place: int, arch: str, cost: int
 ) -> dict[int, int] | None:
-    """Return `found` with one more exchange, of a register that the instruction at `place` reads.
+    """Return `found` with one more exchange, which leaves the loop less than `cost` cycles of conflicts.
 
-    The loop then has less than `cost` cycles of conflicts. The result is `None` if no exchange achieves this.
+    It exchanges a register that the instruction at `place` reads for the lowest one of `free` in the other bank. The
+    result is `None` if this lowers the conflicts for none of the registers.
     """
     mine = [operand.index for operand in loop[place].operands[1:] if operand.kind == "reg" and operand.index in free]
     for register in mine:

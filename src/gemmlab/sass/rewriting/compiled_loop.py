@@ -32,22 +32,22 @@ class CompiledLoop:
     function: SassFunction
     start: int
     stop: int
-    """Indices of the loop's first instruction and of the one behind its last."""
+    """`start` and `stop` are the indices of the loop's first instruction and of the one behind its last."""
     room: int
-    """Instructions right behind the loop that the source reserves (`ROOM`)."""
+    """Number of instructions right behind the loop that the source reserves (`ROOM`)."""
     template: Instruction
-    """A load of a fragment, from which other loads are made."""
+    """A load of a fragment, whose word is the pattern of all loads in the rewritten loop."""
     others: tuple[Instruction, ...]
     """Instructions that the loop needs beside FFMAs, loads of fragments and `StageAddress.following`."""
     a: dict[int, int]
     b: dict[int, int]
-    """Registers of the fragments of step 0: of A by row, of B by column."""
+    """`a` maps a row, `b` a column to the register of its value in step 0."""
     of_a: StageAddress
     of_b: StageAddress
     sums: dict[tuple[int, int], int]
     """(row, column) -> register of the sum."""
     carried: frozenset[int]
-    """Other registers whose values an iteration reads from before the loop or from the previous iteration."""
+    """Registers, other than fragments and sums, that an iteration reads before it writes them."""
     behind: frozenset[int]
     """Registers that are live after the loop."""
     through: frozenset[int]
@@ -57,7 +57,7 @@ class CompiledLoop:
 def compiled_loops(function: SassFunction) -> list[CompiledLoop]:
     """Return every loop of a single block with 16 x 8 results a thread and 8 steps of k an iteration.
 
-    Raises `UsageError` if there is none, or if one of them has instructions that the rewriting does not know.
+    Raises `UsageError` if there is none, or if one of them has another form than the rewriting knows.
     """
     graph = flow_graph(function)
     found = [
@@ -98,7 +98,7 @@ def _compiled(function: SassFunction, graph: FlowGraph, block: Block, live: Sequ
 
 
 def _by_operand(name: str, loads: Sequence[Instruction]) -> tuple[list[Instruction], list[Instruction]]:
-    """Return the loads of A's fragment and those of B's, from the loads of one step."""
+    """Return (loads of A's fragment, loads of B's) from the loads of one step. Raises `UsageError` for others."""
     by_base: dict[int, list[Instruction]] = {}
     for one in loads:
         by_base.setdefault(one.operands[1].base, []).append(one)

@@ -26,7 +26,8 @@ def control(
 ) -> int:
     """Return control codes at their place in a word.
 
-    Barrier `written` is released when the result is written, `read` when the operands are read.
+    `stall` is in cycles, and `stay` is the yield bit. Dependency barrier `written` is released when the result is
+    written, `read` when the operands are read. `wait` and `reuse` are bit masks, as in `Control`.
     """
     return (stall | stay << 4 | written << 5 | read << 8 | wait << 11 | reuse << 17) << _CONTROL
 
@@ -44,13 +45,16 @@ def mov(result: int, source: int, stall: int = 2) -> int:
 
 
 def load(template: Instruction, result: int, base: int, offset: int, written: int) -> int:
-    """Return an LDS.128 like `template`, with another result, address register and offset in bytes."""
+    """Return an LDS.128 like `template`, with another result, address register, offset in bytes and write barrier."""
     fields = 0xFF << 16 | 0xFF << 24 | 0xFFFFFF << 40
     return template.encoding & MASK & ~fields | result << 16 | base << 24 | offset << 40 | control(written=written)
 
 
 def branch(encoding: int, distance: int) -> int:
-    """Return a BRA with another distance in bytes from its end to its target, in bits 16 to 23 and from 34 on."""
+    """Return the word of a BRA with another distance, in bytes, from its end to its target.
+
+    The word has a quarter of the distance in bits 16 to 23 and from 34 on.
+    """
     number = (distance // 4) & ((1 << 56) - 1)
     fields = 0xFF << 16 | ((1 << 48) - 1) << 34
     return encoding & ~fields | (number & 0xFF) << 16 | (number >> 8) << 34

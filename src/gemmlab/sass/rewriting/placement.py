@@ -15,30 +15,35 @@ from gemmlab.sass.rewriting.temporaries import Named
 STEP = 128
 """FFMAs of a step."""
 GROUP, COPIES = 0, 1
-"""Dependency barriers of the group of copies and of the last copy's operands.
+"""Dependency barriers that are released when the copies to shared memory are complete, and when the last one has read
+its operands.
 
 Loads of constants, which come earlier in the iteration, use the second one too.
 """
 EVEN, ODD, EVEN_REST, ODD_REST = 2, 3, 4, 5
-"""Dependency barriers of the fragments of even and odd steps; `_REST`: of the last load, with `Variant.halves`."""
+"""Dependency barriers of the loads of fragments for even and odd steps; `_REST`: of the last load, with
+`Variant.halves`.
+"""
 _FIRST_COPY, _BETWEEN_COPIES = STEP + 72, 8
 _WAIT = 6 * STEP + 96
 """Number of the FFMA before which the loop waits for its copies, right before the barrier of the block."""
 _MOST_TOGETHER = 12
 """Most other instructions in a row between two FFMAs."""
 _APART = (STEP, STEP // 2, STEP // 4)
-"""FFMAs between dependent instructions; the first number that fits is taken. Each is longer than any latency. A whole
-step is best: the operand cache is empty at the start of a step anyway."""
+"""Numbers of FFMAs between dependent instructions, of which the first that fits is taken. Each is longer than any
+latency. A whole step is best: the operand cache is empty at the start of a step anyway.
+"""
 _CONSTANTS = ("LDC", "ULDC")
 
 
 @dataclass(slots=True)
 class Places:
-    """Instruction words, by the number of the FFMA that they come before."""
+    """The instruction words among the FFMAs of an iteration, which are numbered from 0."""
 
     words: dict[int, list[int]] = field(default_factory=dict)
+    """Number of an FFMA -> words of the instructions before it. The number of all FFMAs stands for the loop's end."""
     emptied: set[int] = field(default_factory=set)
-    """Numbers of FFMAs right before which an instruction empties the operand cache."""
+    """Numbers of the FFMAs right before which another instruction empties the operand cache."""
 
     def put(self, at: int, word: int, *, empties: bool = False) -> None:
         self.words.setdefault(at, []).append(word)
@@ -60,7 +65,7 @@ class _Node:
         return with_registers(self.instruction, *self._names) | codes
 
     def waits_for(self, earlier: _Node) -> bool:
-        """Return whether this instruction reads or writes a result of an earlier one, whose latency must pass first."""
+        """Return whether this instruction reads or overwrites a result of `earlier`, so that its latency must pass."""
         return bool(earlier.writes & (self.reads | self.writes))
 
     def follows(self, earlier: _Node) -> bool:
@@ -69,9 +74,10 @@ class _Node:
 
 
 def placed(loop: CompiledLoop, plan: Registers) -> Places:
-    """Place `plan.others` and the loop's branch.
+    """Return the places of `plan.others`, among them the loop's branch, and of the next stage's addresses.
 
-    Raises `UsageError` if the loop has no LDGSTS, LDGDEPBAR, DEPBAR, BAR or BRA, or its instructions do not fit.
+    Raises `UsageError` if the loop has no LDGSTS or not exactly one LDGDEPBAR, DEPBAR, BAR and BRA, and if its
+    instructions do not fit or depend on each other in another order.
     """
     places, nodes = Places(), [_Node(one) for one in plan.others]
 
@@ -83,9 +89,15 @@ def placed(loop: CompiledLoop, plan: Registers) -> Places:
             raise UsageError(f"{loop.function.name}: no {opcode} in its main loop")
         return found
 
+    def pick_one(opcode: str) -> _Node:
+        found = pick(opcode)
+        if len(found) > 1:
+            raise UsageError(f"{loop.function.name}: {len(found)} {opcode} in its main loop, not one")
+        return found[0]
+
     before = _before_copies(loop, nodes)
     copies = pick("LDGSTS")
-    (group,), (waiting,), (barrier,), (back,) = (pick(name) for name in ("LDGDEPBAR", "DEPBAR", "BAR", "BRA"))
+    group, waiting, barrier, back = (pick_one(name) for name in ("LDGDEPBAR", "DEPBAR", "BAR", "BRA"))
     for node in [node for node in nodes if node.instruction.is_idle]:
         nodes.remove(node)
         places.put(_FIRST_COPY, node.word(control()))
@@ -113,9 +125,9 @@ def placed(loop: CompiledLoop, plan: Registers) -> Places:
 
 
 def _require_sources(loop: CompiledLoop, rest: Iterable[_Node], address: Named) -> None:
-    """Raise `UsageError` if integer work overwrites a register that the next stage's address is computed from.
+    """Raise `UsageError` if one of `rest` overwrites a register that the next stage's address is computed from.
 
-    The work is placed before that computation, even if it came after it in the compiler's loop.
+    `rest` are instructions that are placed before `address`, even those that come after it in the compiler's loop.
     """
     reads = {address.reads.get(cell, cell) for cell in cells(address.instruction, writes=False)}
     for node in rest:
@@ -126,9 +138,9 @@ def _require_sources(loop: CompiledLoop, rest: Iterable[_Node], address: Named) 
 
 
 def _before_copies(loop: CompiledLoop, nodes: Sequence[_Node]) -> list[_Node]:
-    """Return the instructions that must stay before the copies, in order.
+    """Return the instructions that must stay before the copies to shared memory, in order.
 
-    Raises `UsageError` if one of them depends on an earlier copy.
+    Raises `UsageError` if one of them overwrites a register that a copy before it in the compiler's loop reads.
     """
     wanted = [node for node in nodes if node.instruction.opcode == "LDGSTS"]
     found: list[_Node] = []
@@ -148,9 +160,10 @@ def _before_copies(loop: CompiledLoop, nodes: Sequence[_Node]) -> list[_Node]:
 def _put_levels(
     loop: CompiledLoop, places: Places, nodes: Iterable[_Node], start: int, end: int, wait: int = 0
 ) -> None:
-    """Place instructions between FFMAs `start` and `end`, dependent ones `_APART` FFMAs from each other.
+    """Put instructions into `places` between FFMAs `start` and `end`, dependent ones `_APART` FFMAs from each other.
 
-    The first one waits for the barriers of the mask `wait`. Raises `UsageError` if they do not fit.
+    The first one waits for the barriers of the mask `wait`. Loads of constants release barrier `COPIES`, and what reads
+    them waits for it. Raises `UsageError` if the instructions do not fit.
     """
     levels: list[list[_Node]] = []
     for node in nodes:

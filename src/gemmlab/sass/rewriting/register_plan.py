@@ -1,4 +1,7 @@
-"""Registers of a rewritten loop: two sets of fragments, and each sum in another bank than its column's value of B."""
+"""Registers of a rewritten loop: two sets of fragments, and each sum in another bank than its column's value of B.
+
+With `Variant.by_columns`, its row's value of A takes the place of the value of B.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from gemmlab.sass.rewriting.temporaries import Named, named, twins_of
 from gemmlab.sass.rewriting.variant import Variant
 
 LIMIT = 252
-"""Registers that the code may use; the cubin states two more, which the hardware reserves."""
+"""Number of registers that the code may use; the cubin states two more, which the hardware reserves."""
 _CIRCLE = 16
-"""Sums in a cycle that exchange registers; to move them back after the loop takes one copy more than there are sums."""
+"""Most sums that exchange registers in one cycle. To move n of them back after the loop takes n + 1 copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +25,23 @@ class Registers:
 
     a: tuple[dict[int, int], dict[int, int]]
     b: tuple[dict[int, int], dict[int, int]]
-    """Registers of the fragments of even and of odd steps: of A by row, of B by column."""
+    """`a` maps a row, `b` a column to the register of its value: first in even steps, then in odd ones."""
     sums: dict[tuple[int, int], int]
     """(row, column) -> register of the sum."""
     zeroed: tuple[int, ...]
     """Registers of sums that the compiler's code before the loop does not set to zero."""
     base_a: int
     base_b: int
-    """Registers of the addresses of the stage that is read, for A and for B."""
+    """`base_a` and `base_b` are the registers with the shared address of the stage that the loop reads."""
     others: tuple[Named, ...]
-    """The compiler's other instructions that stay, in its order."""
+    """Instructions of `CompiledLoop.others` that stay, in the compiler's order."""
     following_a: Named
     following_b: Named
-    """The last instruction that computes the next stage's address, for A and for B."""
+    """`following_a` and `following_b` are `StageAddress.following` of A and B, with new registers."""
 
 
 def planned(loop: CompiledLoop, variant: Variant, limit: int = LIMIT) -> Registers:
-    """Plan the registers. Raises `UsageError` if the loop needs more than `limit`."""
+    """Return the registers of a rewritten loop, all below `limit`. Raises `UsageError` if these are too few."""
     first = {*loop.a.values(), *loop.b.values()}
     taken = loop.carried | first | {*loop.sums.values(), 1} | loop.through
     free = [register for register in range(limit) if register not in taken]
@@ -73,7 +76,11 @@ def planned(loop: CompiledLoop, variant: Variant, limit: int = LIMIT) -> Registe
 def _sums(
     loop: CompiledLoop, free: list[int], *, wrong: bool, by_rows: bool
 ) -> tuple[dict[tuple[int, int], int], tuple[int, ...]]:
-    """Return the register of each sum, and those registers among them that are no sum in the compiler's loop."""
+    """Return the register of each sum, and those registers among them that contain no sum in the compiler's loop.
+
+    A sum lies in another bank than its value of B, or of A with `by_rows`; with `wrong`, in the same bank. Sums
+    exchange registers for this. A sum without a partner gets a register of `free`, which is removed there.
+    """
 
     def right(place: tuple[int, int]) -> int:
         return (1 + wrong - place[0 if by_rows else 1]) % 2

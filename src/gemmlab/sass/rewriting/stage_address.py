@@ -1,4 +1,7 @@
-"""The shared addresses from which a loop reads fragments: in its first iteration, and in the next one."""
+"""The shared addresses from which a loop reads fragments: in its first iteration, and in the next one.
+
+A stage is one of the buffers in shared memory that the loop reads in turn, one in each iteration.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class StageAddress:
     entry: tuple[Instruction, ...]
     """Instructions that compute the first iteration's address in one register, from registers set before the loop."""
     more: int
-    """Bytes to add to the address of `entry`, so that `offset` applies to it too."""
+    """Bytes to add to the address that `entry` computes, so that `offset` applies to it too."""
     following: Instruction
     """The last instruction that computes the next iteration's address."""
 
@@ -33,8 +36,9 @@ def stage_address(
 ) -> StageAddress:
     """Return the address of one operand's fragments.
 
-    `first` are the loads of step 1, `last` those of the next iteration's step 0, and `step` is the number of bytes
-    between steps. Raises `UsageError` if the loop does not compute the address, or not in one register.
+    `code` is the loop. `first` are its loads of step 1, `last` those of the next iteration's step 0, and `step` is the
+    number of bytes between steps. Raises `UsageError` if the loop does not compute the address, or not in one register;
+    the message begins with `name`.
     """
     base, offset = last[0].operands[1].base, min(one.operands[1].value for one in last)
     following = _writer(code, code.index(last[0]), base)
@@ -54,7 +58,8 @@ def needed(
     """Return the instructions that a loop needs beside FFMAs, loads and `roots`, in order.
 
     These are `CONTROLLING` and idle instructions, writes of uniform registers or predicates, and writes of registers
-    that a needed instruction or a root reads, or that are in `behind`: read in the next iteration or after the loop.
+    that a needed instruction or a root reads. Writes of registers in `behind` are needed too: the next iteration, or
+    code after the loop, reads these.
     """
     found: list[Instruction] = []
     wanted = set(behind)
@@ -75,7 +80,7 @@ def _writer(code: Sequence[Instruction], before: int, register: int) -> Instruct
 
 
 def _slice(code: Sequence[Instruction], before: int, register: int) -> tuple[Instruction, ...]:
-    """Return the instructions of this iteration that compute a register's value before index `before`, in order."""
+    """Return the instructions of `code` that compute the value of a register at index `before`, in order."""
     found, wanted = list[Instruction](), {register}
     for one in reversed(code[:before]):
         writes = cells(one, writes=True)

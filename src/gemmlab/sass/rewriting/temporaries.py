@@ -11,7 +11,10 @@ from gemmlab.sass.register_accesses import accesses_of
 from gemmlab.sass.rewriting.register_cells import registers
 
 _VALUE = 1 << 10
-"""Value number v of the compiler's register r is identified by v * _VALUE + r until it has a new register."""
+"""The v-th value of the compiler's register r, counted from 0, has the number v * _VALUE + r.
+
+A value is the content of a register from one write to the next.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +33,11 @@ def named(
     free: list[int],
     twins: dict[int, int],
 ) -> list[Named]:
-    """Give each value of a temporary a register from `free`, pairs first; these registers are removed from `free`.
+    """Return the instructions and `last`, with a register from `free` for each value of a temporary.
 
-    Temporaries are the registers that `instructions` write and that are not in `permanent`. `last` are further
-    instructions, whose results are not renamed. `twins` has registers that are chosen already, old -> new. Raises
-    `UsageError` if no register is left.
+    Temporaries are the registers that `instructions` write and that are not in `permanent`. Pairs get registers first.
+    The registers that are used are removed from `free`. The results of `last` are not renamed. `twins` has registers
+    that are read instead of others (`twins_of`), old -> new. Raises `UsageError` if no register is left.
     """
     temporaries = {cell for one in instructions for cell in registers(one, writes=True)} - permanent
     pairs = {first for one in instructions for first in _pairs(one) if first in temporaries}
@@ -64,10 +67,11 @@ def named(
 def _values(
     instructions: Sequence[Instruction], last: Sequence[Instruction], temporaries: set[int], pairs: set[int]
 ) -> Iterable[Named]:
-    """Yield the instructions with the values that they read and write (`_VALUE`).
+    """Yield the instructions and `last`; each maps the temporaries that it reads and writes to numbers of values
+    (`_VALUE`).
 
-    A new value of a register, or of both registers of a pair, begins at an instruction without a predicate that writes
-    and does not read it.
+    An instruction without a predicate that writes a register, and does not read it, begins a new value. `pairs` has the
+    first registers of pairs, whose two registers begin new values together. Writes by `last` are left out.
     """
     number: dict[int, int] = {}
     for one in (*instructions, *last):
@@ -85,7 +89,10 @@ def _values(
 
 
 def twins_of(instructions: Sequence[Instruction], permanent: frozenset[int]) -> dict[int, int]:
-    """Return (copy -> source) of MOVs from permanent registers; empty if a pair of copies has no pair of sources."""
+    """Return (copy -> source) of MOVs from permanent registers to temporaries.
+
+    The result is empty unless all of them together copy whole pairs of registers to whole pairs.
+    """
     found = {
         one.operands[0].index: one.operands[1].index
         for one in instructions
@@ -97,6 +104,6 @@ def twins_of(instructions: Sequence[Instruction], permanent: frozenset[int]) -> 
 
 
 def _pairs(instruction: Instruction) -> Iterable[int]:
-    """Return the first register of each operand of two registers."""
+    """Return the first cell of each operand that occupies two registers."""
     accesses = accesses_of(instruction)
     return (access.first for access in (*accesses.reads, *accesses.writes) if access.count == 2 and access.first < 255)

@@ -12,11 +12,11 @@ class Variant:
     loads: tuple[int, ...] = (4, 16, 28, 40, 52, 64)
     """Numbers of a step's FFMAs before which the loads of the next step's fragments are placed."""
     last_loads: tuple[int, ...] = (14, 26, 38, 50, 62, 74)
-    """The same for the last step of an iteration, which begins with the barrier of the block."""
+    """As `loads`, for the last step of an iteration. Its loads read the next stage, after the barrier of the block."""
     by_columns: bool = False
     """Order FFMAs back and forth along columns, not rows."""
     wrong_bank: bool = False
-    """Put every sum into the bank of its column's fragment, which causes bank conflicts."""
+    """Put every sum into the bank that the plan of registers otherwise avoids, which causes bank conflicts."""
     no_copies: bool = False
     """Leave out copies of registers that the loop does not change; read the sources instead."""
     no_idle: bool = False
@@ -26,5 +26,6 @@ class Variant:
 
 
 NEAR = (1, 14, 27, 40, 53, 66)
+"""`Variant.loads` with the first load right at the start of a step."""
 FASTEST = Variant(NEAR, no_copies=True, no_idle=True, halves=True)
 """The fastest variant on an H200."""

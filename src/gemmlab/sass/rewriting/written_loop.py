@@ -52,17 +52,18 @@ _LATENCY = 6
 
 
 def rewritten(cubin: bytes, function: SassFunction, variant: Variant = FASTEST, name: str = "cubin") -> bytes:
-    """Return the cubin with the main loops of one function rewritten; errors name the cubin `name`.
+    """Return the cubin with the main loops of one function rewritten, and 254 as its number of registers a thread.
 
-    Raises `UsageError` if the function has no loop of 16 x 8 results a thread and 8 steps of k an iteration, or if one
-    of them has instructions that the rewriting does not know.
+    Raises `UsageError` if the function has no loop of 16 x 8 results a thread and 8 steps of k an iteration, if one of
+    them has another form than the rewriting knows, or if the new code does not fit. Messages about the file begin with
+    `name`.
     """
     code = with_words(cubin, function, written(function, variant), name=name)
     return with_register_count(code, function.name, LIMIT + RESERVE, name)
 
 
 def written(function: SassFunction, variant: Variant = FASTEST) -> list[int]:
-    """Return all instruction words of the function, with its main loops rewritten."""
+    """Return all instruction words of the function, with its main loops rewritten. Raises as `rewritten` does."""
     words = [one.encoding for one in function.instructions]
     for loop in compiled_loops(function):
         made = _words(loop, variant)
@@ -86,7 +87,7 @@ def _words(loop: CompiledLoop, variant: Variant) -> list[int]:
 
 
 def _entry(loop: CompiledLoop, plan: Registers) -> Iterator[int]:
-    """Yield code before the loop: the first stage's addresses, and zeros in `Registers.zeroed`."""
+    """Yield the words before the loop: the first stage's addresses, and zeros in `Registers.zeroed`."""
     wait = _ALL
     for address, base in ((loop.of_a, plan.base_a), (loop.of_b, plan.base_b)):
         for word in _first_address(address, base):
@@ -154,7 +155,7 @@ def _body(plan: Registers, variant: Variant, places: Places) -> Iterator[int]:
 
 
 def _tail(loop: CompiledLoop, plan: Registers) -> Iterator[int]:
-    """Yield code after the loop: copies of each sum into the register that the compiler's code reads."""
+    """Yield the words after the loop: copies of moved sums into the registers that the compiler's code reads."""
     yield nop(wait=_ALL)
     moved = {home: plan.sums[at] for at, home in loop.sums.items() if plan.sums[at] != home}
     for result, source in _moves(moved, plan.base_a):
@@ -163,7 +164,10 @@ def _tail(loop: CompiledLoop, plan: Registers) -> Iterator[int]:
 
 
 def _moves(pending: dict[int, int], spare: int) -> Iterator[tuple[int, int]]:
-    """Yield (result, source) of copies with the effect of all copies of `pending` at once; cycles use `spare`."""
+    """Yield (result, source) of copies, one after another, with the effect of all copies of `pending` at once.
+
+    `pending` maps results to sources; it is emptied. Register `spare` keeps a value of each cycle.
+    """
     while pending:
         ready = [result for result in pending if result not in pending.values()]
         for result in ready:

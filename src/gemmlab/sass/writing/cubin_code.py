@@ -1,8 +1,7 @@
 """A cubin with changed or reordered instruction words in one of its functions.
 
 The code is replaced. If the order changed, so are relative targets, attributes with instruction offsets, relocations
-and line tables. Each has the same size as before; only line tables may grow, and then move to the end of the file. All
-other bytes stay.
+and line tables. Only line tables may change in size; one that grows moves to the end of the file. All other bytes stay.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class _File:
         return int(struct.unpack_from("<Q", self.data, self.headers + index * _SECTION_BYTES + 24)[0])
 
     def put(self, index: int, content: bytes, room: int) -> None:
-        """Write the content of section `index`, at the end of the file if it does not fit into `room` bytes."""
+        """Write the content of section `index` over the old one, or to the file's end if it exceeds `room` bytes."""
         at = self.offset(index)
         if len(content) > room:
             at = len(self.data)
@@ -48,8 +47,9 @@ def with_words(
     """Return the cubin with these instruction words in one function.
 
     `words[i]` is the new word of instruction i of `function`. `order[j]` is the index i of the instruction that moves
-    to place j; by default none moves. Raises `EncodingError` if an instruction cannot move as `order` says, and
-    `UsageError` if the file is not a cubin with that function.
+    to place j; by default none moves. Raises `EncodingError` if `order` is not a permutation of the instructions, or if
+    they cannot move as it says. Raises `UsageError` if the file is not a cubin with that function; messages about the
+    file begin with `name`.
     """
     order = range(len(words)) if order is None else order
     if sorted(order) != list(range(len(function.instructions))) or len(words) != len(order):

@@ -20,7 +20,10 @@ _END_SEQUENCE, _SET_ADDRESS = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a line table. `extended` has the bytes of the last extended operation of each kind before the row."""
+    """One row of a line table.
+
+    `extended` has (kind, bytes) of the last extended operation of each kind before the row.
+    """
 
     address: int
     line: int
@@ -31,7 +34,7 @@ class Row:
 
 
 def moved_lines(data: bytes, moved: Mapping[int, int]) -> bytes:
-    """Return a line section with its rows at new addresses, by `moved` (old -> new byte address).
+    """Return a line section, such as `.debug_line`, with its rows at new addresses by `moved` (old -> new, in bytes).
 
     Raises `UsageError` if the section is malformed.
     """
@@ -69,7 +72,12 @@ def _unit(data: bytes, start: int, stop: int, moved: Mapping[int, int]) -> bytes
 def _sequence(
     data: bytes, at: int, stop: int, facts: tuple[int, bool, int, int, int, bytes]
 ) -> tuple[list[Row], bytes, int, int]:
-    """Return a sequence's rows, the bytes that set its first address, its end address, and the next one's offset."""
+    """Return (rows, bytes that set the first address, end address, offset of the next sequence) of the sequence at
+    `at`.
+
+    `facts` are fields of the header: bytes of the smallest instruction, first `is_stmt`, line base, line range, first
+    special opcode, and numbers of operands. Raises `UsageError` if the sequence has no end before `stop`.
+    """
     least, is_stmt, line_base, line_range, opcode_base, lengths = facts
     row = Row(0, 1, 1, 0, is_stmt, ())
     rows, setting = list[Row](), b""
@@ -118,7 +126,11 @@ def _sequence(
 
 
 def _placed(rows: list[Row], moved: Mapping[int, int]) -> list[Row]:
-    """Return the rows of the moved instructions, by new address, without rows that repeat the one before."""
+    """Return the rows of the moved instructions, by new address.
+
+    An instruction without a row of its own takes the row before it. A row that repeats the one before is left out,
+    unless the old table has a row at this address.
+    """
     at_address = dict[int, Row]()
     for row in rows:
         at_address[row.address] = row

@@ -15,8 +15,9 @@ _LOW_BITS = (1 << 24) - 1
 def with_register_count(cubin: bytes, function: str, count: int, name: str = "cubin") -> bytes:
     """Return the cubin with `count` registers a thread for one function, in every place that states the number.
 
-    Code whose highest register is Rn needs a count of n + 3 (`checking.register_room`). Raises `UsageError` if the file
-    is not a cubin with that function, or the count is not 1 to 255.
+    Code whose highest register is Rn needs a count of n + 3 (`checking.register_room`); this is not checked here.
+    Raises `UsageError`, with `name` for the file, if it is not a cubin with that function, or if the count is not 1 to
+    255.
     """
     if not 1 <= count <= 255:
         raise UsageError(f"{name}: a thread has 1 to 255 registers, not {count}")

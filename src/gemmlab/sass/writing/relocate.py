@@ -20,9 +20,9 @@ _LABELLED = frozenset({"BSSY"})
 
 
 def moved_word(instruction: Instruction, encoding: int, address: int) -> int:
-    """Return an instruction's word at its new address; a BSSY keeps its target.
+    """Return the word `encoding` of an instruction, changed for its new byte address; a BSSY keeps its target.
 
-    Raises `EncodingError` for any other instruction with a relative target that moves.
+    Raises `EncodingError` for any other instruction with a label that moves.
     """
     labels = [operand for operand in instruction.operands if operand.kind == "label"]
     if not labels or address == instruction.address:
@@ -58,7 +58,10 @@ def moved_attributes(data: bytes, moved: Mapping[int, int], name: str) -> bytes:
 
 
 def moved_relocations(data: bytes, entry_bytes: int, moved: Mapping[int, int]) -> bytes:
-    """Return a relocation section of the code with new offsets; `entry_bytes` is 16 (REL) or 24 (RELA)."""
+    """Return a relocation section of the code with offsets changed by `moved` (old -> new byte address).
+
+    `entry_bytes` is 16 (REL) or 24 (RELA).
+    """
     made = bytearray(data)
     for at in range(0, len(data), entry_bytes):
         (offset,) = struct.unpack_from("<Q", data, at)
@@ -68,7 +71,7 @@ def moved_relocations(data: bytes, entry_bytes: int, moved: Mapping[int, int]) -
 
 
 def new_addresses(order: Sequence[int]) -> dict[int, int]:
-    """Map old byte addresses to new ones; `order` has the old index of each instruction at its new place."""
+    """Return old byte address -> new byte address; `order` has the old index of each instruction at its new place."""
     return {16 * old: 16 * new for new, old in enumerate(order)}
 
 

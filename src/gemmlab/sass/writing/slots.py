@@ -37,7 +37,10 @@ class EncodingError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The bits of one register number. `operand` is the position of its operand, -1 for the guard."""
+    """The bits of one register number in an instruction word.
+
+    `operand` is the position of its operand, -1 for the guard.
+    """
 
     operand: int
     part: Part
@@ -51,7 +54,11 @@ class Slot:
 
 
 def slots_of(instruction: Instruction) -> tuple[Slot, ...]:
-    """Return the slot of every register number. Raises `EncodingError` if its bits differ from nvdisasm's text."""
+    """Return the slot of every register number of an instruction.
+
+    For opcodes of unknown layout, such as those in `ASYNCHRONOUS`, only the guard has a slot. Raises `EncodingError` if
+    no place is known for a register, or if the bits there differ from nvdisasm's text.
+    """
     found = tuple(_slots(instruction))
     for slot in found:
         printed, encoded = _printed(instruction, slot), slot.read(instruction.encoding)
@@ -109,7 +116,7 @@ def _width(kind: str) -> int:
 
 
 def _predicate_result(instruction: Instruction, position: int) -> bool:
-    """Return whether a predicate before any register source is a result."""
+    """Return whether the predicate operand at `position`, which comes before all register sources, is a result."""
     opcode, operands = instruction.opcode, instruction.operands
     if opcode in ("VOTE", "VOTEU"):
         return position < len(operands) - 1
@@ -119,7 +126,10 @@ def _predicate_result(instruction: Instruction, position: int) -> bool:
 
 
 def _value_places(instruction: Instruction) -> Iterator[tuple[int, int]]:
-    """Yield (position, lowest bit) of registers, and of other operands in the place of a register."""
+    """Yield (position, lowest bit) of register operands, and of other operands that take the place of a register.
+
+    Raises `EncodingError` if no place is known for a register.
+    """
     opcode, operands = instruction.opcode, instruction.operands
     form = instruction.encoding >> 9 & 7
     second, third = (_C, _B) if form in _THIRD_IS_SPECIAL else (_B, _C)

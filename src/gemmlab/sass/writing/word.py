@@ -21,9 +21,9 @@ _CONTROL = {
     "reuse": (122, 4),
 }  # fmt: skip
 _LONGEST_STAY = 11
-"""The longest stall that may have the yield bit set."""
+"""The longest stall, in cycles, that may have the yield bit set."""
 _NUMBERS = {"imm": (32, 32), "const": (38, 21), "mem": (40, 24)}
-"""Bits of an immediate, of a constant's offset and bank, and of the offset of a memory access."""
+"""(lowest bit, width) of an immediate, of a constant's offset and bank, and of the offset of a memory access."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +35,27 @@ class Word:
     guard_not: bool
     slots: tuple[Slot, ...]
     registers: tuple[int, ...]
-    """The number in each slot."""
+    """Register number in each of `slots`."""
     control: Control
     rest: tuple[tuple[str, int, int, int], ...]
-    """(name, lowest bit, width, value) of all other fields, by lowest bit."""
+    """(name, lowest bit, width, value) of all other fields, in order of their lowest bits."""
 
     def number(self, operand: int, part: str = "value") -> int:
-        """Return the register number of an operand. Raises `EncodingError` if it has none."""
+        """Return the register number in one part of an operand. Raises `EncodingError` if there is none."""
         return self.registers[self._place(operand, part)]
 
     def with_register(self, operand: int, number: int, part: str = "value") -> Word:
-        """Return the word with another register. Raises `EncodingError` for a number that has no encoding."""
+        """Return the word with another register number in one part of an operand.
+
+        Raises `EncodingError` if there is none to replace, or if the number has no encoding.
+        """
         place = self._place(operand, part)
         registers = (*self.registers[:place], number, *self.registers[place + 1 :])
         _require(f"register {number} of operand {operand + 1}", number, self.slots[place].width)
         return replace(self, registers=registers)
 
     def with_control(self, control: Control) -> Word:
-        """Return the word with other control codes. Raises `EncodingError` for a value that has no encoding."""
+        """Return the word with other control codes. Raises `EncodingError` if these have no encoding together."""
         for name, (_, width) in _CONTROL.items():
             _require(name, _values(control)[name], width)
         _require_together(control)
@@ -66,7 +69,7 @@ class Word:
 
 
 def decode(instruction: Instruction) -> Word:
-    """Return the fields of an instruction. Raises `EncodingError` if the place of an operand is not known."""
+    """Return the fields of an instruction. Raises `EncodingError` as `slots_of` does."""
     encoding, slots = instruction.encoding, slots_of(instruction)
     return Word(
         opcode=_bits(encoding, *_OPCODE),
@@ -93,7 +96,7 @@ def encode(word: Word) -> int:
 
 
 def understood(name: str) -> bool:
-    """Return whether a field of `Word.rest` has a known meaning; others are named `bits_...`."""
+    """Return whether the field `name` of `Word.rest` has a known meaning; other fields are named `bits_...`."""
     return not name.startswith("bits_")
 
 
@@ -105,7 +108,7 @@ def _values(control: Control) -> Mapping[str, int]:
 
 
 def _kind(instruction: Instruction) -> str:
-    """Return the kind of number in the word (`"imm"`, `"const"` or `"mem"`), `""` for none."""
+    """Return the key in `_NUMBERS` of the number in the word, `""` if it has none or its place is not known."""
     kinds = {operand.kind for operand in instruction.operands}
     if instruction.opcode not in ("LDGSTS", "SHFL", "BAR", "DEPBAR"):
         for kind in ("mem", "const", "imm"):
@@ -154,7 +157,7 @@ def _require(name: str, value: int, width: int) -> None:
 
 
 def _require_together(control: Control) -> None:
-    """Refuse combinations of stall, yield and reuse that have no meaning: nvdisasm calls them undefined."""
+    """Raise `EncodingError` for combinations of stall, yield and reuse that nvdisasm calls undefined."""
     if control.yield_ and not 1 <= control.stall <= _LONGEST_STAY:
         raise EncodingError(
             f"a stall of {control.stall} cannot be encoded with the yield bit set: it would be 1 to {_LONGEST_STAY}"

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """The arguments of a call: kernels are loaded and the device is open; peers, sizes and threads are unparsed text."""
+    """The arguments of a call: kernels are loaded and the device is open; peers, sizes and threads are
+    unparsed text.
+    """
 
     device: Device
     kernels: Sequence[NamedKernel]

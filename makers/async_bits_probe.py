@@ -1,13 +1,13 @@
-"""Record bits of Hopper's asynchronous machine on a GPU, apart from those of `wgmma_probe.py`.
+"""Record the bits that Hopper's asynchronous instructions compute on a GPU, except those in `wgmma_probe.py`.
 
     python makers/async_bits_probe.py --out tests/data/async_bits [--device cuda]
 
 Files: `wgmma.npz` (signs, A from registers, and e5m2 times e4m3 with FP16 sums), `reductions.npz` (bulk reductions,
 those of tensor maps, `red.async`), `boxes.npz` (random tensor copies), `swaps.npz` (lanes that update cells of the same
 banks), `odd.npz` (reductions that PTX does not name), `record.json`. Each group runs in a process of its own, and each
-array is stored at once: a kernel that breaks takes the GPU context with it. Its array is empty, and another process
-does the rest. What the parts have already is not recorded again. `tests/emulated/asynchronous/test_async_bits.py`
-compares the emulator with the record.
+array is stored at once in the folder `parts`: a kernel that breaks takes the GPU context with it. The array of such a
+kernel is empty, and another process does the rest. Arrays in `parts` are not recorded again.
+`tests/emulated/asynchronous/test_async_bits.py` compares the emulator with the record.
 """
 
 from __future__ import annotations
@@ -37,21 +37,25 @@ from gemmlab.core.errors import GemmlabError  # noqa: E402
 from recorded_device import write_device  # noqa: E402
 
 SECONDS = 60
-"""Limit of one process on a GPU."""
+"""Time limit of one process on a GPU."""
 MOST_BREAKS = 12
-"""Kernels of a group that may break before its rest is given up."""
+"""Number of processes of a group that may fail before the rest of the group is given up."""
 Bits = npt.NDArray[np.unsignedinteger]
 Job = Callable[[str], Bits]
 
 
 def box(device: str, case: BoxCopy) -> Bits:
-    """The words of a tensor copy; a GPU counts the bytes of a load, the emulator is told them."""
+    """Return the words of a tensor copy. For a load on a GPU, the kernel itself counts the bytes that arrive; otherwise
+    it is passed their number.
+    """
     known = case.way == "store" or not device.startswith("cuda")
     return case.words(device, case.tiled().nbytes if known else 0)
 
 
 def wgmma_code(device: str) -> bytes:
-    """The kernels of wgmma in one cubin; none for the emulator, which would read all of it for each."""
+    """Return a cubin with all kernels of wgmma for a GPU; empty for the emulator, which would read all of it for each
+    kernel.
+    """
     return one_cubin(more_source(), "nothing", device, ARCH) if device.startswith("cuda") else b""
 
 
@@ -71,7 +75,7 @@ def groups(device: str) -> Mapping[str, Mapping[str, Job]]:
 
 
 def record_part(group: str, parts: Path, device: str, every: int) -> None:
-    """Record the arrays that no file has. Raises `GemmlabError` of the first that breaks."""
+    """Record every n-th array of a group (`every`) that has no file yet. Raises the first kernel's `GemmlabError`."""
     for name, job in list(groups(device)[group].items())[::every]:
         path = parts / f"{name}.npy"
         if path.exists():
@@ -82,7 +86,7 @@ def record_part(group: str, parts: Path, device: str, every: int) -> None:
 
 
 def record_group(group: str, options: Any) -> None:
-    """Record a group in processes of their own, and join its arrays in one file."""
+    """Record a group in another process, in one more after each that fails, and join its arrays in one file."""
     parts, start, breaks = options.out / "parts" / group, time.perf_counter(), 0
     parts.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, __file__, "--out", str(options.out), "--device", options.device]

@@ -1,7 +1,7 @@
-"""Changed machine code on a GPU, in a child process that may hang or die.
+"""Run changed machine code on a GPU in a child process, which may hang or die.
 
-For `sass_mutations.py` and `sass_latency_probe.py`. The child has its own CUDA context; if it does not answer in time
-or faults, it is ended and the next request starts another one.
+`sass_mutations.py` and `sass_latency_probe.py` use it. The child has its own CUDA context; if it does not answer in
+time or faults, it is ended and the next request starts another one.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from gemmlab.toolchain.cache import encode
 from gemmlab.verify.changed_code import build_of
 
 SECONDS = 1.0
-"""A run takes milliseconds; one that has not ended by then hangs."""
+"""Time limit of a request to the child. Its runs take milliseconds, so a child that has not answered by then hangs."""
 START_SECONDS = 120.0
 HUNG, FAULT = "hung", "fault"
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A kernel and a problem."""
+    """A kernel in a configuration, and the size of a problem."""
 
     kernel: str
     size: str
@@ -40,7 +40,7 @@ class Subject:
 
 
 def packed(artifact: Artifact) -> npt.NDArray[np.uint8]:
-    """Return an artifact as bytes, with its disassembly alone."""
+    """Return an artifact as bytes; of its texts it keeps the disassembly alone."""
     return np.frombuffer(encode(replace(artifact, texts={"sass": artifact.texts["sass"]})), np.uint8)
 
 
@@ -65,7 +65,7 @@ def _serve(connection: Connection, subject: Subject, artifact: Artifact | None, 
 
 
 class GpuRunner:
-    """Runs cubins of one subject in a child process. With an artifact it compiles nothing."""
+    """A runner of cubins of one subject in a child process. If it gets the subject's artifact, it compiles nothing."""
 
     def __init__(self, subject: Subject, device: str = "cuda", artifact: Artifact | None = None) -> None:
         self._subject, self._device, self._artifact = subject, device, artifact
@@ -73,7 +73,7 @@ class GpuRunner:
         self._connection: Connection | None = None
 
     def run(self, code: bytes, runs: int) -> list[str] | str:
-        """Return a digest of the result of each run, or `HUNG` or `FAULT: ...`."""
+        """Run a cubin `runs` times; return a digest of each result, or `HUNG`, or a text that begins with `FAULT`."""
         connection = self._started()
         connection.send((code, runs))
         try:
@@ -103,7 +103,7 @@ class GpuRunner:
         return mine
 
     def end(self) -> None:
-        """End the child process."""
+        """End the child process, if there is one."""
         if self._process is not None:
             self._process.kill()
             self._process.join()

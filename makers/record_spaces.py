@@ -57,8 +57,8 @@ PAIRS = (
     Pair("vector_load", "1024", fit=False),
     Pair("vector_load", "512", fit=False),
 )
-"""The pairs to record. Six of them have more than 1,000 legal configurations. No rung has `fit` true at
-one size only.
+"""The pairs to record. Six of them have more than 1,000 legal configurations. A rung has the same `fit` at both
+of its sizes.
 """
 
 

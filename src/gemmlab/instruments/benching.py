@@ -79,9 +79,9 @@ def bench(
     Contestants are processes, started `processes` times, that take `rounds` turns each. One that does not answer for
     `timeout_s` seconds is left out. After `budget_s` seconds of timing no contestant is timed a second time at a size.
     `seed` determines the data and the order of turns. With `verify` every result is compared with the float64 reference
-    first; with `naive` the lowest rung is timed, too. `target` and `floor` request a verdict: the least that the
-    geometric mean, and each, of the ratios to the fastest peer must be. `progress(text, done, total)` is called between
-    turns.
+    first; with `naive` the lowest rung is timed, too. `target` and `floor` request a verdict on the ratios of speeds to
+    the fastest peer: by their 95 % intervals, the geometric mean must not be below `target`, and none below `floor`.
+    `progress(text, done, total)` is called between turns.
 
     Raises `ArgumentTypeError`, `UsageError` (an unknown kernel, size or option), `DeviceError`, `PeerError` for a peer
     that is not installed, and `MemoryError`. A wrong result raises nothing: it is in `wrong` of the result.

@@ -149,7 +149,7 @@ def _name(entry: Measurement) -> tuple[Any, ...]:
 
 def _enough(times: list[Times], first: Collection[tuple[Any, ...]], least_gain: float) -> list[Times]:
     """Return a few kernels and configurations, such that at every product one of them is nearly the best. Those named
-    in `first` are among them.
+    in `first`, and all kernels of `ALWAYS`, are among them.
 
     They are added one after the other, always the one that gains most, until the gain is below `least_gain`. More
     entries would hardly gain more, and the least of many estimates is often a wrong one.

@@ -56,7 +56,7 @@ def main(path: Path) -> int:
 
 
 def rungs() -> Sequence[Kernel]:
-    """Return the TF32 rungs that run on all of `ARCHITECTURES`: others have no instructions to compare."""
+    """Return the TF32 rungs that run on all of `ARCHITECTURES`, between which their instructions are compared."""
     every = (kernel for kernel in ladder("gemm", "cuda") if kernel.precision == TF32)
     return [kernel for kernel in every if all(runs(kernel.arch, arch) for arch in ARCHITECTURES)]
 

@@ -75,8 +75,8 @@ def save(cases: Sequence[Case]) -> None:
 
 
 def recorded() -> Iterator[Timed]:
-    """Yield the median time of each contestant that is a rung at each size, from the first record that has it; no other
-    configuration that equals the default one.
+    """Yield the median time of each contestant that is a rung at each size, from the first record that has it. Records
+    of configurations also have the default one, which is left out there.
     """
     seen: set[tuple[str, str]] = set()
     for name, part in SOURCES.items():

@@ -32,7 +32,8 @@ class ClimbRequest:
     """Seconds after which no further kernel is counted; timed rungs have no such limit."""
 
     def plan(self, device: Device) -> Climb | Count:
-        """Return the plan for one device; with `INSTALLED`, that of a timed climb names no peers yet.
+        """Return the plan for one device. If `peers` is `INSTALLED`, the plan of a timed climb has none: the caller
+        adds those that are installed.
 
         Raises `UsageError` and `PeerError`.
         """

@@ -26,7 +26,7 @@ from gemmlab.plots.pictures.drawing import Picture
 
 Quotes = tuple[QuotedPrediction | str, ...]
 """Predicted times, or the reasons why there are none: at the usual large size, then at the requested size, if it is
-another one. One reason stands for both if the kernel cannot be modelled at all.
+another one. If the kernel cannot be modelled, or its result is wrong, there is only one reason for both.
 """
 
 

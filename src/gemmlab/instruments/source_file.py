@@ -1,4 +1,4 @@
-"""Source text of a caller, written to a file: other processes and the compiler's messages name kernels by file."""
+"""Write CUDA C++ that a caller passes as text to a file: other processes and the compiler's messages name files."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class HostLink:
     def store(self, address: int, pitch: int, target: Source, block: Block, event: Any) -> None:
         """Copy from `address` on the GPU, where rows are `pitch` bytes apart, to a block. Return once it is written.
 
-        A direct copy records `event`, of which any earlier use must be over, and waits for it.
+        `event` is one that a direct copy may record; nothing else may still wait for it.
         """
         start, host_pitch = self._direct(target, block)
         if host_pitch:

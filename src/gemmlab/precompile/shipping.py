@@ -67,7 +67,9 @@ def _ship(folder: Path, job: Job) -> Path:
 
 
 def _tell(done: int, planned: int) -> None:
-    """Print the progress; the build passes the output on."""
+    """Print the progress at the begin, after every `_PROGRESS_EVERY` instances and at the end, for the
+    build's output.
+    """
     if done == 0:
         _say(f"{planned} instances to compile, or to read from the cache")
     elif done % _PROGRESS_EVERY == 0 or done == planned:

@@ -34,7 +34,7 @@ LADDER_LAYOUT = "nn"
 
 
 def wanted() -> list[Job]:
-    """Return every program of the archive once."""
+    """Return one job for each program of the archive."""
     found = {(job.program.target, job.program.entry): job for job in (*_of_library(), *_of_ladder())}
     return [*found.values()]
 

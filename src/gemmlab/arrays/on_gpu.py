@@ -70,7 +70,11 @@ def is_device_array(value: Any) -> bool:
 
 
 def device_array(value: Any) -> DeviceArray:
-    """Return the memory of `value`. Raises `ArgumentTypeError` if it is no GPU array or does not show its memory."""
+    """Return the address and layout of an array on a GPU.
+
+    Raises `ArgumentTypeError` if `value` is no such array or does not show its memory, `DeviceError` if it has DLPack
+    alone and the package cuda-core, which reads that, is missing.
+    """
     negated = getattr(value, "is_neg", None)
     if negated is not None and negated():
         # torch exports the memory nevertheless.

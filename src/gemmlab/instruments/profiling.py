@@ -61,7 +61,7 @@ def profile(
     timeout_s: float | None = None,
     progress: Progress | None = None,
 ) -> ProfileResult:
-    """Profile kernels beside the library's own: stall reasons with advice, pipes, caches, opcodes.
+    """Profile kernels beside the vendor library's kernel: stall reasons with advice, pipes, caches, opcodes.
 
     `kernels` are ids of GPU kernels, paths of `.cu` files or CUDA C++ as text; without any, the ladder of `op`. `sizes`
     are 2048, (M, N, K), a list of such, or the text of `--sizes`; `config` sets parameters, `facts` are as for `check`.

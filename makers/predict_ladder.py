@@ -103,8 +103,8 @@ def same(item: Timed, model: Model) -> bool:
 def cases_of(timed: list[Timed], name: str, model: Model, without: Constants) -> Iterator[Case]:
     """Yield the predictions for one kernel in the configuration of `model`.
 
-    `without` are constants that were fitted to the other kernels. A time that the model's own constants are fitted to is
-    also predicted with these.
+    `without` are constants that were fitted to the other kernels. A time that the model's own constants are fitted to
+    is also predicted with these.
     """
     models = [model, with_constants(model, without)]
     for item in timed:

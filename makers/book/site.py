@@ -1,4 +1,4 @@
-"""All pages of the site, written into a folder for Sphinx."""
+"""Write all pages of the site into a folder, from which Sphinx makes the site."""
 
 from __future__ import annotations
 

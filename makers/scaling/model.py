@@ -31,8 +31,9 @@ class Constants:
     multiply_add: float
     a_element: float
     b_element: dict[str, float]
-    """By layout, for an element that the thread itself fetches and packs. In the layout `rows` packing overlaps with
-    other work, so that value is also the cost of an element that is packed already: it comes from the same distance.
+    """Layout -> the cost of an element that the thread itself fetches and packs. In the layout `rows` packing overlaps
+    with other work, so that value is also the cost of an element that is packed already: it comes from the same
+    distance.
     """
     turn: float
     """A turn of the pool for each thread beside the caller."""

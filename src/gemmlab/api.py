@@ -1,7 +1,8 @@
 """The library: arrays in, arrays out.
 
-`gemm` tries the compiled entry first, which does plain float32 matrices by itself. All other calls go to
-`_general`, which prepares operands (views stay views wherever a kernel can read them) or says what is wrong.
+`gemm` tries the compiled entry first, which multiplies NumPy's float32 arrays by itself. Products in pieces, with a
+packed operand and on a GPU have functions of their own. All other calls go to `_general`, which prepares operands
+(views stay views wherever a kernel can read them) or raises an error that says what is wrong.
 """
 
 from __future__ import annotations

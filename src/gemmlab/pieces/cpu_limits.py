@@ -56,7 +56,7 @@ def cpu_choice(call: Call, frame: PiecePlan) -> Choice:
 
 def cpu_framed(frame: PiecePlan, call: Call, choice: Choice, steps: Steps) -> PiecePlan:
     """Return the plan with the fewest rows and columns with which a piece is computed by the method of the whole
-    product. For a kernel that the caller names it stays as it is: such a kernel has one method.
+    product. For a kernel that the caller names, the plan is returned unchanged: such a kernel has only one method.
     """
     if call.forced:
         return frame

@@ -1,4 +1,5 @@
-"""Runs a built wheel on 64-bit Arm where there is none: Debian's Python for it, under qemu. For answers, not for times.
+"""Check a built wheel for 64-bit Arm on another processor: run it in Debian's Python for Arm, under qemu. Times mean
+nothing there.
 
 `python makers/aarch64_by_qemu.py WHEEL [FOLDER]` on Debian 12 or later with `qemu-user-static`. The system's own
 packages stay as they are: all is unpacked under FOLDER (default: a temporary one), which a second run uses again.
@@ -49,7 +50,9 @@ print("gemmlab.gemm on 1, 2 and 3 threads, and gemmlab.sum: right, and the same 
 
 
 def unpack_python(folder: Path) -> Path:
-    """Debian's Python 3.11 for Arm with the libraries it needs; the root of its files."""
+    """Unpack Debian's Python 3.11 for Arm, with the libraries that it needs, unless that is done; return the root of
+    its files.
+    """
     root, debs = folder / "root", folder / "debs"
     if (root / "usr/bin/python3.11").exists():
         return root
@@ -69,7 +72,7 @@ def unpack_python(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Unpack, install, run."""
+    """Unpack Python, install the wheel and its requirements, and run the checks."""
     wheel = Path(sys.argv[1]).resolve()
     folder = Path(sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp(prefix="gemmlab-aarch64-")).resolve()
     root, site, own = unpack_python(folder), folder / "site", folder / "gemmlab"

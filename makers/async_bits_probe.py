@@ -1,4 +1,4 @@
-"""Record bits of Hopper's asynchronous machine on a GPU, apart from those of `wgmma_probe.py`.
+"""Record the bits that Hopper's asynchronous instructions compute on a GPU, except those in `wgmma_probe.py`.
 
     python makers/async_bits_probe.py --out tests/data/async_bits [--device cuda]
 
@@ -42,19 +42,23 @@ SECONDS = 60
 PROCESSES = 4
 """Processes of one group at a time on a GPU."""
 MOST_BREAKS = 12
-"""Kernels of a group that may break before its rest is given up."""
+"""Number of processes of a group that may fail before the rest of the group is given up."""
 Bits = npt.NDArray[np.unsignedinteger]
 Job = Callable[[str], Bits]
 
 
 def box(device: str, case: BoxCopy) -> Bits:
-    """The words of a tensor copy; a GPU counts the bytes of a load, the emulator is told them."""
+    """Return the words of a tensor copy. For a load on a GPU, the kernel itself counts the bytes that arrive; otherwise
+    it is passed their number.
+    """
     known = case.way == "store" or not device.startswith("cuda")
     return case.words(device, case.tiled().nbytes if known else 0)
 
 
 def wgmma_code(device: str) -> bytes:
-    """The kernels of wgmma in one cubin; none for the emulator, which would read all of it for each."""
+    """Return a cubin with all kernels of wgmma for a GPU; empty for the emulator, which would read all of it for each
+    kernel.
+    """
     return one_cubin(more_source(), "nothing", device, ARCH) if device.startswith("cuda") else b""
 
 

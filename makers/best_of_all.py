@@ -1,4 +1,4 @@
-"""Time everything that a choice considers at one product, the best few again in turns: for `regret.py`."""
+"""Time all candidates that a choice considers for one product, and the fastest few again in turns, for `regret.py`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from gemmlab.ops.gemm_problem import GemmProblem
 from quick_times import QuickTimes, Trial
 
 QUICK_RUNS, RUNS, LONG_US = 3, 4, 5000.0
-"""Runs of a trial at first, and in a turn; a run of `LONG_US` or more is a turn by itself."""
+"""The runs of a trial at first, and its runs in a turn; a trial whose runs take `LONG_US` microseconds or more gets one
+run each.
+"""
 HOPELESS = 2.5
-"""A first run this many times the best so far is the only one."""
+"""A trial whose first run takes this many times as long as the fastest so far is not run again at first."""
 
 
 def regret_at(
     times: QuickTimes, problem: GemmProblem, choice: Choice, options: argparse.Namespace, shuffle: random.Random
 ) -> dict[str, Any]:
-    """Return the line of one product. Raises `UsageError` where the chosen kernel does not run or is wrong."""
+    """Return the record's entry for one product. Raises `UsageError` if the chosen kernel does not run or is wrong."""
     chosen, refused, quick = trials_of(choice)[0], dict[str, str](), dict[tuple[Any, ...], float]()
     ready: dict[tuple[Any, ...], tuple[Trial, BoundKernel]] = {}
     for trial in trials_of(choice):
@@ -60,7 +62,7 @@ def regret_at(
 
 
 def trials_of(choice: Choice) -> list[Trial]:
-    """Return everything that a choice considered, the chosen one first, each once."""
+    """Return a trial for each kernel and configuration that a choice considered, the chosen one first, each once."""
     every = [Trial(choice.kernel, choice.config), *(Trial(one.kernel, one.config) for one in choice.considered)]
     return list({trial.key: trial for trial in every}.values())
 

@@ -1,10 +1,10 @@
-"""Record on which SM each block of a launch ran and when it began, twice, for a claim about block swizzles.
+"""Record on which SM each block of a launch ran and when it began, in two launches, for a claim about block swizzles.
 
     python makers/block_to_sm.py [--device cuda:0] [--out benchmarks/results/h200/block-to-sm.json]
 
-The blocks do as much as tiles of a product do: 256 threads, 48 KiB of shared memory, microseconds of multiply-adds
-that differ a little from block to block. A second on a GPU. On the emulator (`--device emulated:sm_90 --blocks 8`) the
-kernel runs, but there is one virtual SM, and nothing is written.
+The blocks are like those of a product: 256 threads, 48 KiB of shared memory, microseconds of multiply-adds, a little
+more or fewer from block to block. It takes a second on a GPU. On the emulator (`--device emulated:sm_90 --blocks 8`)
+the kernel runs, but there is one virtual SM, and no record is written.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(256) where(unsigned* sm, unsigned l
 
 
 def run(device: str, blocks: int, steps: int) -> tuple[list[int], list[int]]:
-    """Return the SM of each block, and when it began, in nanoseconds after the first one."""
+    """Return the SM of each block, and the time at which each began, in nanoseconds after the first one."""
     arguments = (np.zeros(blocks, np.uint32), np.zeros(blocks, np.uint64), np.zeros(1, np.float32), np.int32(steps))
     outputs: Any = gemmlab.launch(
         SOURCE, "where", blocks, THREADS, arguments, device=device, smem_bytes=SMEM_BYTES
@@ -58,7 +58,7 @@ def run(device: str, blocks: int, steps: int) -> tuple[list[int], list[int]]:
 
 
 def resident(device: str) -> int:
-    """Return how many blocks run at the same time."""
+    """Return how many blocks the GPU runs at the same time, by its shared memory and threads."""
     facts = open_device(device).describe().facts
     by_memory = int(facts["smem_per_sm"]) // (SMEM_BYTES + int(facts["smem_reserved"]))
     return min(by_memory, int(facts["threads_per_sm"]) // THREADS) * int(facts["sms"])

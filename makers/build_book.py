@@ -1,7 +1,7 @@
 """Build the documentation site: `python makers/build_book.py [FOLDER]`, by default build/book; `make docs` runs it.
 
-Pages come from docs/, README.md and the catalog of kernels. A warning of Sphinx is an error: a link or an anchor that
-leads nowhere, a page that no table of contents has, Markdown that cannot be read.
+Pages come from docs/, README.md, CHANGELOG.md, the examples and the catalog of kernels. A warning of Sphinx is an
+error: for a link or an anchor that leads nowhere, a page that no table of contents has, Markdown that cannot be read.
 """
 
 from __future__ import annotations

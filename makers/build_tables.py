@@ -1,7 +1,7 @@
 """Fill the generated parts of README.md and docs/*.md from the records in benchmarks/results.
 
-`python makers/build_tables.py` rewrites them and redraws the charts; `--check` only says which are stale, and ends with
-1 then.
+`python makers/build_tables.py` rewrites them and redraws the charts. With `--check` it only prints the pages that are
+stale, and its exit code is then 1.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for n
 
 
 def filled(text: str) -> str:
-    """`text` with every generated block made anew."""
+    """Return `text` with every generated block made anew."""
     return BLOCK.sub(lambda found: f"{found[1]}\n{BLOCKS[found[2]]()}\n\n{found[3]}", text)
 
 

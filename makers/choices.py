@@ -1,9 +1,9 @@
 """Make the table that `gemmlab.gemm` chooses GPU kernels by, from the records of a GPU: `python choices.py`.
 
 The kernels of float32 are those of the sweeps (`makers/sweep_kernels.py`), those of lower precisions come from records
-of `gemmlab bench`. A few kernels and configurations are taken of which one is nearly the best at every product; the
-figures of `dispatch/waves.py` are fitted to their times. With `--check` nothing is written, and the exit code is 1 when
-the table is not that of the records.
+of `gemmlab bench`. The table gets a few kernels and configurations, such that at every product one of them is nearly
+the best. The figures of `dispatch/waves.py` are fitted to their times. With `--check` nothing is written, and the exit
+code is 1 if the table is not that of the records.
 """
 
 from __future__ import annotations
@@ -30,38 +30,45 @@ HERE = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
 CANDIDATES = Path(__file__).parent / "candidates.txt"
 HOPPER_CANDIDATES = Path(__file__).parent / "candidates-hopper.txt"
 HOPPER_SWEEP = HERE / "sweep-hopper.jsonl.gz"
-"""Times of kernels for Hopper's tensor cores, all of which are taken."""
+"""The sweep of the kernels for Hopper's tensor cores. All those that `HOPPER_CANDIDATES` lists enter the table."""
 HOPPER = "sm_90a"
 SWEEPS = tuple(HERE / name for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz"))
 LATER = (HERE / "sweep-shapes.jsonl.gz",)
-"""Sweeps of new kernels and configurations at a few products: they add to the table, and nothing leaves it for them."""
+"""Sweeps of new kernels and configurations at a few products. They add entries to the table and remove none."""
 BATCHES = HERE / "sweep-batches.jsonl.gz"
 TILES, STRIPS = "batched", "batched_rows"
-"""The kernels of batches in one launch."""
+"""The kernels that compute a batch in one launch."""
 NEAREST = 1.01
-"""The ratio to the best at which a kernel of batches is taken."""
+"""The largest ratio to the least time of a batch at which a kernel of batches enters the table."""
 ALONG = "(TRANS_B if M <= N else not TRANS_A)"
-"""The wide operand of a strip lies along k: its words are read in another order, and figures are of one order."""
+"""The condition that the wide operand of a strip is contiguous along k. Its words are then read in another order, so
+times with and without the condition get figures of their own.
+"""
 LOWER = ("tf32.json",)
 IN_ORDER, LADDER, SQUARES = "block_tile", "gemm.json", "M == N and N == K and K >= 64"
-"""The kernel that adds in the order of k on GPUs before sm_80, the record with its times, and what that timed."""
+"""The kernel that adds in the order of k on GPUs before sm_80, the record with its times, and the condition that the
+timed products fulfil.
+"""
 MEASURED_ON = "H200"
 LEFT_OUT = ("naive", "block_tile")
-"""Kernels of which the sweep has too little."""
+"""Kernels with too few times in the sweep."""
 NOWHERE_ELSE = "K < 0"
-"""The domain of a kernel and configuration with too few times for figures: it is a choice where it was timed."""
+"""The domain, which no product is in, of a kernel and configuration with too few times for figures. It is chosen only
+at products at which it was timed.
+"""
 OLDER = ("conflict_free", "warp_tile")
 """Kernels for GPUs before sm_80."""
 ALWAYS = ("async_copy", *OLDER)
-"""Kernels that are taken in any case: for large squares, and for older GPUs."""
+"""Kernels that always enter the table: for large squares, and for older GPUs."""
 WORST, LEAST_GAIN, LATER_GAIN = 4.0, 0.01, math.log(1.02) ** 2
-"""The ratio to the best that counts for a product without a kernel, and the least gain, a sum of squared logarithms, at
-the products of all sweeps and of the `LATER` ones.
+"""The assumed ratio to the best time at a product that no kernel of the table computes; the least gain for which a
+kernel enters the table, by the wide sweeps, and by all sweeps with the `LATER` ones. A gain is a sum of squared
+logarithms of ratios.
 """
 
 
 def table() -> Table:
-    """The table of the records."""
+    """Return the table of single products, from the records."""
     taken, times = swept((*SWEEPS, *LATER))
     records = [*(entry for name in LOWER for entry in benched(HERE / name)), *swept(LATER)[1]]
     # Hopper's kernels have a sweep of their own.
@@ -69,7 +76,7 @@ def table() -> Table:
     trials = parsed_trials(f"@{CANDIDATES}")
     hopper = parsed_trials(f"@{HOPPER_CANDIDATES}")
     domains = {without_parts(trial): trial.condition for trial in trials}
-    # Nothing leaves the table for what was timed at a few products, so the wide sweeps are judged by themselves.
+    # Times at a few products must remove nothing from the table, so kernels are first selected by the wide sweeps.
     broad = _choosable(swept(SWEEPS)[1])
     first = {_name(one.base) for one in _enough(broad, (), LEAST_GAIN)}
     names = first | (domains.keys() - {_name(one.base) for one in broad})
@@ -87,14 +94,15 @@ def table() -> Table:
         )
         for one in every
     ]  # fmt: skip
-    # Its times are not stated: most of these squares were timed with no other kernel, and it is the best at none.
+    # The times of `IN_ORDER` are not stated: at most of these squares no other kernel was timed, and it is the best at
+    # none.
     oldest = [one for one in benched(HERE / LADDER) if one.base.kernel == IN_ORDER]
     entries += [replace(fitted(one, empty, least(oldest)), domain=SQUARES, below="sm_80") for one in oldest]
     return replace(empty, entries=tuple(entries))
 
 
 def batches() -> Table:
-    """The table of batches, in one launch each."""
+    """Return the table of batches that are computed in one launch each."""
     taken, times = swept((BATCHES,), "batch")
     several = [one for each in times for one in _by_order(each) if _is_near(one[0], times)]
     best = least(times)
@@ -108,7 +116,9 @@ def batches() -> Table:
 
 
 def _by_order(times: Times) -> Iterator[tuple[Times, str]]:
-    """Yield the times of a kernel of batches with the products that they are for: strips by how lines lie."""
+    """Yield the times of a kernel of batches, each part with the condition on its products; empty for all. The times of
+    strips are divided by `ALONG`.
+    """
     if times.base.kernel == TILES:
         yield times, ""
     elif times.base.kernel == STRIPS:
@@ -119,13 +129,13 @@ def _by_order(times: Times) -> Iterator[tuple[Times, str]]:
 
 
 def _is_near(one: Times, times: list[Times]) -> bool:
-    """Return whether a kernel and configuration is among the fastest for some batch."""
+    """Return whether a kernel and configuration takes at most `NEAREST` times the least time at some batch."""
     best = least(times)
     return any(us <= NEAREST * best[problem, one.base.precision] for (problem, _), us in one.us.items())
 
 
 def without_parts(trial: Trial) -> tuple[Any, ...]:
-    """Return what is the same for all numbers of parts."""
+    """Return the key of a trial without the number of parts of k."""
     return tuple(pair for pair in trial.key if pair[0] != PARTS)
 
 
@@ -138,11 +148,11 @@ def _name(entry: Measurement) -> tuple[Any, ...]:
 
 
 def _enough(times: list[Times], first: Collection[tuple[Any, ...]], least_gain: float) -> list[Times]:
-    """Return the kernels and configurations of which one is nearly the best at every product, those named `first`
-    among them.
+    """Return a few kernels and configurations, such that at every product one of them is nearly the best. Those named
+    in `first`, and all kernels of `ALWAYS`, are among them.
 
-    One after the other is taken, always the one that gains most. More would hardly gain more, and of many estimates
-    the least is often one that is wrong.
+    They are added one after the other, always the one that gains most, until the gain is below `least_gain`. More
+    entries would hardly gain more, and the least of many estimates is often a wrong one.
     """
     best: dict[GemmProblem, float] = {}
     own: list[dict[GemmProblem, float]] = []
@@ -174,7 +184,7 @@ def _enough(times: list[Times], first: Collection[tuple[Any, ...]], least_gain: 
 
 
 def main() -> int:
-    """Write the tables, or say whether they are up to date."""
+    """Write the tables; with `--check` return 1 if they are not up to date."""
     stale = 0
     for file, made in ((FILE, table()), (BATCHED, batches())):
         text = json.dumps(made.to_json(), separators=(",", ":")).replace('{"kernel"', '\n{"kernel"') + "\n"

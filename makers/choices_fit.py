@@ -17,13 +17,17 @@ from gemmlab.ops.batch_problem import BatchProblem
 from gemmlab.ops.gemm_problem import GemmProblem
 
 MEMORY_GBS, PARTS_GBS = 3900.0, 4000.0
-"""Rates of cold matrices through memory and of parts through the level-2 cache, fitted to all kernels together."""
+"""Rates in GB/s at which cold matrices are read from memory, and parts of sums from the level-2 cache, fitted to all
+kernels together.
+"""
 _START_US = (3.5, 15.0)
-"""What a launch and the ends of a block may take: figures of few sizes would say anything."""
+"""The least and the largest value in microseconds of the figure for a launch and the ends of a block. Times at few
+sizes alone would leave it open.
+"""
 _FAR = 4.0
-"""Times this many times those of the least per product say little about where the kernel is a choice."""
+"""A time this many times the least of its product gets hardly any weight."""
 FEW = 6
-"""With fewer times a single figure is fitted."""
+"""If there are fewer times than this, only one figure is fitted."""
 _Floats = npt.NDArray[np.float64]
 Timed = Mapping[tuple[GemmProblem, int], float]
 """Microseconds by product and number of parts."""
@@ -32,7 +36,11 @@ Best = Mapping[tuple[GemmProblem, str], float]
 
 
 def fitted(times: Times, table: Table, best: Best) -> Measurement:
-    """Return the entry with the figures whose logarithms err least, by mean magnitude. `best` are the least times."""
+    """Return the entry with the figures that give the least weighted mean of |log(estimate / time)|.
+
+    `best` are the least times of all kernels, on which the weights depend. Products with odd rows are left out if
+    enough others remain.
+    """
     plain = {key: us for key, us in times.us.items() if not odd_rows(key[0])}
     for some in (plain, times.us):
         if len(some) >= FEW:
@@ -42,7 +50,7 @@ def fitted(times: Times, table: Table, best: Best) -> Measurement:
 
 def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> Figures:
     where = gpu_model(table.gpu)
-    # With one figure of 1 and the others 0 the rule gives what multiplies it.
+    # With one figure at 1 and the others at 0, the rule gives that figure's factor.
     rows = []
     for (problem, parts), measured in us.items():
         found = _estimated(base, Figures(0.0, 0.0, 1.0), problem, parts, table)
@@ -89,13 +97,15 @@ def _searched(error: Callable[[_Floats], float], first: _Floats) -> _Floats:
 
 
 def _weights(us: Timed, precision: str, best: Best) -> _Floats:
-    """Return 1 for times near the least of their product, less for others: only there the kernel is a choice."""
+    """Return a weight for each time: 1 near the least of its product, less the slower it is, because a kernel is chosen
+    only where it is nearly the fastest.
+    """
     ratios = np.array([time_us / best[problem, precision] for (problem, _), time_us in us.items()])
     return np.where(ratios < 1.2, 1.0, np.where(ratios < 1.6, 0.3, np.where(ratios < _FAR, 0.05, 1e-4)))
 
 
 def _from_few(base: Measurement, us: Timed, table: Table) -> Measurement:
-    """Return the figures where few sizes were measured: one figure is fitted, to the largest."""
+    """Return the entry for a kernel with few times: one figure is fitted, to the time of the largest product."""
     start = 6.0
     (problem, parts), measured = max(us.items(), key=lambda item: item[0][0].m * item[0][0].n * item[0][0].k)
     unit = _estimated(base, Figures(0.0, 0.0, 1.0), problem, parts, table)

@@ -1,4 +1,4 @@
-"""Times of kernels by product, from the sweep and from records of `gemmlab bench`, without figures yet."""
+"""Times of kernels by product, from sweeps and from records of `gemmlab bench`. Their entries have no figures yet."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ from gemmlab.ops.gemm_problem import GemmProblem
 
 OP = GemmOp()
 NEAR = 1.03
-"""The table states the times of a product that are at most this many times its least."""
+"""The table states a time if it is at most this many times the least time of the product."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """One kernel and configuration: its facts, and the times at products with k in one or several parts."""
+    """One kernel and configuration: its entry without figures, and its times in microseconds by product and number of
+    parts of k.
+    """
 
     base: Measurement
     us: Mapping[tuple[GemmProblem, int], float] = field(default_factory=dict)
@@ -51,7 +53,7 @@ def least(times: Iterable[Times]) -> dict[tuple[GemmProblem, str], float]:
 
 
 def stated(one: Times, best: Mapping[tuple[GemmProblem, str], float]) -> dict[str, float]:
-    """Return the times that the table states of one kernel and configuration: those near the `least`."""
+    """Return the times of one kernel and configuration that the table states: those near `best`, the least times."""
     return {
         time_key(problem, parts): round(us, 2)
         for (problem, parts), us in one.us.items()
@@ -60,7 +62,9 @@ def stated(one: Times, best: Mapping[tuple[GemmProblem, str], float]) -> dict[st
 
 
 def swept(paths: Sequence[Path], op: str = OP.name) -> tuple[str, list[Times]]:
-    """Return the date of the last of some sweeps, and what they timed and found right."""
+    """Return the date of the last of some sweeps, and the times of their right results of the operation `op`; a later
+    sweep's time replaces an earlier one's.
+    """
     groups: dict[tuple[str, str], dict[tuple[GemmProblem, int], float]] = {}
     facts: dict[tuple[str, str], Mapping[str, Any]] = {}
     taken = ""
@@ -73,9 +77,9 @@ def swept(paths: Sequence[Path], op: str = OP.name) -> tuple[str, list[Times]]:
                 continue
             try:
                 kernel = find_kernel(line["kernel"])
-                config = kernel.configure(line["config"])  # a parameter that came after the sweep has its default
+                config = kernel.configure(line["config"])  # a parameter that is newer than the sweep gets its default
             except UsageError:
-                continue  # a kernel or a value that has gone since
+                continue  # the kernel or the value no longer exists
             if kernel.op != op:
                 continue
             parts = config.pop(PARTS, 1)
@@ -88,7 +92,7 @@ def swept(paths: Sequence[Path], op: str = OP.name) -> tuple[str, list[Times]]:
 
 
 def benched(path: Path) -> Iterator[Times]:
-    """Yield every kernel and configuration of a record of `gemmlab bench` that was found right."""
+    """Yield the median times of every rung and configuration of a record of `gemmlab bench` whose result was right."""
     times: dict[tuple[str, str], dict[tuple[GemmProblem, int], float]] = {}
     facts: dict[tuple[str, str], Mapping[str, Any]] = {}
     for result in read_record(path, notice=False).results:
@@ -122,7 +126,7 @@ def _entry(
 
 
 def _launched(name: str, config: Config) -> tuple[int, int]:
-    """Return dynamic shared memory and threads of a block."""
+    """Return the bytes of dynamic shared memory and the threads of a block."""
     kernel = find_kernel(name)
     (problem,) = OP.parse_sizes("64")
     scalars = OP.scalars(problem)

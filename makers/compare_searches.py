@@ -1,14 +1,14 @@
-"""Compare searches on recorded spaces, without a GPU: ours, random order, and Kernel Tuner's own strategies.
+"""Compare searches on recorded spaces, without a GPU: gemmlab's, random order, and Kernel Tuner's own strategies.
 
     python makers/compare_searches.py out.json SPACE.jsonl.gz... [--seeds 100] [--jobs 2]
-    python makers/compare_searches.py out.json SPACE.jsonl.gz... --searches gemmlab,random    rows of others stay
-    python makers/compare_searches.py out.json SPACE.jsonl.gz... --fit       scores of other constants of our search
+    python makers/compare_searches.py out.json SPACE.jsonl.gz... --searches gemmlab,random    keeps the others' rows
+    python makers/compare_searches.py out.json SPACE.jsonl.gz... --fit       scores of gemmlab's search by constants
     python makers/compare_searches.py out.json --sweeps             the partial spaces that the sweeps have
 
 The score of a search is the recorded time of its answer divided by that of the best configuration, at 5 % and at 20 %
-of the seconds that it takes to compile, verify and time every configuration. Median, 90th percentile and worst over the
-seeds. `--fit` is for the spaces that the search is not judged on. Kernel Tuner (pip install kernel_tuner) replays the
-same spaces in its simulation mode, as cache files.
+of the seconds that it takes to compile, verify and time every configuration. The record has the median, the 90th
+percentile and the worst score over the seeds. `--fit` is meant for spaces that the search is not judged on. Kernel
+Tuner (pip install kernel_tuner) replays the same spaces in its simulation mode, as cache files.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ SEARCHES = ("gemmlab", "random", *(OTHERS + name for name in STRATEGIES))
 HERE = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
 SWEEPS = (("split_k", "256x256x16384"), ("split_k", "128x1024x4096 nt"), ("narrow_strip", "512x8x500000"),
           ("narrow_strip", "16x1024x4096 nt"))  # fmt: skip
-"""(kernel, product) of which the sweep has many configurations; their compile times are assumed."""
+"""Pairs (kernel, product) with many configurations in the sweep; the sweep lacks compile times, so these
+are assumed.
+"""
 _ASSUMED_BUILD_S, _ASSUMED_VERIFY_S, _ASSUMED_TURN_S, _ASSUMED_BUILDERS = 0.5, 0.05, 0.02, 4
 
 
@@ -58,7 +60,7 @@ class Work:
     """One search on one space with one budget, for all seeds."""
 
     space: str
-    """The path of a recorded space, or `sweep N`."""
+    """The path of a recorded space, or `sweep N` for number N of `SWEEPS`."""
     search: str
     share: float
     seeds: int
@@ -95,7 +97,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def row_of(work: Work) -> dict[str, Any]:
-    """Return median, 90th percentile and worst score over the seeds; infinite ones are `None`."""
+    """Return the record's row of one work: median, 90th percentile and worst score over the seeds. Infinite scores are
+    `None`.
+    """
     record = space_of(work.space)
     found = sorted(score(work, seed) for seed in range(work.seeds))
     values = {
@@ -109,7 +113,9 @@ def row_of(work: Work) -> dict[str, Any]:
 
 
 def score(work: Work, seed: int) -> float:
-    """Return the time of the answer divided by that of the best configuration; infinite without an answer."""
+    """Return a search's score for one seed: the time of its answer divided by that of the best configuration, infinite
+    if it has no answer.
+    """
     record = space_of(work.space)
     seconds = work.share * record.exhaustive_s
     if work.search.startswith(OTHERS):
@@ -122,14 +128,16 @@ def score(work: Work, seed: int) -> float:
 
 
 def _merged(out: Path, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of an earlier run that are not among these, then these."""
+    """Return the rows of an earlier run in the file `out`, except those of the same space and search, then `rows`."""
     known = {(row["space"], row["search"]) for row in rows}
     before = json.loads(out.read_text())["rows"] if out.exists() else []
     return [*(row for row in before if (row["space"], row["search"]) not in known), *rows]
 
 
 def _fit(pool: ProcessPoolExecutor, spaces: Sequence[str], seeds: int) -> None:
-    """Print the geometric mean of medians and 90th percentiles over spaces and budgets, for many constants."""
+    """Print, for many constants of gemmlab's search, the geometric mean of its medians and 90th percentiles over spaces
+    and budgets.
+    """
     for ahead, leave, finalists in product((1.0, 1.25, 1.5, 2.0), (1.05, 1.1, 1.15), (4, 6, 8)):
         constants = replace(FITTED, ahead=ahead, leave=leave, finalists=finalists)
         work = [Work(space, "gemmlab", share, seeds, constants) for space, share in product(spaces, SHARES)]
@@ -139,7 +147,10 @@ def _fit(pool: ProcessPoolExecutor, spaces: Sequence[str], seeds: int) -> None:
 
 @cache
 def space_of(name: str) -> RecordedSpace:
-    """Return a recorded space, with the programs that its kernel has."""
+    """Return a recorded space, in which configurations with the same program have the same program's number.
+
+    The programs of the partial spaces of `SWEEPS` are unknown.
+    """
     if name.startswith("sweep "):
         return swept(*SWEEPS[int(name.removeprefix("sweep "))])
     record = read_space(Path(name))
@@ -159,7 +170,7 @@ def kernel_target(record: RecordedSpace) -> str:
 
 @cache
 def forecast_of(name: str) -> list[float]:
-    """Return the forecast for a recorded space."""
+    """Return the model's forecast of the time of each configuration of a recorded space."""
     record = space_of(name)
     kernel, op = find_kernel(record.header["kernel"]), find_op(record.header["op"])
     gpu = model(record.header["device"])
@@ -168,19 +179,21 @@ def forecast_of(name: str) -> list[float]:
 
 
 _folder = cache(tempfile.TemporaryDirectory)
-"""A folder that exists until the end of this process."""
+"""Return a folder that exists until the end of this process."""
 
 
 @cache
 def cache_of(name: str) -> Path:
-    """Return the cache file of a recorded space."""
+    """Return Kernel Tuner's cache file for a recorded space; it is written at the first call."""
     path = Path(_folder().name) / f"{abs(hash(name))}.json"
     write_slow_cache(space_of(name), path)
     return path
 
 
 def swept(kernel: str, size: str) -> RecordedSpace:
-    """Return a partial space from the sweep of the library's kernels."""
+    """Return a partial space: the configurations of a kernel that the sweep of the library's kernels
+    timed at a size.
+    """
     with gzip.open(HERE / "sweep.jsonl.gz") as file:
         lines = [json.loads(line) for line in file]
     rows = [line for line in lines if (line.get("kernel"), line.get("size")) == (kernel, size) and "us" in line]

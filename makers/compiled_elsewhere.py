@@ -1,7 +1,9 @@
-"""Kernels that Triton and Numba compile without a GPU, as cubins with their launches, for `compiled_kernels.py`.
+"""Compile kernels of Triton and Numba to cubins, without a GPU, for `compiled_kernels.py`.
 
-Run by an interpreter that has `triton`, `numba-cuda`, `nvidia-nvvm` and `nvidia-cuda-nvcc`, not by gemmlab's: `python
-makers/compiled_elsewhere.py FOLDER [sm_90]`. Each kernel becomes FOLDER/NAME.cubin and FOLDER/NAME.json.
+    python makers/compiled_elsewhere.py FOLDER [sm_90]
+
+The interpreter must have `triton`, `numba-cuda`, `nvidia-nvvm` and `nvidia-cuda-nvcc`; it need not have gemmlab. Each
+kernel becomes FOLDER/NAME.cubin, and its launch FOLDER/NAME.json.
 """
 
 # mypy: ignore-errors
@@ -92,7 +94,7 @@ def column_sums(a, out):
 
 
 def of_triton(folder: Path, number: int) -> None:
-    """Compile the Triton kernels."""
+    """Compile the Triton kernels for the architecture `number` (90 for sm_90) into a folder."""
     rows = {"x": [40, 200], "out": [40, 200]}
     line = {"x": [1000], "y": [1000], "out": [1000]}
     kinds = {
@@ -123,7 +125,9 @@ def of_triton(folder: Path, number: int) -> None:
 
 
 def of_numba(folder: Path, number: int) -> None:
-    """Compile the Numba kernels: PTX, then the `ptxas` of the package `nvidia-cuda-nvcc`."""
+    """Compile the Numba kernels for the architecture `number` into a folder: Numba makes PTX, and the `ptxas` of the
+    package `nvidia-cuda-nvcc` assembles it.
+    """
     import numba
     import numba_cuda
     import nvidia
@@ -151,7 +155,9 @@ def of_numba(folder: Path, number: int) -> None:
 
 
 def described(shape: list[int]) -> list[Any]:
-    """Return what Numba passes for an array: two null pointers, two numbers, its memory, extents and strides."""
+    """Return the arguments that Numba passes for an array: two null pointers, the numbers of elements and of bytes of
+    one, the memory, extents, strides.
+    """
     count = 1
     for extent in shape:
         count *= extent

@@ -1,7 +1,7 @@
-"""`python makers/compiled_kernels.py FOLDER`: launch, check and explain other compilers' cubins, and write their table.
+"""Launch, check and explain other compilers' cubins: `python makers/compiled_kernels.py FOLDER`.
 
-FOLDER is that of `compiled_elsewhere.py`. The emulator runs each cubin; results are compared with NumPy in float64, and
-the table in docs/public-kernels.md has compilers, names and verdicts.
+FOLDER is that of `compiled_elsewhere.py`. The emulator runs each cubin, and results are compared with NumPy in float64.
+The table of compilers, kernels and verdicts in docs/public-kernels.md is written anew.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BEGIN, END = "<!-- begin compiled elsewhere -->", "<!-- end compiled elsewhere -
 DEVICE = "emulated:sm_90"
 TYPES: Mapping[str, Element] = {"*fp32": FLOAT32, "*fp16": FLOAT16, "*bf16": BFLOAT16}
 TOLERANCE = {"*fp32": 1e-5, "*fp16": 2e-3, "*bf16": 1e-2}
-"""Largest errors relative to the largest result; those of TF32 are those of halves."""
+"""Type -> the largest right error, relative to the largest result. TF32 has the tolerance of float16."""
 Values = npt.NDArray[np.float64]
 
 
@@ -40,7 +40,10 @@ def main() -> None:
 
 
 def row(path: Path, known: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the cells of one kernel."""
+    """Return the table's cells for one kernel: compiler, name, and the verdicts of the launch, `check` and `explain`.
+
+    `known` are the facts of the kernel's JSON file.
+    """
     kind = TYPES[known["type"]]
     rng = np.random.default_rng(0)
     args = [

@@ -2,9 +2,10 @@
 
     python makers/compiler_options.py [--device cuda] [--size 4096] [--out FILE.json]
 
-`maxas_256` is compiled with caps on its registers and launched with shared memory for one block an SM only;
-`warp_tile_double_buffer` with and without --use_fast_math. All take turns. Half a minute on a GPU; on the emulator
-(`--device emulated:sm_90 --size 128`) the code is compiled, run and compared, and no time means anything.
+`maxas_256` is compiled with caps on its registers, and launched with so much shared memory that only one block fits on
+an SM. `warp_tile_double_buffer` is compiled with and without --use_fast_math. All variants take turns. It takes half a
+minute on a GPU. On the emulator (`--device emulated:sm_90 --size 128`) the code is compiled, run and compared, but not
+timed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from gemmlab.sass.parse import parse
 ROUNDS, REPEATS = 7, 5
 CAPS = (96, 128, 168, 255)
 HALF_AN_SM = 120_000
-"""Bytes of shared memory of which no two blocks have room on an SM of sm_90."""
+"""Bytes of shared memory that only one block has room for on an SM of sm_90."""
 
 
 _BOUNDS = re.compile(r"__launch_bounds__\((?:[^()]|\([^()]*\))*\)")
@@ -52,11 +53,11 @@ class Variant:
     options: tuple[str, ...] = ()
     smem_bytes: int = 0
     cap: int = 0
-    """The most registers of a thread that the compiler may use; 0 for as many as it likes."""
+    """The most registers of a thread that the compiler may use; 0 for no such limit beside the rung's launch bounds."""
 
 
 def variants() -> list[Variant]:
-    """Return what takes turns."""
+    """Return the variants that are timed in turns."""
     capped = [Variant(f"maxas_256, {cap} registers", "maxas_256", (f"--maxrregcount={cap}",), cap=cap) for cap in CAPS]
     return [
         Variant(TWO_BLOCKS, "maxas_256"), Variant(ONE_BLOCK, "maxas_256", smem_bytes=HALF_AN_SM), *capped,
@@ -67,9 +68,10 @@ def variants() -> list[Variant]:
 def bound(
     variant: Variant, device: Device, problem: GemmProblem, buffers: dict[str, Any], folder: Path
 ) -> BoundKernel:  # fmt: skip
-    """Return a variant ready to run. The rung's file is taken as a user's own, which may state options.
+    """Return a variant ready to run. It is built from a copy of the rung's file in `folder`, as a user's kernel, which
+    may have compiler options.
 
-    A cap on registers counts only where no launch bounds are stated.
+    The copy of a variant with a cap has no launch bounds, because the compiler ignores a cap beside these.
     """
     path = find_kernel(variant.rung).path
     headers = f"-I{path.parent.parent / 'cuda_common'}"
@@ -81,7 +83,9 @@ def bound(
 
 
 def measured(device: Device, size: int, *, timed: bool) -> dict[str, Any]:
-    """Return a row for each variant: registers, instructions of the code, whether it is right, and its median time."""
+    """Return a row for each variant: registers, instructions of the code, whether the first rows of its result are
+    right, and its median time in microseconds, 0 if not `timed`.
+    """
     problem, rng = GemmProblem(size, size, size), np.random.default_rng(0)
     a, b = (rng.random((size, size), np.float32) - np.float32(0.5) for _ in "ab")
     buffers = {"a": device.upload(a), "b": device.upload(b), "c": device.allocate(a.nbytes)}

@@ -1,4 +1,4 @@
-"""Time 11 kernels and configurations at 31 sizes, as a Korean worklog's table has them.
+"""Time the 11 kernels and configurations of a Korean worklog's table at its 31 sizes.
 
     python makers/config_size_table.py benchmarks/results/h200/size-table.json
 
@@ -34,7 +34,7 @@ CONTESTANTS: tuple[tuple[str, Mapping[str, int]], ...] = (
     ("warp_tile", {"BM": 128, "BN": 128, "BK": 8, "WM": 64, "WN": 32}),
     ("warp_tile", {"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 64}),
 )  # fmt: skip
-"""The tile sizes of that table; other parameters are the rungs' defaults."""
+"""Kernels with the tile sizes of that table; other parameters are the rungs' defaults."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def plan_of(device: str, sizes: str, rounds: int) -> Plan:
-    """Return the plan. Raises `UsageError` for a configuration that is not legal."""
+    """Return the plan of the bench. Raises `UsageError` for a configuration that is not legal."""
     where, op = open_device(device, "cold").device_name, find_op("gemm")
     specs = []
     for name, values in CONTESTANTS:

@@ -1,7 +1,7 @@
-"""Count, on the emulator, every configuration that a claim asks for, into benchmarks/results/emulated/configs.json.
+"""Count on the emulator every configuration that a claim needs, into benchmarks/results/emulated/configs.json.
 
-Which ones they are is known from the claims: each is decided by what has been counted, and says what it misses.
-`gemmlab bench --device emulated:sm_90` counts the reference configurations.
+The claims are decided with the counts so far, and an open one names the configuration that it needs; this is repeated
+until none needs another one. `gemmlab bench --device emulated:sm_90` counts the default configurations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gemmlab.observe.counting import Count, count_kernels
 from gemmlab.ops.catalog import find_op
 
 DEVICE, SIZE = "emulated:sm_90", "256x256x1024"
-"""As the record of the reference configurations has them."""
+"""The device and size of the record of default configurations."""
 
 
 def main(path: Path) -> int:
@@ -42,7 +42,7 @@ def main(path: Path) -> int:
 
 
 def missing() -> list[tuple[str, Config]]:
-    """What claims still wait for and the emulator can count."""
+    """Return the kernels and configurations, other than the default ones, whose counts open claims need."""
     found: list[tuple[str, Config]] = []
     for source in SOURCES:
         for claim in source.claims:

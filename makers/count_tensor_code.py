@@ -1,7 +1,8 @@
-"""Count what the compiler makes of the TF32 rungs, into benchmarks/results/emulated/tensor-code.json.
+"""Count instructions in the machine code of the TF32 rungs, into benchmarks/results/emulated/tensor-code.json.
 
-Which matrix instructions they become on each architecture, and how many integer instructions a block of k costs by the
-number of stages, with the stage found by a remainder or by counting: in PTX, and executed by a warp on the emulator.
+The record has the matrix instructions of each rung on each architecture. For `wmma_tf32_pipelined` it has the integer
+instructions for a block of k, in PTX and executed by a warp on the emulator, by the number of stages, with the stage
+computed by a remainder or counted.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from gemmlab.sass.parse import parse
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 PIPELINED = "wmma_tf32_pipelined"
 NEAR, FAR = 96, 128
-"""Depths whose difference is whole blocks of k in the midst of the loop."""
+"""Two extents of k. The difference of their counts is that of whole blocks of k in the midst of the loop."""
 OP = GemmOp()
 _PTX = re.compile(r"(?:@!?%p\d+\s+)?(add|sub|mul|mad|shl|shr|and|or|xor|not|setp|selp|cvt|rem|div|min|max)\.([\w.]+)")
 _SASS = frozenset(("IMAD", "IADD", "IADD3", "VIADD", "LEA", "LOP3", "SHF", "ISETP", "IMNMX", "VIMNMX", "SEL", "PRMT"))
@@ -55,13 +56,13 @@ def main(path: Path) -> int:
 
 
 def rungs() -> Sequence[Kernel]:
-    """The TF32 rungs that run on each of the architectures: what is for one of them alone has no shapes to compare."""
+    """Return the TF32 rungs that run on all of `ARCHITECTURES`, between which their instructions are compared."""
     every = (kernel for kernel in ladder("gemm", "cuda") if kernel.precision == TF32)
     return [kernel for kernel in every if all(runs(kernel.arch, arch) for arch in ARCHITECTURES)]
 
 
 def count_stages(arch: str, config: Config) -> Stages:
-    """Integer work of one block of k."""
+    """Return the integer instructions for one block of k, for an architecture and configuration."""
     kernel, device = find_kernel(PIPELINED), open_device(f"emulated:{arch}")
     near, far = (executed(kernel, device, config, k) for k in (NEAR, FAR))
     warps = 128 // kernel.params["WM"] * (128 // kernel.params["WN"])
@@ -77,12 +78,12 @@ def count_stages(arch: str, config: Config) -> Stages:
 
 
 def count_shapes(kernel: Kernel, arch: str) -> Shapes:
-    """Matrix instructions and shared loads of the main loop, as they stand in the code."""
+    """Return the numbers of matrix instructions and shared loads in the code of a rung's main loop."""
     made = built(kernel, arch, {})
     function = parse(made.texts["sass"])[made.entry]
     loop = main_loop(function)
     assert loop is not None, f"{kernel.id} has no loop"  # noqa: S101 - the rung would not be one
-    # With a guard that never holds ptxas fills places in which nothing happens.
+    # ptxas fills idle places with instructions whose guard is never true.
     whole = [i for i in flow_graph(function).instructions(*loop.blocks) if not i.text.startswith("@!PT")]
     found = Counter(i.name for i in whole)
     kept = {name: n for name, n in found.most_common() if name.partition(".")[0] in ("HMMA", "LDS", "LDSM")}
@@ -90,14 +91,14 @@ def count_shapes(kernel: Kernel, arch: str) -> Shapes:
 
 
 def built(kernel: Kernel, arch: str, config: Config) -> Artifact:
-    """The machine code of row-major operands."""
+    """Return the machine code of a kernel for row-major operands."""
     instance = kernel.instantiate(kernel.configure(config), OP.scalars(GemmProblem(1, 1, 1)))
     device = open_device(f"emulated:{arch}")
     return device.build(kernel.program(instance, arch))
 
 
 def executed(kernel: Kernel, device: Device, config: Config, k: int) -> Sequence[SiteCounters]:
-    """Of one block's tile."""
+    """Return the counters of each instruction in a product of 128 x 128, the tile of one block, with k terms."""
     problem = GemmProblem(128, 128, k)
     contents = OP.fill(problem, np.random.default_rng(1))
     buffers = {name: device.upload(array.ravel()) for name, array in contents.items()}
@@ -108,7 +109,9 @@ def executed(kernel: Kernel, device: Device, config: Config, k: int) -> Sequence
 
 
 def integer_work(sites: Sequence[SiteCounters]) -> int:
-    """Integer instructions executed, those of the uniform path too; moves and rounding apart."""
+    """Return the number of executed integer instructions, those of the uniform datapath included; moves and the
+    rounding of floats are left out.
+    """
     whole = sum(
         site.executed
         for site in sites
@@ -121,7 +124,7 @@ def integer_work(sites: Sequence[SiteCounters]) -> int:
 
 
 def ptx_loop(ptx: str) -> list[str]:
-    """The instructions of the shortest loop around all of the kernel's products."""
+    """Return the PTX instructions of the shortest loop that has all of the kernel's matrix instructions."""
     lines = [line.strip() for line in ptx.splitlines()]
     products = [at for at, line in enumerate(lines) if "wmma.mma.sync" in line]
     labels = {line.rstrip(":"): at for at, line in enumerate(lines) if line.startswith("$L") and line.endswith(":")}
@@ -136,7 +139,7 @@ def ptx_loop(ptx: str) -> list[str]:
 
 
 def is_integer(line: str) -> bool:
-    """Whether a PTX instruction computes with whole numbers, as opposed to floating point, memory, moves and jumps."""
+    """Return whether a PTX instruction computes with integers; floating point, memory, moves and jumps do not."""
     found = _PTX.match(line)
     return found is not None and re.search(r"(?:^|\.)(?:[sub]\d+)", found[2]) is not None and "f32" not in found[2]
 

@@ -2,11 +2,11 @@
 
     python makers/dask_times.py FILE [--rounds 7] [--seconds 600] [--clusters 2x1,1x2]
 
-For each cluster, workers x threads, the operands of each product are made and kept by the workers. Then the two
-products take turns; a time is that until every block of the result is in the workers' memory. One result of each is
-compared with float64 in sampled rows. A last product has operands and a result that together exceed 60 % of the
-workers' limit, so that Dask spills blocks; its record has the highest resident memory of a worker beside the limit.
-The record is written after each product. No product begins after the stated seconds.
+For each cluster, workers x threads, the workers make the operands of each product and keep them. Then gemmlab's product
+and Dask's take turns; a time ends when every block of the result is in the workers' memory. One result of each is
+compared with float64 in sampled rows. In clusters of several workers, a last product has operands and a result that
+together exceed 60 % of the workers' limit, so that Dask spills blocks; its record has the highest resident memory of a
+worker beside the limit. The record is written after each product. No product begins after the stated seconds.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ PRODUCTS = (
     Product(1024, 1024, 32768, 1024), Product(16384, 512, 4096, 1024), Product(5000, 3000, 7000, 1000),
 )  # fmt: skip
 SPILLED = Product(12288, 12288, 12288, 1536, 1024)
-"""1.7 GiB of operands and result on two workers of 1 GiB, of which Dask spills what exceeds 60 %."""
+"""A product with 1.7 GiB of operands and result for two workers of 1 GiB each; Dask spills blocks beyond
+60 % of that.
+"""
 
 
 def main() -> None:
@@ -77,7 +79,7 @@ def main() -> None:
                 return
             spills = product == SPILLED
             found: dict[str, Any] = {}
-            # Peak memory is that of a whole process: where it is asked for, each way has workers of its own.
+            # A process has only one peak of memory. Where it is recorded, each way gets new workers.
             for ways in [(way,) for way in WAYS] if spills else [tuple(WAYS)]:
                 with cluster(workers, threads, product.limit_mib) as client:
                     found |= measured(client, product, 2 if spills else options.rounds, ways)
@@ -98,7 +100,7 @@ WAYS: dict[str, Callable[[da.Array, da.Array], da.Array]] = {"gemmlab": gemmlab.
 
 @contextmanager
 def cluster(workers: int, threads: int, limit_mib: int) -> Iterator[distributed.Client]:
-    """Start workers in processes of their own."""
+    """Start a cluster of worker processes, each with `threads` threads and a limit of memory; end it with the block."""
     with (
         tempfile.TemporaryDirectory() as spilled,
         distributed.LocalCluster(
@@ -113,7 +115,7 @@ def cluster(workers: int, threads: int, limit_mib: int) -> Iterator[distributed.
 def measured(
     client: distributed.Client, product: Product, rounds: int, ways: tuple[str, ...]
 ) -> dict[str, dict[str, Any]]:
-    """Return the times of each way, its largest error, and the peak memory of a worker that did it."""
+    """Return each way's times in seconds, its largest error (`error`), and the peak memory of any worker in MiB."""
     rng = da.random.default_rng(7)
     m, n, k, chunk = product.m, product.n, product.k, product.chunk
     a, b = client.persist([
@@ -124,7 +126,7 @@ def measured(
     kept = client.run_on_scheduler(known_tasks)
     times: dict[str, list[float]] = {way: [] for way in ways}
     errors: dict[str, float] = {}
-    # The first turn starts the workers' threads, compiles, and is compared.
+    # The first turn starts the workers' threads and compiles. It is not timed; its results are compared.
     for turn in range(rounds + 1):
         for way in ways if turn % 2 else ways[::-1]:
             start = time.perf_counter()
@@ -151,7 +153,7 @@ def known_tasks(dask_scheduler: Any) -> int:
 
 
 def error(a: da.Array, b: da.Array, c: da.Array) -> float:
-    """Return the largest error of sampled rows, in multiples of 2^-24 |A| |B|."""
+    """Return the largest error of c in sampled rows, in units of 2^-24 |A| |B|."""
     rows = np.linspace(0, a.shape[0] - 1, SAMPLED_ROWS).astype(int)
     chosen, got = (x[rows].astype(np.float64).persist() for x in (a, c))
     exact, scale = chosen @ b.astype(np.float64), abs(chosen) @ abs(b.astype(np.float64))

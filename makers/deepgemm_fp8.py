@@ -1,11 +1,12 @@
-"""Run DeepGEMM's FP8 products for Hopper on the emulator where they lie, and print a row for each.
+"""Run DeepGEMM's FP8 products for Hopper on the emulator, compiled from its checkout, and print a row for each.
 
     python makers/deepgemm_fp8.py DEEPGEMM CUTLASS [--nvcc nvcc]
 
 DEEPGEMM and CUTLASS are checkouts (deepseek-ai/DeepGEMM, NVIDIA/cutlass). nvcc compiles the kernels for sm_90a without
-a GPU, with template arguments that DeepGEMM's own host code chooses from; tensor maps and launches are those of its
-host code. Operands are whole numbers and scales powers of two, so every product is exact, and each element must equal
-the sum rounded once. No code of theirs is part of this project. Ends with 1 if a product is wrong.
+a GPU, with template arguments that DeepGEMM's own host code would choose; tensor maps and launches are like those of
+its host code. Operands are small multiples of 1/2 and scales powers of two, so every product is exact, and each element
+must equal the sum rounded once. No code of either checkout is part of this project. The exit code is 1 if a product is
+wrong.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from gemmlab import TensorMap, launch
 from gemmlab.launching import Launched
 
 SHARED = 232448
-"""Dynamic shared memory of a block: DeepGEMM takes as many stages as fit."""
+"""Bytes of dynamic shared memory of a block: all that a block can have."""
 SCALED = 128
-"""Elements along k (and rows of B, for one scale a square) that share a scale."""
+"""The number of elements along k that share a scale, and of rows of B if a square of elements shares one."""
 FLAGS = ("-std=c++20", "--expt-relaxed-constexpr", "--expt-extended-lambda", "-O3", "-lineinfo", "-w",
          "-gencode=arch=compute_90a,code=sm_90a")  # fmt: skip
 Floats = npt.NDArray[np.float32]
 E4M3 = {0.0: 0, 0.5: 0x30, 1.0: 0x38, 2.0: 0x40, 3.0: 0x44, 4.0: 0x48}
-"""Values of operands -> their bytes as E4M3."""
+"""Magnitude of an operand's element -> its byte as E4M3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,9 @@ class Configuration:
     """Template arguments that DeepGEMM's host code would choose, for a machine of `blocks` multiprocessors."""
 
     square: bool
-    """True: 128 x 128 elements of B share a scale (`1d2d`, BF16 result). False: 128 of a row (`1d1d`, added to C)."""
+    """True if 128 x 128 elements of B share a scale (kernel `1d2d`, with a BF16 result); False if 128 elements of a row
+    do (kernel `1d1d`, which adds to C in float32).
+    """
     rows: int
     columns: int
     stages: int
@@ -59,11 +62,11 @@ class Configuration:
 
     @property
     def swizzle(self) -> int:
-        """Swizzle of the result's tiles in bytes; none for float32."""
+        """The swizzle of the result's tiles in bytes; 0 for a float32 result."""
         return next(mode for mode in (128, 64, 32, 16) if 2 * self.columns % mode == 0) if self.square else 0
 
     def source(self) -> str:
-        """A file that instantiates the kernel."""
+        """Return the text of a file that instantiates the kernel."""
         tile = f"{self.rows}, {self.columns}, {SCALED}, 128, 128"
         launch = f"{self.stages}, 128, {self.math_threads}, {self.cluster}, {str(self.on_a).lower()}, {self.blocks}"
         arguments = (
@@ -127,7 +130,9 @@ def compiled(configuration: Configuration, folder: Path, options: argparse.Names
 
 
 def run(configuration: Configuration, cubin: Path, size: tuple[int, int, int]) -> tuple[bool, list[str]]:
-    """Launch one product; return whether every element is right, and the hazards' kinds and messages."""
+    """Launch a product of `size` (m, n, k); return whether every element is right, and the hazards'
+    kinds and messages.
+    """
     random = np.random.default_rng(sum(size))
     m, n, k = size
     a, b = (operand(random, rows, k) for rows in (m, n))
@@ -178,7 +183,7 @@ def operand(random: np.random.Generator, rows: int, k: int) -> Floats:
 
 
 def to_bytes(values: Floats) -> npt.NDArray[np.uint8]:
-    """E4M3 numbers as bytes."""
+    """Return the E4M3 bytes of numbers whose magnitudes are in `E4M3`."""
     found = np.zeros(values.shape, np.uint8)
     for value, byte in E4M3.items():
         found[np.abs(values) == value] = byte
@@ -187,7 +192,7 @@ def to_bytes(values: Floats) -> npt.NDArray[np.uint8]:
 
 
 def to_bfloat16(values: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
-    """The bits of BF16 numbers, rounded to nearest even."""
+    """Return the bits of numbers that are rounded to BF16, ties to even."""
     bits = values.astype(np.float32).view(np.uint32)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 

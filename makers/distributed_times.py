@@ -2,10 +2,11 @@
 
     torchrun --nproc-per-node 2 makers/distributed_times.py FILE [--sizes 16384,32768] [--precisions highest,float32]
 
-Both operands are cut into rows, so one of them travels. The ways take turns; a time is that of the slowest rank, from a
-barrier on. `alone` is this rank's share with all operands at hand, `panels` the messages without the products. A
-result is compared with one GPU's, of which the sums are in another order, and with `reproducible` bit for bit with one
-rank's panels. Rank 0 writes the record after each size. Without CUDA, with gloo, it runs on CPUs (for tests).
+Both operands are cut into rows, so one of them is sent. The ways take turns; a time is that of the slowest rank, from a
+barrier on. `alone` is a rank's share of the product with all operands in its memory, `panels` the messages without the
+products. A result is compared with that of one GPU, whose sums have another order; a result with `reproducible` must
+have the bits of one rank that adds panel by panel. Rank 0 writes the record after each size and precision. Without CUDA
+it runs on CPUs, with gloo, for tests.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ MESHES = (
     ((8,), None, "NVLink, 383 GB/s a GPU"), ((8, 8), 50e9, "InfiniBand, 50 GB/s a GPU"),
     ((32, 32), 50e9, "InfiniBand, 50 GB/s a GPU"),
 )  # fmt: skip
-"""Meshes that are predicted, with the rate of the slowest link between their ranks."""
+"""Meshes to predict: extents, the rate of the slowest link in bytes a second (`None` for the model's), its name."""
 
 
 def main() -> None:
@@ -76,7 +77,9 @@ def main() -> None:
 
 
 def measured(mesh: DeviceMesh, size: int, precision: str, rounds: int) -> dict[str, Any]:
-    """Return times in milliseconds, one a round for each way, with bytes, memory and errors at one size."""
+    """Return the record's entry for one size and precision: each way's times in milliseconds, one for each round, and
+    bytes, memory and errors.
+    """
     rank, ranks, kind = dist.get_rank(), mesh.size(), mesh.device_type
     generator = torch.Generator(kind).manual_seed(4711)  # the same on all ranks, so that each can check its rows
     a, b = (torch.rand((size, size), device=kind, generator=generator) - 0.5 for _ in "ab")
@@ -115,7 +118,9 @@ def measured(mesh: DeviceMesh, size: int, precision: str, rounds: int) -> dict[s
 
 
 def predictions() -> list[dict[str, Any]]:
-    """Return what the model says of more GPUs: A in rows and B in columns of ranks, or both in rows of a line."""
+    """Return the model's predictions for the `MESHES`. On a mesh of one dimension both operands are cut into rows, on
+    one of two into rows along the first and into columns along the second.
+    """
     found = list[dict[str, Any]]()
     for mesh, link, name in MESHES:
         for size in (32768, 131072):
@@ -131,7 +136,7 @@ def predictions() -> list[dict[str, Any]]:
 
 
 def slowest(way: Callable[[], object], kind: str) -> float:
-    """Return milliseconds of the slowest rank."""
+    """Call `way` on every rank after a barrier; return the slowest rank's milliseconds."""
     dist.barrier()
     synchronize(kind)
     start = time.perf_counter()
@@ -143,7 +148,7 @@ def slowest(way: Callable[[], object], kind: str) -> float:
 
 
 def messages(own: torch.Tensor, depth: int, mesh: DeviceMesh) -> None:
-    """Send all panels, of which one is under way while another is taken."""
+    """Send all panels as a product does, but without multiplying; the next one starts when the last is received."""
     turns = turns_of(depth, mesh.size(), mesh.get_local_rank())
     panels = Rotation(own, turns, mesh.get_group(0), Traffic())
     for turn in range(1, len(turns)):
@@ -152,7 +157,7 @@ def messages(own: torch.Tensor, depth: int, mesh: DeviceMesh) -> None:
 
 
 def by_panels(a: torch.Tensor, b: torch.Tensor, depth: int) -> torch.Tensor:
-    """Return one rank's sums in the order of panels."""
+    """Return a product on one rank that adds panel by panel, in order."""
     result = torch.empty((a.shape[0], b.shape[1]), device=a.device)
     for first in range(0, depth, PANEL):
         last = first + PANEL
@@ -165,7 +170,7 @@ def by_panels(a: torch.Tensor, b: torch.Tensor, depth: int) -> torch.Tensor:
 
 
 def error(found: torch.Tensor, other: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> float:
-    """Return the largest difference in units of 2^-24 |A||B|, over 64 rows."""
+    """Return the largest difference of two products of a and b in units of 2^-24 |A| |B|, over 64 rows."""
     rows = torch.linspace(0, a.shape[0] - 1, 64, device=a.device).long()
     scale = a[rows].abs() @ b.abs()
     return float(((found[rows] - other[rows]).abs() / scale).max().item()) / UNIT_ROUNDOFF
@@ -184,7 +189,9 @@ def start_memory(kind: str) -> None:
 
 
 def most_memory(kind: str) -> int | None:
-    """Return the bytes that torch had at most, beyond what is left: operands and the result; `None` on a CPU."""
+    """Return the most bytes that torch had allocated since `start_memory`, less those that are allocated now; `None` on
+    a CPU.
+    """
     if kind != "cuda":
         return None
     torch.cuda.synchronize()

@@ -25,12 +25,14 @@ METHODS = ("f16x3", "bf16x6", "bf16x9", "float32")
 M, N, K = 768, 640, 4096
 SHORT = (1, 2, 3, 5, 8, 16, 32, 64, 65, 128, 129, 1000, 65536)
 UNIT, LEAST = 2.0**24, 2.0**-140
-"""One over the unit of errors, and the least magnitude per term that is divided by: below it float32 has few bits."""
+"""The number of units of error in 1, and the least magnitude for each term by which an error is divided: below it
+float32 has few bits.
+"""
 Maker = Callable[[int, int], Any]
 
 
 class Data:
-    """Random matrices of every kind, on the GPU."""
+    """Makers of random matrices (rows, cols) on the GPU, one for each kind of data."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -43,7 +45,7 @@ class Data:
         return self._torch.rand(rows, cols, device="cuda", generator=self._generator)
 
     def spread(self, width: float) -> Maker:
-        """Return a maker of uniform numbers times exp(width times normal ones)."""
+        """Return a maker of uniform numbers times exp(width x), x normal."""
         return lambda rows, cols: self.uniform(rows, cols) * self._torch.exp(width * self.normal(rows, cols))
 
     def scaled(self, exponent: int) -> Maker:
@@ -82,7 +84,9 @@ class Data:
         return self.normal(rows, cols).clamp(-1, 1) * 2.0**127
 
     def deceiving(self, *, even: bool) -> Maker:
-        """Return a maker whose even (or odd) places along k are small: where the other operand has them large."""
+        """Return a maker of A with small elements at even places along k, or of B with small ones at odd places (`even`
+        false): small elements meet large ones.
+        """
 
         def make(rows: int, cols: int) -> Any:
             places = self._torch.arange(cols if even else rows, device="cuda") % 2 == (0 if even else 1)
@@ -92,7 +96,7 @@ class Data:
         return make
 
     def kinds(self) -> dict[str, tuple[Maker, Maker]]:
-        """Return the makers of A and B by name of the data."""
+        """Return the makers of A and of B by the name of the data."""
         return {
             "normal": (self.normal, self.normal), "uniform in 0 .. 1": (self.uniform, self.uniform),
             "uniform x exp(2 normal)": (self.spread(2), self.spread(2)),
@@ -108,18 +112,20 @@ class Data:
 
 
 def errors(torch: Any, a: Any, b: Any) -> dict[str, tuple[float, float]]:
-    """Return largest error and root mean square of each way to compute `a @ b`."""
+    """Return for each way to compute `a @ b` its largest error and the root mean square of its errors, in units of
+    2^-24 |A| |B|.
+    """
     import gemmlab
 
     exact, magnitude = a.double() @ b.double(), a.abs().double() @ b.abs().double()
     magnitude = magnitude.clamp_min(LEAST * a.shape[1])
     found = {method: gemmlab.gemm(a, b, precision=method) for method in METHODS}
-    # The table may choose multiply-adds for this size; the kernel is to be judged.
+    # The table may choose multiply-adds for this size, but the kernel on tensor cores is to be judged.
     found["float32"] = gemmlab.gemm(a, b, precision="float32", kernel="by_tile")
     found["naive"], found["torch"] = gemmlab.gemm(a, b, kernel="naive"), torch.mm(a, b)
     result = {}
     for name, c in found.items():
-        # Results below the normal numbers are rounded to multiples of 2^-149 by all.
+        # All ways round subnormal results to multiples of 2^-149.
         error = ((c.double() - exact).abs() - 2.0**-149).clamp_min(0) / magnitude * UNIT
         result[name] = float(error.max()), float(error.square().mean().sqrt())
     return result

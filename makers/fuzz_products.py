@@ -1,8 +1,8 @@
-"""Check random products until there are so many: `python makers/fuzz_products.py --products 1000000`.
+"""Check a number of random products: `python makers/fuzz_products.py --products 1000000`.
 
-The calls are the trials of `tests/fuzz/test_products.py`, one after another from one seed, on one core. When all were
-right, `benchmarks/results/fuzz.json` says how many there were. A wrong one ends it with exit code 1 and without a
-record, and the trial can be repeated by the options that are printed.
+The calls are the trials of `tests/fuzz/test_products.py`, one after another from one seed, on one core. If all are
+right, their number is written to `benchmarks/results/fuzz.json`. A wrong one ends the run with exit code 1 and without
+a record; the printed command repeats it.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
     python makers/gpu_code.py [--processes 2] [--stale]
     python makers/gpu_code.py --check
 
-It has what the library may choose on a GPU of the record, and each rung in its default configuration, for sm_90 and
-sm_90a. Where a rung's file says `written_anew`, its main loops are (`precompile/archived_code.py`), in every layout.
-What is not in the cache is compiled (minutes after an edit of a header that all share); with `--stale` only what is
-missing or was made of other sources. `--check` compiles nothing: it ends with 1 and names that.
+The archive has, for sm_90 and sm_90a, every kernel and configuration of the tables that the library chooses from, and
+each rung in its default configuration. The main loops of a rung whose file says `written_anew` are written anew
+(`precompile/archived_code.py`), in every layout. Programs that are not in the cache are compiled, which takes minutes
+after an edit of a header that all share. With `--stale` only programs that the archive lacks, or has from other
+sources, are made. `--check` compiles nothing: it prints these programs, and its exit code is 1 if there are any.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from gemmlab.toolchain import build_cuda, code_archive
 
 ARCH = "sm_90"
 LADDER_LAYOUT = "nn"
-"""The layout of the ladder's records. A rung that lacks it is taken in all of its layouts."""
+"""The operand layout of the ladder's records. A rung that lacks it is archived in all of its layouts."""
 
 
 def wanted() -> list[Job]:
-    """Return every program of the archive once."""
+    """Return one job for each program of the archive."""
     found = {(job.program.target, job.program.entry): job for job in (*_of_library(), *_of_ladder())}
     return [*found.values()]
 
@@ -52,7 +53,7 @@ def _of_ladder() -> Iterator[Job]:
         if kernel.device == "cuda":
             layouts = (LADDER_LAYOUT,) if LADDER_LAYOUT in kernel.layouts else ()
             every = jobs([kernel.id], [ARCH], {})[0]
-            # Nobody but this archive has code that is written anew.
+            # Code that is written anew is only in this archive: no compiler makes it.
             anew = [job for job in every if job.program.written_anew]
             yield from anew or jobs([kernel.id], [ARCH], {}, layouts=layouts)[0]
 

@@ -1,8 +1,9 @@
-"""What a call costs the host that puts a small product on a GPU: `gemmlab.gemm` beside torch's and CuPy's own.
+"""Time the host in calls that start a small product on a GPU: `gemmlab.gemm` beside torch's and CuPy's own calls.
 
-`python makers/gpu_overhead.py FILE` on a machine with a GPU, and torch or CuPy, prints medians and writes a record.
-Only the return of a call is waited for while the clock runs. Bursts are short and the GPU is idle before each, so that
-no queue fills and no call waits for a kernel. Contestants take turns in an order that is drawn anew for each round.
+`python makers/gpu_overhead.py FILE` on a machine with a GPU, and torch or CuPy, prints medians and writes a record. The
+clock runs until the calls return, not until their kernels end. Bursts are short and the GPU is idle before each, so
+that no queue fills and no call waits for a kernel. Contestants take turns in an order that is drawn anew for each
+round.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
 BURST, BURSTS = 100, 9
-"""Calls that are timed together (a GPU queues 1024), and how often in a turn."""
+"""The number of calls in a burst, which is timed as a whole (a GPU queues 1024), and of bursts in a turn."""
 BATCH = 8
 OURS, THEIRS, PART = "library call", "peer", "part"
 Call = Callable[[], object]
@@ -36,7 +37,7 @@ Call = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A call to time, and the one that it is compared with: itself for a peer."""
+    """A call to time, and the name of the contestant that it is compared with (`beside`): a peer's is its own."""
 
     name: str
     role: str
@@ -63,7 +64,7 @@ def main() -> int:
 
 
 def measured(packages: Sequence[str], sizes: Sequence[int], rounds: int) -> Record:
-    """The record of all packages that are here, at all sizes."""
+    """Return the record of all of `packages` that are installed, at all sizes. Raises `DeviceError` without a GPU."""
     device, environment, results = open_device("cuda").describe(), describe_environment(), list[Result]()
     versions = dict[str, str]()
     for name in packages:
@@ -85,7 +86,7 @@ def measured(packages: Sequence[str], sizes: Sequence[int], rounds: int) -> Reco
 def time_all(
     contestants: Sequence[Contestant], synchronise: Call, n: int, rounds: int, facts: Mapping[str, Any]
 ) -> list[Result]:
-    """All contestants of one package at one size, by turns."""
+    """Time all contestants of one package at one size, in turns, and return their results."""
     problem, op = GemmProblem(n, n, n), GemmOp()
     samples: dict[str, list[Sample]] = {one.name: [] for one in contestants}
     shuffle = random.Random(f"{n}")  # noqa: S311 - an order, not a secret
@@ -106,7 +107,7 @@ def time_all(
 
 
 def burst(call: Call, synchronise: Call) -> float:
-    """Microseconds of the host for one of `BURST` calls in a row."""
+    """Return the host's microseconds for one call, the mean of `BURST` calls in a row."""
     synchronise()
     clock = time.perf_counter_ns
     start = clock()
@@ -153,13 +154,17 @@ CONTESTANTS: Mapping[str, Callable[[Any, int], tuple[list[Contestant], Call]]] =
 
 
 def pair(package: str, how: str, ours: Call, peer: str, theirs: Call) -> list[Contestant]:
-    """A call of ours and the package's own, each with how it is called in its name."""
+    """Return a contestant for gemmlab's call and one for the package's own; `how`, such as `", out"`, is part of their
+    names.
+    """
     peer = peer + (f" [{how[2:]}]" if how else "")
     return [Contestant(f"gemmlab.gemm [{package}{how}]", OURS, peer, ours), Contestant(peer, THEIRS, peer, theirs)]
 
 
 def table(record: Record) -> list[str]:
-    """Medians with their spread over the rounds, and ratios to what each is compared with."""
+    """Return the lines of a table: medians, their interquartile ranges over the rounds, and the ratio of each call's
+    time to its peer's.
+    """
     lines = ["| call | n | us | IQR | x its peer (95 %) |", "| --- | ---: | ---: | ---: | ---: |"]
     found = {(r.contestant, r.label): r for r in record.results}
     for result in record.results:

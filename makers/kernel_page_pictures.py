@@ -1,8 +1,9 @@
-"""The pictures of the kernel page in docs/pictures, taken in Chromium: on a desktop, on a phone in dark, and compared.
+"""Take the pictures of the kernel page in docs/pictures, in Chromium: on a desktop, in dark mode on a phone, and with
+two kernels side by side.
 
     PYTHONPATH=tests python makers/kernel_page_pictures.py
 
-They show a kernel with a race, a bank conflict and a header (tests/support/page_kernels.py).
+The first two show a kernel with a race, a bank conflict and a header (tests/support/page_kernels.py).
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ CONFLICT = (
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One picture."""
+    """One picture: its file, the kernels on the page, the extents of the window in pixels, and its colors."""
 
     name: str
     kernels: tuple[str, ...]
-    """Ids of kernels; none for the user's file."""
+    """Ids of kernels; none for the user's file with the faults."""
     width: int
     height: int
     dark: bool
     then: str
-    """JavaScript that is run before."""
+    """JavaScript that is run before the picture is taken."""
 
 
 SHOTS = (
@@ -60,7 +61,7 @@ def main() -> None:
 
 
 def take(browser: Browser, shot: Shot, folder: Path) -> None:
-    """Write one picture."""
+    """Make the page of a picture in `folder`, open it, and write the picture to `FOLDER`."""
     page = folder / "page.html"
     names = shot.kernels or (str(user_file(folder)),)
     page.write_bytes(kernel_page([explained_listing(explained(name)) for name in names]))

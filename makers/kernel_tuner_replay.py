@@ -1,4 +1,4 @@
-"""Kernel Tuner's strategies on a recorded space, in its simulation mode, which replays a cache file."""
+"""Run Kernel Tuner's strategies on a recorded space, in its simulation mode, which replays a cache file."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ STRATEGIES = (
     "genetic_algorithm", "simulated_annealing", "mls", "diff_evo", "pso", "dual_annealing", "basinhopping", "bayes_opt",
     "random_sample",
 )  # fmt: skip
-"""Its strategies; `greedy_ils` is not among them, because with a time limit it does not end."""
+"""Kernel Tuner's strategies, without `greedy_ils`, which does not end if it has a time limit."""
 _SLOWER = 1000.0
-"""Times in cache files are multiplied by this, so that what Kernel Tuner itself takes does not count."""
+"""The factor of all times in cache files and of time limits. It makes Kernel Tuner's own time negligible."""
 
 
 def write_slow_cache(record: RecordedSpace, path: Path) -> None:
-    """Write a recorded space as a cache file for `replayed`."""
-    # Kernel Tuner does one thing after the other; here compilers work while the device measures.
+    """Write a recorded space as a cache file for `replayed`, with times that make all configurations together take as
+    long as in gemmlab's search.
+    """
+    # Kernel Tuner compiles and measures in sequence; gemmlab compiles while the device measures.
     compile_s = sum(record.program_s.values()) / record.builders
     serial_s = compile_s + sum(one.verify_s + one.turn_s for one in record.outcomes)
     write_cache(record, path, scale=_SLOWER * record.exhaustive_s / serial_s)

@@ -1,9 +1,9 @@
-"""How well launches on the emulator run side by side: the time of one, and of as many at once as there are threads.
+"""Compare the time of one launch on the emulator with that of several at once, one in each of some threads.
 
     python makers/launch_threads.py [--threads 2] [--seconds 2] [--rounds 5]
 
-The two are measured in turns. Prints the median ratio of their times, and how much of the machine the threads had
-meanwhile: on a machine that does other things the ratio is too large by that.
+The two are measured in turns. It prints the median ratio of their times (1 if launches run fully in parallel), and the
+number of cores that the launches had. On a machine that does other work, fewer cores make the ratio larger.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ extern "C" __global__ void product(int n, const float* a, const float* b, float*
 
 
 def launched(n: int) -> bytes:
-    """The product of two matrices of n x n numbers, n a multiple of 16."""
+    """Launch a product of two n x n matrices on the emulator, n a multiple of 16; return the bytes of the result."""
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((n, n), dtype=np.float32) for _ in range(2))
     args = (n, a, b, np.zeros((n, n), np.float32))
@@ -48,7 +48,7 @@ def launched(n: int) -> bytes:
 
 
 def at_once(n: int, threads: int) -> tuple[float, float]:
-    """Seconds until as many launches have ended, and of processor time that they took."""
+    """Return the seconds until `threads` launches at once have ended, and the processor time that they took."""
     running = [threading.Thread(target=launched, args=(n,)) for _ in range(threads)]
     start, busy = time.perf_counter(), time.process_time()
     for thread in running:
@@ -59,7 +59,7 @@ def at_once(n: int, threads: int) -> tuple[float, float]:
 
 
 def size_for(seconds: float) -> int:
-    """The size whose product takes about so long."""
+    """Return the extent, a multiple of 16, whose product takes about `seconds`."""
     n = 64
     while True:
         spent, _ = at_once(n, 1)
@@ -69,7 +69,7 @@ def size_for(seconds: float) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure and print."""
+    """Run the command line: measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=2.0, help="that one launch takes alone")

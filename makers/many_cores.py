@@ -1,8 +1,8 @@
-"""Record what a core takes for the parts of a product, from which docs/many-cores.md forecasts machines with many.
+"""Record a core's times for the parts of a product, from which docs/many-cores.md predicts machines with many cores.
 
     python makers/many_cores.py benchmarks/results/cpu-intel-6-167/many-cores.json [SECONDS]
 
-It measures for 60 seconds, or as many as are named. Least times are kept; a machine that does nothing else is better.
+It measures for SECONDS seconds, by default 60, and records the least times. The machine should do no other work.
 """
 
 from __future__ import annotations

@@ -1,10 +1,17 @@
-"""Nsight Compute's figures of every rung and of cuBLAS, beside the emulator's.
+"""Record Nsight Compute's figures of every rung and of cuBLAS, and the emulator's counts beside them.
 
+<<<<<<< HEAD
 `python makers/ncu_ladder.py profile FILE` on a machine with a GPU and ncu writes them, as does
 `gemmlab profile --device cuda --sizes 512,2048 --save FILE`; here FILE is written after each size, and what it has of
 other sizes stays.
 `python makers/ncu_ladder.py emulate FILE` on any machine with the same cache of compiled code adds what the
 emulator counts for the same launches, and names every exact count that differs; it ends with 1 if there is one.
+=======
+`python makers/ncu_ladder.py profile FILE` on a machine with a GPU and ncu writes the record, as does `gemmlab profile
+--device cuda --sizes 512,2048 --save FILE`. `python makers/ncu_ladder.py emulate FILE` on any machine with the same
+cache of compiled code adds the emulator's counts of the same launches, and prints every exact count that differs; its
+exit code is 1 if there is one.
+>>>>>>> r7
 """
 
 from __future__ import annotations
@@ -39,7 +46,7 @@ def main() -> int:
     at_gpu, anywhere = verbs.add_parser("profile"), verbs.add_parser("emulate")
     for verb in (at_gpu, anywhere):
         verb.add_argument("file", type=Path)
-    # The larger is what people quote; the smaller one can be emulated in seconds.
+    # The larger size is usual in publications; the smaller one can be emulated in seconds.
     at_gpu.add_argument("--sizes", default="512,2048")
     at_gpu.add_argument("--ncu", default="ncu")
     anywhere.add_argument("--sizes", default="512")
@@ -55,7 +62,7 @@ def main() -> int:
 
 
 def at_a_gpu(file: Path, sizes: str, ncu: str) -> int:
-    """Profile and write the record."""
+    """Profile the ladder and cuBLAS on a GPU, and write the record."""
     op = find_op("gemm")
     kernels = [NamedKernel(kernel) for kernel in ladder(op.name, "cuda")]
     device = open_device("cuda", "warm")
@@ -70,9 +77,9 @@ def at_a_gpu(file: Path, sizes: str, ncu: str) -> int:
 
 
 def emulate(file: Path, sizes: str, processes: int) -> int:
-    """Add the emulator's counts to a record."""
+    """Add the emulator's counts to the record's profiles of rungs at `sizes`; return 1 if an exact count differs."""
     read, data = load_profiles(file), json.loads(file.read_text(encoding="utf-8"))
-    # Where each profile's figures lie: now as the facts of a result, formerly as a launch.
+    # Records have a profile's figures in the facts of a result; older ones have them in a list of launches.
     places = data["launches"] if "launches" in data else [result["facts"] for result in data["results"]]
     wanted = {problem.label for problem in find_op(read.op).parse_sizes(sizes)}
     mine = [(one, place) for one, place in zip(read.profiles, places, strict=True)
@@ -88,7 +95,9 @@ def emulate(file: Path, sizes: str, processes: int) -> int:
 
 
 def emulated(one: Profile, op: str, arch: str) -> dict[str, Any]:
-    """Digest and totals of the same launch on the emulator, or why there are none."""
+    """Return the code's digest and the totals of the same launch on the emulator, or the reason why there are none
+    (`why`).
+    """
     operation, kernel = find_op(op), find_kernel(one.name)
     count = Count(
         operation, open_device(f"emulated:{arch}"), [kernel], operation.parse_sizes(one.size), seed=1,
@@ -102,7 +111,9 @@ def emulated(one: Profile, op: str, arch: str) -> dict[str, Any]:
 
 
 def compare(one: Profile, counts: Mapping[str, Any]) -> list[str]:
-    """Exact counts that differ; code that differs is no disagreement of counts, and said."""
+    """Return a sentence for each exact count that differs. If there are no counts, or the code is another, one sentence
+    says so instead.
+    """
     if counts["why"]:
         return [counts["why"]]
     profiled = one.facts["code_sha256"]

@@ -1,8 +1,9 @@
 """Judge the model by pairs of configurations that were never measured before.
 
-`python makers/new_pairs.py` draws configurations that no record of the H200 has, and stores what the model predicts for
-them: commit that first. `python makers/new_pairs.py --time` then times them on the GPU, which takes less than a minute,
-stores the times beside the predictions, and prints how many signs are right and the median error of the ratios.
+`python makers/new_pairs.py` draws configurations that no record of the H200 has, and stores the model's predictions of
+their times: commit these first. `python makers/new_pairs.py --time` then times them on the GPU, which takes less than a
+minute, and stores the times beside the predictions. It prints for how many pairs the model named the faster one, and
+the median error of the ratios of times.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 PAIRS = RESULTS / "pairs-h200.json"
 ARCH, GPU = "sm_90", gpu.model("H200")
 SIZES, EACH, GROUPS = (1536, 2560, 3072), 3, 17
-"""Edges of the products; configurations of a rung at one of them; how many such groups, 51 pairs in all."""
+"""Extents of the square products; the number of configurations in a group, which are of one rung and have one extent;
+the number of groups. There are 51 pairs in all.
+"""
 REPEATS = 11
 
 
@@ -47,7 +50,7 @@ def main() -> None:
 
 
 def predicted() -> list[dict[str, Any]]:
-    """Draw the configurations and return their predictions."""
+    """Draw the configurations and return a row for each, with its predicted time in microseconds."""
     op, rng, rows = find_op("gemm"), np.random.default_rng(18), list[dict[str, Any]]()
     measured = _measured()
     names = list(measured)
@@ -90,7 +93,9 @@ def timed() -> list[dict[str, Any]]:
 
 
 def outcome(rows: list[dict[str, Any]]) -> str:
-    """Return how well the ratios of times were predicted, of the pairs whose times differ by 5% or more."""
+    """Return a sentence on how well the ratios of times were predicted, for the pairs whose measured times differ by at
+    least a ratio of `LEAST`.
+    """
     ratios = []
     for one, two in combinations(rows, 2):
         if (one["kernel"], one["size"]) != (two["kernel"], two["size"]):

@@ -1,11 +1,12 @@
-"""The main loop of peak_simt written anew in several ways, timed in turns on a GPU beside async_copy and torch.mm.
+"""Write the main loop of peak_simt anew in several ways, and time them in turns on a GPU beside async_copy and
+torch.mm.
 
     python makers/peak_loops.py prepare --out loops.npz                                  (no GPU)
     python makers/peak_loops.py run loops.npz [--sizes 2048,4096,8192] [--rounds 8] [--seconds 60] --out peak-loops.json
 
-Each contestant is first compared with float64; one that is wrong or fails is named and left out. The contestants take
-turns; a round times each once with cold caches. `prepare` compiles and writes the code, so that `run` does neither;
-`run` begins no round after its seconds.
+`prepare` compiles, and writes the code of all variants. `run` first compares each contestant with float64; one that is
+wrong or fails is named and left out. Then the contestants take turns; a round times each once with cold caches. `run`
+begins no round after its seconds.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from sass_variants import Timed, timed
 ARCH, BASE, RUNG, SMALL = "sm_90", "async_copy", "peak_simt", "256x512x72"
 INNER = 3
 UNITS = 8
-"""Largest error in units of 2^-24 of the largest element of |A| |B|."""
+"""The largest right error, in units of 2^-24 times the largest element of |A| |B|."""
 
 
 def build(rung: str, size: str, artifact: Artifact | None = None) -> Build:
@@ -44,7 +45,7 @@ def build(rung: str, size: str, artifact: Artifact | None = None) -> Build:
 
 
 def prepare(out: Path) -> None:
-    """Write the code of both rungs as compiled, and of one with each loop."""
+    """Write the code of `BASE` and `RUNG` as compiled, and that of `RUNG` with each variant of the loop."""
     made = build(RUNG, SMALL)
     codes: dict[str, Any] = {BASE: packed(build(BASE, SMALL).artifact), RUNG: packed(made.artifact)}
     for name, variant in VARIANTS.items():
@@ -56,7 +57,7 @@ def prepare(out: Path) -> None:
 
 
 class Product:
-    """One square product: operands on the device and what float64 gives."""
+    """One square product: the operands on the device, and the float64 result."""
 
     def __init__(self, device: CudaDevice, made: Build, size: int) -> None:
         import torch
@@ -74,17 +75,19 @@ class Product:
         torch.cuda.synchronize()
 
     def right(self, label: str, made: Build, bound: BoundKernel) -> bool:
-        """Run twice, as tickets must be zero again, and compare."""
+        """Run twice, as tickets must be zero again after a run; print the second result's error, and return whether it
+        is at most `UNITS`.
+        """
         bound.run()
         bound.run()
         result = self.torch.from_numpy(made.result(bound).view(np.float32).reshape(self.size, -1)).cuda().double()
         error = (result - self.reference).abs().max().item() / self.scale * 2**24
         print(f"{self.size:6} {label:18} {error:.2f} units of |A| |B|", flush=True)
-        # NaN is no less than anything.
+        # False if the error is NaN.
         return bool(error <= UNITS)
 
     def time(self, repeats: int, inner: int = 1) -> list[float]:
-        """Microseconds of torch.mm, enqueued on the same stream."""
+        """Return `repeats` times of torch.mm in microseconds, enqueued on the device's stream."""
         torch = self.torch
         stream = torch.cuda.ExternalStream(int(self.device.stream), device=self.device.ordinal)
         with torch.cuda.stream(stream):
@@ -92,7 +95,9 @@ class Product:
 
 
 def run(prepared: Path, sizes: Sequence[str], rounds: int, seconds: float, out: Path) -> None:
-    """Check and time every contestant; each size gets an equal part of the seconds."""
+    """Check and time every contestant of the file `prepared`, and write the record; each size gets an equal part of the
+    seconds.
+    """
     device, rows, start = CudaDevice(), list[dict[str, Any]](), time.monotonic()
     compiler = ""
     with np.load(prepared) as file:

@@ -1,8 +1,8 @@
-"""What the performance model predicts for every recorded time of an H200, into benchmarks/results/h200/model.json.
+"""Predict every recorded time of an H200 with the performance model, into benchmarks/results/h200/model.json.
 
-The fitted constants are those for all float32 rungs of the matrix product; each rung of them is predicted with
-constants that were fitted without it. Configurations, sums and TF32 had no part in any fit. No GPU is needed; it takes
-some minutes.
+The model's constants are fitted to the float32 rungs of the matrix product, all in their default configurations. The
+record also has a prediction for each of these rungs with constants that were fitted to the others alone. Other
+configurations, sums and TF32 rungs had no part in any fit. No GPU is needed; it takes some minutes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Timed:
 
     @property
     def fitted(self) -> bool:
-        """Whether constants are fitted to it."""
+        """True if the model's constants are fitted to this time."""
         return (self.op, self.part, self.precision) == ("gemm", LADDER, FLOAT32)
 
 
@@ -54,7 +54,7 @@ def main() -> int:
     ladder = [item for item in timed if item.part == LADDER]
     names = dict.fromkeys(item.sample.kernel for item in ladder)
     models = {name: Model(study(find_kernel(name), ARCH), GPU) for name in names}
-    # What was timed with other code says nothing of the model.
+    # Times of other code than the present one cannot judge the model.
     fits = [item.sample for item in ladder if item.fitted and same(item, models[item.sample.kernel])]
     fit = Fit({sample.kernel: models[sample.kernel] for sample in fits}, fits)
     best = fit.best()
@@ -75,7 +75,9 @@ def save(cases: Sequence[Case]) -> None:
 
 
 def recorded() -> Iterator[Timed]:
-    """Every rung's times; a kernel and size once."""
+    """Yield the median time of each contestant that is a rung at each size, from the first record that has it. Records
+    of configurations also have the default one, which is left out there.
+    """
     seen: set[tuple[str, str]] = set()
     for name, part in SOURCES.items():
         record = read_record(RESULTS / name, notice=False)
@@ -99,7 +101,11 @@ def same(item: Timed, model: Model) -> bool:
 
 
 def cases_of(timed: list[Timed], name: str, model: Model, without: Constants) -> Iterator[Case]:
-    """All of one kernel in one configuration."""
+    """Yield the predictions for one kernel in the configuration of `model`.
+
+    `without` are constants that were fitted to the other kernels. A time that the model's own constants are fitted to
+    is also predicted with these.
+    """
     models = [model, with_constants(model, without)]
     for item in timed:
         if item.sample.kernel != name:
@@ -115,7 +121,7 @@ def cases_of(timed: list[Timed], name: str, model: Model, without: Constants) ->
 
 
 def configured(timed: list[Timed]) -> Iterator[Case]:
-    """Other configurations than the reference, each studied once."""
+    """Yield the predictions for configurations other than the default one."""
     groups: dict[str, list[Timed]] = {}
     for item in timed:
         groups.setdefault(item.result.contestant, []).append(item)

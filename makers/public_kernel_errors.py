@@ -1,9 +1,12 @@
-"""`python makers/public_kernel_errors.py FOLDER`: plant an error in each public kernel that is right, for `check`.
+"""Plant errors in each public kernel that `check` finds right, and see whether `check` rejects it.
 
-The kernel's first barrier is dropped. If it has none, or if nothing changes without it, the kernel takes a step too
-many along k, leaves out the last numbers, or subtracts where it adds. The copies lie in a temporary folder. FOLDER is
-that of `public_kernels.py`, whose list and rows are used. Outcomes are stored one by one: how many errors it took.
-`--new` plants only where there is none.
+    python makers/public_kernel_errors.py FOLDER [--new]
+
+The first error drops the kernel's first barrier. If the kernel has none, or passes without it, the next errors take a
+step too many along k, leave out the last numbers, or subtract where the kernel adds, one error at a time. The changed
+copies lie in a temporary folder. FOLDER is that of `public_kernels.py`, whose list and rows are used. The record has
+for each kernel the number of the first error that was rejected, 0 if none was; it is written after each kernel. `--new`
+runs only kernels that the record lacks.
 """
 
 from __future__ import annotations
@@ -24,13 +27,13 @@ from public_kernels import DEVICE, LIST, PAGE, key_of, operation, stored_rows
 OUTCOMES = Path(__file__).parent.parent / "benchmarks" / "results" / "public-kernel-errors.json"
 BEGIN, END = "<!-- begin planted errors -->", "<!-- end planted errors -->"
 _ERRORS = (
-    # Behind `kStage > 1` are barriers that are not compiled for one stage.
+    # With one stage, barriers after `kStage > 1` are not compiled.
     (re.compile(r"(kStage > 1\) \{[^}]{0,120}__syncthreads\(\);.*?|)__syncthreads\(\);", re.DOTALL), r"\1"),
     (re.compile(r"(\w+) < ([Kk]);"), r"\1 <= \2;"),
     (re.compile(r"< N\b"), "< N - 16"),
     (re.compile(r" \+ (?!.* \+ )", re.DOTALL), " - "),
 )
-"""Text in a kernel -> what takes its place where it occurs first."""
+"""Pattern in a kernel's text -> the text that replaces its first occurrence."""
 
 
 def main() -> None:
@@ -77,7 +80,9 @@ def planted(text: str, facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _rejected(source: Path, text: str, facts: Mapping[str, Any], op: str | None) -> bool:
-    """Check a copy of a file, whose own folders of headers stay where they are; return whether it failed."""
+    """Return whether `check` finds failures in a copy of the file `source` with the text `text`. The copy includes the
+    headers of the original's folders.
+    """
     with tempfile.TemporaryDirectory() as name:
         copy = Path(name) / source.name
         copy.write_text(text, encoding="utf-8")

@@ -1,9 +1,9 @@
-"""`python makers/public_kernels.py FOLDER`: run public kernels through check, explain and bench, and write the table.
+"""Run public kernels through check, explain and bench, and write the table: `python makers/public_kernels.py FOLDER`.
 
-FOLDER has a checkout of each repository of `public_kernels.toml`, named OWNER+NAME, at the commit named there. Nothing
-is written there, and no code of theirs enters the project: the table has names and verdicts. What a kernel computes,
-if it is no product, is stated in `public_operations`. Rows are stored one by one, so that a run may be stopped; `--new`
-runs only kernels that have none.
+FOLDER has a checkout of each repository of `public_kernels.toml`, named OWNER+NAME, at the commit that the file names.
+Nothing is written into FOLDER, and no code of the repositories enters the project: the table has names and verdicts. A
+file in `public_operations` states the operation of a kernel that is no product. Rows are stored one by one, so that a
+run may be stopped; `--new` runs only kernels that have no row.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ OPERATIONS = HERE / "public_operations"
 LIST, PAGE = HERE / "public_kernels.toml", HERE.parent / "docs" / "public-kernels.md"
 BEGIN, END = "<!-- begin public kernels -->", "<!-- end public kernels -->"
 MOST_LINES = 10
-"""Lines of facts with which a kernel counts as one that goes through without an edit."""
+"""The most lines of facts with which a kernel counts as one that goes through unchanged."""
 DEVICE = "emulated"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The outcome of one kernel."""
+    """The outcome of one kernel; `check`, `explain` and `bench` are verdicts in a word or two."""
 
     repository: str
     file: str
@@ -41,9 +41,9 @@ class Row:
     """Lines of facts that were stated about it."""
     check: str
     failure: str
-    """The first case that failed, and the kind of its first hazard."""
+    """The first case that failed, and the kind of its first hazard; empty if none failed."""
     cases: str
-    """Cases that were checked, and those of them with padded rows."""
+    """The number of cases that were checked, and in brackets of those with padded rows."""
     explain: str
     bench: str
 
@@ -55,7 +55,9 @@ class Row:
 
     @property
     def goes_through(self) -> bool:
-        """True if all three verbs ran it and gave a verdict, right or wrong."""
+        """True if it needs at most `MOST_LINES` lines of facts, and check, explain and bench ran it,
+        with any verdict.
+        """
         return self.lines <= MOST_LINES and "refused" not in (self.check, self.explain, self.bench)
 
 
@@ -173,7 +175,7 @@ def operation(kernel: Mapping[str, Any]) -> str | None:
 
 
 def _answer(call: Callable[[], Any]) -> dict[str, Any]:
-    """Return the answer of a verb as JSON values; nothing where it refuses the kernel."""
+    """Return the answer of check, explain or bench as JSON values; empty if it refuses the kernel."""
     try:
         answer: dict[str, Any] = call().to_json()
     except (gemmlab.GemmlabError, MemoryError) as error:

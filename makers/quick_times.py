@@ -32,9 +32,9 @@ from gemmlab.ops.op import Op
 
 OP = GemmOp()
 ALPHAS = (1.0, 2.0, 0.5, 4.0, 0.25)
-"""Taken in turn, so that a result that an earlier kernel left in C is not right."""
+"""Values of alpha that checks use in turn, so that an earlier kernel's result, which is still in C, is not right."""
 ROWS, COLUMNS = 4, 32
-"""The number of rows, and of columns in a row, that are compared."""
+"""The most rows of a result that are compared, and the most elements at each end of such a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,19 @@ class Trial:
     kernel: str
     config: Mapping[str, int]
     condition: str = ""
-    """An expression over extents and parameters: the products that it is for. Empty for any."""
+    """An expression over extents and parameters, true for the products that the trial is for; empty for all."""
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """The same for equal trials."""
+        """Kernel and parameters, equal for trials that differ only in `condition`."""
         return self.kernel, *sorted(self.config.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Placed(PlacedKernel):
-    """A kernel whose workspace is memory that all trials use, one after the other; nothing is expected in it."""
+    """A kernel whose workspace is memory that all trials share, one after the other. A kernel that needs zeros in its
+    workspace gets one of its own.
+    """
 
     scratch: list[Buffer] = field(default_factory=list)
 
@@ -68,7 +70,9 @@ class Placed(PlacedKernel):
 
 @dataclass(frozen=True, slots=True)
 class Spots:
-    """Elements of a result: places in C, values in float64 for alpha 1, and the sums of magnitudes."""
+    """Elements of a result to compare: rows of C, `columns` elements at both ends of each, their float64 values for
+    alpha 1, and the sums of their terms' magnitudes.
+    """
 
     rows: tuple[int, ...]
     columns: int
@@ -77,7 +81,9 @@ class Spots:
 
 
 class _Loaded(dict[tuple[tuple[str, int], ...], Loaded]):
-    """Loaded code by compile-time parameters, the same for all numbers of parts, which only the launch knows."""
+    """Loaded code by compile-time parameters. The number of parts of k is no part of a key, because only the launch
+    depends on it.
+    """
 
     def __contains__(self, key: object) -> bool:
         return super().__contains__(_without_parts(key))
@@ -94,7 +100,9 @@ def _without_parts(key: Any) -> tuple[tuple[str, int], ...]:
 
 
 class QuickTimes:
-    """Times of trials at `problems` on a device, products or batches. Operands of all begin at the same addresses."""
+    """Times and checks of trials on a device at `problems`, products or batches. The operands of all of them begin at
+    the same addresses.
+    """
 
     def __init__(self, device: Device, problems: Sequence[GemmProblem], seed: int = 0, op: Op = OP) -> None:
         self.device, self.op = device, op
@@ -114,7 +122,7 @@ class QuickTimes:
         self._spots: tuple[GemmProblem, Spots] | None = None
 
     def bound(self, problem: GemmProblem, trial: Trial) -> BoundKernel:
-        """Return a trial ready to run. Raises `UsageError`, `CompileError` and `MemoryError` where it cannot."""
+        """Return a trial ready to run at a problem. Raises `UsageError`, `CompileError` and `MemoryError`."""
         placed = self._placed.get(trial.key)
         if placed is None:
             kernel = find_kernel(trial.kernel)
@@ -125,7 +133,9 @@ class QuickTimes:
         return placed.bind(self.op, problem, self._buffers)
 
     def right(self, problem: GemmProblem, trial: Trial) -> bool:
-        """Run a trial and return whether some elements of the result, the last one among them, are within the bound."""
+        """Run a trial and return whether some elements of the result, the last one among them, are within their error
+        bounds. In a batch they are elements of the last product.
+        """
         scaled = replace(problem, alpha=next(self._alphas))
         kernel = find_kernel(trial.kernel)
         if kernel.refusal(kernel.configure(trial.config), self.op.scalars(scaled)):
@@ -142,7 +152,7 @@ class QuickTimes:
         return bool(np.all(np.abs(found - scaled.alpha * spots.values) <= bound))
 
     def _row(self, problem: GemmProblem, row: int, columns: int) -> npt.NDArray[np.float32]:
-        """Return the first and the last elements of a row of C, in a batch of that of the last product."""
+        """Return the first and the last `columns` elements of a row of C, in a batch of the last product's C."""
         start, n = _last(problem, "c") + row * problem.ldc, problem.n
         return np.concatenate([self._words_of_c(start, columns), self._words_of_c(start + n - columns, columns)])
 
@@ -170,14 +180,19 @@ class QuickTimes:
 
 
 def cold_device(name: str) -> Device:
-    """Open a device with cold caches; an emulated one has none, and its times mean nothing. Raises `DeviceError`."""
+    """Open a device that empties its caches before each run. An emulated one has none, and its times mean nothing.
+
+    Raises `DeviceError`.
+    """
     return open_device(name, None if parse_device(name).family == "emulated" else "cold")
 
 
 def instances(
     problems: Iterable[GemmProblem], trials: Sequence[Trial], op: Op = OP
 ) -> Iterator[tuple[Kernel, dict[str, int]]]:  # fmt: skip
-    """Yield the code that trials need at problems, for `timing.prebuild`."""
+    """Yield the kernel and compile-time parameters that each trial needs at each problem that it takes, for
+    `timing.prebuild`.
+    """
     for problem in problems:
         scalars = op.scalars(problem)
         for trial in trials:
@@ -188,7 +203,9 @@ def instances(
 
 
 def code_facts(bound: BoundKernel) -> dict[str, int]:
-    """Return registers, shared memory and threads of a block, and the blocks, of the last launch."""
+    """Return, for a kernel's last launch, the registers of a thread, bytes of shared memory and threads of a block, and
+    the number of blocks; and the number of launches.
+    """
     resources, launch = bound.loaded.artifact.resources, bound.launches[-1]
     return {
         "registers": int(resources.get("registers", 0)),
@@ -198,7 +215,7 @@ def code_facts(bound: BoundKernel) -> dict[str, int]:
 
 
 def _last(problem: GemmProblem, name: str) -> int:
-    """Return where the last matrix of an operand begins, in elements."""
+    """Return the offset of the last matrix of an operand in elements: 0 if there is only one."""
     return (problem.batch - 1) * problem.step(name) if isinstance(problem, BatchProblem) else 0
 
 

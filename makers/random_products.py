@@ -1,4 +1,4 @@
-"""Random products for `regret.py`: extents log-uniform, layout and leading dimensions random, all from a seed."""
+"""Random products for `regret.py` and `sweep_kernels.py`: extents log-uniform, layout and leading dimensions random."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from gemmlab.ops.gemm_problem import LAYOUTS, GemmProblem
 LARGEST, MOST_STEPS = 16384, 2**38
 """The largest extent, and the most multiply-adds of a product."""
 PADDING = 16
-"""The most elements between the end of a row and the next one; every other product has none."""
+"""The most elements between the end of a row and the next one. About half of the products have none."""
 
 
 def draw(seed: int, count: int, largest: int = LARGEST, most: int = MOST_STEPS) -> list[GemmProblem]:
-    """Return `count` products of at most `most` multiply-adds, no two alike, the same for the same seed."""
-    chance = random.Random(seed)  # noqa: S311 - a draw that anyone can repeat
+    """Return `count` different products with extents up to `largest` and at most `most` multiply-adds. They depend only
+    on the arguments.
+    """
+    chance = random.Random(seed)  # noqa: S311 - a draw that can be repeated
     found: dict[str, GemmProblem] = {}
     while len(found) < count:
         m, n, k = (min(largest, int(math.exp(chance.uniform(0.0, math.log(largest + 1))))) for _ in range(3))

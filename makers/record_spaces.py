@@ -1,10 +1,11 @@
-"""Record complete tuning spaces on a GPU: every legal configuration compiled, verified and timed, the fastest again.
+"""Record complete tuning spaces on a GPU: every legal configuration is compiled, verified and timed, and the fastest
+ones are timed again.
 
     python makers/record_spaces.py FOLDER                      all pairs of PAIRS, one after the other
     python makers/record_spaces.py FOLDER --pairs 1,2,5        some of them, by their numbers from 1
-    python makers/record_spaces.py FOLDER --seconds 540        end in time; called again, it goes on where it ended
+    python makers/record_spaces.py FOLDER --seconds 540        stop after 540 seconds; a second call goes on from there
 
-Each pair of a rung and a size becomes a journal, `FOLDER/RUNG-SIZE.jsonl`; `--pack` compresses the finished ones for
+Each pair of a rung and a size becomes a journal, `FOLDER/RUNG-SIZE.jsonl`; `--pack` compresses the journals for
 benchmarks/results. A rung's code is the same at both of its sizes: it is compiled at the first, and the second journal
 has the same seconds of compilation. The exit code is 3 without a GPU.
 """
@@ -40,7 +41,7 @@ class Pair:
     kernel: str
     size: str
     fit: bool
-    """True for a space by which constants of the search are fixed, false for one that it is judged on."""
+    """True for a space on which constants of the search are chosen, false for one on which the search is judged."""
 
     @property
     def file(self) -> str:
@@ -57,7 +58,9 @@ PAIRS = (
     Pair("vector_load", "1024", fit=False),
     Pair("vector_load", "512", fit=False),
 )
-"""Six of them have more than 1,000 legal configurations. No rung is on both sides."""
+"""The pairs to record. Six of them have more than 1,000 legal configurations. A rung has the same `fit` at both
+of its sizes.
+"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -86,7 +89,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def record(folder: Path, pairs: Sequence[Pair], device: str, seconds: float) -> None:
-    """Record the pairs, as far as time goes."""
+    """Record the pairs one after the other, for at most `seconds` in all."""
     started = time.monotonic()
     where, built = open_device(device, None), dict[str, list[Build]]()
     for pair in pairs:
@@ -111,7 +114,7 @@ def record(folder: Path, pairs: Sequence[Pair], device: str, seconds: float) -> 
             spent = max((event.at for event in journal.events), default=0.0)
             search = Search(subject.space, journaled, spent + left)
             run_within_budget(Exhaustive(), search)
-            # What an earlier run compiled may have been on another machine: it is not in this one's cache.
+            # Code of an earlier run may come from another machine, so it may be missing in this one's cache.
             fresh = [event.outcome for event in journal.events[known:]]
             built.setdefault(pair.kernel, []).extend(one for one in fresh if isinstance(one, Build))
         progress = search.progress()
@@ -132,7 +135,7 @@ def compile_known(subject: Subject, journal: Journal) -> None:
 
 
 def pack(folder: Path, pairs: Sequence[Pair]) -> None:
-    """Compress journals; equal journals give equal files."""
+    """Replace the pairs' journals by compressed files; equal journals give equal files."""
     for pair in pairs:
         path = folder / pair.file
         if path.exists():

@@ -1,4 +1,4 @@
-"""The description of the GPU beside bits that makers recorded on it."""
+"""The file `record.json`, which describes the GPU on which a maker recorded bits."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Measure the regret of the library call's choice: its time over the best of all kernels and configurations.
+"""Measure the regret of the library call's choice: the chosen kernel's time divided by that of the fastest candidate.
 
     python makers/regret.py SEED benchmarks/results/h200/regret.json
 
-Draws products from the seed: m, n and k log-uniform in 1..16384 with at most 2^38 multiply-adds, layout and leading
-dimensions random. At each, everything that the choice considers is timed quickly; the best few and the chosen one are
-timed again, in turns. The file is written after each product, and a call with the same file goes on where the last one
-ended. The exit code is 3 without a GPU.
+Products are drawn from the seed: m, n and k log-uniform in 1..16384 with at most 2^38 multiply-adds, layout and leading
+dimensions random. At each, all kernels and configurations that the choice considers are timed quickly; the fastest few
+and the chosen one are timed again, in turns. The file is written after each product, and a call with the same file goes
+on where the last one ended. The exit code is 3 without a GPU.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the record, which is written after each product. Raises `DeviceError` without the device, `UsageError` for
-    a file of another draw.
+    """Measure the products that the file lacks, and return the record, which is written after each product.
+
+    Raises `DeviceError` without the device, and as `record_so_far`.
     """
     started = time.monotonic()
     device = cold_device(options.device)
@@ -87,7 +88,10 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def record_so_far(options: argparse.Namespace, device: Device) -> dict[str, Any]:
-    """Return the record as far as the file has it; `UsageError` for a file of another draw, device or table."""
+    """Return the record in the file, or one without products if there is no file.
+
+    Raises `UsageError` for a file of other options, of another device, or of another table of choices.
+    """
     facts = {
         "schema": SCHEMA, "seed": options.seed, "precision": options.precision, "device": device.describe().name,
         "table": shipped_table().taken, "products": options.shapes, "largest": options.largest,
@@ -112,7 +116,7 @@ def say(text: str) -> None:
 
 
 def gpu_of(device: Device) -> Gpu:
-    """Return the device as a choice sees it."""
+    """Return the model of a device, as the choice takes it."""
     info = device.describe()
     if device.family == "emulated":
         from gemmlab.devices.emulated import MODELS
@@ -122,7 +126,7 @@ def gpu_of(device: Device) -> Gpu:
 
 
 def in_words(record: Mapping[str, Any]) -> str:
-    """Return median and worst, and the products with the largest regret."""
+    """Return lines with the median and worst regret, and the ten products with the largest."""
     shapes = sorted(record["shapes"], key=lambda shape: -shape["regret"])
     if not shapes:
         return f"seed {record['seed']}: no product yet, {record['left']} left"

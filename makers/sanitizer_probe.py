@@ -1,11 +1,12 @@
-"""Record what compute-sanitizer's four tools say of kernels with bugs of the asynchronous world, and of their twins.
+"""Record the reports of compute-sanitizer's four tools on asynchronous kernels with bugs, and on the same kernels
+without.
 
     python makers/sanitizer_probe.py [--out benchmarks/results/h200/sanitizer.json] [--seconds 150] [--workers 16]
     python makers/sanitizer_probe.py --emulated    # only the emulator's hazards
 
-Needs a GPU of sm_90a and `compute-sanitizer`, but for the emulator's part. Every kernel runs in a process of its own,
-since many break their context or never end. What did not run in `--seconds` is missing in the record, and another call
-adds it.
+It needs a GPU of sm_90a and `compute-sanitizer`, except with `--emulated`. Every kernel runs in a process of its own,
+because many break their CUDA context or never end. Launches that did not begin within `--seconds` are missing in the
+record, and another call adds them.
 """
 
 from __future__ import annotations
@@ -37,14 +38,16 @@ TOOLS = {
     "initcheck": (),
 }
 KERNEL_SECONDS, PROCESS_SECONDS = 6.0, 30.0
-"""Limit of a launch, and of its process under a tool."""
+"""Time limits in seconds: of a launch, and of its process under a tool."""
 SUMMARY = re.compile(r"SUMMARY: (\d+) (?:error|hazard)")
 LINES = 12
-"""Lines of a report that are stored."""
+"""The most lines of a report that are stored."""
 
 
 def looked_at(name: str, tool: str, sanitizer: str) -> dict[str, Any]:
-    """Run one launch under a tool; return what it says. Without a tool (`none`), the launch alone."""
+    """Run the launch `name` under a tool, or alone if the tool is `none`; return the record's entry: exit code (`None`
+    if the process was killed at its limit), seconds, errors, report, and the launch's own output.
+    """
     command = [sys.executable, __file__, "--launch", name]
     if tool != "none":
         command = [sanitizer, "--tool", tool, *TOOLS[tool], "--print-limit", "20", *command]
@@ -76,12 +79,12 @@ def _summary(line: str) -> str | None:
 
 
 def record(known: dict[str, Any], every: list[BuggyLaunch], options: argparse.Namespace) -> dict[str, Any]:
-    """Return the record with everything that was not known and ran in time."""
+    """Return the record `known` with the launches added that it lacked and that began in time."""
     end = time.monotonic() + options.seconds
     rows: dict[str, Any] = known.get("launches", {})
     wanted = [(str(each), tool) for tool in ("none", *TOOLS) for each in every]
     wanted = [job for job in wanted if job[1] not in rows.get(job[0], {})]
-    # The slow ones, which hang, begin first: none of them may keep the others waiting at the end.
+    # Slow launches, which hang, begin first, so that none of them runs alone at the end.
     wanted.sort(key=lambda job: -max((ran["seconds"] for ran in rows.get(job[0], {}).values()), default=0))
 
     def work(job: tuple[str, str]) -> None:
@@ -95,7 +98,7 @@ def record(known: dict[str, Any], every: list[BuggyLaunch], options: argparse.Na
 
 
 def hazards(each: BuggyLaunch) -> list[str]:
-    """The kinds of hazards that the emulator reports, in its order."""
+    """Return the kinds of hazards that the emulator reports of a launch, in its order."""
     device = "emulated:sm_90a" if "arch" in each.keywords else "emulated:sm_90"
     return list(dict.fromkeys(hazard.kind for hazard in each.run(device) or ()))
 
@@ -116,7 +119,7 @@ def main() -> int:
             next(each for each in every if str(each) == options.launch).run(options.device, timeout_s=KERNEL_SECONDS)
         except GemmlabError as error:
             print(f"launch: {type(error).__name__}: {error}"[:300], flush=True)
-            os._exit(3)  # a kernel that hangs does not let the process end in good order
+            os._exit(3)  # a kernel that hangs would block a regular exit
         print("launch: done", flush=True)
         return 0
     known = json.loads(options.out.read_text()) if options.out.exists() else {}

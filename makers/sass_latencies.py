@@ -1,9 +1,10 @@
-"""Latencies of results without a barrier: the least that ptxas leaves over the catalog.
+"""Record latencies of results without a barrier: the fewest cycles that ptxas leaves in the code of the catalog.
 
     python makers/sass_latencies.py sm_80 sm_89 sm_90
 
-Writes `src/gemmlab/sass/checking/recorded/sm_XX.json`. It compiles what is not in the cache (minutes), and fails if
-the code breaks a rule that does not depend on latencies: a barrier that nobody waits for, a broken reuse flag.
+It writes `src/gemmlab/sass/checking/recorded/sm_XX.json`. Code that is not in the cache is compiled, which takes
+minutes. It fails if the code breaks a rule that does not depend on latencies: a result of variable latency is used
+without a wait for its barrier, or a reuse flag is broken.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ METHOD = (
 
 
 def functions(arch: str) -> Iterator[tuple[str, str, SassFunction]]:
-    """Yield (compiler, build, function) of every build for an architecture, sm_90a's with sm_90."""
+    """Yield (compiler, name of the build, function) for all code of the catalog for an architecture; that for sm_90a
+    comes with sm_90.
+    """
     for job in shipped_jobs(archs=[arch]):
         artifact, _ = compile_here(job.program)
         for function in parse(artifact.texts["sass"]).values():

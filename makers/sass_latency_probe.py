@@ -1,17 +1,26 @@
-"""Latencies of sm_90 measured on a GPU: how far a stall can be lowered before results change.
+"""Measure latencies of sm_90 on a GPU: lower the stall between two instructions until results change.
 
     python makers/sass_latency_probe.py prepare --out latencies.npz                      (no GPU; minutes)
     python makers/sass_latency_probe.py run latencies.npz --seconds 60 --out rows.json   (needs the GPU)
     python makers/sass_latency_probe.py run latencies.npz --seconds 60 --out more.json --after rows.json
 
+<<<<<<< HEAD
 For rows of `src/gemmlab/sass/checking/recorded/sm_90.json` it looks for two instructions of small kernels that are as
 close as the row says, lowers the producer's stall by one cycle after the other, as long as no other pair may get too
 close, and runs the kernel. The latency of a row is one more than the largest distance at which some result changed; a
 row whose results never changed keeps `changed_at` null. `prepare` compiles the kernels and lists the changes, so that
 `run` compiles nothing; it ends after its seconds, and goes on where `--after` ended.
+=======
+A row of `src/gemmlab/sass/checking/recorded/sm_90.json` is a pair of opcodes with the least cycles between them. For
+each row, the closest such pairs in small kernels are taken. The producer's stall is lowered by one cycle after the
+other, as long as the check of control codes names this pair alone, and the kernel is run. The latency of a row is one
+more than the largest distance at which some result changed; a row whose results never changed keeps `changed_at` null.
+`prepare` compiles the kernels and lists the changes, so that `run` compiles nothing. `run` ends after its seconds, and
+goes on where `--after` ended.
+>>>>>>> r7
 
-It also times a main loop against the stall set for its FFMAs, with one warp on each scheduler: the stall field is a
-number of cycles if the time grows by the sum of the stalls.
+It also times a main loop by the stall that its FFMAs get, with one warp on each scheduler: if the time grows with the
+sum of the stalls, the stall field is a number of cycles.
 """
 
 from __future__ import annotations
@@ -56,7 +65,7 @@ LONGEST_STAY = 11
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """Two instructions of a subject that are `age` cycles apart."""
+    """Two instructions of a kernel that are `age` cycles apart; `subject` is the kernel's number in `SUBJECTS`."""
 
     subject: int
     producer: int
@@ -64,6 +73,7 @@ class Instance:
     age: int
 
 
+<<<<<<< HEAD
 @dataclass(frozen=True, slots=True)
 class Distance:
     """Two instructions of a function, the cycles between them, and those that the check asks for."""
@@ -80,6 +90,10 @@ class Distance:
 
 def instances() -> tuple[dict[Row, list[Instance]], list[list[Distance]]]:
     """Return some instances of each row, the closest first, and all distances in each subject."""
+=======
+def instances() -> dict[Row, list[Instance]]:
+    """Return the `INSTANCES` closest instances of each row, the closest first."""
+>>>>>>> r7
     found: dict[Row, list[Instance]] = defaultdict(list)
     apart: list[list[Distance]] = []
     for number in range(len(SUBJECTS)):
@@ -100,6 +114,7 @@ def instances() -> tuple[dict[Row, list[Instance]], list[list[Distance]]]:
     return {row: sorted(some, key=lambda one: one.age)[:INSTANCES] for row, some in sorted(found.items())}, apart
 
 
+<<<<<<< HEAD
 def closer(
     function: SassFunction, instance: Instance, apart: Sequence[Distance]
 ) -> Iterator[tuple[int, Instruction]]:  # fmt: skip
@@ -110,6 +125,16 @@ def closer(
     for less in range(1, producer.control.stall):
         if any(one.age - less < one.needed for one in others):
             return
+=======
+def closer(function: SassFunction, instance: Instance) -> Iterator[tuple[int, SassFunction]]:
+    """Yield (cycles apart, changed function) with the producer's stall lowered by one cycle after the other.
+
+    Functions in which the check finds another pair too close are left out; it ends at a stall that cannot be encoded.
+    """
+    code = list(function.instructions)
+    control = code[instance.producer].control
+    for less in range(1, control.stall):
+>>>>>>> r7
         try:
             yield (
                 instance.age - less,
@@ -120,7 +145,9 @@ def closer(
 
 
 def prepare(out: Path) -> None:
-    """Write every change: its row, subject and distance, the place of the changed word and the word; and the loops."""
+    """Write the kernels, the changes of them (row, subject, distance, offset of the changed word, the word), and the
+    codes of the loop to time.
+    """
     rows: list[dict[str, Any]] = []
     found, apart = instances()
     for row, some in found.items():
@@ -141,7 +168,9 @@ def prepare(out: Path) -> None:
 def probe(
     changes: Sequence[dict[str, Any]], artifacts: Sequence[Artifact], seconds: float, known: list[bool], device: str
 ) -> list[bool]:
-    """Return, for each change whose turn came, whether results changed; those of `known` are not run again."""
+    """Return for each change whether results changed, in order, as far as the seconds suffice. The answers of earlier
+    runs, `known`, come first.
+    """
     end, found = time.monotonic() + seconds, list(known)
     offsets = [code_offset(artifact) for artifact in artifacts]
     runners = [GpuRunner(subject, device, code) for subject, code in zip(SUBJECTS, artifacts, strict=True)]
@@ -159,7 +188,9 @@ def probe(
 
 
 def latencies(changes: Sequence[dict[str, Any]], changed: Sequence[bool]) -> list[dict[str, Any]]:
-    """Return the rows with the largest distance at which results changed, and the least at which none did."""
+    """Return for each row the largest distance at which results changed, and the least at which none did; `None` if
+    there is none.
+    """
     rows: dict[str, dict[str, Any]] = {}
     for change, differs in zip(changes, changed, strict=False):
         one = rows.setdefault(
@@ -174,7 +205,9 @@ def latencies(changes: Sequence[dict[str, Any]], changed: Sequence[bool]) -> lis
 
 
 def loop_codes() -> tuple[list[int], npt.NDArray[np.uint8]]:
-    """Return the sum of the stalls of a main loop for each stall of its FFMAs from 1 on, and its code."""
+    """Return, for each of `STALLS`, the sum of the main loop's stalls if its FFMAs get at least that stall, and the
+    code.
+    """
     one = build_of(find_kernel(LOOP[0]), ARCH, LOOP[1].format(k=LOOP_K[0]), {})
     block = main_block(one.function)
     sums, codes = [], []
@@ -194,7 +227,7 @@ def loop_codes() -> tuple[list[int], npt.NDArray[np.uint8]]:
 def loop_times(
     artifact: Artifact, sums: Sequence[int], codes: npt.NDArray[np.uint8], device_name: str
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Time the loop with each of these codes, for two lengths of it."""
+    """Return the least times in microseconds of the loop with each of these codes, at both extents of `LOOP_K`."""
     device, rows, at = open_device(device_name), list[dict[str, Any]](), code_offset(artifact)
     for stall, cycles, words in zip(STALLS, sums, codes, strict=True):
         cubin = bytearray(artifact.code)
@@ -211,7 +244,9 @@ def loop_times(
 
 
 def run(prepared: Path, seconds: float, after: Path | None, out: Path, device: str) -> None:
-    """Time the loop, unless `after` has its times, and run changes until the time is up."""
+    """Time the loop, unless the record `after` has its times, run changes until the time is up, and
+    write the record.
+    """
     with np.load(prepared) as file:
         given = json.loads(file["changes"].tobytes())
         artifacts = [decode(file[f"artifact_{n}"].tobytes()) for n in range(len(SUBJECTS))]

@@ -1,4 +1,4 @@
-"""Blind changes of machine code on a GPU, and what the check of control codes says of each.
+"""Run random changes of machine code on a GPU, and compare the results with the verdicts of the check of control codes.
 
     python makers/sass_mutations.py prepare --count 10000 --out mutations.npz               (no GPU; minutes)
     python makers/sass_mutations.py run mutations.npz --seconds 150 --out states.json       (needs the GPU)
@@ -6,11 +6,18 @@
     python makers/sass_mutations.py judge more.json --out sass-mutations.json               (no GPU)
 
 Mutation i has the seed i, and the kernels take turns. `prepare` compiles the kernels and writes their code with all
+<<<<<<< HEAD
 changes, so that `run` compiles nothing and the code is that of `judge`. A changed kernel runs 20 times in a child
 process; one that hangs or faults counts as changed. Each kernel has `--runners` children, which run beside each other.
 `run` ends after its seconds; with `--after` it does what that file lacks.
 `judge` says of every changed one whether the check found it, and of the accused ones that gave the same bits what they
 break.
+=======
+mutations, so that `run` compiles nothing and `judge` sees the same code. A mutated kernel runs 20 times in a child
+process; one that hangs or faults counts as one with other results. `run` ends after its seconds, and goes on where
+`--after` ended. `judge` records the mutations that changed results and that the check did not find, and a sample of
+those that the check reports though the results were the same.
+>>>>>>> r7
 """
 
 from __future__ import annotations
@@ -55,7 +62,7 @@ def build(number: int) -> Build:
 
 
 def change(index: int) -> tuple[int, Mutation]:
-    """Return the number of the subject and what is changed in it."""
+    """Return the number in `SUBJECTS` of the kernel that mutation `index` changes, and the mutation."""
     subject = index % len(SUBJECTS)
     return subject, mutation(build(subject).function, np.random.default_rng(index))
 
@@ -67,7 +74,9 @@ def code_offset(artifact: Artifact) -> int:
 
 
 def prepare(count: int, out: Path) -> None:
-    """Write all changes: the first changed word's place in the code, and the two words from there on."""
+    """Write the kernels and all mutations: the offset of the first changed word in the code, and the two words from
+    there on.
+    """
     places, words = np.zeros(count, np.int64), np.zeros((count, 2 * _WORD), np.uint8)
     for index in range(count):
         subject, made = change(index)
@@ -85,6 +94,7 @@ def prepare(count: int, out: Path) -> None:
     print(f"{count} mutations of {len(SUBJECTS)} kernels, {out.stat().st_size:,} bytes")
 
 
+<<<<<<< HEAD
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What `prepare` wrote."""
@@ -132,6 +142,23 @@ def run(path: Path, seconds: float, after: Path | None, out: Path, device: str, 
     """Run mutations until the time is up; the file has the rows of `after`, too."""
     end, prepared = time.monotonic() + seconds, Prepared.read(path)
     digests = [artifact.digest for artifact in prepared.artifacts]
+=======
+def run(prepared: Path, seconds: float, after: Path | None, out: Path, device: str) -> None:
+    """Run mutations until the time is up, and write their states (`same`, `changed`, `hung`, `fault`) after those of
+    the file `after`.
+    """
+    end = time.monotonic() + seconds
+    with np.load(prepared) as file:
+        places, words = file["places"], file["words"]
+        artifacts = [decode(file[f"artifact_{n}"].tobytes()) for n in range(len(SUBJECTS))]
+    offsets = [code_offset(artifact) for artifact in artifacts]
+    runners = [GpuRunner(subject, device, artifact) for subject, artifact in zip(SUBJECTS, artifacts, strict=True)]
+    right = [runner.run(artifact.code, RUNS) for runner, artifact in zip(runners, artifacts, strict=True)]
+    for subject, answer in zip(SUBJECTS, right, strict=True):
+        if isinstance(answer, str) or len(set(answer)) > 1:
+            raise SystemExit(f"{subject.kernel} unchanged: {answer}")
+    digests = [artifact.digest for artifact in artifacts]
+>>>>>>> r7
     before: dict[str, Any] = (
         json.loads(after.read_text(encoding="utf-8")) if after else {"digests": digests, "rows": []}
     )
@@ -152,7 +179,7 @@ def run(path: Path, seconds: float, after: Path | None, out: Path, device: str, 
 
 
 def judge(file: Path, out: Path) -> None:
-    """Compare what happened with what the check says."""
+    """Compare the recorded states with the verdicts of the check, and write the record."""
     data = json.loads(file.read_text(encoding="utf-8"))
     rows: list[dict[str, Any]] = []
     for index, state in data["rows"]:

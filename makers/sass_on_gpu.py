@@ -1,4 +1,4 @@
-"""Changed machine code on a GPU, in a child process that may hang or die.
+"""Run changed machine code on a GPU in a child process, which may hang or die.
 
 For `sass_mutations.py` and `sass_latency_probe.py`. The child has its own CUDA context. A child that does not answer in
 time or faults is ended; the next request goes to a second child, which was started beside the first.
@@ -31,7 +31,7 @@ HUNG, FAULT = "hung", "fault"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A kernel and a problem."""
+    """A kernel in a configuration, and the size of a problem."""
 
     kernel: str
     size: str
@@ -40,7 +40,7 @@ class Subject:
 
 
 def packed(artifact: Artifact) -> npt.NDArray[np.uint8]:
-    """Return an artifact as bytes, with its disassembly alone."""
+    """Return an artifact as bytes; of its texts it keeps the disassembly alone."""
     return np.frombuffer(encode(replace(artifact, texts={"sass": artifact.texts["sass"]})), np.uint8)
 
 
@@ -75,7 +75,7 @@ class _Child:
 
 
 class GpuRunner:
-    """Runs cubins of one subject in a child process. With an artifact it compiles nothing."""
+    """A runner of cubins of one subject in a child process. If it gets the subject's artifact, it compiles nothing."""
 
     def __init__(self, subject: Subject, device: str = "cuda", artifact: Artifact | None = None) -> None:
         self._subject, self._device, self._artifact = subject, device, artifact
@@ -83,7 +83,7 @@ class GpuRunner:
         self._spare: _Child | None = None
 
     def run(self, code: bytes, runs: int) -> list[str] | str:
-        """Return a digest of the result of each run, or `HUNG` or `FAULT: ...`."""
+        """Return a digest of each result, or `HUNG`, or a text that begins with `FAULT`."""
         child = self._child = self._child or self._next()
         child.connection.send((code, runs))
         try:

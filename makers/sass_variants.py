@@ -1,11 +1,11 @@
-"""Kernels in several orders, timed in turns on a GPU, each with the bits of the compiler's code.
+"""Time kernels on a GPU, in turns, with their instructions in several orders that give the bits of the compiler's code.
 
     python makers/sass_variants.py prepare --out variants.npz [KERNEL[:NAME=VALUE...] ...]     (no GPU; minutes)
     python makers/sass_variants.py run variants.npz [--size 4096] [--rounds 12] [--seconds 60] --out sass-variants.json
 
-For each kernel: the code as compiled, then every choice of passes below. The contestants take turns; a round times
-each once, and the median over the rounds counts. A choice whose bits differ is left out and named. `prepare` compiles
-and orders, so that `run` does neither; `run` begins no round after its seconds.
+The contestants of each kernel are its code as compiled, and the code that each of `CHOICES`, a list of passes, makes of
+it. They take turns; a round times each once, and the median over the rounds counts. A choice whose bits differ is named
+and left out. `prepare` compiles and orders, so that `run` does neither; `run` begins no round after its seconds.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ INNER = 5
 
 
 class Timed(Protocol):
-    """A contestant, which is timed in turn with others."""
+    """A contestant that can be timed."""
 
     def time(self, repeats: int, inner: int = 1) -> list[float]: ...
 
 
 def prepare(kernels: Sequence[str], out: Path) -> None:
-    """Write the code of every kernel as compiled, and in each order."""
+    """Write the code of every kernel (`NAME` or `NAME:PARAMETER=VALUE,...`) as compiled, and in each order."""
     facts: list[dict[str, Any]] = []
     codes: dict[str, Any] = {}
     for number, text in enumerate(kernels):
@@ -76,7 +76,9 @@ def prepare(kernels: Sequence[str], out: Path) -> None:
 def variants(
     device: Device, one: dict[str, Any], artifact: Artifact, codes: Sequence[bytes], size: str
 ) -> dict[str, tuple[BoundKernel, dict[str, Any]]]:
-    """Every variant of a kernel that gives the same bits, bound to the same operands, with its facts."""
+    """Return the variants of a kernel that give the bits of the compiled code, by their passes: each is bound to the
+    same operands, and has its facts.
+    """
     build = build_of(find_kernel(one["kernel"]), ARCH, size, one["config"], artifact)
     operands = build.operands(device)
     first = build.bind(artifact.code, device, operands)
@@ -94,7 +96,9 @@ def variants(
 
 
 def timed(bound: Mapping[str, Timed], rounds: int, end: float, inner: int = INNER) -> dict[str, list[float]]:
-    """Microseconds by variant, a mean over some executions for each round."""
+    """Return the times of each variant in microseconds: for each round before `end` (of the monotonic clock) the mean
+    of `inner` executions. The first round always counts.
+    """
     times: dict[str, list[float]] = {label: [] for label in bound}
     labels = [*bound]
     for number in range(rounds):
@@ -107,7 +111,7 @@ def timed(bound: Mapping[str, Timed], rounds: int, end: float, inner: int = INNE
 
 
 def run(prepared: Path, size: str, rounds: int, seconds: float, out: Path, device_name: str) -> None:
-    """Time every kernel in every order; each kernel gets an equal part of the seconds."""
+    """Time every kernel in every order and write the record; each kernel gets an equal part of the seconds."""
     device, rows, start = open_device(device_name), list[dict[str, Any]](), time.monotonic()
     with np.load(prepared) as file:
         kernels = json.loads(file["facts"].tobytes())

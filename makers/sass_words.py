@@ -1,8 +1,8 @@
-"""Round trip of every instruction word of the catalog, and the bits that are only carried along.
+"""Decode and encode again every instruction word of the catalog, and count the bits that are copied without a meaning.
 
     python makers/sass_words.py [--arch sm_80 ...] [--out benchmarks/results/emulated/sass-words.json]
 
-Each cubin that a wheel has is rebuilt from decoded fields and has to be the same to the byte.
+Each cubin of a wheel is rebuilt from decoded fields and has to be the same to the byte.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from gemmlab.toolchain.build_cuda import compile_here
 
 
 def count(arch: str) -> dict[str, Any]:
-    """Rebuild all code of an architecture; raises `SystemExit` for the first cubin that is not the same."""
+    """Rebuild all code of an architecture; return the record's row. Raises `SystemExit` for a cubin that is not the
+    same.
+    """
     builds = words = 0
     carried: Counter[str] = Counter()
     # Builds of one kernel have many words in common.

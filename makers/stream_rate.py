@@ -1,9 +1,9 @@
-"""The rate of products larger than the GPU's memory, beside what the link and the kernel allow.
+"""Time products in pieces on a GPU, beside the limit that the link and the kernel set.
 
 `python makers/stream_rate.py FILE --sizes 27648 --memory-mib 1024 --kinds pinned,mapped` on a machine with a GPU prints
-a line for each and writes a record. The limit is the longer one of two times that are measured beside it: the whole
-product by the same kernel with all operands on the GPU, and the bytes of each way at the rate of pinned copies both
-ways at once. The result is compared with that of the whole product, bit by bit.
+a line for each size and kind of arrays, and writes a record. The limit is the longer of two times: the whole product's
+by the same kernel with all operands on the GPU, and that of the bytes of the busier direction, at the measured rate of
+pinned copies in both directions at once. The result is compared with that of the whole product, bit by bit.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Float32Array = npt.NDArray[np.float32]
 SCHEMA = "gemmlab.stream_rate/1"
 _COPY_BYTES, _COPIES = 1 << 30, 8
 _ROWS = 1024
-"""Rows that are made at a time: more of them are these, multiplied by a power of two."""
+"""The number of random rows that are made; further rows are these times a power of two."""
 
 
 @contextmanager
 def pinned_arrays(driver: Driver, *shapes: tuple[int, int]) -> Iterator[list[Float32Array]]:
-    """Return matrices in pinned memory, uninitialised."""
+    """Yield matrices in pinned memory, uninitialised; it is freed with the block."""
     addresses, arrays = list[int](), list[Float32Array]()
     try:
         for shape in shapes:
@@ -55,7 +55,9 @@ def pinned_arrays(driver: Driver, *shapes: tuple[int, int]) -> Iterator[list[Flo
 
 
 def fill(x: Float32Array, seed: int) -> None:
-    """Fill a matrix with numbers from -1/2 to 1/2, and smaller ones."""
+    """Fill a matrix with random numbers from -1/2 to 1/2; in two of three blocks of `_ROWS` rows, with halves or
+    quarters of such numbers.
+    """
     rng = np.random.default_rng(seed)
     block = rng.random((min(_ROWS, len(x)), x.shape[1]), np.float32) - np.float32(0.5)
     for number, start in enumerate(range(0, len(x), _ROWS)):
@@ -64,7 +66,9 @@ def fill(x: Float32Array, seed: int) -> None:
 
 
 def link_rates(device: CudaDevice) -> dict[str, float]:
-    """Return 10^9 bytes a second of pinned copies in, out, and each way of both at once."""
+    """Return the rates of pinned copies in 10^9 bytes a second: `in`, `out`, and `both`, which is the rate of each
+    direction if both are used at once.
+    """
     driver = open_driver()
     flags = int(driver.module.CUstream_flags.CU_STREAM_NON_BLOCKING)
     streams = [driver("cuStreamCreate", flags) for _ in range(2)]
@@ -100,7 +104,9 @@ def link_rates(device: CudaDevice) -> dict[str, float]:
 def whole_product(
     gemm: CudaGemm, a: Float32Array, b: Float32Array, kernel: str, config: dict[str, int], precision: str
 ) -> Iterator[tuple[float, Callable[[Float32Array], bool]]]:
-    """Compute the whole product on the GPU. Return its seconds, and a function that compares the result bit by bit."""
+    """Compute the whole product on the GPU. Yield its least seconds, and a function that returns whether another result
+    has the same bits.
+    """
     device, driver = gemm.device, open_driver()
     (m, k), n = a.shape, b.shape[1]
     places = [device.upload(a), device.upload(b), device.allocate(4 * m * n)]
@@ -138,7 +144,7 @@ def whole_product(
 
 @contextmanager
 def mapped(folder: str | None, arrays: Sequence[Float32Array]) -> Iterator[list[Any]]:
-    """Return files with the contents of arrays, mapped, the last one empty."""
+    """Yield mapped files in a temporary folder with the contents of the arrays; the last file stays empty."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         files: list[Any] = []
         for number, x in enumerate(arrays):
@@ -151,7 +157,9 @@ def mapped(folder: str | None, arrays: Sequence[Float32Array]) -> Iterator[list[
 def streamed(
     gemm: CudaGemm, arrays: Sequence[Any], memory_bytes: int, precision: str, rounds: int
 ) -> tuple[float, int]:  # fmt: skip
-    """Return the least seconds of the call, and the most bytes of the GPU that it took."""
+    """Return the least seconds of `rounds` calls of the product in pieces, and the most bytes of the GPU's memory that
+    one took.
+    """
     a, b, out = arrays
     best, most = float("inf"), 0
     for _ in range(rounds):
@@ -171,7 +179,7 @@ def streamed(
 
 
 def measure(size: int, memory_bytes: int, kinds: Sequence[str], precision: str, rounds: int, folder: str | None) -> Any:
-    """Yield a result for each kind of arrays: m = n = k = size."""
+    """Yield the record's entry for each kind of arrays, `pinned` or `mapped`, with m = n = k = size."""
     gemm, driver = gemm_on(0), open_driver()
     gemm.device.activate()
     rates = link_rates(gemm.device)
@@ -207,7 +215,7 @@ def _as_they_are(arrays: list[Float32Array]) -> Iterator[list[Any]]:
 
 
 def main() -> None:
-    """Measure and write the record."""
+    """Run the command line: measure and write the record."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--sizes", default="27648")

@@ -1,11 +1,10 @@
-"""Time many small products on one stream and on several, for a claim of the sources: which way fills a GPU better.
+"""Time many small products on one stream and on several, for a claim of the sources about what fills a GPU better.
 
     python makers/streams.py [--size 512] [--products 32] [--streams 8] [--out benchmarks/results/h200/streams.json]
 
-Each way multiplies the same matrices into results of their own: `maxas_64`, whose small tiles give a small product more
-blocks, on one stream; `maxas_256` on one stream; `maxas_256` on several streams in turn. A large product keeps the GPU
-busy until all calls are in its queues, so that no time of the host is in the figures. A few seconds. It needs torch and
-a GPU.
+`maxas_64`, whose small tiles give a small product more blocks, and `maxas_256` each multiply the same matrices on one
+stream, and on several streams in turn. A large product keeps the GPU busy until all calls are queued, so that the
+host's time is not part of the figures. It takes a few seconds, and needs torch and a GPU.
 """
 
 from __future__ import annotations
@@ -29,7 +28,9 @@ BUSY = 8192
 
 
 def ways(torch: Any, size: int, products: int, streams: int) -> dict[str, Callable[[], None]]:
-    """Return what takes turns, by name: functions that start all products; later work on this stream waits for them."""
+    """Return by name the functions to time. Each starts all products, and makes later work on the current stream wait
+    for them. Raises `SystemExit` if one gives wrong results.
+    """
     a, b = (torch.rand((products, size, size), device="cuda") - 0.5 for _ in "ab")
     side = [torch.cuda.Stream() for _ in range(streams)]
 
@@ -59,7 +60,9 @@ def ways(torch: Any, size: int, products: int, streams: int) -> dict[str, Callab
 
 
 def timed(torch: Any, call: Callable[[], None], busy: Any) -> float:
-    """Return microseconds from the end of a large product to that of all products of a call."""
+    """Return the microseconds from the end of the large product `busy` x `busy` to the end of all
+    products of a call.
+    """
     first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.mm(busy, busy)
     first.record()

@@ -1,10 +1,10 @@
-"""Time kernels x configurations x products on a GPU in one process, cold caches, quick medians, as JSON lines.
+"""Time many kernels in many configurations at many products on a GPU, in one process, with cold caches, as JSON lines.
 
     python makers/sweep_kernels.py out.jsonl --kernels split_k:all async_copy:20 vector_load:BM=64,BN=64 --suite
     python makers/sweep_kernels.py out.jsonl --kernels table --sizes 35x700x2048,256x256x16384 --layouts nn,nt
 
-Lines are written one by one, and what a file has is not timed again: a sweep that was stopped, or ended by `--seconds`,
-goes on when it is called again. The exit code is 3 without a GPU.
+Lines are written one by one, and a trial that is in the file is not timed again: a sweep that was stopped, or ended by
+`--seconds`, goes on when it is called again. The exit code is 3 without a GPU.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from sweep_request import parsed_trials, wanted_problems
 
 SCHEMA = "gemmlab.sweep/1"
 FEWEST_BLOCKS = 48
-"""The fewest blocks of a trial that splits k further: fewer leave a GPU idle."""
+"""The fewest blocks of a sensible trial that splits k: fewer leave a GPU idle, unless k cannot be split further."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def sweep(options: argparse.Namespace) -> int:
-    """Time all that the file lacks. Returns 0, also where time ran out; the last line of output says so."""
+    """Time all trials that the file lacks. Returns 0, also if time ran out; the last line of output says so."""
     started = time.monotonic()
     op = find_op(options.op)
     trials = [trial for text in options.kernels for trial in parsed_trials(text, op.name)]
@@ -98,8 +98,8 @@ def sweep(options: argparse.Namespace) -> int:
 
 
 def is_sensible(problem: GemmProblem, trial: Trial) -> bool:
-    """Return whether a trial is for a product, and splits k into no more parts than k has steps, and into as many as a
-    GPU has places for blocks, about.
+    """Return whether a trial is worth timing at a product: its condition is true there, and if it splits k, then into
+    no more parts than k has steps, and into so many that the blocks are neither too few nor too many for a GPU.
     """
     parts = trial.config.get(PARTS, 1)
     names = {**trial.config, "M": problem.m, "N": problem.n, "K": problem.k,
@@ -121,7 +121,9 @@ def expression(text: str) -> Expression:
 def figures(
     times: QuickTimes, problem: GemmProblem, trial: Trial, options: argparse.Namespace, best: float
 ) -> dict[str, Any]:
-    """Return the figures of one line, or why there are none."""
+    """Return the figures of one line: times in microseconds and facts about the code; or `refused` with a reason, or
+    `right` false.
+    """
     if problem.layout not in (layouts := find_kernel(trial.kernel).layouts):
         return {"refused": f"reads {', '.join(layouts)}"}
     try:
@@ -141,13 +143,16 @@ def trial_of(line: dict[str, Any]) -> Trial:
 
 
 def header(device: Device, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the first line: where, when and how."""
+    """Return the first line: the device, the environment, and the options that figures depend on."""
     return {"schema": SCHEMA, "device": device.describe().name, "environment": describe_environment(),
             "repeats": options.repeats, "slow": options.slow}  # fmt: skip
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a file; `UsageError` for a file that is no sweep. A last line that was cut off is dropped."""
+    """Return the lines of a sweep; none if there is no file. A last line that was cut off is removed from the file.
+
+    Raises `UsageError` for a file that is no sweep.
+    """
     if not path.exists():
         return []
     whole, _, rest = path.read_text(encoding="utf-8").rpartition("\n")

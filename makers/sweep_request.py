@@ -20,12 +20,14 @@ from quick_times import OP, Trial
 from random_products import draw
 
 TABLE = "table"
-"""In place of a kernel: all that the library call may choose."""
+"""The word, in place of a kernel, for all kernels and configurations that the library call may choose."""
 
 
 def parsed_trials(text: str, op: str = OP.name) -> list[Trial]:
-    """Return the trials that one argument of `--kernels` names. Raises `UsageError`, also for a kernel of another
-    operation.
+    """Return the trials that one argument of `--kernels` names: `NAME`, `NAME:all`, `NAME:20`, `NAME:BM=64,BN=32+64`,
+    each with ` if CONDITION` or without; `table`; or `@FILE` with such lines.
+
+    Raises `UsageError`, also for a kernel of another operation than `op`.
     """
     if text == TABLE:
         return table_trials()
@@ -53,7 +55,7 @@ def parsed_trials(text: str, op: str = OP.name) -> list[Trial]:
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the lines of a file that are more than a comment. Raises `UsageError`."""
+    """Return the lines of a file without comments (`#`) and empty lines. Raises `UsageError` if it cannot be read."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -62,7 +64,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def table_trials() -> list[Trial]:
-    """Return every kernel and configuration that the library call may choose."""
+    """Return a trial for every kernel, configuration and number of parts in the library's table."""
     return [
         Trial(entry.kernel, {**entry.config, **({"SPLITS": parts} if parts else {})}, entry.domain)
         for entry in shipped_table().entries
@@ -71,7 +73,9 @@ def table_trials() -> list[Trial]:
 
 
 def wanted_problems(options: argparse.Namespace) -> list[GemmProblem]:
-    """Return the products of `--sizes` and of `--suite`, in each of `--layouts`. Raises `UsageError`."""
+    """Return the products of `--sizes`, of `--suite` or `--family`, and of `--random`, in each of `--layouts` if there
+    are any. Raises `UsageError`.
+    """
     texts = [options.sizes] if options.sizes else []
     if options.suite or options.family:
         texts += [shape.text for shape in shipped_suite().of_family(options.family) if shape.op == options.op]

@@ -1,9 +1,9 @@
-"""Record where interleaved tensor copies put each element, and how many bytes they count.
+"""Record the places where tensor copies, interleaved ones above all, put each element, and the bytes that they count.
 
     python makers/tensor_layout_probe.py [--device cuda:0] [--out tests/data/tensor_layouts.npz]
 
-Elements are numbered, so each word of shared memory says which element it is. The first word of an entry is the number
-of bytes, the others are shared memory up to the last word that was written. An entry without words was refused.
+Elements are numbered, so each word of shared memory names its element. The first word of an entry is the number of
+bytes, the others are shared memory up to the last word that was written. The entry of a refused copy has no words.
 """
 
 from __future__ import annotations
@@ -34,17 +34,18 @@ Words = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One copy."""
+    """One tensor copy."""
 
     kind: str
     interleave: int
     swizzle: int
     box: tuple[int, ...]
-    """In the order of the array's axes."""
+    """Extents of the box, in the order of the array's axes."""
     corner: tuple[int, ...]
-    """The innermost first."""
+    """Coordinates of the box's first element, the innermost first."""
     fill: str = "zeros"
     steps: tuple[int, ...] | None = None
+    """Element strides, in the order of the array's axes; `None` for 1 along each."""
 
     @property
     def name(self) -> str:
@@ -54,18 +55,20 @@ class Look:
 
     @property
     def array(self) -> npt.NDArray[Any]:
-        """The numbered elements."""
+        """The array to copy from; its elements are their numbers, from 1 on."""
         dtype = np.uint32 if self.kind.endswith("32") else np.uint16
         shape = SHAPES[len(self.box)]
         return np.arange(1, 1 + int(np.prod(shape)), dtype=np.uint32).astype(dtype).reshape(shape)
 
     def tensor(self) -> TensorMap:
-        """The map of the copy."""
+        """Return the tensor map of the copy."""
         return TensorMap(self.array, self.box, swizzle=self.swizzle, interleave=self.interleave, fill=self.fill,
                          dtype=self.kind, element_strides=self.steps)  # fmt: skip
 
     def words(self, device: str, expected: int = 0) -> Words:
-        """The entry as a device leaves it, if the number of bytes is known or not. Raises `GemmlabError`."""
+        """Return the record's entry from a device. `expected` is the number of bytes of the copy; if it is 0, the
+        kernel finds the number out. Raises `GemmlabError`.
+        """
         corner = [np.int32(value) for value in (*self.corner, 0, 0, 0, 0)][:5]
         args = [
             self.tensor(),
@@ -81,7 +84,9 @@ class Look:
 
 
 def looks() -> Iterator[Look]:
-    """Types, sizes of rows, corners inside and outside, element strides, 3 to 5 dimensions."""
+    """Yield the copies to record: types, extents of rows, corners inside and outside the array, element strides, 3 to 5
+    dimensions.
+    """
     for interleave, swizzle in ((16, 0), (32, 32), (0, 0)):
         for kind, size in (("uint16", 2), ("uint32", 4)):
             for nbytes in (16, 32, 64):
@@ -124,7 +129,9 @@ def looks() -> Iterator[Look]:
 
 
 def entries(device: str, first: int) -> dict[str, Words]:
-    """The looks from number `first` up to one that breaks the context; that one is empty."""
+    """Return the entries of the copies from number `first` on, up to one that breaks the CUDA context, whose entry is
+    empty.
+    """
     found: dict[str, Words] = {}
     for look in list(looks())[first:]:
         try:

@@ -1,9 +1,9 @@
-"""Record what the CUDA driver makes of tensor maps, and what a GPU copies by those that the emulator refuses.
+"""Record the CUDA driver's encodings of tensor maps, and the results of copies whose values only a GPU can tell.
 
     python makers/tensor_map_probe.py [--device cuda:0] [--out benchmarks/results/h200/tensor_maps.json]
 
-Each map is stored with its parameters and its 128 bytes, or with the driver's refusal. Each box is stored as it arrives
-in shared memory. `tests/unit/core/test_tensor_map.py` compares our encoder with the record.
+Each map is stored with its parameters and its 128 bytes, or with the driver's refusal. Each copied box is stored as it
+arrives in shared memory. `tests/unit/core/test_tensor_map.py` compares gemmlab's encoder with the record.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from gemmlab.devices.device import TensorMapDevice
 from gemmlab.devices.select import open_device
 
 SECONDS = 5
-"""Limit of one launch."""
+"""Time limit of one launch."""
 ROOT = Path(__file__).parents[1]
 KERNELS = ROOT / "tests/emulated/asynchronous/tensors.cu"
 BASE = TiledMap(BY_NAME["FLOAT16"], 0x7F0000000000, (512, 300), (1024,), (64, 32), (1, 1))
 
 
 def fixed_maps() -> Iterator[TiledMap]:
-    """Yield maps that differ from one in a single field, and maps at the limits of what the driver takes."""
+    """Yield `BASE`, maps that differ from it in one field or a few, and maps at the driver's limits on either side."""
     yield BASE
     for kind in TYPES:
         inner = 16 // kind.nbytes
@@ -58,7 +58,7 @@ def fixed_maps() -> Iterator[TiledMap]:
 
 
 def random_maps(count: int) -> Iterator[TiledMap]:
-    """Yield maps with all fields chosen at random, most of them valid."""
+    """Yield maps with random fields, most of them valid; none is interleaved."""
     rng = random.Random(7)  # noqa: S311 - test data
     for _ in range(count):
         rank, kind = rng.randint(1, 5), rng.choice(TYPES)
@@ -86,7 +86,7 @@ def encoded(device: TensorMapDevice, tensor: TiledMap) -> dict[str, Any]:
 
 
 def boxes() -> Iterator[tuple[str, TensorMap, tuple[int, ...], int]]:
-    """Yield (name, map, coordinates, bytes) of copies whose results only a GPU tells."""
+    """Yield (name, map, coordinates, bytes) of copies whose results only a GPU can tell."""
     edges = np.array(
         [0x3F800FFF, 0x3F801000, 0x3F801001, 0x3F803000, 0x00000001, 0x80000001, 0x007FFFFF, 0x7F800000, 0x7FC00001,
          0x7F800001, 0xFFC12345, 0x3F80FFFF, 0x7F7FFFFF, 0x00800000, 0x00801FFF, 0xBF801000], np.uint32,
@@ -101,7 +101,9 @@ def boxes() -> Iterator[tuple[str, TensorMap, tuple[int, ...], int]]:
 
 
 def copied(name: str, tensor: TensorMap, at: tuple[int, ...], nbytes: int, device: str) -> dict[str, Any]:
-    """Return a box as it arrives in shared memory. `nbytes` may be wrong; then the launch times out."""
+    """Return the record of a box as it arrives in shared memory, or of the error. With a wrong `nbytes` the launch
+    times out.
+    """
     numbers = [np.int32(value) for value in (*at, 0, 0, 0, 0, 0)][:5]
     args = [tensor, np.full(nbytes, 0xEE, np.uint8), *numbers, np.int32(nbytes)]
     row = {"name": name, "input": np.ascontiguousarray(tensor.array).tobytes().hex()}
@@ -114,7 +116,9 @@ def copied(name: str, tensor: TensorMap, at: tuple[int, ...], nbytes: int, devic
 
 
 def copied_apart(number: int, device: str) -> dict[str, Any]:
-    """Return a box as `copied` does, from a process of its own: one that hangs takes its GPU context with it."""
+    """Return the record of box `number` as `copied` does, from another process: a copy that hangs breaks the CUDA
+    context of its process.
+    """
     command = [sys.executable, __file__, "--device", device, "--box", str(number)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20 * SECONDS)
     if done.returncode:

@@ -2,8 +2,8 @@
 
     python makers/tensor_rounding_probe.py [--device cuda:0] [--out tests/data/tensor_rounding.npz]
 
-Each entry is the exclusive or of the words that the GPU left and those of a guess, so that a right guess takes no space
-and every bit is recorded. `tests/emulated/asynchronous/test_rounding.py` compares the emulator with it.
+Each entry is the exclusive or of the GPU's words and those of a guess: every bit is recorded, and a right guess, all
+zeros, takes no space. `tests/emulated/asynchronous/test_rounding.py` compares the emulator with the record.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ Words = npt.NDArray[np.uint32]
 
 
 def values(seed: int, count: int = COUNT) -> Words:
-    """Edges of every exponent and both signs, subnormal numbers, NaNs and infinities, then random bits."""
+    """Return `count` bit patterns of float32: fractions near rounding edges with every exponent and both signs,
+    subnormal numbers, NaNs and infinities, then random bits. With a seed other than 0 the former are shuffled.
+    """
     random = np.random.default_rng(seed)
     exponents = np.arange(256, dtype=np.uint32) << 23
     upper = np.array([0, 1, 0x155, 0x3FE, 0x3FF], np.uint32) << 13
@@ -44,7 +46,7 @@ def values(seed: int, count: int = COUNT) -> Words:
 
 
 def flushed(words: Words) -> Words:
-    """Subnormal numbers become zeros of their sign."""
+    """Return the words with subnormal numbers replaced by zeros of the same sign."""
     return np.where((words & (0xFF << 23)) == 0, words & SIGN, words).astype(np.uint32)
 
 
@@ -61,7 +63,7 @@ class Case:
         return f"{self.operation}_{self.kind}"
 
     def words(self, device: str) -> Words:
-        """The words that a device leaves."""
+        """Return the words that the copies leave on a device: shared memory after loads, else the array."""
         given = values(0)
         shape = (-1, BOX[1])
         kept = values(1) if self.operation == "add" else given if self.operation == "load" else np.zeros_like(given)
@@ -74,7 +76,9 @@ class Case:
         return words
 
     def guess(self) -> Words:
-        """The words as the first H200 left them: TF32 to nearest even, sums without subnormal numbers in `_FTZ`."""
+        """Return a guess at the words, as an H200 left them: loads as TF32 round to nearest even, and sums in `_FTZ`
+        types treat subnormal numbers as 0.
+        """
         given, kept = values(0), values(1)
         if self.operation == "add":
             flush = flushed if self.kind.endswith("ftz") else np.asarray
@@ -88,7 +92,7 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """Every operation in every type. Sums have no TF32: PTX names float32 only."""
+    """Yield every operation in every type, except sums in TF32, which PTX does not have."""
     for kind in KINDS:
         yield Case("load", kind)
         yield Case("store", kind)

@@ -1,7 +1,8 @@
-"""Time, on a GPU, what open claims wait for, in one run: into benchmarks/results/h200/claims.json.
+"""Time on a GPU, in one run, the kernels that open claims need, into benchmarks/results/h200/claims.json.
 
-Which kernels, configurations and sizes they are is known from the claims, as for `count_configurations.py`. A record
-that is there counts as timed, and what is new goes into claims-2.json beside it; `--again` times all of it anew.
+The claims name the kernels, configurations and sizes, as for `count_configurations.py`. Times in existing records
+count; if there are records, new times go into claims-2.json, and so on. `--again` removes these records and times all
+anew.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from gemmlab.timing.prebuild import of_plan, prebuild
 RECORD, OP, DEVICE, MODE = "h200/claims.json", "gemm", DeviceName("cuda", "0"), "cold"
 ROUNDS = 5
 Wanted = dict[str, list[Timed]]
-"""Contestants by problem's label."""
+"""Label of a problem -> the contestants to time at it."""
 
 
 def main(path: Path, again: bool) -> int:
@@ -59,13 +60,13 @@ def main(path: Path, again: bool) -> int:
 
 
 def free(path: Path) -> Path:
-    """Return the path, or one beside it with a number where it is taken."""
+    """Return the path if no file has it, else the first free one with a number, from `-2` on."""
     beside = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
     return next(one for one in chain([path], beside) if not one.exists())
 
 
 def missing() -> Wanted:
-    """What claims about products still wait for and a GPU can time."""
+    """Return the contestants whose times open claims about products need."""
     found: Wanted = {}
     for source in SOURCES:
         for claim in source.claims:
@@ -78,7 +79,9 @@ def missing() -> Wanted:
 
 
 def plan(wanted: Wanted) -> Plan:
-    """One run: what is compared must have taken turns. Each size has the contestants that a claim wants there."""
+    """Return the plan of one run, because only contestants that took turns can be compared. At each size the
+    contestants are those that a claim needs there.
+    """
     op = find_op(OP)
     specs = {name: spec for contestants in wanted.values() for name, spec in named(contestants)}
     present = {(name, label) for label, contestants in wanted.items() for name, _spec in named(contestants)}
@@ -104,7 +107,7 @@ def _kernel(who: str, config: Config) -> Spec:
 
 
 def _whole(one: Timed) -> Timed:
-    """Every parameter said, so that nothing is timed twice; a peer has none."""
+    """Return a contestant with all parameters of its kernel, so that equal ones are equal values; a peer has none."""
     who, config = one
     return one if who == VENDOR else (who, {**find_kernel(who).params, **config})
 

@@ -1,12 +1,12 @@
-"""Time a plain tiled Triton kernel beside gemmlab's products that are as good as float32, on a GPU, with their errors.
+"""Time a plain tiled Triton kernel beside gemmlab's products with float32's accuracy, on a GPU, and record the errors.
 
     python makers/triton_beside.py benchmarks/results/h200/triton.json [--sizes 1024,2048,4096,8192] [--seconds 60]
 
-Triton's kernel (`triton_product.py`) runs by `tl.dot(..., input_precision=...)` and by parts made in the kernel, each
-in some configurations: at each size the fastest of a short trial takes part. Contestants take turns with cold caches
-on normal data; errors are |C - reference| / (|A| |B|) against float64, largest and root mean square. The record is
-saved after each size, and nothing new is begun once the seconds are over. Needs torch and Triton; the exit code is 3
-without a GPU.
+Triton's kernel (`triton_product.py`) multiplies by `tl.dot(..., input_precision=...)`, or by parts that it makes
+itself, each in some configurations; the configuration that is fastest in a short trial at a size takes part there.
+Contestants take turns with cold caches on normal data. Errors are |C - reference| / (|A| |B|) against float64, the
+largest and the root mean square. The record is saved after each size, and no size is begun once the seconds are over.
+It needs torch and Triton; the exit code is 3 without a GPU.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from gemmlab.ops.gemm_problem import GemmProblem
 from triton_contestants import Contestant, Field, GpuField
 
 CALLS = 5
-"""Calls in a turn, and in the trial of a configuration that is not slow."""
+"""The number of calls in a turn, and in the trial of a configuration that is not slow."""
 SLOW = 2.0
-"""A configuration whose first time is this many times the best is not tried again."""
+"""A configuration whose first time is more than this many times the best is not called again."""
 FEWEST_ROUNDS = 3
 WHOLE = 256
 """Sizes are multiples of this, which all tiles of Triton's kernel divide: it has no guards."""
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parsed_sizes(text: str) -> list[int]:
-    """Return the sizes of `--sizes`. Raises `UsageError` for one that is no multiple of 256."""
+    """Return the sizes of `--sizes`. Raises `UsageError` for one that is no multiple of `WHOLE`."""
     sizes = [int(one) if one.isdecimal() else 0 for one in text.split(",")]
     for size, said in zip(sizes, text.split(","), strict=True):
         if size < 1 or size % WHOLE:
@@ -65,7 +65,7 @@ def parsed_sizes(text: str) -> list[int]:
 
 
 def measured(field: Field, sizes: Sequence[int], rounds: int, seconds: float, file: Path) -> Record:
-    """Return the record of all sizes that there was time for; the file has it too, after each size."""
+    """Return the record of all sizes that began within `seconds`. After each size it is saved to `file`."""
     end = time.monotonic() + seconds
     environment, results, notes = describe_environment(), list[Result](), list[str]()
     for index, n in enumerate(sizes):
@@ -88,7 +88,11 @@ def measured(field: Field, sizes: Sequence[int], rounds: int, seconds: float, fi
 
 
 def at_size(field: Field, n: int, rounds: int, share: float, end: float, notes: list[str]) -> list[Result]:
-    """Return one result a contestant at one size. Rounds end at `share`, trials at `end`, both on the clock."""
+    """Return one result for each contestant at one size, and add notes on those that do not run to `notes`.
+
+    No round but the first `FEWEST_ROUNDS` begins after `share`, no trial after `end`, both times of the monotonic
+    clock.
+    """
     problem, op = GemmProblem(n, n, n), GemmOp()
     field.prepare(n)
     tried = {one.name: trial(field, one, end) for one in field.contestants}
@@ -117,8 +121,8 @@ def at_size(field: Field, n: int, rounds: int, share: float, end: float, notes: 
 
 
 def trial(field: Field, contestant: Contestant, end: float) -> dict[str, float | str]:
-    """Return median microseconds by configuration, or why one does not run. Those that come after `end` are left out,
-    but for the first that runs.
+    """Return median microseconds by configuration, or the error of one that does not run. Configurations after the time
+    `end` are left out, except that the first one that runs is always among them.
     """
     found: dict[str, float | str] = {}
     for name, call in contestant.ways.items():
@@ -137,13 +141,15 @@ def trial(field: Field, contestant: Contestant, end: float) -> dict[str, float |
 
 
 def fastest(tried: Mapping[str, float | str]) -> str | None:
-    """Return the configuration with the least time; `None` where none runs."""
+    """Return the configuration with the least time; `None` if none runs."""
     times = {name: us for name, us in tried.items() if isinstance(us, float)}
     return min(times, key=lambda name: times[name], default=None)
 
 
 def table(record: Record) -> list[str]:
-    """Return medians with their spread over the rounds, speeds and errors."""
+    """Return the lines of a table: medians, their interquartile ranges over the rounds, speeds and errors; then the
+    notes.
+    """
     lines = ["| contestant | n | us | IQR | TFLOP/s | errors | configuration |",
              "| --- | ---: | ---: | ---: | ---: | --- | --- |"]  # fmt: skip
     for result in record.results:

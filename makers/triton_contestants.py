@@ -1,4 +1,4 @@
-"""The contestants of `triton_beside.py` on a GPU: gemmlab, torch and Triton, on torch's arrays and our stream."""
+"""The contestants of `triton_beside.py` on a GPU: gemmlab, torch and Triton, on torch's arrays and gemmlab's stream."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gemmlab.devices.cuda import CudaDevice
 from gemmlab.timing.contestants.gpu_arrays import TorchArrays
 
 Call = Callable[[Any, Any, Any], object]
-"""Queues C = A B, of A, B and C."""
+"""A function `(a, b, c)` that enqueues C = A B."""
 DATA = ("normal", "uniform in 0 .. 1")
 UNIT = 2.0**24
-"""One over the unit of errors."""
+"""The number of units of error in 1."""
 GROUP = 8
-"""Rows of tiles in a strip of the order in which Triton's programs walk C."""
+"""The number of rows of tiles in a strip; Triton's programs go through C strip by strip."""
 TILES = (
     (128, 128, 32, 3, 8), (128, 128, 32, 2, 8), (128, 128, 64, 2, 8), (128, 256, 32, 3, 8), (128, 64, 32, 4, 4),
     (64, 128, 32, 4, 4), (64, 64, 32, 4, 4), (64, 64, 64, 3, 4),
@@ -30,7 +30,7 @@ TILES = (
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """One that takes turns: its fastest way at each size, by configuration."""
+    """One contestant: its calls by configuration, of which the fastest at a size takes turns there."""
 
     name: str
     ways: Mapping[str, Call]
@@ -42,19 +42,21 @@ class Field(Protocol):
 
     @property
     def contestants(self) -> Sequence[Contestant]:
-        """All of them, in the order of the record."""
+        """All contestants, in the order of the record."""
 
     def device(self) -> dict[str, Any]:
-        """Return what a record says of the device."""
+        """Return the device's description for the record."""
 
     def prepare(self, n: int) -> None:
-        """Make the operands of a size."""
+        """Make the operands of an n x n x n product for each kind of data."""
 
     def time(self, call: Call, repeats: int) -> list[float]:
-        """Return microseconds of single calls with cold caches."""
+        """Return the microseconds of each of `repeats` calls with cold caches, on normal data."""
 
     def errors(self, call: Call) -> dict[str, list[float]]:
-        """Return largest error and root mean square by data, in units of 2^-24 of |A| |B|."""
+        """Return for each kind of data the largest error of a call and the root mean square of its errors, in units of
+        2^-24 |A| |B|.
+        """
 
 
 class GpuField:
@@ -99,7 +101,7 @@ class GpuField:
 
 
 def gemmlab_ways() -> list[Contestant]:
-    """Return the library calls as a user makes them: `precision=` and a result that is there."""
+    """Return contestants that call the library as a user does, with `precision=` and `out=`."""
 
     def way(precision: str) -> Call:
         return lambda a, b, c: gemmlab.gemm(a, b, precision=precision, out=c)
@@ -113,13 +115,15 @@ def gemmlab_ways() -> list[Contestant]:
 
 
 def torch_way(torch: Any) -> Contestant:
-    """Return cuBLAS in float32 as torch calls it."""
+    """Return the contestant `torch.mm`, which is cuBLAS in float32."""
     facts = {"library": "torch", "version": version("torch")}
     return Contestant("torch", {"torch.mm": lambda a, b, c: torch.mm(a, b, out=c)}, facts)
 
 
 def triton_ways() -> list[Contestant]:
-    """Return Triton's kernel with TF32 and with bfloat16 parts, these by `tl.dot` and by hand."""
+    """Return the contestants that run Triton's kernel: with TF32 parts by `tl.dot`, and with bfloat16 parts by `tl.dot`
+    or made in the kernel.
+    """
     module = import_module("triton_product")
     facts = {"library": "triton", "version": version("triton")}
 
@@ -146,7 +150,7 @@ def triton_ways() -> list[Contestant]:
 
     return [
         Contestant("triton:tf32x3", ways("tf32x3"), facts),
-        # Triton before 3.6 has no bf16x6 of its own: then those ways are refused, and the record says so.
+        # Triton before 3.6 has no bf16x6 in `tl.dot`. Such calls then fail, and the record has the error.
         Contestant("triton:bf16x6", ways("bf16x6", module.BY_HAND.value), facts),
     ]
 

@@ -1,6 +1,6 @@
-"""A plain tiled product of float32 matrices in Triton, as accurate as float32: by `tl.dot`, or by parts made here.
+"""A plain tiled product of float32 matrices in Triton with float32's accuracy: by `tl.dot`, or by parts made here.
 
-Only `triton_beside.py` imports it, once it knows that Triton is there.
+Only `triton_contestants.py` imports it, once it knows that Triton is installed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 BY_HAND = tl.constexpr("bf16x6 by hand")
-"""The `PRECISION` that needs none of `tl.dot`."""
+"""The value of `PRECISION` that does not use an `input_precision` of `tl.dot`."""
 
 
 def tiled_product(
@@ -18,8 +18,9 @@ def tiled_product(
 ) -> None:  # fmt: skip
     """Store a (m, k) @ b (k, n) to c (m, n): float32, rows without gaps, extents multiples of BM, BN and BK.
 
-    A program has a tile of C. Programs walk C in strips of `GROUP` rows of tiles. `PRECISION` is one of `tl.dot`, or
-    `BY_HAND`: three bfloat16 of each element, rounded to the nearest, six products, the smallest first.
+    A program computes a tile of C. Programs go through C in strips of `GROUP` rows of tiles. `PRECISION` is an
+    `input_precision` of `tl.dot`, or `BY_HAND`: each element becomes three bfloat16 parts, rounded to nearest, and six
+    products of parts are added, the smallest first.
     """
     program = tl.program_id(0)
     tiles_n = n // BN
@@ -50,7 +51,7 @@ def tiled_product(
             products = tl.dot(x2, y1, products)
             products = tl.dot(x1, y2, products)
             products = tl.dot(x1, y1, products)
-            # What a step gives leaves the tensor core, which would cut it off against a large sum.
+            # The sum of a step is added outside the tensor core, which would cut off its bits beside a large sum.
             sums += products
         else:
             sums = tl.dot(x, y, sums, input_precision=PRECISION)

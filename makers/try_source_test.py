@@ -1,7 +1,7 @@
-"""Try the sources' own test on TF32 and on what is worse, into benchmarks/results/emulated/source-test.json.
+"""Try the sources' own test on TF32 and on less accurate products, into benchmarks/results/emulated/source-test.json.
 
-What is tried is a model: inputs are rounded or cut, and their product is taken in float64. At the smallest size the
-WMMA rung itself is run on the emulator. The reference is the float64 product of the inputs as they were.
+The products are modelled: inputs are rounded or cut off, and multiplied in float64. At the smallest size the WMMA rung
+itself is run on the emulator, too. The reference is the float64 product of the unchanged inputs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.verify.elementwise import SOURCE_LIMIT
 
 SIZES = (256, 512, 1024, 2048)
-"""Those of the source."""
+"""The source's sizes."""
 DATA = {"0 to 1": (0.0, 1.0), "-1 to 1": (-1.0, 1.0)}
 RUNG, RUN_AT, ON = "wmma_tf32", 256, "emulated:sm_90"
 Words = npt.NDArray[np.float32]
@@ -32,13 +32,15 @@ Doubles = npt.NDArray[np.float64]
 
 
 def kept(bits: int, unit: int = 0) -> Callable[[Words], Words]:
-    """Keeps so many bits behind the point, after half a `unit` was added to the magnitude."""
+    """Return a function that cuts float32 numbers off to `bits` bits behind the point, after `unit` was added to their
+    bit patterns; half of the last bit that stays, as `unit`, rounds to nearest.
+    """
     mask = np.uint32(0xFFFFFFFF << 23 - bits & 0xFFFFFFFF)
     return lambda values: ((values.view(np.uint32) + np.uint32(unit)) & mask).view(np.float32)
 
 
 ROUNDED = kept(10, 0x1000)
-"""As cvt.rna.tf32.f32 does it to finite numbers."""
+"""Round finite numbers to TF32 like the instruction cvt.rna.tf32.f32."""
 
 
 def product(convert: Callable[[Words], Words]) -> Callable[[Words, Words], Doubles]:
@@ -70,13 +72,15 @@ def main(path: Path) -> int:
 
 
 def judged(n: int, data: str, way: str, found: Doubles, exact: Doubles) -> Tested:
-    """The test takes the value it looks at for the size of what it should be."""
+    """Return the outcome of the sources' test, in which errors are relative to the computed values, not
+    to exact ones.
+    """
     relative = np.abs(found - exact) / np.abs(found) / n
     return Tested(n, data, way, float(relative.max()), float((relative >= SOURCE_LIMIT).mean()))
 
 
 def run(a: Words, b: Words) -> Doubles:
-    """By the rung's machine code."""
+    """Return the product of a and b by the machine code of `RUNG` on the emulator."""
     op, device, n = GemmOp(), open_device(ON), len(a)
     c = np.full((n, n), np.nan, np.float32)
     buffers = {name: device.upload(array.ravel()) for name, array in (("a", a), ("b", b), ("c", c))}

@@ -1,8 +1,8 @@
-"""Record what mma.sync with integers and doubles gives on a GPU of sm_90: `tests/data/warp_matrices.npz`.
+"""Record the results of mma.sync with integers and doubles on a GPU of sm_90, in `tests/data/warp_matrices.npz`.
 
     python makers/warp_matrix_probe.py [--device cuda] [--out FILE]
 
-The operands follow from `tests/emulated/wgmma/warp_matrix_cases.py`; the tests compare the emulator with the file.
+The operands are those of `tests/emulated/wgmma/warp_matrix_cases.py`; tests compare the emulator with the file.
 """
 
 from __future__ import annotations

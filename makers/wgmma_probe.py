@@ -1,8 +1,9 @@
-"""Record what wgmma gives on a GPU of sm_90a: `python makers/wgmma_probe.py --out tests/data/wgmma [--device cuda]`.
+"""Record the results of wgmma on a GPU of sm_90a: `python makers/wgmma_probe.py --out tests/data/wgmma [--device
+cuda]`.
 
-Files: `maps.npz` (the bytes that descriptors name), `bits.npz`, `least.npz` (accumulators of small tiles), `sums.npz`
-(checksums of the rows of many tiles). The operands follow from their names (`tests/emulated/wgmma/wgmma_tiles.py`).
-What the files have already is not recorded again.
+Files: `maps.npz` (the bytes that descriptors name), `bits.npz` and `least.npz` (accumulators of small tiles),
+`sums.npz` (checksums of the rows of many tiles). The operands follow from their names
+(`tests/emulated/wgmma/wgmma_tiles.py`). Arrays that the files have already are not recorded again.
 """
 
 from __future__ import annotations

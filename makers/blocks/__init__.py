@@ -1,1 +1,4 @@
-"""The generated blocks of README.md and docs/*.md: a module a subject, a function a block."""
+"""The generated blocks of README.md and docs/*.md: one module for each subject, one function for each block.
+
+`BLOCKS` of a module is a dictionary: name of a block in the pages -> function that returns its text in Markdown.
+"""

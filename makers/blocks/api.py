@@ -1,4 +1,6 @@
-"""The block of docs/api.md: every public name with its signature and docstring. And an answer for docs/library.md."""
+"""The block of docs/api.md: every public name with its signature and docstring. A block of docs/library.md: a choice as
+it is printed.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +45,11 @@ GIVEN_BACK: Mapping[str, Sequence[type]] = {
     "tune": (TuneResult,),
     "launch": (Launched, Counters, SiteCounters, Metric, Hazard, Artifact),
 }
-"""Classes that a call answers with, and those that these hold."""
+"""Name of a function -> the classes of its result and of the values in it."""
 
 
 def api_block() -> str:
-    """Contents, the calls with what they give back, the BLAS names, the errors."""
+    """Return the block: contents, functions with the classes of their results, public classes, BLAS names, errors."""
     calls = [name for name in gemmlab.__all__ if inspect.isfunction(getattr(gemmlab, name))]
     calls.sort(key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
     parts = [_contents([*calls, *_classes()])]
@@ -73,13 +75,13 @@ def api_block() -> str:
 
 
 def _classes() -> list[str]:
-    """Public classes that are no errors."""
+    """Return the names of the public classes that are no errors."""
     found = (name for name in gemmlab.__all__ if inspect.isclass(getattr(gemmlab, name)))
     return [name for name in found if not issubclass(getattr(gemmlab, name), Exception)]
 
 
 def signature(name: str, call: Callable[..., Any]) -> str:
-    """A call as it is declared, on one line or with a line a parameter."""
+    """Return a call as it is declared, on one line if it fits, else with one line for each parameter."""
     found = inspect.signature(call)
     words = list[str]()
     for one in found.parameters.values():
@@ -106,7 +108,7 @@ def _call(name: str, call: Callable[..., Any], level: str = "##") -> list[str]:
 
 
 def _annotation(call: Callable[..., Any], text: str) -> str:
-    """An annotation in which our own names of unions are spelled out."""
+    """Return an annotation in which names of union types, such as `Sizes`, are replaced by the unions."""
     known: Mapping[str, Any] = inspect.unwrap(call).__globals__
 
     def spelled(found: re.Match[str]) -> str:
@@ -117,7 +119,7 @@ def _annotation(call: Callable[..., Any], text: str) -> str:
 
 
 def _class(given: Any) -> str:
-    """What can be read of a result: fields, properties, methods."""
+    """Return the section on a result's class: its public fields, properties and methods."""
     told = _attribute_docs(inspect.getsource(given), of_class=True)
     lines = [_entry(f"{one.name}: {one.type}", told.get(one.name, "")) for one in fields(given)]
     table = vars(Tabular) if issubclass(given, Tabular) else {}
@@ -137,7 +139,7 @@ def _entry(code: str, text: str) -> str:
 
 
 def _attribute_docs(source: str, *, of_class: bool = False) -> dict[str, str]:
-    """The text that follows the annotation of a name, by name."""
+    """Return the docstrings of annotated names in a module's source, or with `of_class` in a class's, by name."""
     body: Sequence[ast.stmt] = ast.parse(source).body
     if of_class and isinstance(body[0], ast.ClassDef):
         body = body[0].body
@@ -151,7 +153,7 @@ def _attribute_docs(source: str, *, of_class: bool = False) -> dict[str, str]:
 
 
 def _errors() -> str:
-    """Every public exception, the base of all first."""
+    """Return a table of the public exceptions, the base of all first."""
     public = (getattr(gemmlab, name) for name in gemmlab.__all__)
     errors = [one for one in public if isinstance(one, type) and issubclass(one, gemmlab.GemmlabError)]
     errors.sort(key=lambda one: (len(one.__mro__) > len(gemmlab.GemmlabError.__mro__), one.__name__))
@@ -166,7 +168,7 @@ def _errors() -> str:
 
 
 def choice_block() -> str:
-    """What a choice looks like when it is printed, shortened."""
+    """Return the first lines of a printed choice, with the call that prints it."""
     asked = 'gemmlab.explain_choice((512, 512), (512, 512), device="H200")'
     lines = str(gemmlab.explain_choice((512, 512), (512, 512), device="H200")).splitlines()
     shown = [_shortened(line, 120) for line in lines[:6]]
@@ -174,7 +176,7 @@ def choice_block() -> str:
 
 
 def _shortened(line: str, width: int) -> str:
-    """A line without the words that it has no room for."""
+    """Return a line without the last words that make it longer than `width`, which three dots replace."""
     return line if len(line) <= width else f"{line[: width - 3].rpartition(' ')[0]} ..."
 
 

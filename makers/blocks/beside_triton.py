@@ -1,4 +1,4 @@
-"""Speed and errors of Triton's products that are as good as float32, beside ours, from a record of a GPU."""
+"""Speed and errors of Triton's products with float32's accuracy, beside gemmlab's, from a record of a GPU."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from gemmlab.core.stats import Ratio, Timings, ratio_of_medians, spread
 RECORD = "h200/triton.json"
 TRITON = "triton:"
 COMPARED = {"gemmlab:float32": ("triton:tf32x3", "triton:bf16x6"), "gemmlab:bf16x6": ("triton:bf16x6",)}
-"""Ours -> those of Triton; the fastest of them at a size counts."""
+"""A contestant of gemmlab's -> the ones of Triton's that it is compared with: at each size with the fastest of them."""
 
 
 def beside_triton(record: Record) -> str:
-    """Return a row for each size and contestant, and our speeds relative to Triton's."""
+    """Return a table with a row for each size and contestant, and sentences on gemmlab's speeds relative
+    to Triton's.
+    """
     rows = [_row(result) for result in record.results]
     data = list(record.results[0].facts["errors"]) if record.results else []
     heading = ["n", "contestant", "us", "IQR", "TFLOP/s", *(f"errors, {one}" for one in data), "configuration"]
@@ -44,7 +46,9 @@ def _row(result: Result) -> list[str]:
 
 
 def _told(ours: str, theirs: tuple[str, ...], record: Record) -> str:
-    """Return a sentence: how many times as fast as the fastest of `theirs`, with 95 % intervals."""
+    """Return a sentence on how many times as fast `ours` is as the fastest of `theirs` at each size, with 95 %
+    intervals; empty if no size has both.
+    """
     found = {(result.label, result.contestant): result for result in record.results}
     said = []
     for label in dict.fromkeys(result.label for result in record.results):

@@ -1,4 +1,6 @@
-"""The model judged by changes: pairs of configurations of one rung that were timed on an H200."""
+"""The block on how well the model predicts a change of configuration: pairs of configurations of one rung that were
+timed on an H200.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,15 @@ from gemmlab.analysis.model.model_record import CONFIGURATION
 from gemmlab.results.climb_rows import percent
 
 SIGNS, ERROR = 0.95, 0.05
-"""What is asked of the model: signs right, and the median error of the ratio at most this."""
+"""The model's aim: the least share of pairs whose faster configuration it names, and the largest median error of the
+ratio of their times.
+"""
 
 
 def by_rung() -> str:
-    """A rung a line: pairs, the part of them with the right sign, the median error of the ratio, the worst pair."""
+    """Return a table with one line for each rung: the number of pairs, the share of pairs whose faster configuration
+    the model names, the median error of the ratio of their times, the worst pair.
+    """
     known = record()
     found = changes([case for case in known.cases if case.part == CONFIGURATION and case.same_code])
     kernels = dict.fromkeys(change.faster.kernel for change in found)

@@ -1,4 +1,4 @@
-"""The block of docs/claims.md: every claim of the sources with the verdict of the records."""
+"""The block of docs/claims.md: every claim of the sources, with the verdict that follows from the records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SOURCES: Sequence[Source] = tuple(
 
 
 def claims_block() -> str:
-    """How many of each verdict, then a table a source."""
+    """Return the number of claims with each verdict, then one table for each source."""
     found = {source.name: [finding(claim) for claim in source.claims] for source in SOURCES}
     counts = Counter(item.verdict for items in found.values() for item in items)
     parts = [", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict) + "."]

@@ -1,4 +1,4 @@
-"""The helpers of the headers that exercises on copies include: their signatures, as the headers have them."""
+"""The block on the helper functions in the headers that exercises on copies include: signatures and meanings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNCOMMENTED = {
     "arrive_and_expect": "One arrival, and the bytes that copies will bring in this phase.",
     "commit_stores": "Closes the group of the stores before it.",
 }
-"""Helpers without a comment in the header."""
+"""Name of a helper that has no comment in its header -> its meaning."""
 
 
 def copy_helpers() -> str:
@@ -30,7 +30,9 @@ def copy_helpers() -> str:
 
 
 def helpers(header: str) -> Iterator[tuple[str, str]]:
-    """Yield the signature and the meaning of each helper of a header. `KeyError` for one that has no words."""
+    """Yield the signature and the meaning of each helper of a header. Raises `KeyError` for one without a comment that
+    is not in `_UNCOMMENTED`.
+    """
     for found in _HELPER.finditer((_FOLDER / header).read_text(encoding="utf-8")):
         signature = " ".join(found["signature"].split()).replace("( ", "(")
         comment = " ".join(line.removeprefix("//").strip() for line in found["comment"].splitlines())

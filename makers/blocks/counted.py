@@ -1,4 +1,4 @@
-"""What the emulator counted of a rung, and the least time each unit of an SM needs for it."""
+"""The emulator's counts of a rung, and the least time that each unit of an SM needs for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ISSUE, FMA, L1 = "issue slots", "FMA pipes", "L1 and shared memory"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """One kernel on one problem; `facts` are those of `Counters.facts`."""
+    """The counts of one kernel at one problem; `facts` are those of `Counters.facts`."""
 
     kernel: str
     size: str
@@ -26,7 +26,7 @@ class Counted:
     """Multiply-adds of the problem, MNK."""
     k: int
     outputs: int
-    """MN."""
+    """Elements of C, MN."""
     facts: Mapping[str, float]
     opcodes: Mapping[str, int]
     metrics: Mapping[str, float]
@@ -35,36 +35,36 @@ class Counted:
     right: bool
     compiler: str
     code: str
-    """Digest."""
+    """Digest of the machine code."""
     resources: Mapping[str, int]
     """Registers, shared memory and the like, as the compiler reported them."""
 
     def total(self, figure: str, kinds: tuple[str, ...]) -> float:
-        """`"wavefronts"` over some kinds of access."""
+        """Return the sum of a figure, such as `"wavefronts"`, over some kinds of access."""
         return sum(self.facts.get(f"{kind}_{figure}", 0.0) for kind in kinds)
 
     def per_1000(self, count: float) -> float:
-        """A count for 1000 multiply-adds."""
+        """Return a count divided by the thousands of multiply-adds of the problem."""
         return 1000 * count / self.fmas
 
     @property
     def wavefronts(self) -> float:
-        """Of shared memory."""
+        """Wavefronts of shared memory."""
         return self.total("wavefronts", SHARED)
 
     @property
     def excess(self) -> float:
-        """Wavefronts that bank conflicts add."""
+        """Wavefronts of shared memory that bank conflicts add."""
         return self.total("excess", SHARED)
 
     @property
     def requests(self) -> float:
-        """Of global memory, by warps."""
+        """Requests of warps to global memory."""
         return self.total("requests", GLOBAL)
 
     @property
     def read_bytes(self) -> float:
-        """Asked of global memory, in whole sectors."""
+        """Bytes of the sectors that are read from global memory."""
         return 32 * self.total("sectors", ("global_load", "async_copy", "texture_load"))
 
     @property
@@ -76,10 +76,10 @@ class Counted:
         return self.opcodes.get("FFMA", 0) / self.facts["instructions"]
 
     def demand(self) -> dict[str, float]:
-        """Cycles an SM needs at least for 1000 multiply-adds, by the unit that needs them.
+        """Return the least cycles that an SM needs for 1000 multiply-adds, by the unit that needs them.
 
-        Each of the four schedulers issues one warp instruction a cycle. Shared memory and L1 are one data path of 128
-        bytes a cycle: a wavefront takes one, a request of global memory one, and one for each four sectors.
+        Each scheduler issues one warp instruction a cycle. Shared memory and L1 are one data path of 128 bytes a cycle:
+        a wavefront takes one cycle, a request of global memory one for each four sectors, at least one.
         """
         chip = limits(self.arch)
         global_cycles = sum(
@@ -93,18 +93,20 @@ class Counted:
 
     @property
     def bound_by(self) -> str:
-        """The unit that needs longest."""
+        """The unit that needs the most cycles."""
         needs = self.demand()
         return max(needs, key=lambda unit: needs[unit])
 
     @property
     def peak_share(self) -> float:
-        """Of the multiply-add peak that the demands leave within reach."""
+        """The share of the multiply-add peak that `demand` allows at most."""
         return 1000 / limits(self.arch).fma_lanes / max(self.demand().values())
 
 
 def counted(record: Record) -> list[Counted]:
-    """Every kernel of a counting record of products that ran."""
+    """Return the counts of every kernel that ran in a counting record; none for a record of another operation than
+    products.
+    """
     return [] if record.op != "gemm" else [_counted(result) for result in record.results if "facts" in result.facts]
 
 

@@ -17,7 +17,9 @@ from gemmlab.results.summary import FASTEST, Summary, summarise
 
 
 def climb_table(record: Record) -> str:
-    """The table of README: every row with its ratio to the first rung and to each peer."""
+    """Return README's table: each rung, library call and peer, with the ratio of its speed to the first rung's and to
+    each peer's.
+    """
     rows = climb_rows(record)
     peers = peer_names(rows)
     heading = ["", "size", "threads", "time, ms", "GFLOP/s", "of FMA peak", "x first rung", *(f"x {p}" for p in peers)]
@@ -37,7 +39,7 @@ def climb_table(record: Record) -> str:
 
 
 def gains_table(record: Record) -> str:
-    """Each rung's gain over the one before, and its idea."""
+    """Return a table with each rung's speed, its gain over the rung that it comes after, and its idea."""
     rungs = {row.name: row for row in climb_rows(record) if row.role == "rung"}
     lines = [
         [
@@ -53,7 +55,9 @@ def gains_table(record: Record) -> str:
 
 
 def library_table(record: Record) -> str:
-    """Each size of `gemmlab.gemm`: speed, share of peak, ratio to the fastest peer and to each."""
+    """Return the charts of `gemmlab.gemm`, and a table of its sizes: speed, share of the peak, and the ratio of its
+    speed to the fastest peer's and to each peer's.
+    """
     summary = summarise(record)
     rows = [row for row in summary.rows if row.role == "library call"]
     peers = list(dict.fromkeys(peer for row in rows for peer in row.ratios if peer != FASTEST))
@@ -82,7 +86,9 @@ def library_table(record: Record) -> str:
 
 
 def library_means(record: Record) -> str:
-    """The geometric means of `gemmlab.gemm` against the fastest peer, for README."""
+    """Return, for README, the geometric mean of the ratios of `gemmlab.gemm`'s speed to the fastest peer's, for each
+    number of threads.
+    """
     return "  \n".join([*_means(summarise(record)), f"Measured on {provenance(record)}."])
 
 
@@ -96,7 +102,9 @@ def _means(summary: Summary) -> list[str]:
 
 
 def cache_table(record: Record) -> str:
-    """Misses of each rung at each size: L1, L2 and TLB in one cell."""
+    """Return a table of each rung's simulated misses for 1000 multiply-adds: one column a size, L1, L2 and TLB in one
+    cell.
+    """
     rows = cache_rows(record)
     sizes = list(dict.fromkeys(row.size for row in rows))
     heading = ["rung", "bytes used", *(f"{short_size(size)}: L1, L2, TLB" for size in sizes)]
@@ -115,7 +123,7 @@ def cache_table(record: Record) -> str:
 
 
 def packing_table(record: Record) -> str:
-    """The share of packing: of bytes loaded and stored, of L2 misses, of time."""
+    """Return a table of packing's share of the bytes loaded and stored, of L2 misses and of time."""
     rows = cache_rows(record)
     names = [row.kernel for row in rows]
     lines = [
@@ -132,7 +140,7 @@ def packing_table(record: Record) -> str:
 
 
 def described(record: Record) -> str:
-    """The simulated caches."""
+    """Return a sentence with the sizes and ways of the simulated caches."""
     caches = record.device["caches"]
     l1, l2, tlb = (caches[name] for name in ("l1", "l2", "tlb"))
     return (
@@ -142,7 +150,7 @@ def described(record: Record) -> str:
 
 
 def sources_table() -> str:
-    """Where the technique of each rung comes from."""
+    """Return a table of the CPU rungs and the sources of their techniques."""
     lines = [[f"[`{kernel.id}`](#{kernel.id})", kernel.source] for kernel in ladder("gemm", "cpu")]
     return markdown_table(["rung", "from"], lines, ["from"])
 
@@ -152,7 +160,7 @@ def curve_name(threads: int) -> str:
 
 
 def draw() -> None:
-    """The charts of the records, beside them."""
+    """Draw the charts of the records into the records' folder."""
     if (climb := load(f"{CPU}/climb.json")) is not None:
         save(climb_chart(climb), RESULTS / CPU / "climb.svg")
     if (bench := load(f"{CPU}/gemm.json")) is not None:

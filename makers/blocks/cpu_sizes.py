@@ -1,4 +1,4 @@
-"""Blocks of the CPU ladder by size: each rung, the source's AVX2 tile beside the widest one, oneDNN beside both."""
+"""Blocks of the CPU ladder by size: every rung, and an article's AVX2 tile beside the widest tile and oneDNN."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ SOURCE: Mapping[str, Mapping[int, float]] = {
     "its AVX2 tile": {64: 35.42, 128: 40.36, 256: 65.84, 512: 67.65, 1024: 69.12},
     "its oneDNN": {64: 32.97, 128: 62.69, 256: 73.19, 512: 70.06, 1024: 79.73},
 }
-"""The article's own GFLOP/s on one core, whose peak it computes as 80."""
+"""The article's own GFLOP/s on one core by extent of the square product; it computes 80 as the core's peak."""
 
 
 def ladder_by_size(record: Record) -> str:
-    """GFLOP/s of every rung at every size, on one thread, and the gain of exchanged loops at each."""
+    """Return a table with the GFLOP/s of every rung and peer at every size, on one thread, and at each size the gain of
+    exchanged loops.
+    """
     speeds = Speeds(record)
     rungs = [kernel.id for kernel in ladder("gemm", "cpu") if speeds.rung(kernel.id, speeds.sizes[0])]
     lines = [_row(speeds, f"[`{name}`](#{name})", f"kernel:{name}") for name in rungs]
@@ -36,7 +38,7 @@ def ladder_by_size(record: Record) -> str:
 
 
 def tiles_by_size(record: Record) -> str:
-    """The register tile of AVX2 and the widest one beside oneDNN and the article's figures."""
+    """Return a table with the GFLOP/s of AVX2's register tile and of the widest one, the peers', and the article's."""
     speeds = Speeds(record)
     names = {NARROW: "16 x 6, AVX2 (`LANES=8`)", WIDEST: "widest vectors"} | {
         peer: plain(peer) for peer in speeds.peers

@@ -14,7 +14,7 @@ SCHEMA = "gemmlab.dask/1"
 
 
 def times(record: Mapping[str, Any]) -> str:
-    """Return the table of times and peak memory."""
+    """Return a table of times and peak memory of products, and a sentence on how they were measured."""
     rows, ratios = list[list[str]](), list[float]()
     for one in record["results"]:
         ways = one["ways"]

@@ -1,4 +1,4 @@
-"""Blocks of what each rung changes in the code of the rung that it comes after."""
+"""Blocks of the diff of each rung's code to that of the rung that it comes after (`Kernel.after`)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,24 @@ PAGE = "ladder-diffs.md"
 CONTEXT = 3
 """Unchanged lines around a change."""
 STEP = 60
-"""Lines added and removed up to which a diff is a step that is read at once."""
+"""The most lines added and removed in a diff that is read as one step."""
 SECOND_START = 1 / 3
-"""A rung with a longer diff is a second start if a smaller part of it than this stands in the rung before."""
+"""A rung with a longer diff is called a second start if it shares less than this part of its lines with the rung
+before.
+"""
 _INCLUDED = re.compile(r'#include "(\w+)\.cu"')
 _HEADER = re.compile(r"/\*[ \t]*gemmlab[ \t]*\n.*?\*/\s*", re.DOTALL)
 LADDERS: Mapping[str, tuple[str, str]] = {
     f"diffs-{op}-{device}": (op, device) for op, device in (("gemm", "cuda"), ("gemm", "cpu"), ("reduce", "cuda"),
                                                             ("reduce", "cpu"), ("sums", "cuda"))
 }  # fmt: skip
-"""Operation and device by block."""
+"""Name of a block -> the ladder's operation and device."""
 
 
 def code_of(kernel: Kernel) -> list[str]:
-    """The lines of a kernel's file without what describes it: header comment, or docstring and descriptor."""
+    """Return the lines of a kernel's file without its description: the header comment of a `.cu` file, the docstring
+    and `KERNEL` of a Python file.
+    """
     text = kernel.path.read_text(encoding="utf-8")
     if kernel.path.suffix == SOURCE_SUFFIX:
         return _HEADER.sub("", text, count=1).strip().splitlines()
@@ -42,9 +46,10 @@ def code_of(kernel: Kernel) -> list[str]:
 
 
 def unfolded(kernel: Kernel, *, of: Kernel | None = None) -> list[str]:
-    """The code of a rung, with that of rungs whose files it includes, as far as it has it from the rung before.
+    """Return the lines of a rung's code, in which an `#include` of another rung's file is replaced by that code,
+    without its `__global__` function, if the rung before is that rung or includes it.
 
-    `of` is the rung that is compared with the one before. The `__global__` function of an included rung is left out.
+    `of` is the rung whose rung before counts, by default `kernel`.
     """
     known = _before(of or kernel)
     lines = list[str]()
@@ -56,7 +61,7 @@ def unfolded(kernel: Kernel, *, of: Kernel | None = None) -> list[str]:
 
 
 def _before(kernel: Kernel) -> set[str]:
-    """The names of the rung before and of those whose files it includes."""
+    """Return the ids of the rung before and of all rungs whose files it includes, directly or not."""
     found, left = set[str](), [kernel.after] if kernel.after else []
     while left:
         found.add(left[-1])
@@ -72,15 +77,15 @@ def _without_kernel(lines: list[str]) -> list[str]:
 
 
 def compared(kernel: Kernel, lines: Sequence[str]) -> list[str]:
-    """Lines as the diff compares them: without indentation, which means nothing in CUDA C++ and much in Python."""
+    """Return the lines as the diff compares them: in CUDA C++ without indentation, which means nothing there."""
     return [line.strip() for line in lines] if kernel.path.suffix == SOURCE_SUFFIX else list(lines)
 
 
 def changes(kernel: Kernel) -> list[str]:
-    """The unified diff of a rung to the one that it comes after, without file names; empty for one that begins a line.
+    """Return the unified diff of a rung to the one that it comes after, without file names; empty for a first rung.
 
-    The kernel's own name is no change, and in CUDA C++ neither is indentation: a line that stands deeper is shown as it
-    is now. What a rung has from the one before by `#include` of its file is no change either.
+    The kernel's own name is no change, and in CUDA C++ neither is indentation: an unchanged line is shown as it is now.
+    Code that a rung has from the one before by an `#include` of its file is no change either.
     """
     if not kernel.after:
         return []
@@ -102,13 +107,13 @@ def changes(kernel: Kernel) -> list[str]:
 
 
 def size_of(changed: Sequence[str]) -> str:
-    """`14 lines added, 6 removed`."""
+    """Return the size of a diff in words: `14 lines added, 6 removed`."""
     added, removed = (sum(line.startswith(sign) for line in changed) for sign in "+-")
     return f"{added} {'line' if added == 1 else 'lines'} added, {removed} removed"
 
 
 def start_of(kernel: Kernel, changed: Sequence[str]) -> str:
-    """A sentence about a rung whose diff explains little, since nearly all of it is new; empty for others."""
+    """Return a sentence about a rung that is a second start: nearly all of its code is new. Empty for other rungs."""
     lines = len(unfolded(kernel))
     kept = lines - sum(line.startswith("+") for line in changed)
     if sum(line[0] in "+-" for line in changed) <= STEP or kept >= SECOND_START * lines:
@@ -117,13 +122,13 @@ def start_of(kernel: Kernel, changed: Sequence[str]) -> str:
 
 
 def link(kernel: Kernel) -> str:
-    """Where the diff of a rung stands, and how large it is; empty for a rung that begins a line."""
+    """Return a link to the diff of a rung, with its size; empty for a first rung."""
     said = f"[{size_of(changes(kernel))}]({PAGE}#{kernel.id}), against `{kernel.after}`"
     return said if kernel.after else ""
 
 
 def ladder_block(op: str, device: str) -> str:
-    """Every rung of a ladder with its diff."""
+    """Return a section for each rung of a ladder, with its diff."""
     parts = []
     for kernel in ladder(op, device):
         changed = changes(kernel)

@@ -1,4 +1,4 @@
-"""The block of each rung's place in the roofline of device memory, by the bytes that Nsight Compute measured there."""
+"""The block on each rung under the roofline of device memory, by the bytes of DRAM that Nsight Compute measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _TIME_NS = "gpu__time_duration.sum"
 
 
 def dram_block() -> str:
-    """Return a line for each rung and the library: bytes of DRAM, intensity, the roof there, and the speed under it."""
+    """Return a table with one line for each profiled rung and for the library: bytes of DRAM, operations for each byte,
+    the roof at that intensity, and the speed.
+    """
     order = [kernel.id for kernel in rungs()]
     found = [one for one in profiles() if one.size == square(SIZE) and {*_MOVED, _TIME_NS} <= set(one.metrics)]
     mine = sorted((one for one in found if one.name in order), key=lambda one: order.index(one.name))

@@ -1,4 +1,4 @@
-"""The list of all exercises: the rung, the task, the commands."""
+"""The block that lists all exercises: the rung, the task, the commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gemmlab.kernels.rung_draft import page_of
 
 
 def exercises() -> str:
-    """Return a table of all rungs in order, each with its task and the commands that begin and judge it."""
+    """Return a table of all rungs in order, each with its task, and the commands that write and check its exercise."""
     rungs = [kernel for kernel in all_kernels() if kernel.step is not None]
     rows = [[f"[`{one.id}`]({page_of(one).name}#{one.id})", _task(one), _commands(one)] for one in rungs]
     return markdown_table(["rung", "task", "commands"], rows, ["task", "commands"])

@@ -1,4 +1,4 @@
-"""Errors and speeds of the products that are as good as float32 on tensor cores, from records of a GPU."""
+"""Blocks on the products by tensor cores with float32's accuracy: errors and speeds, from records of a GPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ WAYS = ("f16x3", "bf16x6", "bf16x9", "float32", "naive", "torch")
 
 
 def errors(record: Mapping[str, Any]) -> str:
-    """Return a row for each kind of data: largest error and root mean square of each way, in units of 2^-24."""
+    """Return a table with one row for each kind of data: the largest error of each way to compute and the root mean
+    square of its errors, in units of 2^-24.
+    """
     rows = [
         [row["data"], f"{row['k']:,}", *("{:.2f} / {:.3f}".format(*row["errors"][way]) for way in WAYS)]
         for row in record["rows"]
@@ -33,7 +35,9 @@ def errors(record: Mapping[str, Any]) -> str:
 
 
 def speeds(record: Record) -> str:
-    """Return a row for each size: medians and ratios to the float32 call of cuBLAS."""
+    """Return a table with one row for each size: each contestant's median time, and its speed relative to cuBLAS's
+    float32 call.
+    """
     times = _medians(record)
     names = list(dict.fromkeys(name for found in times.values() for name in found))
     rows = [
@@ -48,7 +52,7 @@ def speeds(record: Record) -> str:
 
 
 def in_short(record: Record) -> str:
-    """Return one sentence: the ratios at square products."""
+    """Return one sentence, for README: the speed relative to cuBLAS at square products."""
     squares = {label: found for label, found in _medians(record).items() if len(set(label.split("x"))) == 1}
     ratios = [
         f"{found[CUBLAS] / found[OURS]:.2f} x at {label.partition('x')[0]}³"

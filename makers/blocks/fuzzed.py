@@ -1,4 +1,6 @@
-"""How many random products were checked, in the words of the record that `makers/fuzz_products.py` leaves."""
+"""The block on the number of random products that were checked, from the record that
+`makers/fuzz_products.py` writes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ SCHEMA = "gemmlab.fuzz/1"
 
 
 def fuzzed(record: Mapping[str, Any]) -> str:
-    """Return the sentence."""
+    """Return one sentence: the number of random products, calls and wrong results, and how they were drawn."""
     extents = [f"{name} {record['ranges'][name][0]} to {record['ranges'][name][1]}" for name in ("m", "n", "k")]
     return (
         f"{record['products']:,} random products in {record['calls']:,} calls of `{record['call']}`, "

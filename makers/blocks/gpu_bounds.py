@@ -1,4 +1,4 @@
-"""Blocks of plain arithmetic: what a product needs at least, and how often each rung reads memory for an element."""
+"""Blocks of plain arithmetic: the least work of a product, and the words that each rung reads for an element of C."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from gemmlab.results.climb_rows import digits, percent, short_size
 
 SIZES = (256, 512, 1024, 4096, 8192)
 BETA = 1
-"""C is read."""
+"""1 if C is read, else 0."""
 MAXAS = 8, 8
-"""Results of a thread in the Maxwell design, whose tiles follow from them."""
+"""Rows and columns of C that a thread computes in the Maxwell design, whose parameters do not name them."""
 LANE_LINES = 4
-"""Lines of a lane of `row_product`, which has no parameter for them."""
+"""The number of lines of the wide operand that a lane takes in `row_product`, which has no parameter for it."""
 
 
 def bounds_table() -> str:
-    """Operations, bytes and the two times that they take at the data sheet's rates."""
+    """Return a table by size: operations, bytes, and the times of each at the rates of the GPU's data sheet."""
     gpu = model(GPU)
     lines = []
     for n in SIZES:
@@ -47,7 +47,7 @@ def bounds_table() -> str:
 
 
 def access_table(record: Record) -> str:
-    """Words that one element of C costs for each step of k, by formula and as counted."""
+    """Return a table of the words that each rung moves for an element of C and a step of k, computed and counted."""
     lines = []
     for name, c in rung_counts(record).items():
         rows, cols = thread_tile(c.config)
@@ -74,7 +74,9 @@ def access_table(record: Record) -> str:
 
 
 def block_tile(config: Config) -> tuple[int, int]:
-    """Rows and columns of C that a block computes; of a strip, its lines and those of the wide operand."""
+    """Return the rows and columns of C that a block computes. For kernels of a narrow strip these are the strip's
+    lines, and the block's lines of the wide operand.
+    """
     if "STRIP" not in config:
         return config["BM"], config["BN"]
     lines = config.get("LINES", LANE_LINES)
@@ -82,12 +84,12 @@ def block_tile(config: Config) -> tuple[int, int]:
 
 
 def in_registers(config: Config) -> bool:
-    """Return whether words come to registers without shared memory: strips without stages."""
+    """Return whether words are loaded into registers without shared memory, as kernels of a strip without stages do."""
     return "STRIP" in config and "STAGES" not in config
 
 
 def thread_tile(config: Config) -> tuple[int, int]:
-    """Rows and columns of C that a thread computes, by the names that the ladder's parameters have."""
+    """Return the rows and columns of C that a thread computes, from the parameters of a rung of the ladder."""
     if "SPLIT" in config:
         return MAXAS
     if "STRIP" in config:

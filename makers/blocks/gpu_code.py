@@ -1,4 +1,4 @@
-"""Blocks of what the compiler made of every configuration, and of where the techniques come from."""
+"""Blocks on the machine code of every configuration of the rungs, and on the sources of their techniques."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ SWEEP = "compile-sweep.json"
 
 @cache
 def sweep() -> Sequence[SweepRow]:
-    """Every row of the record; none where there is none."""
+    """Return every row of the compile sweep's record; none if there is no record."""
     rows = load_sweep(RESULTS / SWEEP) if (RESULTS / SWEEP).exists() else ()
     return [replace(row, config=with_defaults(row.kernel, row.config)) for row in rows]
 
 
 def swept(kernel: str, arch: str, config: Config) -> SweepRow | None:
-    """A kernel in a configuration, operands as they are in the reference layout where it has several."""
+    """Return the row of a kernel in a configuration, the first one if there are several operand layouts; `None` if the
+    sweep has none.
+    """
     return next(
         (row for row in sweep() if (row.kernel, row.arch) == (kernel, arch) and config.items() <= row.config.items()),
         None,
@@ -32,7 +34,9 @@ def swept(kernel: str, arch: str, config: Config) -> SweepRow | None:
 
 
 def sweep_block() -> str:
-    """Every configuration of a rung in one line an architecture, with its heading, or nothing."""
+    """Return a section with one line for each rung and architecture, the least and the most of each figure over all its
+    configurations; empty without a record.
+    """
     lines = []
     for kernel in rungs():
         for arch in sorted({row.arch for row in sweep() if row.kernel == kernel.id}):
@@ -58,7 +62,7 @@ def sweep_block() -> str:
 
 
 def sources_table() -> str:
-    """Where the technique of each rung comes from."""
+    """Return a table of the GPU rungs, what each is, and the sources of their techniques."""
     lines = [[f"[`{kernel.id}`](#{kernel.id})", kernel.summary, kernel.source] for kernel in rungs()]
     return markdown_table(["rung", "what it is", "from"], lines, ["what it is", "from"])
 

@@ -1,4 +1,4 @@
-"""Blocks of what the emulator counted: all rungs beside each other, and what bounds each of them."""
+"""Blocks of the emulator's counts: all rungs beside each other, and the unit that bounds each of them."""
 
 from __future__ import annotations
 
@@ -27,29 +27,31 @@ FIGURES: Mapping[str, Callable[[Counted], str]] = {
     "of them excess": lambda c: percent(c.excess / c.wavefronts) if c.wavefronts else "",
     "FFMAs of a warp a barrier": lambda c: number(c.opcodes["FFMA"] / bars) if (bars := c.facts["barriers"]) else "",
 }
-"""Counters by heading, for 1000 multiply-adds where they are counts."""
+"""Heading -> a function that returns a counter's text; counts are for 1000 multiply-adds."""
 
 
 def number(value: float) -> str:
-    """Three digits, thousands apart, and 0 for nothing."""
+    """Return a number as text: with three digits below 1000, with commas from 1000 on, 0 as `0`."""
     return f"{value:,.0f}" if value >= 1000 or not value else digits(value)
 
 
 def rung_counts(record: Record) -> dict[str, Counted]:
-    """The float32 rungs, lowest first."""
+    """Return the counts of the float32 rungs by id, the lowest rung first."""
     found = {item.kernel: item for item in counted(record)}
     return {kernel.id: found[kernel.id] for kernel in rungs() if kernel.id in found}
 
 
 def counter_table(record: Record) -> str:
-    """A rung a line, its counters for 1000 multiply-adds."""
+    """Return a table with one line for each rung: its counters for 1000 multiply-adds."""
     rows = rung_counts(record)
     lines = [[f"[`{name}`](#{name})", *(figure(c) for figure in FIGURES.values())] for name, c in rows.items()]
     return "\n\n".join([markdown_table(["rung", *FIGURES], lines), counted_on(record)])
 
 
 def demand_table(record: Record) -> str:
-    """The least cycles of each unit, what they allow, and what was measured."""
+    """Return a table with one line for each rung: the least cycles of each unit, the speed that they allow, and the
+    measured speed.
+    """
     gpu, times = model(GPU), load(TIMES)
     lines = []
     for name, c in rung_counts(record).items():
@@ -81,7 +83,7 @@ def demand_table(record: Record) -> str:
 
 
 def counted_on(record: Record) -> str:
-    """What was counted, by whom."""
+    """Return a sentence with the device, sizes and compilers of a counting record."""
     compilers = sorted({str(result.facts["compiler"]) for result in record.results if "compiler" in result.facts})
     sizes = sorted({short_size(result.label) for result in record.results})
     return f"Counted for 1000 multiply-adds on {record.device.get('id')} at {', '.join(sizes)}, {', '.join(compilers)}."

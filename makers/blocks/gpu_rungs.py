@@ -1,4 +1,6 @@
-"""A block for each rung's section: bottleneck before and after, code, speed, source."""
+"""A block for each GPU rung's section: its counters beside those of the rung below, its bound, speed,
+code and source.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from gemmlab.results.climb_rows import digits, percent, times
 
 
 def rung_block(kernel: Kernel) -> str:
-    """What the records say of one rung, as far as there are any."""
+    """Return the block of one rung; lines whose record does not exist are left out."""
     parts = [_counters(kernel), *(f"**{name}.** {text}" for name, text in _lines(kernel).items() if text)]
     return "\n\n".join(part for part in parts if part)
 
@@ -42,7 +44,7 @@ def _code(kernel: Kernel) -> str:
 
 
 def _counters(kernel: Kernel) -> str:
-    """Its counters beside those of the rung below."""
+    """Return a table of a rung's counters beside those of the rung below; empty if the rung was not counted."""
     record = load(COUNTS)
     rows = {} if record is None else rung_counts(record)
     if kernel.id not in rows:
@@ -82,7 +84,9 @@ def _bound(kernel: Kernel) -> str:
 
 
 def _occupancy(kernel: Kernel) -> str:
-    """How many blocks fit, by each limit, of what the compiler made of the reference configuration."""
+    """Return sentences on the number of blocks of the default configuration that fit on an SM, by each limit; empty if
+    the rung was not counted.
+    """
     record = load(COUNTS)
     rows = {} if record is None else rung_counts(record)
     if kernel.id not in rows:
@@ -117,7 +121,9 @@ def _measured(kernel: Kernel) -> str:
 
 
 def _best(kernel: Kernel) -> str:
-    """Of the configurations that were timed in one run."""
+    """Return the fastest configuration that was timed in the first record with this rung, and its gain over the
+    default; empty if none was timed.
+    """
     mine: list[Speed] = []
     for name in matching(CONFIGS):
         record = load(name)

@@ -16,12 +16,14 @@ TIMES, CONFIGS = "h200/gemm.json", "h200/configs*.json"
 TOP = 4096
 """The size at which rungs are compared."""
 SHOWN = (64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192)
-"""Columns of the short table, as far as they were measured: powers of two and where cuBLAS dips."""
+"""Sizes that the short table shows, if they were measured: powers of two, and sizes at which cuBLAS is slow."""
 CONFIG_SIZES = (256, 512, 1024, 2048, 4096)
 
 
 def ladder_table(record: Record) -> str:
-    """Each rung at 4096: speed, share of the peak, gain over the rung below, ratio to the vendor."""
+    """Return a table of each rung and library at `TOP`: time, speed, share of the peak, gain over the rung before,
+    ratio of its speed to cuBLAS's.
+    """
     speeds, size = Speeds(record), square(TOP)
     vendor, peak = speeds.at(VENDOR, size), speeds.peak_tflops(size)
     lines = []
@@ -49,7 +51,7 @@ def ladder_table(record: Record) -> str:
 
 
 def readme_ladder(record: Record) -> str:
-    """The picture of the ladder, and its fastest rung beside cuBLAS."""
+    """Return, for README, the picture of the ladder, and a sentence on the fastest rung beside cuBLAS."""
     picture = f"![{PICTURES['ladder']}](benchmarks/results/h200/ladder.svg)"
     speeds, size = Speeds(record), square(TOP)
     found = [speed for kernel in rungs() if (speed := speeds.rung(kernel.id, size)) is not None and speed.right]
@@ -67,7 +69,9 @@ def readme_ladder(record: Record) -> str:
 
 
 def size_table(record: Record) -> str:
-    """A rung a line, a size a column: TFLOP/s, and in brackets the ratio to cuBLAS."""
+    """Return a table with one line for each rung and one column for each size: TFLOP/s, and in brackets the ratio to
+    cuBLAS. A table of all measured sizes follows, folded up, if this one leaves some out.
+    """
     speeds = Speeds(record)
     sizes = [size for size in speeds.sizes if extent(size) in SHOWN]
     lines = []
@@ -82,7 +86,7 @@ def size_table(record: Record) -> str:
 
 
 def _all_sizes(speeds: Speeds) -> str:
-    """Every size, folded up; nothing where the short table has them all."""
+    """Return the folded table of all sizes; empty if the short table has them all."""
     if {extent(size) for size in speeds.sizes} <= set(SHOWN):
         return ""
     names = [f"kernel:{kernel.id}" for kernel in rungs() if any(s.kernel == kernel.id for s in speeds.all)]
@@ -96,7 +100,7 @@ def _all_sizes(speeds: Speeds) -> str:
 
 
 def configs_block() -> str:
-    """The tables of every record of configurations, or nothing."""
+    """Return a section with the tables of every record of configurations; empty if there is none."""
     found = [config_tables(record) for name in matching(CONFIGS) if (record := load(name)) is not None]
     said = "Milliseconds by size; the best of each rung and size in bold."
     if len(found) > 1:
@@ -108,7 +112,7 @@ def configs_block() -> str:
 
 
 def config_tables(record: Record) -> str:
-    """Configurations of each rung by size, in milliseconds, the best of a size in bold."""
+    """Return a folded table for each rung: its configurations by size, in milliseconds, the best of a size in bold."""
     speeds = Speeds(record)
     sizes = [size for size in speeds.sizes if extent(size) in CONFIG_SIZES] or speeds.sizes
     parts = []
@@ -168,7 +172,7 @@ def _share(speed: Speed, peak: float | None) -> str:
 
 
 def measured(record: Record) -> str:
-    """Where, when and how a record was made."""
+    """Return a sentence on where, when and how a record was made."""
     method = record.method
     if method is None:
         return f"Measured on {provenance(record)}."
@@ -183,7 +187,7 @@ PICTURES = {
 
 
 def draw() -> None:
-    """The two charts, beside the record."""
+    """Draw the two charts of `PICTURES` beside the record; nothing without the record."""
     record = load(TIMES)
     if record is None:
         return

@@ -1,4 +1,4 @@
-"""What a rung still lacks: facts in its file, its section of the docs, its records."""
+"""List the things that a rung still lacks: facts in its file, its section of the docs, its records."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from gemmlab.kernels.rung_draft import OPEN, page_of, section_of
 from gemmlab.observe.profile_reader import load_profiles
 
 FEWEST_WORDS = 4
-"""In `source`: a language or a place, and a title."""
+"""The least number of words in `source`: a language or a place, and a title."""
 GEMM, PARTS = "h200/gemm.json", "h200/parts.json"
 _LADDERS = {FLOAT32: GEMM, TF32: "h200/tf32.json"}
-"""Records of rungs by precision; products of parts have one together."""
+"""Precision -> the record of its rungs' times. All precisions that are not here, products of parts, share `PARTS`."""
 _RECORDS: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("gemm", "cpu"): {f"{CPU}/climb.json": "make results", f"{CPU}/cache.json": "make results"},
     ("gemm", "cuda"): {"emulated/counters.json": "make counts", GEMM: "make gpu-results",
@@ -30,25 +30,26 @@ _RECORDS: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("reduce", "cuda"): {"emulated/reduce.json": "make counts", "h200/reduce.json": "make gpu-results"},
     ("sums", "cuda"): {"emulated/sums.json": "make counts"},
 }  # fmt: skip
-"""Records by operation and device, and what makes them. The rungs of sums on a CPU are in none; those along
-axes are timed as the library call."""
+"""Operation and device -> the records that a rung must be in, each with the command that makes it. Rungs that reduce on
+a CPU are in none; sums along axes are timed only as the library call.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """One thing that is not there."""
+    """One thing that a rung lacks."""
 
     rung: str
     what: str
     drafted: bool = False
-    """Whether `gemmlab new --rung` writes it: without it the pages cannot be made."""
+    """True if `gemmlab new --rung` writes it: without it the pages cannot be made."""
 
     def __str__(self) -> str:
         return f"{self.rung}: {self.what}"
 
 
 def lacking(kernel: Kernel) -> Iterator[Lack]:
-    """Everything that a rung lacks; nothing for a finished one."""
+    """Yield everything that a rung lacks; nothing for a finished one."""
     for what in (*_facts(kernel), *_records(kernel)):
         yield Lack(kernel.id, what)
     page = page_of(kernel)
@@ -91,7 +92,7 @@ def _records(kernel: Kernel) -> Iterator[str]:
 
 
 def recorded(name: str) -> set[str]:
-    """Ids of the kernels in a record; none where there is no record."""
+    """Return the ids of the kernels in a record; none if there is no record."""
     if name.endswith("ncu.json"):
         path = RESULTS / name
         return {one.name for one in load_profiles(path).profiles} if path.exists() else set()

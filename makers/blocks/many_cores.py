@@ -1,4 +1,4 @@
-"""Blocks of docs/many-cores.md: what a core's constants forecast for machines with many."""
+"""Blocks of docs/many-cores.md: a core's measured constants, and the efficiency that they predict on many cores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LAYOUTS = {"rows": "", "columns": ", B in columns", "gaps": ", B with gaps"}
 
 
 def constants_table(record: Mapping[str, Any]) -> str:
-    """The costs of a core, in nanoseconds and in multiply-adds."""
+    """Return a table of a core's constants, in nanoseconds and in multiply-adds."""
     of = Constants(**record["constants"])
     rows = [
         ("a multiply-add", of.multiply_add), ("an element of A, brought into the core's caches", of.a_element),
@@ -39,7 +39,9 @@ def constants_table(record: Mapping[str, Any]) -> str:
 
 
 def forecast_table(record: Mapping[str, Any]) -> str:
-    """Efficiency of each product on more and more cores, before and now."""
+    """Return a table of each product's predicted efficiency by number of cores, by the former design and the present
+    one.
+    """
     of = Constants(**record["constants"])
     lines = []
     for product in PRODUCTS:

@@ -16,7 +16,9 @@ NOTHING = "*Not measured yet.*"
 
 
 def measured(record: Mapping[str, Any]) -> str:
-    """Return the table of times on one GPU and on all, with what the model predicts and how much is hidden."""
+    """Return a table of measured times on one GPU and on all, the predicted time, and the share of the messages' time
+    that is hidden behind the product.
+    """
     rows = []
     for one in record["results"]:
         times = {name: median(values) for name, values in one["times_ms"].items()}
@@ -43,7 +45,7 @@ def measured(record: Mapping[str, Any]) -> str:
 
 
 def predicted(record: Mapping[str, Any]) -> str:
-    """Return the model's table for more GPUs."""
+    """Return a table of predicted times on more GPUs."""
     rows = [
         [
             " x ".join(map(str, one["mesh"])), one["link"], f"{one['size']:,}", f"`{one['precision']}`",

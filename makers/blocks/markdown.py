@@ -1,4 +1,4 @@
-"""What every block is written with: tables, and where a record was made."""
+"""Functions that all blocks use: Markdown tables, and words on where a record was made."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from gemmlab.core.stats import Ratio
 
 
 def markdown_table(heading: list[str], rows: list[list[str]], texts: Collection[str] = ()) -> str:
-    """A table of numbers, but for the first column and those headed as in `texts`."""
+    """Return a table in Markdown. The first column, and those whose headings are in `texts`, are aligned as text, all
+    others as numbers.
+    """
     rule = ["---" if index == 0 or name in texts else "---:" for index, name in enumerate(heading)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (heading, rule, *rows))
 
 
 def provenance(record: Record) -> str:
-    """Where and when a record was made."""
+    """Return the machine, date and version of gemmlab that a record was made with, in words."""
     seen = record.environment
     return f"{machine(record)}, {str(seen.get('time_utc', ''))[:10]}, gemmlab {seen.get('gemmlab', '?')}"
 
 
 def machine(record: Record) -> str:
-    """The GPU, or the processor and its cores."""
+    """Return the GPU and its driver, or the processor and its number of cores, in words."""
     if record.device.get("id", "cpu") != "cpu":
         facts = record.device.get("facts", {})
         driver = f", driver {facts['driver']}" if "driver" in facts else ""
@@ -35,5 +37,5 @@ def interval(ratio: Ratio | None) -> str:
 
 
 def plain(contestant: str) -> str:
-    """A peer without the choice of its core type."""
+    """Return a peer's name without `:best`, which says that the fastest of its core types was chosen."""
     return contestant.removesuffix(":best")

@@ -1,4 +1,6 @@
-"""What the performance model predicts beside what an H200 took: errors, order, and what time is said to go into."""
+"""Blocks on the performance model beside times measured on an H200: errors, the ladder's order, the
+parts of the time.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ CLASSES: Mapping[str, tuple[int, int]] = {
     "640 to 2048": (640, 2048),
     "2176 on": (2176, 1 << 30),
 }
-"""Square sizes: few blocks; a wave or two; many waves."""
+"""Name -> the least and the largest extent of a class of square sizes: few blocks; a wave or two; many waves."""
 ORDERED = (2048, 4096)
 SHOWN = 4096
 
@@ -39,7 +41,7 @@ def record() -> ModelRecord:
 
 
 def errors() -> str:
-    """A rung a line: the median error by size class."""
+    """Return a table with one line for each rung: the median error by class of sizes."""
     cases = record().of(LADDER, "gemm")
     rows = [_row(f"[`{name}`](ladder-gpu.md#{name})", mine) for name, mine in grouped(cases, _kernel).items()]
     rows.append(_row("all", cases))
@@ -54,7 +56,7 @@ def errors() -> str:
 
 
 def others() -> str:
-    """What had no part in any fit."""
+    """Return a table of the errors at times that no constant was fitted to."""
     known = record()
     groups: dict[str, list[Case]] = {
         "other configurations of the rungs": known.of(CONFIGURATION, "gemm"),
@@ -81,7 +83,7 @@ def others() -> str:
 
 
 def order() -> str:
-    """Whether the ladder's order comes out."""
+    """Return a table by size: how well the predicted order of the rungs agrees with the measured one."""
     lines = []
     for n in ORDERED:
         cases = [case for case in record().of(LADDER, "gemm") if case.size == square(n)]
@@ -99,7 +101,7 @@ def order() -> str:
 
 
 def terms() -> str:
-    """What the predicted time at one size goes into."""
+    """Return a table with one line for each rung: the parts of its predicted time at `SHOWN`."""
     cases = [case for case in record().of(LADDER, "gemm") if case.size == square(SHOWN)]
     names = list(
         dict.fromkeys(name for case in cases for name, us in case.terms.items() if us >= 0.005 * case.predicted_us)
@@ -113,7 +115,7 @@ def terms() -> str:
 
 
 def constants() -> str:
-    """Every constant of the record."""
+    """Return a table of the model's constants, with a mark at the fitted ones."""
     known = record()
     rows = [[f"`{name}`", f"{value:g}", "fitted" if name in FITTED else ""] for name, value in known.constants.items()]
     return markdown_table(["constant", "value", ""], rows, [""])

@@ -1,4 +1,4 @@
-"""What a call costs the host that puts a small product on a GPU, beside the packages' own calls."""
+"""The block on the host's time for a call that computes a small product on a GPU, beside the packages' own calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ OURS = "library call"
 
 
 def overhead(record: Record) -> str:
-    """A row for each way to call it: medians over all sizes, which do not matter, and the largest ratio of any size."""
+    """Return a table with one row for each way to call the library: median times over all sizes, on which the host's
+    time does not depend, and the median and the largest of the ratios to the other package's call.
+    """
     found = {(result.contestant, result.label): result for result in record.results}
     rows = []
     for name in dict.fromkeys(result.contestant for result in record.results if result.facts["role"] == OURS):

@@ -26,17 +26,21 @@ FIGURES: Mapping[str, Callable[[Counted], str]] = {
     "global bytes read by threads": lambda c: number(c.per_1000(c.read_bytes)),
     "sectors a store": lambda c: number(c.facts["global_store_sectors_per_request"]),
 }
-"""Counters by heading, all launches together, for 1000 multiply-adds of the product where they are counts."""
+"""Heading -> a function that returns a counter's text, all launches together. Counts are for 1000 multiply-adds of the
+product.
+"""
 
 
 @cache
 def rungs() -> Sequence[Kernel]:
-    """The rungs that compute by parts, lowest first."""
+    """Return the rungs that multiply by parts, the lowest first."""
     return [kernel for kernel in ladder("gemm", "cuda") if kernel.precision in PARTS]
 
 
 def rung_block(kernel: Kernel) -> str:
-    """Its counters beside those of the rung below, configuration, code, source."""
+    """Return the block of one rung: its counters beside those of the rung before, its configuration,
+    code and source.
+    """
     parts = {
         "Configuration": ", ".join(f"`{name}` {value}" for name, value in kernel.params.items()),
         "Code": link(kernel),

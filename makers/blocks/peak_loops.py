@@ -1,4 +1,4 @@
-"""Main loops that were written anew in machine code: rates by variant and size."""
+"""The block on variants of main loops, compiled and written anew in machine code: their rates by size."""
 
 from __future__ import annotations
 
@@ -32,17 +32,19 @@ VARIANTS: Mapping[str, str] = {
     "stream8_wide": "with the loop of `loop8_wide`",
     "stream8_split": "with the loop of `loop8_split`",
 }
-"""Label -> what is different, each in the order of the story."""
+"""Label of a variant in the record -> its difference from the one before it here, or from the one that
+the words name.
+"""
 
 
 def rates() -> dict[tuple[str, int], float]:
-    """TFLOP/s by label and size, of the median round."""
+    """Return the TFLOP/s of the median round by label and size."""
     rows: list[dict[str, Any]] = json.loads((RESULTS / RECORD).read_text(encoding="utf-8"))["rows"]
     return {(row["label"], int(row["size"])): 2e-6 * int(row["size"]) ** 3 / median(row["us"]) for row in rows}
 
 
 def rates_block() -> str:
-    """A row by variant, a column by size."""
+    """Return a table of TFLOP/s with one row for each variant and one column for each size."""
     found = rates()
     sizes = sorted({size for _label, size in found})
     rows = [

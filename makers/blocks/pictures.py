@@ -22,7 +22,7 @@ DRAWN = FOLDER / "drawn.json"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One picture of one kernel, and what is to be seen on it."""
+    """One picture of one kernel, and a text on what it shows (`seen`)."""
 
     kernel: str
     picture: str
@@ -30,11 +30,11 @@ class Example:
 
     @property
     def path(self) -> Path:
-        """Of its file."""
+        """The path of the picture's file."""
         return FOLDER / f"{self.kernel}-{self.picture}.svg"
 
     def draw(self) -> Picture:
-        """Anew, from the kernel's code."""
+        """Draw the picture from the kernel's code."""
         (picture,) = pictures_for(Subject(find_kernel(self.kernel)), [self.picture])
         return picture
 
@@ -95,7 +95,9 @@ EXAMPLES = (
 
 
 def draw() -> None:
-    """Every example, and what its picture says, so that a change of it is noticed."""
+    """Draw every example into its file, and write the digests of the pictures' contents to `DRAWN`. A test compares
+    them, so that a change is noticed.
+    """
     FOLDER.mkdir(exist_ok=True)
     digests = {}
     for example in EXAMPLES:
@@ -106,20 +108,20 @@ def draw() -> None:
 
 
 def digest(spec: Mapping[str, Any]) -> str:
-    """Of the boxes, lines and words of a picture; how they are rendered has no part in it."""
+    """Return a digest of the boxes, lines and words of a picture. It does not depend on how they are rendered."""
     charts = spec.get("vconcat", [spec])
     tables = {json.dumps(layer["data"]["values"], sort_keys=True) for chart in charts for layer in chart["layer"]}
     return hashlib.sha256("\n".join(sorted(tables)).encode()).hexdigest()
 
 
 def kinds_block() -> str:
-    """What there is to see of a kernel."""
+    """Return a table of the kinds of pictures."""
     rows = [[f"`{drawing.name}`", drawing.title, drawing.caption] for drawing in all_drawings()]
     return markdown_table(["picture", "shows", "how to read it"], rows, texts=("shows", "how to read it"))
 
 
 def examples_block() -> str:
-    """The examples, each below its command."""
+    """Return the examples, each with its command above and its text below."""
     parts = []
     for example in EXAMPLES:
         command = f"gemmlab explain {example.kernel} --pictures . --picture {example.picture}"

@@ -1,4 +1,6 @@
-"""What Nsight Compute said of the rungs and of the vendor's kernel, with the emulator's counts beside it."""
+"""The block of Nsight Compute's figures of the rungs and of the vendor's kernels, with the emulator's counts beside
+them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ SHARES: Mapping[str, tuple[str, ...]] = {
     "L2 hits": ("lts__t_sector_hit_rate.pct",),
     "warps": ("sm__warps_active.avg.pct_of_peak_sustained_active",),
 }  # fmt: skip
-"""Percentages by heading: the first of the metrics that this version of ncu has."""
+"""Heading -> metrics that are percentages. Versions of ncu name them differently: the first one in the
+profile counts.
+"""
 COUNTS: Mapping[str, str] = {
     "warp instructions": "inst_executed",
     "threads of them": "thread_inst_executed_true",
@@ -41,13 +45,13 @@ ARBITRATION = (
 
 
 def profiles() -> tuple[Profile, ...]:
-    """Of the record; none where there is none."""
+    """Return the profiles of the record; none if there is no record."""
     found = _record()
     return () if found is None else found.profiles
 
 
 def profiles_block() -> str:
-    """Both tables with their headings, or nothing."""
+    """Return a section with two tables for each size, percentages and counts; empty if there is no record."""
     record = _record()
     found = _in_order(profiles())
     if record is None or not found:
@@ -103,7 +107,7 @@ def _share(one: Profile, names: tuple[str, ...]) -> str:
 
 
 def _in_order(found: Sequence[Profile]) -> list[Profile]:
-    """Rungs of the float32 ladder as they climb, then libraries in float32."""
+    """Return the profiles of the float32 ladder's rungs, the lowest first, then those of libraries in float32."""
     order = [kernel.id for kernel in rungs()]
     mine = [one for one in found if one.name in order]
     libraries = [one for one in found if one.is_library and one.facts.get("precision", FLOAT32) == FLOAT32]

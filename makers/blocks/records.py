@@ -1,4 +1,4 @@
-"""The records that blocks are made from, read once."""
+"""Read the records that blocks are made from; each is read once."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from gemmlab.kernels.catalog import find_kernel
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 CPU = "cpu-intel-6-167"
-"""The processor whose records the pages show; `make results` writes to the folder of the one it runs on."""
+"""The folder of the processor whose records the pages show; `make results` writes to that of its own processor."""
 
 
 @cache
 def load(name: str) -> Record | None:
-    """Return a record such as `"h200/gemm.json"`, or `None` where it has not been made yet.
+    """Return a record such as `"h200/gemm.json"`; `None` if it has not been made yet.
 
-    Kernels that were timed again in `"h200/gemm-later.json"`, beside the same library, have those results.
+    If `"h200/gemm-later.json"` exists, the results of its rungs replace those of the same rungs and sizes, or are
+    added.
     """
     path = RESULTS / name
     if not path.exists():
@@ -43,9 +44,9 @@ def _key(result: Result) -> tuple[str, str]:
 
 
 def load_json(name: str, schema: str) -> dict[str, Any] | None:
-    """Return a record that is no measurement of kernels, or `None` where it has not been made yet.
+    """Return a record with a schema of its own; `None` if it has not been made yet.
 
-    `ValueError` for one of another `schema`.
+    Raises `ValueError` for one of another schema than `schema`.
     """
     path = RESULTS / name
     if not path.exists():
@@ -57,12 +58,14 @@ def load_json(name: str, schema: str) -> dict[str, Any] | None:
 
 
 def matching(pattern: str) -> list[str]:
-    """Names of the records that there are: `"h200/configs*.json"`."""
+    """Return the names of the records that match a pattern such as `"h200/configs*.json"`."""
     return sorted(str(path.relative_to(RESULTS)) for path in RESULTS.glob(pattern))
 
 
 def with_defaults(kernel: str, config: Mapping[str, int]) -> dict[str, int]:
-    """Return a recorded configuration, with defaults for parameters that its kernel has gained since."""
+    """Return a recorded configuration, with defaults for parameters that its kernel has gained since; unchanged for a
+    kernel that the catalog lacks.
+    """
     try:
         return {**find_kernel(kernel).params, **config}
     except UsageError:  # a library, or a kernel that is no longer shipped
@@ -70,7 +73,7 @@ def with_defaults(kernel: str, config: Mapping[str, int]) -> dict[str, int]:
 
 
 def from_record(name: str, block: Callable[[Record], str]) -> Callable[[], str]:
-    """A block's text from a record, or a sentence where there is none yet."""
+    """Return a function that makes a block from the record `name`, or a sentence if there is no such record yet."""
 
     def text() -> str:
         record = load(name)
@@ -80,7 +83,7 @@ def from_record(name: str, block: Callable[[Record], str]) -> Callable[[], str]:
 
 
 def if_recorded(name: str, block: Callable[[Record], str]) -> Callable[[], str]:
-    """The same, or nothing."""
+    """Return a function that makes a block from the record `name`; an empty one if there is no such record yet."""
 
     def text() -> str:
         record = load(name)
@@ -90,7 +93,9 @@ def if_recorded(name: str, block: Callable[[Record], str]) -> Callable[[], str]:
 
 
 def if_there(name: str, schema: str, block: Callable[[dict[str, Any]], str]) -> Callable[[], str]:
-    """Return a block over a record that is no measurement of kernels; it says so where there is none yet."""
+    """Return a function that makes a block from a record with the schema `schema`, or a sentence if
+    there is none yet.
+    """
 
     def text() -> str:
         record = load_json(name, schema)

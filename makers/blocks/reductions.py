@@ -15,12 +15,14 @@ from gemmlab.results.climb_rows import digits, percent, times
 from gemmlab.results.summary import FASTEST, Row, Summary, summarise
 
 TOP = str(1 << 25)
-"""Elements at which rungs are compared: as many as the article's."""
+"""The number of elements at which rungs are compared, the same as in the article."""
 OURS = "reduce_peak"
 
 
 def ladder_table(record: Record) -> str:
-    """Each rung at 2^25 elements: time, bytes a second, share of the read rate, gain, ratio to the fastest library."""
+    """Return a table of each rung and library at `TOP` elements: time, bytes a second, share of the read rate, gain
+    over the rung before, ratio of its speed to the fastest library's.
+    """
     rows = {row.contestant: row for row in summarise(record).rows if row.label == TOP}
     lines = [
         [
@@ -37,7 +39,9 @@ def ladder_table(record: Record) -> str:
 
 
 def counter_table(record: Record) -> str:
-    """What the emulator counted of each rung, all launches together, and the additions in a row of its bound."""
+    """Return a table of each rung's counts on the emulator, all launches together, and of the length of its longest
+    chain of additions, on which its error bound depends.
+    """
     found = {str(result.facts["name"]): result for result in record.results if "facts" in result.facts}
     lines = [_counts(kernel, found[kernel.id]) for kernel in ladder("reduce", "cuda") if kernel.id in found]
     heading = ["rung", "instructions", "barriers", "shared loads", "wavefronts", "shuffles", "global loads",
@@ -58,17 +62,21 @@ def _counts(kernel: Kernel, result: Result) -> list[str]:
 
 
 def by_length(record: Record) -> str:
-    """The last rung at every length, against each library."""
+    """Return a table of the last rung's times at every length, with the ratio of its speed to each library's."""
     return _against_libraries(record, f"kernel:{OURS}")
 
 
 def library_call(record: Record) -> str:
-    """`gemmlab.sum` of NumPy arrays at every length and number of threads."""
+    """Return a table of the times of `gemmlab.sum` of NumPy arrays, at every length and number of threads, with the
+    ratio of its speed to each library's.
+    """
     return _against_libraries(record, "gemmlab")
 
 
 def along_axes(record: Record) -> str:
-    """`gemmlab.sum` along the middle axis of each array on a GPU, against each library."""
+    """Return a table of the times of `gemmlab.sum` along the middle axis of arrays on a GPU, with the ratio of its
+    speed to each library's.
+    """
     return _against_libraries(record, "gemmlab", ("array", "arrays"))
 
 
@@ -90,7 +98,7 @@ def _against_libraries(record: Record, contestant: str, nouns: tuple[str, str] =
 
 
 def _place(row: Row) -> tuple[int, int]:
-    """Sort by threads, then by length; arrays of several extents stay as they were measured."""
+    """Return a key that sorts rows by threads, then by length; arrays of several extents stay in the record's order."""
     return row.threads, int(row.label) if row.label.isdecimal() else 0
 
 
@@ -111,7 +119,9 @@ def _speed(row: Row) -> Sequence[str]:
 
 
 def _power(label: str) -> str:
-    """`"1024"` as 2^10; other lengths and `4096x4096x1` as they are."""
+    """Return the label of a length: a power of two such as `"1024"` as 2^10, other lengths with commas, and several
+    extents such as `4096x4096x1` unchanged.
+    """
     if "x" in label:
         return label
     n = int(label)

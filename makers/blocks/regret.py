@@ -1,4 +1,6 @@
-"""The block on the regret of the choice: how far the chosen kernels are from the best, on random products."""
+"""The block on the regret of the library's choice: the time of the chosen kernel divided by that of the fastest
+candidate, at random products.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ WORST = 5
 
 
 def regret(record: Mapping[str, Any]) -> str:
-    """Return median and worst, the products with the largest regret, and how it was measured. `ValueError` for what is
-    no such record.
+    """Return the median and the worst regret, a table of the products with the largest, and how they were measured.
+
+    Raises `ValueError` for a record of another schema.
     """
     if record.get("schema") != SCHEMA:
         raise ValueError(f"{RECORD}: schema {record.get('schema')!r}, not {SCHEMA}")

@@ -1,4 +1,6 @@
-"""Who finds what: the emulator and compute-sanitizer's tools on kernels with bugs of the asynchronous world."""
+"""The block on the bugs of asynchronous kernels that the emulator finds, and those that
+compute-sanitizer's tools find.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,12 @@ _WORDS = (
     (r"(Potential invalid \S+ \w+)", r"\1"),
     (r"Error: (.*?)( at .*|$)", r"\1"),
 )
-"""What a tool reports -> words of the table; the first that is found."""
+"""Pattern of a tool's report -> words for the table; the first pattern that is found counts."""
 Launches = Mapping[str, Mapping[str, Any]]
 
 
 def finding(row: Mapping[str, Any] | None) -> str:
-    """Return what a tool said of a launch in a few words; empty if nothing."""
+    """Return in a few words what a tool reported of a launch: empty if nothing, `not run` for `None`."""
     if row is None:
         return "not run"
     if not row["errors"]:
@@ -38,7 +40,7 @@ def finding(row: Mapping[str, Any] | None) -> str:
 
 
 def alone(row: Mapping[str, Any] | None) -> str:
-    """Return how the launch ends without a tool."""
+    """Return in a few words how a launch without a tool ends; `not run` for `None`."""
     said = " ".join(row["output"]) if row else ""
     if "TimeLimitError" in said:
         return "hangs"
@@ -48,7 +50,9 @@ def alone(row: Mapping[str, Any] | None) -> str:
 
 
 def table(record: Mapping[str, Any]) -> str:
-    """Return a row for each kernel with a bug, and a sentence about the kernels without."""
+    """Return a table with one row for each kernel with a bug, and sentences on the number of bugs found and on false
+    reports of kernels without a bug.
+    """
     launches: Launches = record["launches"]
     emulator = record.get("emulator", {})
     rows = [

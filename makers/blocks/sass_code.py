@@ -1,4 +1,6 @@
-"""The encoding of machine code: the round trip over the catalog, the bits that are carried along, and latencies."""
+"""Blocks on the encoding of machine code: the catalog's code decoded and encoded again, the bits without a name that
+are copied unchanged, and latencies.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,13 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def round_trip_block() -> str:
-    """Builds and words by architecture."""
+    """Return a table by architecture: builds and instruction words that were decoded and encoded again."""
     lines = [[row["arch"], f"{row['builds']}", f"{row['words']:,}", f"{len(row['carried'])}"] for row in _rows()]
     return markdown_table(["for", "builds, the same to the byte", "instruction words", "fields carried along"], lines)
 
 
 def carried_block() -> str:
-    """The fields without a name, of all architectures, the most frequent first."""
+    """Return a table of the fields without a name, over all architectures, the most frequent first."""
     times: Counter[str] = Counter()
     opcodes: dict[str, set[str]] = {}
     for row in _rows():
@@ -46,7 +48,7 @@ def carried_block() -> str:
 
 
 def latencies_block() -> str:
-    """The least cycles after some producers, by architecture."""
+    """Return a table by architecture: the cycles after which results of some instructions can be read."""
     lines = []
     for producer in _PRODUCERS:
         cells = []

@@ -1,4 +1,6 @@
-"""The block on searches replayed on recorded spaces: ours beside random order and Kernel Tuner's strategies."""
+"""The block on searches that were replayed on recorded spaces: gemmlab's, random order, and Kernel
+Tuner's strategies.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,13 @@ RECORD = "h200/searches.json"
 SCHEMA = "gemmlab.searches/1"
 OURS = "gemmlab"
 FIT = ("thread_tile_2d", "reduce_peak")
-"""The rungs whose spaces the constants of the search are fixed on."""
+"""The rungs on whose spaces the constants of gemmlab's search were chosen; the others judge it."""
 
 
 def searches(record: Mapping[str, Any]) -> str:
-    """Return the median and 90th percentile of each search on each space; the best ones of a space and budget bold."""
+    """Return a table of the median and the 90th percentile of each search's answer on each space, by budget; the best
+    of a space and budget are bold.
+    """
     rows: Sequence[Mapping[str, Any]] = record["rows"]
     shares = sorted({row["share"] for row in rows})
     heading = ["space", "", "search", *(f"{share:.0%} of the time" for share in shares)]

@@ -1,4 +1,4 @@
-"""Blocks of the suite of shapes: how fast the library call is on a GPU beside the faster of torch and CuPy."""
+"""Blocks of the suite of shapes: the speed of the library call on a GPU relative to the faster of torch and CuPy."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gemmlab.results.climb_rows import digits
 from gemmlab.timing.suite.shapes import Shape, shipped_suite
 
 RECORDS = ("h200/suite.json", "h200/suite-batches.json")
-"""Products, and batches of them."""
+"""The records of products and of batches."""
 PICTURE = "h200/suite.svg"
 NOTHING = "*Not measured yet.*"
 OURS, RIVALS, OTHERS = "gemmlab", ("torch", "cupy"), ("cublas", "cublaslt")
-"""The library call, the packages whose faster one it is compared with, and what is quoted beside them."""
+"""The library call, the packages whose faster one it is compared with, and further contestants of the tables."""
 _SUGGESTED = (
     "*x best of cublasLt's 16*: speed relative to the fastest of the first 16 algorithms of cublasLt's heuristic."
 )
@@ -37,21 +37,23 @@ class Row:
     shape: Shape
     ours: Result
     rivals: Mapping[str, Result]
-    """torch and CuPy as far as they were timed and are right."""
+    """Those of torch and CuPy that were timed and not found wrong."""
     others: Mapping[str, Result]
 
     @property
     def fastest(self) -> str:
-        """The rival with the least median."""
+        """The name of the rival with the least median time."""
         return min(self.rivals, key=lambda name: median(timings(self.rivals[name]).values()))
 
     def ratio(self, to: Result | None = None) -> Ratio:
-        """Return our speed to another's, by default to that of the fastest rival; above 1 ours is faster."""
+        """Return the ratio of the library call's speed to that of `to`, by default the fastest rival; above 1 the
+        library call is faster.
+        """
         return ratio_of_medians(timings(self.rivals[self.fastest] if to is None else to), timings(self.ours))
 
 
 def rows(records: Sequence[Record]) -> list[Row]:
-    """Return the shapes that the library call and a rival were timed at, in the order of the suite."""
+    """Return a row for each shape at which the library call and a rival were timed, in the order of the suite."""
     found = [row for record in records for row in _rows(record)]
     order = {shape.text: index for index, shape in enumerate(shipped_suite().shapes)}
     return sorted(found, key=lambda row: order[row.shape.text])
@@ -77,7 +79,7 @@ def timings(result: Result) -> Timings:
 
 
 def family_table(found: Sequence[Row]) -> str:
-    """A line for each family: the geometric mean of its ratios, and its worst shape."""
+    """Return a table with one line for each family: the geometric mean of its ratios, and its worst shape."""
     lines, means = [], list[Ratio]()
     for family in shipped_suite().families:
         mine = [row for row in found if row.shape.family == family]
@@ -98,7 +100,7 @@ def family_table(found: Sequence[Row]) -> str:
 
 
 def shape_table(found: Sequence[Row], family: str) -> str:
-    """Every shape of a family: our time and speed, and the ratios."""
+    """Return a folded table of the shapes of a family: the library call's time and speed, and the ratios."""
     lines = []
     for row in (row for row in found if row.shape.family == family):
         us = median(timings(row.ours).values())
@@ -136,7 +138,7 @@ def _libraries(records: Sequence[Record]) -> str:
 
 
 def readme_block(records: Sequence[Record]) -> str:
-    """Return the mean over families, the worst shape and the plot, or a sentence while there is no record."""
+    """Return the plot and the table of families, for README; a sentence while there is no record."""
     found = rows(records)
     if not found:
         return NOTHING
@@ -149,7 +151,7 @@ def readme_block(records: Sequence[Record]) -> str:
 
 
 def library_block(records: Sequence[Record]) -> str:
-    """Return the plot, the families and every shape, or a sentence while there is no record."""
+    """Return the plot, the table of families and those of shapes; a sentence while there is no record."""
     found = rows(records)
     if not found:
         return NOTHING

@@ -1,4 +1,6 @@
-"""The sources' own test of a product, largest error / |value| / K under 1e-6, on right results and on wrong ones."""
+"""The block on the sources' own test of a product, largest error / |value| / K below 1e-6, with right and wrong
+results.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ class Tested:
 
     n: int
     data: str
-    """Between what the elements of A and B lie."""
+    """The interval of the elements of A and B, in words."""
     way: str
     error: float
-    """Largest error / |value| / K, as the test has it."""
+    """Largest error / |value| / K, the figure of the test."""
     failing: float
     """Share of the elements that are over its limit."""
 
@@ -34,13 +36,13 @@ class Tested:
 
 @cache
 def tested() -> Sequence[Tested]:
-    """Rows of the record; none where there is none."""
+    """Return the rows of the record; none if there is no record."""
     record = load_json(RECORD, SCHEMA)
     return () if record is None else [Tested(**row) for row in record["rows"]]
 
 
 def source_test_block() -> str:
-    """A way to compute and kind of data a line, a size a column."""
+    """Return a table with one line for each way to compute and kind of data, and one column for each size."""
     sizes = sorted({row.n for row in tested()})
     lines = []
     for data, way in dict.fromkeys((row.data, row.way) for row in tested()):

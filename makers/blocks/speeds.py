@@ -1,4 +1,4 @@
-"""Times of a bench's record, by contestant and size, and the rungs they belong to."""
+"""Times of a bench's record by contestant and size, and the rungs of the float32 GPU ladder."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ VENDOR = "cublas"
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """One contestant at one size."""
+    """The time of one contestant at one size."""
 
     contestant: str
     kernel: str
-    """Id, or nothing for a peer."""
+    """The kernel's id; empty for a peer."""
     size: str
     config: Mapping[str, int]
     time_us: float
-    """Median."""
+    """Median time in microseconds."""
     tflops: float
     right: bool
-    """Not known to be wrong."""
+    """False if its result was found wrong; True also if it was not verified."""
     facts: Mapping[str, Any]
     timings: Timings = field(repr=False)
 
     def to(self, other: Speed, *, resamples: int = 1) -> Ratio:
-        """Speed against another's, over the turns both took; above 1, this one is faster."""
+        """Return the ratio of this speed to another, over the turns that both took; above 1, this one is faster."""
         return ratio_of_medians(other.timings, self.timings, resamples=resamples)
 
 
 class Speeds:
-    """A record's speeds in one precision, the probe and the baseline left out."""
+    """The speeds of the rungs and peers of a record in one precision; the probe of the peak is not one of them."""
 
     def __init__(self, record: Record, precision: str = FLOAT32) -> None:
         self.record = record
@@ -54,22 +54,24 @@ class Speeds:
         self._by_place = {(speed.contestant, speed.size): speed for speed in self.all}
 
     def at(self, contestant: str, size: str) -> Speed | None:
-        """`"kernel:naive"` or `"cublas"` at `"256x256x256"`."""
+        """Return the speed of a contestant, such as `"kernel:naive"` or `"cublas"`, at a size such as `"256x256x256"`;
+        `None` if it was not timed.
+        """
         return self._by_place.get((contestant, size))
 
     def rung(self, kernel: str, size: str) -> Speed | None:
-        """A kernel in its reference configuration."""
+        """Return the speed of a kernel in its default configuration; `None` if it was not timed."""
         return self.at(f"kernel:{kernel}", size)
 
     def find(self, kernel: str, size: str, config: Mapping[str, int]) -> Speed | None:
-        """A kernel in a configuration that has these values."""
+        """Return the first speed of a kernel whose configuration has these values; `None` if there is none."""
         return next(
             (s for s in self.all if s.kernel == kernel and s.size == size and config.items() <= s.config.items()), None
         )
 
     @property
     def sizes(self) -> list[str]:
-        """Square sizes, the smallest first."""
+        """The labels of the square sizes, the smallest first."""
         labels = {speed.size for speed in self.all if len(set(speed.size.split("x"))) == 1}
         return sorted(labels, key=extent)
 
@@ -78,7 +80,7 @@ class Speeds:
         return list(dict.fromkeys(speed.contestant for speed in self.all if not speed.kernel))
 
     def peak_tflops(self, size: str) -> float | None:
-        """The multiply-add peak probed beside a size."""
+        """Return the multiply-add peak that was measured in turns with the contestants at a size, or `None`."""
         for result in self.record.results:
             if result.facts.get("role") == "peak" and result.label == size and result.samples:
                 return result.flops / spread([sample.time_us for sample in result.samples]).median / 1e6
@@ -86,7 +88,7 @@ class Speeds:
 
 
 def extent(size: str) -> int:
-    """Of a square size."""
+    """Return the extent of a square size."""
     return int(size.partition("x")[0])
 
 
@@ -96,12 +98,12 @@ def square(n: int) -> str:
 
 @cache
 def rungs() -> Sequence[Kernel]:
-    """The float32 GPU ladder, lowest first."""
+    """Return the rungs of the float32 GPU ladder, the lowest first."""
     return [kernel for kernel in ladder("gemm", "cuda") if kernel.precision == FLOAT32]
 
 
 def below(kernel: Kernel) -> Kernel | None:
-    """The rung that another comes after."""
+    """Return the rung that another comes after; `None` for a first rung."""
     return find_kernel(kernel.after) if kernel.after else None
 
 

@@ -1,4 +1,4 @@
-"""The last run of the whole suite (`make test-all`), in the words of the record that it leaves."""
+"""The block on the last run of all tests (`make test-all`), from the record that it writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCHEMA = "gemmlab.tests/1"
 
 
 def last_run(record: Mapping[str, Any]) -> str:
-    """Return the sentence."""
+    """Return one sentence: the tests by outcome, the time, and where and when they ran."""
     counts = ", ".join(f"{record[name]:,} {name}" for name in ("passed", "failed", "error", "skipped") if record[name])
     return (
         f"{counts} in {record['minutes']:.0f} minutes ({record['date']}, version {record['version']}, "

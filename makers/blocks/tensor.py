@@ -1,4 +1,4 @@
-"""Blocks of the tensor-core rungs' page: times beside cuBLAS with TF32, least cycles by unit, a block a rung."""
+"""Blocks of the tensor-core rungs' page: times beside cuBLAS with TF32, least cycles by unit, a block for each rung."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.results.climb_rows import digits, percent, short_size, times
 
 TIMES = ("h200/tf32.json", "h200/climb-cuda.json")
-"""The first that there is: every size, or a look at the largest."""
+"""Records of times: the first one that exists is shown. The second has one size only."""
 TOP, VENDOR = 4096, "cublas:tf32"
 TENSOR = "tensor cores"
 LOADS, COPIES = "shared_load", "async_copy"
@@ -28,7 +28,7 @@ LOADS, COPIES = "shared_load", "async_copy"
 
 @cache
 def rungs() -> Sequence[Kernel]:
-    """The TF32 rungs, lowest first."""
+    """Return the TF32 rungs, the lowest first."""
     return [kernel for kernel in ladder("gemm", "cuda") if kernel.precision == TF32]
 
 
@@ -37,21 +37,21 @@ def times_record() -> Record | None:
 
 
 def peak_tflops() -> float:
-    """Of the tensor cores with TF32, at the boost clock."""
+    """Return the data sheet's rate of the tensor cores with TF32, at the boost clock, in TFLOP/s."""
     found = peak_gflops("HMMA", model(GPU))
     assert found is not None, f"the rate of {GPU} is not known"  # noqa: S101 - it is in the table
     return found / 1e3
 
 
 def demand(item: Counted) -> dict[str, float]:
-    """Cycles an SM needs at least for 1000 multiply-adds, by unit."""
+    """Return the least cycles that an SM needs for 1000 multiply-adds, by unit."""
     gpu, needs = model(GPU), item.demand()
     rate = peak_tflops() * 1e6 / gpu.sms / gpu.boost_mhz / 2
     return {TENSOR: 1000 / rate, ISSUE: needs[ISSUE], L1: needs[L1]}
 
 
 def ladder_table() -> str:
-    """Each rung as it was timed, and which of its versions that was."""
+    """Return a table of each rung's time and speed at `TOP`, and which version of its code was timed."""
     record = times_record()
     if record is None:
         return f"*Not measured yet: there is no record benchmarks/results/{TIMES[0]}.*"
@@ -83,7 +83,9 @@ def ladder_table() -> str:
 
 
 def size_table() -> str:
-    """A rung a line, a size a column: TFLOP/s and the ratio to cuBLAS; nothing where one size alone was timed."""
+    """Return a section with one line for each rung and one column for each size: TFLOP/s and the ratio to cuBLAS. It is
+    empty if only one size was timed.
+    """
     record = times_record()
     speeds = None if record is None else Speeds(record, TF32)
     if record is None or speeds is None:
@@ -110,7 +112,9 @@ def _against(speed: Speed, vendor: Speed | None) -> str:
 
 
 def version(kernel: Kernel, speed: Speed) -> str:
-    """Whether the code that was timed is the code that was counted, which is the present one, and how it differs."""
+    """Return in words whether the code that was timed is the code that was counted, which is the present one, and if
+    not, how its configuration or compiler differs.
+    """
     now = _counts().get(kernel.id)
     if now is None:
         return "a version that is not known"
@@ -124,7 +128,7 @@ def version(kernel: Kernel, speed: Speed) -> str:
 
 
 def demand_table(record: Record) -> str:
-    """The least cycles of each unit, and what they allow."""
+    """Return a table with one line for each rung: the least cycles of each unit, and the speed that they allow."""
     lines = []
     for kernel in rungs():
         item = _counts().get(kernel.id)
@@ -160,17 +164,21 @@ FIGURES: Mapping[str, Callable[[Counted], str]] = {
     "global bytes read by threads": lambda c: number(c.per_1000(c.read_bytes)),
     "sectors a store": lambda c: number(c.facts["global_store_sectors_per_request"]),
 }
-"""Counters by heading, for 1000 multiply-adds where they are counts."""
+"""Heading -> a function that returns a counter's text; counts are for 1000 multiply-adds."""
 
 
 def _below(kernel: Kernel) -> Kernel | None:
-    """The rung of this page that another comes after: the first one comes after a rung without tensor cores."""
+    """Return the TF32 rung that another comes after; `None` for the first, which comes after a rung without tensor
+    cores.
+    """
     lower = below(kernel)
     return lower if lower is not None and lower.precision == TF32 else None
 
 
 def rung_block(kernel: Kernel) -> str:
-    """Its counters beside those of the rung below, bound, time, source."""
+    """Return the block of one rung: its counters and least cycles beside those of the rung before, its time, code and
+    source.
+    """
     seen = [_counts()[one.id] for one in (_below(kernel), kernel) if one is not None and one.id in _counts()]
     lines = [[heading, *(figure(item) for item in seen)] for heading, figure in FIGURES.items()]
     lines += [[f"cycles: {unit}", *(_cycles(item, unit) for item in seen)] for unit in (TENSOR, ISSUE, L1)]

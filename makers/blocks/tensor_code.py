@@ -1,4 +1,6 @@
-"""What the compiler makes of the TF32 rungs: integer work by stages, matrix instructions by architecture."""
+"""Blocks on the machine code of the TF32 rungs: integer work by number of stages, matrix instructions by
+architecture.
+"""
 
 from __future__ import annotations
 
@@ -20,40 +22,42 @@ TIMES, TIMED, TOP = "h200/tf32-stages.json", "wmma_tf32_pipelined", 4096
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """`wmma_tf32_pipelined` with some number of stages: integer instructions, rounding and moves apart."""
+    """The integer instructions of `wmma_tf32_pipelined` with some number of stages; rounding and moves are not counted
+    as such.
+    """
 
     arch: str
     stages: int
     modulo: int
-    """1 where the stage of a block of k is a remainder, 0 where it is counted."""
+    """1 if the stage of a block of k is computed as a remainder, 0 if a counter of stages is kept."""
     compiler: str
     code: str
-    """Digest."""
+    """Digest of the machine code."""
     ptx: int
-    """In the loop, as PTX has it."""
+    """Integer instructions in the loop's PTX."""
     reciprocals: int
-    """Of them products with 2^33 / 3, which stand for a division by three."""
+    """The number of them that multiply by 2^33 / 3, in place of a division by three."""
     integer: float
-    """Executed by a warp in a block of k."""
+    """Integer instructions that a warp executes for a block of k."""
     all: float
-    """Every instruction executed there."""
+    """All instructions that a warp executes for a block of k."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """A rung in its reference configuration."""
+    """The main loop's instructions of a rung in its default configuration."""
 
     kernel: str
     arch: str
     compiler: str
     code: str
     loop: Mapping[str, int]
-    """Matrix instructions and shared loads of the main loop, the most frequent first."""
+    """Opcode -> its number in the main loop: matrix instructions and shared loads, the most frequent first."""
 
 
 @cache
 def stages() -> Sequence[Stages]:
-    """Rows of the record; none where there is none."""
+    """Return the rows of the record; none if there is no record."""
     return [Stages(**row) for row in _record().get("stages", ())]
 
 
@@ -63,7 +67,9 @@ def shapes() -> Sequence[Shapes]:
 
 
 def stages_block() -> str:
-    """A line for each number of stages and way to find the stage, a column an architecture."""
+    """Return a table with one line for each number of stages and way to find the stage, and one column for each
+    architecture.
+    """
     rows = {(row.modulo, row.stages, row.arch): row for row in stages()}
     archs = list(dict.fromkeys(row.arch for row in stages()))
     lines = []
@@ -87,7 +93,9 @@ def stages_block() -> str:
 
 
 def _time(count: int, modulo: int) -> list[str]:
-    """Of a call on the H200, where it was timed."""
+    """Return a cell with the time of a call on the H200 in milliseconds, empty if it was not timed; no cell if there is
+    no record of times.
+    """
     record = load(TIMES)
     if record is None:
         return []
@@ -97,7 +105,7 @@ def _time(count: int, modulo: int) -> list[str]:
 
 
 def shapes_block() -> str:
-    """A rung and architecture a line."""
+    """Return a table with one line for each rung and architecture: the main loop's matrix instructions and loads."""
     lines = [[f"[`{row.kernel}`](#{row.kernel})", row.arch, _named(row, "HMMA"), _named(row, "LD")] for row in shapes()]
     heading = ["rung", "for", "matrix instructions", "loads of fragments"]
     note = f"Instructions in the code of the main loop. {_compilers(row.compiler for row in shapes())}."

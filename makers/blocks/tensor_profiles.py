@@ -1,4 +1,6 @@
-"""What Nsight Compute said of the tensor-core rungs and of the library, and whether the emulator counts the same."""
+"""The block of Nsight Compute's figures of the tensor-core rungs and the library, compared with the
+emulator's counts.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
 
 
 def profile_block() -> str:
-    """What Nsight Compute said of each rung at the larger size, and whether the emulator counted the same at the
-    smaller one.
+    """Return a table with one line for each rung and library: Nsight Compute's figures at the larger size, and at the
+    smaller one the counts that differ from the emulator's.
     """
     compilers: set[str] = set()
     lines = []

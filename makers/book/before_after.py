@@ -1,4 +1,6 @@
-"""Counters of a rung beside those of the rung before it, where the ladder's page has no such table in its section."""
+"""A table of a rung's counters beside those of the rung before it, for rungs whose section of the ladder's page has
+none.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _MISSES: Mapping[str, Callable[[CacheRow], float]] = {
 
 
 def counters_table(kernel: Kernel) -> str:
-    """Return the section with the rung's figures beside those of the rung before; empty where no record has any."""
+    """Return a section with the rung's figures beside those of the rung before; empty if no record has any, and for GPU
+    products, whose sections have such a table.
+    """
     if (kernel.op, kernel.device) == ("gemm", "cuda"):
         return ""  # the generated block of its section
     rows, note = _of_cpu(kernel) if kernel.device == "cpu" else _of_gpu(kernel)

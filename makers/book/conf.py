@@ -1,4 +1,4 @@
-"""What Sphinx has to know of the site. `makers/build_book.py` runs it."""
+"""Sphinx's configuration of the site. `makers/build_book.py` runs Sphinx."""
 
 from gemmlab import __version__
 

@@ -1,4 +1,4 @@
-"""The exercise of a rung, as its page shows it: the task, its criteria, the commands, the file to start from."""
+"""The section on a rung's exercise on the rung's page: the task, its criteria, the commands, the file to start from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gemmlab.kernels.kernel import Kernel
 
 
 def exercise_part(kernel: Kernel) -> str:
-    """Return the section; for a rung without an exercise, the reason."""
+    """Return the section. For a rung without an exercise it gives the reason; without a reason it is empty."""
     if kernel.id in choice_ids():
         return _choice(find_choice(kernel.id))
     if kernel.id not in exercise_ids():
@@ -47,7 +47,7 @@ that the emulator counts, that it does what the task asks for. The file as it is
 
 
 def _helpers(text: str) -> str:
-    """Return a link to the signatures of helpers, for an exercise whose text names their headers."""
+    """Return a sentence with a link to the signatures of helpers if `text` names one of their headers; else empty."""
     named = any(header in text for header in HEADERS)
     return " The [helpers](exercises.md#helpers-for-copies) have their signatures in one table." if named else ""
 

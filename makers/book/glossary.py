@@ -1,4 +1,4 @@
-"""Terms of docs/glossary.md, and their first use on each page as a link to them."""
+"""The terms of docs/glossary.md, and links to them from the first use of each term on a page."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _ENTRY = re.compile(
 _NO_PROSE_LINES = "#|<"
 """First characters of headings, tables and HTML."""
 _MOST = 180
-"""Characters of an explanation that shows when the pointer rests on a term."""
+"""The most characters of an explanation that shows when the pointer rests on a term."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One entry: its heading, the words that mean it, and its first sentence."""
+    """One entry: its heading, the words that are linked to it, and its first sentence."""
 
     name: str
     words: tuple[str, ...]
@@ -34,7 +34,7 @@ class Term:
 def terms_of(text: str) -> list[Term]:
     """Return the entries of the glossary's text: `### Name`, `<!-- also: other words -->`, the explanation.
 
-    `also: =word, word` leaves the heading out, where it means other things too.
+    With `also: =word, word` the heading itself is not linked, because it also means other things.
     """
     found = []
     for entry in _ENTRY.finditer(text):
@@ -50,7 +50,7 @@ def terms_of(text: str) -> list[Term]:
 
 
 def linked(text: str, terms: Sequence[Term], glossary: str) -> str:
-    """Return a page's text with the first use of each term linked to `glossary`, the way there from the page.
+    """Return a page's text with the first use of each term linked; `glossary` is the glossary's path from the page.
 
     A term in a heading, in a table, in code or in the text of a link is no use of it.
     """

@@ -1,4 +1,4 @@
-"""Links of a Markdown page, written for where the page stands in the site."""
+"""Rewrite the links of a Markdown page for the page's place in the site."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 FILES = "files"
-"""Folder of the site for what pages link to and is no page: records, pictures, sources."""
+"""Folder of the site for linked files that are no pages: records, pictures, sources."""
 _FENCE = r"^(?P<fence>```+)[^\n]*\n.*?^(?P=fence)[ \t]*$"
 _CODE = r"(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
 _TEXT = r"(?:`[^`\n]*`|\\.|[^`\[\]\\])*"
 _LINK = rf"(?P<opens>!?\[{_TEXT}\]\()(?P<target>[^()\s]+)(?P<title>\s+\"[^\"]*\")?\)"
 NO_PROSE = rf"(?:{_FENCE})|(?:<!--.*?-->)|(?:{_LINK})|(?:{_CODE})"
-"""Fenced code, comments, links, code in a line. For `re.MULTILINE | re.DOTALL`."""
+"""Pattern for fenced code, comments, links and code in a line, with the flags `re.MULTILINE | re.DOTALL`."""
 _EITHER = re.compile(NO_PROSE, re.MULTILINE | re.DOTALL)
 _ELSEWHERE = ("http://", "https://", "mailto:")
 
 
 class BookError(Exception):
-    """Everything that is wrong with the pages, a line each."""
+    """Faults of the pages; the message has one line for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,21 @@ class Place:
 
 @dataclass(slots=True)
 class Links:
-    """Resolves the links of pages; collects the files that they need and what is wrong with them."""
+    """A resolver of links. It collects the files that the links need, and the links that lead nowhere."""
 
     root: Path
     """The checkout."""
     places: Mapping[Place, Place]
-    """Places in the site by places in the checkout: a page by its file, a part that moved by file and anchor."""
+    """Place in the checkout -> place in the site: for a page by its file, for a part that moved by file and anchor."""
     needed: dict[str, Path] = field(default_factory=dict)
-    """Files to copy, by their path in the site."""
+    """Path in the site -> the file to copy there."""
     wrong: list[str] = field(default_factory=list)
+    """A sentence for each link to a file that does not exist."""
 
     def rewritten(self, text: str, origin: str, page: str) -> str:
-        """Return the text of the file `origin` with its links as they are from `page` of the site."""
+        """Return the text of the file `origin` with links that are right on the page `page` of the site. A link to a
+        folder becomes its text.
+        """
 
         def link(found: re.Match[str]) -> str:
             if found["target"] is None or found["target"].startswith(_ELSEWHERE):
@@ -76,6 +79,6 @@ class Links:
 
 
 def slug(heading: str) -> str:
-    """Return the anchor of a heading, as code hosts make it."""
+    """Return the anchor of a heading, by the rule of code hosts."""
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
     return re.sub(r"[^\w -]", "", plain).strip().lower().replace(" ", "-")

@@ -1,4 +1,4 @@
-"""A page of the site, and the places that it takes over from the checkout."""
+"""A page of the site, with the parts of other files that moved to it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from book.links import Place
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Markdown for one page."""
+    """The Markdown of one page."""
 
     path: str
-    """In the site: `rungs/naive.md`."""
+    """Path in the site, such as `rungs/naive.md`."""
     origin: str
-    """The file of the checkout that links in the text start from."""
+    """The file of the checkout that the links in the text are relative to."""
     text: str
     places: Mapping[Place, Place] = field(default_factory=dict)
-    """Places of the site by places of the checkout that this page has taken over."""
+    """Place in the checkout of a part that moved to this page -> its place in the site."""
 
     @property
     def name(self) -> str:
@@ -29,7 +29,7 @@ class Page:
 def hidden_contents(names: Sequence[str], caption: str = "", named: str = "") -> str:
     """Return a table of contents that only the sidebar and the links to the next page show.
 
-    `named` stands there in place of the pages' own titles.
+    `named`, if it is not empty, replaces the pages' own titles.
     """
     titled = f":caption: {caption}\n" if caption else ""
     lines = (f"{named} </{name}>" if named else f"/{name}" for name in names)

@@ -15,7 +15,7 @@ _REST = "More"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A part of the book."""
+    """A part of the book, with the names of its pages."""
 
     title: str
     about: str
@@ -23,7 +23,9 @@ class Way:
 
 
 def ways(names: Sequence[str]) -> list[Way]:
-    """Return the parts of a book with pages of these names; pages that no part lists are a part of their own."""
+    """Return the parts of the book that `paths.toml` states, with those of their pages that are in `names`; the other
+    names are a last part.
+    """
     stated = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     found = [
         Way(one["title"], one["about"], tuple(name for name in one["pages"] if name in names))
@@ -36,7 +38,7 @@ def ways(names: Sequence[str]) -> list[Way]:
 
 
 def first_page(pages: Sequence[Page]) -> Page:
-    """Return the page that opens the book: what it is, its parts, and everything in the sidebar."""
+    """Return the first page of the book: an introduction, the list of parts and pages, and the sidebar's contents."""
     titles = {page.name: title_of(page) for page in pages}
     parts = ["# gemmlab", _ABOUT, hidden_contents(["overview"], named="Overview")]
     for way in ways([name for name in titles if name != "overview"]):
@@ -46,7 +48,7 @@ def first_page(pages: Sequence[Page]) -> Page:
 
 
 def title_of(page: Page) -> str:
-    """Return a page's first heading; its name where it has none."""
+    """Return a page's first heading; its name if it has none."""
     return next((line[2:].strip() for line in page.text.split("\n") if line.startswith("# ")), page.name)
 
 

@@ -1,4 +1,6 @@
-"""One page a rung, from the catalog: the section of the ladder's page, the diff, counters, the exercise."""
+"""One page for each rung of the catalog: its section of the ladder's page, counters, the diff, the file,
+the exercise.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,12 @@ def rungs() -> list[Kernel]:
 
 
 def ladder_file(kernel: Kernel) -> str:
-    """Return the page of docs/ with the rung's section, relative to the checkout."""
+    """Return the path of the page of docs/ that has the rung's section, relative to the checkout."""
     return page_of(kernel).relative_to(ROOT).as_posix()
 
 
 def rung_page(kernel: Kernel) -> Page:
-    """Return the page of one rung. A rung without a section on its ladder's page has one all the same."""
+    """Return the page of one rung, also for a rung without a section on its ladder's page."""
     origin = ladder_file(kernel)
     section = section_of(kernel, (ROOT / origin).read_text(encoding="utf-8")) or ""
     path = f"rungs/{kernel.id}.md"
@@ -39,14 +41,14 @@ def rung_page(kernel: Kernel) -> Page:
         f"# {kernel.id}",
         f"{kernel.summary[:1].upper()}{kernel.summary[1:]}. {_place(kernel)}",
         f"**Idea.** {kernel.idea}",
-        # What is a part of a section there is a section here.
+        # A subsection of the ladder's page is a section of this page.
         re.sub(r"^###", "##", section.strip(), flags=re.MULTILINE),
         counters_table(kernel),
         f"## The diff\n\n{_diff(kernel)}",
         f"## The whole file\n\n{_file(kernel)}",
         exercise_part(kernel),
     ]
-    # Pages name rungs of other ladders as if they stood there too.
+    # Pages link to rungs of other ladders as if these were on the same page.
     there = {Place(file, kernel.id): Place(path) for file in {ladder_file(one) for one in rungs()}}
     there[Place(DIFFS, kernel.id)] = Place(path, _DIFF)
     for heading in re.findall(r"^###+ (.+)$", section, re.MULTILINE):
@@ -93,7 +95,7 @@ def _file(kernel: Kernel) -> str:
 
 
 def fenced(text: str, language: str) -> str:
-    """Return code as a block. Raises `UsageError` for text that would close it."""
+    """Return code as a fenced block. Raises `UsageError` for text that would close the fence."""
     if "```" in text:
         raise UsageError("code with ``` in it cannot be shown")
     return f"```{language}\n{text}\n```"

@@ -1,4 +1,4 @@
-"""All pages of the site, written into a folder for Sphinx."""
+"""Write all pages of the site into a folder, from which Sphinx makes the site."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from book.rungs import DIFFS, ladder_file, rung_page, rungs, without_rungs
 from gemmlab.kernels.catalog import ladder
 
 _OUTSIDE = {"README.md": "overview.md", "CHANGELOG.md": "changelog.md", "examples/README.md": "examples.md"}
-"""Pages of the site by files that lie outside docs/."""
+"""File outside docs/ -> its page of the site."""
 _WITHOUT_TERMS = (glossary.PAGE, "changelog.md", "index.md")
 """Pages whose words are not linked to the glossary."""
 
 
 def write_site(folder: Path) -> None:
-    """Write every page, with links as they are in the site, and the files that pages link to.
+    """Empty `folder`, then write every page, with links that are right in the site, and the files that pages link to.
 
     Raises `BookError` for a link to a file that does not exist.
     """
@@ -50,7 +50,7 @@ def write_site(folder: Path) -> None:
 
 
 def _documents() -> list[Page]:
-    """Return the pages that are files of the checkout; the ladders without the sections of their rungs."""
+    """Return the pages that are files of the checkout; those of ladders lose the sections of their rungs."""
     files = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in _OUTSIDE)]
     return [_document(path.relative_to(ROOT).as_posix()) for path in files]
 
@@ -66,7 +66,7 @@ def _document(origin: str) -> Page:
 
 
 def _without_diffs(text: str) -> str:
-    """Return the page of the diffs with a table in place of each ladder's: a diff stands on the page of its rung."""
+    """Return the page of diffs with a table in place of each ladder's diffs, which are on the pages of the rungs."""
     for name, of in LADDERS.items():
         lines: Sequence[list[str]] = [
             [f"[`{one.id}`](#{one.id})", f"[`{one.after}`](#{one.after})", size_of(changes(one))]

@@ -1,1 +1,3 @@
-"""What the sources claim, a file a source: what was said, how it is tested, and the verdict that the records give."""
+"""The claims of the sources, one file for each source: the statement, its test, and the verdict that the
+records give.
+"""

@@ -1,7 +1,7 @@
-"""A claim of a source and what becomes of it.
+"""A claim of a source, and its verdict.
 
-`decide` looks at the records through `Evidence` and returns a `Finding`. What it asks for and is not there makes the
-claim open, with what it needs; so a claim is written once, and its verdict follows when the record is made.
+`decide` reads the records through `Evidence` and returns a `Finding`. If a record that it needs is missing, the claim
+is open, and the finding names the record. So a claim is written once, and its verdict follows when the record is made.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Finding:
     figure: str
     records: tuple[str, ...] = ()
     count: tuple[str, Config] | None = None
-    """A kernel and configuration that the emulator could count, where that is what an open claim misses."""
+    """The kernel and configuration whose counts an open claim needs; `None` if it needs no counts."""
     times: tuple[tuple[str, Sequence[Timed]], ...] = ()
-    """What a GPU could time, where that is: contestants of one run, by problem's label."""
+    """The times that an open claim needs: pairs of a problem's label and the contestants to time in one run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Claim:
     """One statement of a source."""
 
     said: str
-    """In our words."""
+    """The statement, paraphrased."""
     tested: str
-    """How, with the thresholds."""
+    """The test of the statement, with its thresholds."""
     decide: Callable[[Evidence], Finding]
 
 
@@ -51,27 +51,27 @@ class Source:
 
     name: str
     about: str
-    """What it is and what it was measured on."""
+    """The document's subject, and the hardware that it measured on."""
     claims: tuple[Claim, ...]
 
 
 def judged(holds: bool, figure: str) -> Finding:
-    """Confirmed or refuted by a figure from the records."""
+    """Return the finding `CONFIRMED` if `holds`, else `REFUTED`, with the figure from the records."""
     return Finding(Verdict.CONFIRMED if holds else Verdict.REFUTED, figure)
 
 
 def untestable(why: str) -> Callable[[Evidence], Finding]:
-    """A `decide` for what cannot be reproduced on the devices at hand."""
+    """Return a `decide` for a claim that cannot be tested on the devices at hand."""
     return lambda _evidence: Finding(Verdict.UNTESTABLE, why)
 
 
 def awaiting(what: str) -> Callable[[Evidence], Finding]:
-    """A `decide` for what needs something that this package does not have yet."""
+    """Return a `decide` for a claim whose test needs something that this package does not have yet."""
     return lambda _evidence: Finding(Verdict.OPEN, f"needs {what}")
 
 
 def finding(claim: Claim) -> Finding:
-    """The verdict of the records as they are."""
+    """Return the finding on a claim from the present records, with the records that it used."""
     evidence = Evidence()
     try:
         found = claim.decide(evidence)

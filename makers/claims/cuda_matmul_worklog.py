@@ -28,7 +28,7 @@ def _naive_wins_at_256(e: Evidence) -> Finding:
 
 
 def _crossing(e: Evidence) -> Finding:
-    # Wave quantisation makes the two cross back and forth: where the larger tile wins for good is what counts.
+    # By wave quantisation the two cross back and forth. The size from which the larger tile always wins counts.
     larger_wins: dict[int, bool] = {}
     awaited: list[tuple[str, Sequence[Timed]]] = []
     for n in SIZES:
@@ -82,7 +82,9 @@ def _conflicts_vector(e: Evidence) -> Finding:
 
 
 def _conflicts(c: Counted, what: str) -> float:
-    """As the hardware's counter sees them where nothing else competes, at 4096."""
+    """Return the bank conflicts of shared loads (`"ld"`) or stores (`"st"`), scaled to a product of `N`. These are the
+    hardware counter's value if no other access competes.
+    """
     return c.metrics[f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{what}.sum"] * N**3 / c.fmas
 
 
@@ -104,7 +106,7 @@ def _counter_of_columns(e: Evidence) -> Finding:
 
 
 def _hardware_counts(e: Evidence, kernel: str, loads: int, stores: int) -> Finding:
-    # What the counter shows beyond addresses is arbitration, which differs from GPU to GPU.
+    # The counter also counts conflicts of arbitration, which do not follow from addresses and differ between GPUs.
     names = [f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{way}.sum" for way in ("ld", "st")]
     ours, by_address = (
         [e.profiled(N, kernel, name) for name in names],

@@ -1,4 +1,4 @@
-"""The records as claims ask them. What is not there raises `Missing`, which says what would have to be recorded."""
+"""Questions of claims to the records. A missing figure raises `Missing`, which names the record that would have it."""
 
 from __future__ import annotations
 
@@ -25,36 +25,37 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.results.climb_rows import ClimbRow, climb_rows, short_size
 
 TIMED = ("h200/gemm.json", "h200/configs*.json", "h200/claims*.json", "h200/reduce*.json")
-"""Records of times, in the order in which they are asked."""
+"""Records of times; the first one that has all contestants of a question is used."""
 COUNTS, CONFIG_COUNTS, CPU = "emulated/counters.json", "emulated/configs.json", f"{records.CPU}/climb.json"
 Row = TypeVar("Row")
 Timed = tuple[str, Config]
 """A kernel in a configuration, or a peer."""
 DEFAULT: Config = {}
-"""A kernel's reference configuration."""
+"""A kernel's default configuration."""
 
 
 class Missing(Exception):  # noqa: N818 - no error: it is what an open claim waits for
-    """Something that no record has yet."""
+    """A figure that no record has yet."""
 
     def __init__(
         self, what: str, count: tuple[str, Config] | None = None, times: Sequence[tuple[str, Sequence[Timed]]] = ()
     ) -> None:
         super().__init__(what)
         self.count = count
-        """The kernel and configuration that the emulator could count, if that is what is missing."""
+        """The kernel and configuration whose counts are missing; `None` if no counts are."""
         self.times = tuple(times)
-        """By problem's label the contestants that a GPU could time in one run, if that is."""
+        """The missing times: pairs of a problem's label and the contestants to time in one run."""
 
 
 class Evidence:
-    """What the records say; `used` names those that were asked with success."""
+    """Answers from the records; `used` has the names of the records that answered."""
 
     def __init__(self) -> None:
         self.used: list[str] = []
 
     def times(self, size: int | str, *wanted: Timed) -> list[Speed]:
-        """Kernels in configurations, or peers, all from one record: only there times can be compared.
+        """Return the speeds of kernels in configurations, or of peers, all from one record, because only times of one
+        record can be compared. Raises `Missing`, also for a wrong result.
 
         `size` is that of a square product, or a problem's label.
         """
@@ -76,12 +77,14 @@ class Evidence:
     def ratio(
         self, size: int | str, one: str, other: str, config: Config = DEFAULT, against: Config = DEFAULT
     ) -> float:
-        """Speed of one against the other's; above 1, the first is faster."""
+        """Return the ratio of one kernel's or peer's speed to another's; above 1, the first is faster. `config` is that
+        of the first, `against` that of the second.
+        """
         first, second = self.times(size, (one, config), (other, against))
         return first.to(second).value
 
     def peak_share(self, n: int, kernel: str, config: Config = DEFAULT) -> float:
-        """Of the multiply-add peak that was probed beside it."""
+        """Return a kernel's speed relative to the multiply-add peak that was measured in turns with it."""
         (speed,) = self.times(n, (kernel, config))
         record = load(self.used[-1])
         peak = None if record is None else _speeds(record).peak_tflops(square(n))
@@ -90,7 +93,7 @@ class Evidence:
         return speed.tflops / peak
 
     def count(self, kernel: str, config: Config = DEFAULT) -> Counted:
-        """What the emulator counted."""
+        """Return the emulator's counts of a kernel in a configuration."""
         whole = _whole(kernel, config)
         for name in (COUNTS, CONFIG_COUNTS):
             record = load(name)
@@ -101,7 +104,7 @@ class Evidence:
         raise Missing(f"counts of `{kernel}`{_said(config)} ({CONFIG_COUNTS})", (kernel, config))
 
     def facts(self, record: str, kernel: str, config: Config = DEFAULT) -> Mapping[str, float]:
-        """`Counters.facts` of a kernel of any operation, from a counting record."""
+        """Return the `Counters.facts` of a kernel of any operation from the counting record `record`."""
         whole, found = _whole(kernel, config), load(record)
         for result in () if found is None else found.results:
             known = result.facts
@@ -113,7 +116,7 @@ class Evidence:
         raise Missing(f"counts of `{kernel}`{_said(config)} ({record})")
 
     def swept(self, kernel: str, arch: str, config: Config = DEFAULT) -> Mapping[str, Any]:
-        """What the compiler made of a configuration: `measure.sweep.FIGURES` by name."""
+        """Return the compile sweep's figures of a configuration, by the names in `precompile.sweep.FIGURES`."""
         row = swept(kernel, arch, _whole(kernel, config))
         if row is None:
             raise Missing(f"`{kernel}`{_said(config)} for {arch} in {SWEEP}")
@@ -121,12 +124,12 @@ class Evidence:
         return row.figures
 
     def stages(self, arch: str, count: int, modulo: int) -> Stages:
-        """Integer work of `wmma_tf32_pipelined` with so many stages."""
+        """Return the integer instructions of `wmma_tf32_pipelined` with `count` stages."""
         found = (row for row in stages() if (row.arch, row.stages, row.modulo) == (arch, count, modulo))
         return self._first(found, TENSOR_CODE, f"{count} stages for {arch}")
 
     def staged(self, count: int, modulo: int) -> Speed:
-        """`wmma_tf32_pipelined` with so many stages, timed at 4096."""
+        """Return the speed of `wmma_tf32_pipelined` with `count` stages at `TOP`."""
         record = load(STAGE_TIMES)
         config = {"STAGES": count, "MODULO": modulo}
         speed = None if record is None else Speeds(record, TF32).find(STAGED, square(TOP), config)
@@ -136,17 +139,17 @@ class Evidence:
         return speed
 
     def shapes(self, kernel: str, arch: str) -> Shapes:
-        """A rung's matrix instructions."""
+        """Return the matrix instructions and loads of a rung's main loop."""
         found = (row for row in shapes() if (row.kernel, row.arch) == (kernel, arch))
         return self._first(found, TENSOR_CODE, f"`{kernel}` for {arch}")
 
     def source_test(self, n: int, data: str, way: str) -> Tested:
-        """The sources' own test of one way to compute."""
+        """Return the outcome of the sources' own test for one way to compute, at one size, with one kind of data."""
         found = (row for row in tested() if (row.n, row.data, row.way) == (n, data, way))
         return self._first(found, SOURCE_TEST, f"{way} at {n} on numbers from {data}")
 
     def small_run(self, record: str, schema: str, maker: str) -> Mapping[str, Any]:
-        """Return a record that one of the makers leaves on a GPU for a claim of its own."""
+        """Return a record that the script `maker` makes on a GPU for one claim."""
         found = load_json(record, schema)
         if found is None:
             raise Missing(f"{record}, not measured yet: `python makers/{maker}`")
@@ -161,7 +164,7 @@ class Evidence:
         return row
 
     def profile(self, n: int, kernel: str) -> Profile:
-        """What Nsight Compute said of one launch."""
+        """Return the profile of a kernel at n x n x n under Nsight Compute."""
         for one in profiles():
             if one.name == kernel and one.size == square(n):
                 self.used.append(PROFILES)
@@ -169,7 +172,7 @@ class Evidence:
         raise Missing(f"a profile of `{kernel}` at {n}³ in {PROFILES}")
 
     def rungs_profiled(self) -> list[Profile]:
-        """Every launch of a rung that Nsight Compute saw."""
+        """Return the profiles of all rungs, at every profiled size."""
         found = [one for one in profiles() if not one.is_library]
         if not found:
             raise Missing(f"profiles of rungs in {PROFILES}")
@@ -177,14 +180,16 @@ class Evidence:
         return found
 
     def profiled(self, n: int, kernel: str, metric: str) -> float:
-        """One of its metrics."""
+        """Return one metric of a kernel's profile."""
         metrics = self.profile(n, kernel).metrics
         if metric not in metrics:
             raise Missing(f"{metric} of `{kernel}` at {n}³ in {PROFILES}")
         return metrics[metric]
 
     def cpu_ratio(self, record: str, n: int, one: str, other: str) -> float:
-        """Speed of one contestant of a CPU's record against another's at a square size, each by its name there."""
+        """Return the ratio of one contestant's speed to another's at n x n x n in a CPU's record; `one` and `other` are
+        their names there.
+        """
         speeds = self._of_source_tables(record)
         first, second = (speeds.at(name, square(n)) for name in (one, other))
         if first is None or second is None or not (first.right and second.right):
@@ -192,7 +197,9 @@ class Evidence:
         return first.to(second).value
 
     def cpu_share(self, record: str, n: int, name: str) -> float:
-        """Speed of a contestant relative to the multiply-add peak at the widest vectors, probed beside it."""
+        """Return a contestant's speed relative to the multiply-add peak of the widest vectors, measured in turns with
+        it.
+        """
         speeds = self._of_source_tables(record)
         speed, peak = speeds.at(name, square(n)), speeds.peak_tflops(square(n))
         if speed is None or peak is None or not speed.right:
@@ -207,7 +214,7 @@ class Evidence:
         return _speeds(found)
 
     def cpu(self, kernel: str) -> ClimbRow:
-        """A rung of the CPU ladder in the recorded climb."""
+        """Return the row of a CPU rung in the recorded climb."""
         record = load(CPU)
         row = next((row for row in climb_rows(record) if row.name == kernel), None) if record else None
         if row is None:
@@ -220,7 +227,7 @@ _SPEEDS: dict[int, tuple[Record, Speeds]] = {}
 
 
 def _speeds(record: Record) -> Speeds:
-    """Made once a record: many claims ask for them."""
+    """Return the speeds of a record, computed once for each record, because many claims use them."""
     if id(record) not in _SPEEDS:
         _SPEEDS[id(record)] = record, Speeds(record)  # the record too, or another one could get its id
     return _SPEEDS[id(record)][1]

@@ -8,7 +8,9 @@ from claims.small_runs import BLOCK_TO_SM, in_first_wave, same_place
 from gemmlab.core.program import Config
 
 CP_ASYNC: Config = {"BM": 128, "BN": 128, "BK": 8, "TM": 8, "TN": 8, "STAGES": 2, "TURN_ASYNC": 0}
-"""Its own kernel: two stages, B by cp.async, A through registers because it is turned."""
+"""The configuration of `async_copy` that is the source's kernel: two stages, B by cp.async, A through registers,
+because it is transposed.
+"""
 CONFLICTS_OF: dict[str, Config] = {"async_copy": {}, "wmma_tf32_pipelined": {"MODULO": 1}}
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 HIT_RATE = "lts__t_sector_hit_rate.pct"
@@ -35,7 +37,7 @@ def _two_passes(e: Evidence) -> Finding:
 
 
 def _eight_passes(e: Evidence) -> Finding:
-    # Half of the loads are of As, where 16 lanes want one of two float4: two passes. The others are of Bs.
+    # Half of the loads read As, where 16 lanes read the same one of two float4: two passes. The others read Bs.
     c = e.count("double_buffer")
     mean = c.facts["shared_load_wavefronts"] / c.facts["shared_load_requests"]
     return judged(2 * mean - 2 == 8, f"{mean:.2f} wavefronts per load of both, {2 * mean - 2:.2f} per load of B's tile")

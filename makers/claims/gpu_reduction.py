@@ -7,7 +7,9 @@ from claims.evidence import Evidence
 
 COUNTS = "emulated/reduce.json"
 BLOCKS_OF_256 = 256 + 1
-"""Of the counted problem, 2^16 elements with 256 threads: each leaves one value, and one block adds those."""
+"""The number of blocks of the counted problem, 2^16 elements with 256 threads: 256 blocks leave one value each, and one
+more adds these.
+"""
 ARTICLE_S_SIZE = str(32 << 20)
 
 
@@ -23,7 +25,7 @@ def _divergence(e: Evidence) -> Finding:
 
 
 def _sixteen_ways(e: Evidence) -> Finding:
-    # Two loads a step. Wavefronts over the steps if doubling went on as far as there are lanes, and as they are.
+    # Two loads in each step. The wavefronts of all steps if the ways of the conflict doubled up to 16, then as counted.
     article = 2 * (4 * 2 + 2 * 4 + 8 + 16 + 8 + 4 + 2 + 1) + 1
     counted = e.facts(COUNTS, "reduce_strided_index")["shared_load_wavefronts"] / BLOCKS_OF_256
     return judged(

@@ -8,7 +8,9 @@ from claims.evidence import Evidence
 from claims.small_runs import COMPILER_OPTIONS, FAST_MATH_OFF, FAST_MATH_ON
 
 PREDICTED = 2 * 1024**2 / (2 * 32 * 1024 * 4 + 1024 * 4)
-"""FLOP a byte of a block of 32 x 32 with K 1024, C written once: the source's 7.87."""
+"""Operations for each byte that a block with a tile of 32 x 32 moves, if K is 1024 and C is written once: the source's
+7.87.
+"""
 L1_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
 WAVEFRONTS, IDEAL = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"
 LAST = "warp_tile_double_buffer"
@@ -39,7 +41,7 @@ def _fma_pipe(e: Evidence) -> Finding:
 
 
 def _efficient_loads(e: Evidence) -> Finding:
-    # Down the rows of A and along those of B, one float a lane, as naive_strided and naive store C.
+    # Lanes read A down a column and B along a row, one float each: like the stores of naive_strided and of naive.
     strided, along = (e.count(name).facts["global_store_sectors_per_request"] for name in ("naive_strided", "naive"))
     share = 2 * along / (strided + along)
     return judged(
@@ -57,7 +59,7 @@ def _throughput_falls(e: Evidence) -> Finding:
 
 
 def _arbitration(e: Evidence) -> Finding:
-    # Loads and stores together: where they have no excess, loads have none.
+    # The counts are of loads and stores together; if these have no excess, loads have none.
     clean = [
         one
         for one in e.rungs_profiled()

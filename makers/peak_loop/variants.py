@@ -1,4 +1,4 @@
-"""Variants of the written loop, each timed apart."""
+"""Variants of the main loop that is written anew; `makers/peak_loops.py` times each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of single numbers, as each of the files beside this one states one."""
+"""Operations that apply a function to each number; files beside this one state one function each."""
 
 import numpy as np
 

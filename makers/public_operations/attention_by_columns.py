@@ -1,4 +1,4 @@
-"""Attention of halves as in `attention_of_halves`, with v by columns: (heads, 64, length)."""
+"""Attention of halves as in `attention_of_halves`, with v stored by columns: (heads, 64, length)."""
 
 import numpy as np
 from attention_of_halves import HEAD, weights

@@ -1,4 +1,4 @@
-"""Attention of one head after another in halves, of 64 columns: softmax(q k^T / 8) v."""
+"""Attention in halves, softmax(q k^T / 8) v for each head; a head has 64 columns."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""x, and exp(x) - 1 below 0."""
+"""ELU: x if x is positive, else exp(x) - 1."""
 
 import numpy as np
 from activations import activation

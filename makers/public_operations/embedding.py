@@ -1,4 +1,4 @@
-"""Rows of a table, picked by their numbers."""
+"""Embedding: the rows of a table that an array of row numbers names."""
 
 from gemmlab import Array, Operation
 

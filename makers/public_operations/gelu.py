@@ -1,4 +1,4 @@
-"""Half of x times 1 + tanh(0.798 (x + 0.0447 x^3))."""
+"""GELU by its tanh formula: 0.5 x (1 + tanh(0.798 (x + 0.0447 x^3)))."""
 
 import numpy as np
 from activations import activation

@@ -1,4 +1,4 @@
-"""x, and 0 where it is at most 0.5."""
+"""Hardshrink: x if |x| is more than 0.5, else 0."""
 
 import numpy as np
 from activations import activation

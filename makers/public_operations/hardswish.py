@@ -1,4 +1,4 @@
-"""x times (x + 3) / 6, which is held between 0 and 1."""
+"""Hardswish: x times (x + 3) / 6, the latter limited to 0 to 1."""
 
 import numpy as np
 from activations import activation

@@ -1,4 +1,4 @@
-"""The number of times that each of 40 numbers occurs, added to y."""
+"""Histogram: the number of times that each of the numbers 0 to 39 occurs, added to y."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Layer norm of rows, with one scale g and one shift b for all."""
+"""Layer norm of each row, with one scale g and one shift b for all elements."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Rows divided by the root of the mean of their squares, with one scale g for all."""
+"""RMS norm: each row divided by the root of the mean of its squares, times one scale g for all elements."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Pairs of numbers turned by an angle that grows with the row and falls with the place in it."""
+"""Rotary embedding: pairs of numbers rotated by an angle that grows with the row and falls with the place in it."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ operation = Operation(
     extents=("seq_len", "n"),
     arrays=(Array("x", ("seq_len", "n", 2)), Array("out", ("seq_len", "n", 2), role="out")),
     reference=turned,
-    # The angle is rounded as a product; what that turns is as much again.
+    # The error of the angle grows with the row, because the angle is a rounded product.
     bound=lambda x, seq_len, u: (16 * seq_len + 16) * u * np.abs(x).sum(axis=-1, keepdims=True),
     shapes=((1, 256), (8, 256), (64, 128), (64, 512)),
     flops=lambda seq_len, n: 6 * seq_len * n,

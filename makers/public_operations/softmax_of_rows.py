@@ -1,4 +1,4 @@
-"""Softmax of rows, of numbers whose exponentials do not overflow."""
+"""Softmax of each row, for numbers whose exponentials do not overflow."""
 
 import numpy as np
 

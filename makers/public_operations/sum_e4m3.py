@@ -1,4 +1,4 @@
-"""The sum of all numbers of 8 bits, four of them the exponent and three behind the point, added to y."""
+"""The sum of all numbers, in E4M3 (8 bits, four of them exponent, three of them fraction), added to y."""
 
 from sum_into import eight_bit_values, fill_below_two, sum_into
 

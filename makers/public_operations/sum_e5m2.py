@@ -1,4 +1,4 @@
-"""The sum of all numbers of 8 bits, five of them the exponent and two behind the point, added to y."""
+"""The sum of all numbers, in E5M2 (8 bits, five of them exponent, two of them fraction), added to y."""
 
 from sum_into import eight_bit_values, fill_below_two, sum_into
 

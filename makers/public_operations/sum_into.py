@@ -6,7 +6,7 @@ from gemmlab import Array, Operation
 
 
 def sum_into(name, decode, *, bound=None, **stated):
-    """State the sum over `decode` of every number."""
+    """State the sum of `decode(a)` over all elements of a, added to y; `stated` are further facts of the array a."""
     return Operation(
         name=name,
         extents=("s", "k"),
@@ -23,7 +23,9 @@ def sum_into(name, decode, *, bound=None, **stated):
 
 
 def eight_bit_values(fraction_bits):
-    """Return the function that gives the values of bytes; numbers below an exponent of 1 are subnormal."""
+    """Return a function that decodes bytes: a sign, an exponent, `fraction_bits` bits of fraction. Numbers with an
+    exponent of 0 are subnormal, and no bits stand for infinity or NaN.
+    """
     most = 127 >> fraction_bits  # the largest exponent
     low = most // 2 + fraction_bits  # bias of the exponent of the last bit
 
@@ -38,7 +40,7 @@ def eight_bit_values(fraction_bits):
 
 
 def fill_below_two(rng, shape):
-    """Return numbers below 2, of either sign."""
+    """Return random bytes that stand for numbers below 2 in magnitude, of either sign."""
     return rng.integers(0, 0x40, shape) + 128 * rng.integers(0, 2, shape)
 
 

@@ -1,4 +1,4 @@
-"""Sums of two matrices, number by number."""
+"""The elementwise sum of two matrices."""
 
 import numpy as np
 from activations import SHAPES

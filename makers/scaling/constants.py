@@ -1,7 +1,8 @@
-"""What a core takes for a multiply-add, for an element of A and of B, and two threads for a meeting, measured here.
+"""Measure on this machine a core's time for a multiply-add and for an element of A and of B, and two threads' time for
+a turn of the pool.
 
-Times are least ones of many short slices in turns: on a machine that does other work, too, some slices are undisturbed.
-For the rest of the time a product is linear in its extents, so straight lines through such times give the constants.
+Calls take turns, and the least time of each counts: on a machine that does other work, too, some calls are undisturbed.
+The time of a product is linear in each of its extents, so straight lines through least times give the constants.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Call = Callable[[], object]
 
 
 def least(calls: Mapping[object, Call], seconds: float) -> dict[object, float]:
-    """Return the least time of each call in nanoseconds; they take turns."""
+    """Return the least time of each call in nanoseconds; they take turns for `seconds` seconds."""
     times = dict.fromkeys(calls, float("inf"))
     for call in calls.values():
         call()
@@ -43,7 +44,9 @@ def least(calls: Mapping[object, Call], seconds: float) -> dict[object, float]:
 
 
 def measured(seconds: float) -> tuple[Constants, dict[str, list[float]]]:
-    """Return the constants, and the times in microseconds that they follow from, by series."""
+    """Measure for `seconds` seconds, and a quarter more for the pool. Return the constants, and by series the times in
+    microseconds that they follow from.
+    """
     rng = np.random.default_rng(1)
 
     def matrix(rows: int, cols: int) -> Array:
@@ -77,13 +80,17 @@ def measured(seconds: float) -> tuple[Constants, dict[str, list[float]]]:
 
 
 def _line(extents: Sequence[int], times_us: Sequence[float], others: int) -> tuple[float, float]:
-    """Return slope and rest of a straight line, in nanoseconds for each element of the other extents."""
+    """Return the slope of a straight line through the times, and its value at extent 0, both in nanoseconds divided by
+    `others`, the product of the other two extents.
+    """
     slope, rest = np.polyfit(extents, np.array(times_us) * 1e3 / others, 1)
     return float(slope), float(rest)
 
 
 def turn_ns(seconds: float) -> float:
-    """Return what a turn of the pool takes whose jobs only wait for each other, on two threads that are awake."""
+    """Return the nanoseconds of a turn of the worker pool with two jobs that only wait for each other, on two threads
+    that do not sleep.
+    """
     module = Module(host_target())
     pool = emit_pool(module)
     params = list(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))

@@ -1,8 +1,10 @@
-"""A model of products on many cores: what a thread computes and fetches, what all of them read, how they meet.
+"""A model of products on many cores: the work and the fetches of a thread, the memory traffic of all, turns of the
+pool.
 
-The constants of one core and of one meeting are measured on two cores (`scaling/constants.py`); what a machine with
-many has in common, memory and sockets, is assumed and stated with the table. A time is the longer of what the busiest
-thread takes and what memory takes, and the turns of the pool.
+The constants of one core and of a turn of the pool, in which the threads begin a job and meet again, are measured on
+two cores (`scaling/constants.py`). The properties that many cores share, memory and sockets, are assumed, and are
+stated with the table. A predicted time is the longer of the busiest thread's time and the memory's time, plus the turns
+of the pool.
 """
 
 from __future__ import annotations
@@ -15,20 +17,24 @@ from gemmlab.codegen.thread_grid import SCATTERED, TRANSPOSED
 TILE_ROWS, TILE_COLS = 12, 32
 K_BLOCK = 768
 _CORES_THAT_FILL = 16
-"""Cores whose reads together take all of a machine's memory rate."""
+"""The number of cores whose reads together need all of a machine's memory rate."""
 LAYOUTS = {"rows": 0, "columns": TRANSPOSED, "gaps": SCATTERED}
-"""Layouts of B, and the multiply-adds for packing an element of it that nothing hides."""
+"""Layout of B -> the cost of packing one of its elements that does not overlap with other work, in multiply-adds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Nanoseconds on one core: for a multiply-add, for bringing an element into its caches, and for a meeting."""
+    """Nanoseconds on one core: for a multiply-add, for fetching an element into its caches, and for a
+    turn of the pool.
+    """
 
     multiply_add: float
     a_element: float
     b_element: dict[str, float]
-    """By layout, packed by the thread itself. What it costs in rows, where packing hides, an element of a strip that is
-    packed already costs, too: it comes from the same distance."""
+    """Layout -> the cost of an element that the thread itself fetches and packs. In the layout `rows` packing overlaps
+    with other work, so that value is also the cost of an element that is packed already: it comes from the same
+    distance.
+    """
     turn: float
     """A turn of the pool for each thread beside the caller."""
 
@@ -40,7 +46,7 @@ class Machine:
     cores: int
     cores_a_socket: int = 64
     socket_gb_s: float = 250.0
-    """Memory of a socket: eight channels of DDR5-4800, of which four fifths are reached."""
+    """Memory rate of a socket in 10^9 bytes a second: four fifths of eight channels of DDR5-4800."""
     remote: float = 1.6
     """Time of an access to another socket's memory or cache, relative to the own one's."""
 
@@ -64,7 +70,9 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """A division of a product among threads, and the time that it takes, in nanoseconds."""
+    """A division of a product among threads into jobs of `rows` x `cols`, and the parts of its time in nanoseconds: the
+    busiest core, memory, turns of the pool. `alone_ns` is the time of all multiply-adds on one core.
+    """
 
     rows: int
     cols: int
@@ -80,23 +88,25 @@ class Forecast:
         return max(self.core_ns, self.memory_ns) + self.turns_ns
 
     def efficiency(self, cores: int) -> float:
-        """Time of one core's multiply-adds alone, divided by that of all cores."""
+        """Return `alone_ns` divided by the time of all cores together: 1 for a perfect division."""
         return self.alone_ns / (cores * self.time_ns)
 
     @property
     def limit(self) -> str:
-        """The cause that takes most time beyond a perfect division: memory, turns or a core."""
+        """`memory` if it takes longer than the busiest core, else `turns` if these take more than a fifth of its time,
+        else `core`.
+        """
         return "memory" if self.memory_ns > self.core_ns else "turns" if self.turns_ns > self.core_ns / 5 else "core"
 
 
 BEFORE, GRID, NOW = "before", "grid", "now"
-"""Designs: rectangles whose largest is smallest; the cheapest ones, for as many threads as pay; and B packed by all
-together where that is cheaper.
+"""Designs. `BEFORE`: all threads, rectangles of which the largest is as small as possible. `GRID`: the cheapest
+rectangles, for as many threads as pay. `NOW`: the same, and B is packed by all threads together if that is cheaper.
 """
 
 
 def divided(product: Product, threads: int, design: str) -> tuple[int, int, bool]:
-    """Return rows and columns of a rectangle, and whether packing is shared, as a design chooses them."""
+    """Return the rows and columns of a rectangle that a design chooses, and whether all threads pack B together."""
     m, n, k, element = product.m, product.n, product.k, LAYOUTS[product.layout]
     if design != BEFORE:
         return cheapest((m, n, k), threads, (TILE_ROWS, TILE_COLS), element, K_BLOCK if design == NOW else None)
@@ -110,7 +120,7 @@ def divided(product: Product, threads: int, design: str) -> tuple[int, int, bool
 
 
 def forecast(product: Product, machine: Machine, of: Constants, design: str) -> Forecast:
-    """Return the time of a product on all cores."""
+    """Return the predicted division and time of a product on a machine, by the constants `of`."""
     m, n, k = product.m, product.n, product.k
     threads = machine.cores if design == BEFORE else useful(machine.cores, m * n * k)
     rows, cols, together = divided(product, threads, design)

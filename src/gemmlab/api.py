@@ -1,7 +1,8 @@
 """The library: arrays in, arrays out.
 
-`gemm` tries the compiled entry first, which does plain float32 matrices by itself. All other calls go to
-`_general`, which prepares operands (views stay views wherever a kernel can read them) or says what is wrong.
+`gemm` tries the compiled entry first, which multiplies NumPy's float32 arrays by itself. Products in pieces, with a
+packed operand and on a GPU have functions of their own. All other calls go to `_general`, which prepares operands
+(views stay views wherever a kernel can read them) or raises an error that says what is wrong.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
 Float32Array = npt.NDArray[np.float32]
 _Entry = Callable[..., Float32Array | None]
 _ARRAY = np.ndarray
-"""Read as one name, where `np.ndarray` are two."""
+"""`np.ndarray` under a single name, which is faster to read."""
 
 _entry: _Entry | None = None
-"""The compiled entry of float32 throughout, once it is loaded."""
+"""The compiled entry for the precision `"highest"`; `None` until it is loaded."""
 _again: Callable[..., Any] | None = None
-"""The function that is tried first for arrays on a GPU, once there were any."""
+"""The function that is tried first for arrays on a GPU (`dispatch.cuda_again.again`); `None` until the first such call.
+"""
 _products: dict[str, CpuProduct] = {}
 """The loaded products by precision."""
 _lock = threading.RLock()
@@ -167,7 +169,7 @@ def gemm(
 
 
 def _load(precision: str = HIGHEST) -> CpuProduct:
-    """Compile or load the product of a precision, once."""
+    """Return the product of a precision. The first call compiles it, or loads it from the cache."""
     global _entry
     with _lock:
         if precision not in _products:

@@ -31,7 +31,7 @@ def gemm_group(
     precision: str = HIGHEST,
     reproducible: bool = False,
 ) -> list[Any]:
-    """`gemm(a[i], b[i], c=c[i], out=out[i], ...)` for every i, as a list; on a GPU in one launch.
+    """Return the list of `gemm(a[i], b[i], c=c[i], out=out[i], ...)` for every i; on a GPU few launches compute all.
 
     `a` and `b`, and `c` and `out` if they are given, are lists or tuples of equal length. Shapes may differ from one
     product to the next. Arrays of one shape may lie anywhere in memory: such a group is a batch by pointers. `alpha`,

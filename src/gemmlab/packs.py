@@ -25,7 +25,9 @@ class Packed:
     shape: tuple[int, int]
     """k and n."""
     strips: Float32Array = field(repr=False)
-    """Strips of columns one after the other, each row by row; zeros beyond the last column."""
+    """Strips of columns one after the other, each row by row: shape (strips, k, columns of a strip), zeros beyond the
+    last column.
+    """
     dtype: np.dtype[np.float32] = field(default=np.dtype(np.float32), repr=False)
     ndim: int = field(default=2, repr=False)
 

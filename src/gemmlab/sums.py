@@ -1,6 +1,6 @@
-"""The library call `sum`: from an array to the sum of all its elements or of those along some axes.
+"""The library call `sum`: the sum of all elements of an array, or sums along some axes.
 
-Whatever the strides, elements are read in place, by a plan that is made once for a layout
+Elements are read in place, whatever the strides. The loops that do so are planned once for a layout
 (`dispatch/sum_plans.py`).
 """
 
@@ -32,7 +32,7 @@ _MOST_PLANS = 1024
 _INTEGERS = {int}
 
 _plans: dict[tuple[Any, ...], SumPlan] = {}
-"""Plans by shape, strides, axes and `keepdims`; cleared when there are many."""
+"""Plans by shape, strides, axes and `keepdims`; cleared when there are `_MOST_PLANS`."""
 _FLOAT32 = np.dtype(np.float32)
 
 _again: Callable[[Any, Any, bool], Any] | None = None
@@ -165,7 +165,7 @@ def _axes(axis: object, ndim: int) -> list[int]:
 
 
 def _load() -> CpuSums:
-    """Compile or load the sums, once."""
+    """Return the compiled sums. The first call compiles them, or loads them from the cache."""
     global _sums
     if _sums is not None:
         return _sums

@@ -45,7 +45,7 @@ def file_part(value: Any) -> FilePart | None:
 
 
 def span(array: npt.NDArray[Any]) -> tuple[int, int]:
-    """Return the first byte and the one after the last, counted from an array's address."""
+    """Return the offsets in bytes of an array's first byte and of the one after its last, counted from its address."""
     ends = [step * (extent - 1) for step, extent in zip(array.strides, array.shape, strict=True)]
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + array.itemsize
 

@@ -34,7 +34,9 @@ class DeviceArray:
     device: int | None
     """Ordinal of its GPU; `None` if the array does not say."""
     stream: int | None
-    """Handle of the stream that computes it, `UNKNOWN` if the array does not name it; `None` if the array is ready."""
+    """Handle of the stream on which work on the array may be queued; `UNKNOWN` if the array does not name it, `None` if
+    no work is queued.
+    """
     read_only: bool = False
     owner: Any = field(default=None, repr=False, compare=False)
     borrowed: bool = False
@@ -68,7 +70,11 @@ def is_device_array(value: Any) -> bool:
 
 
 def device_array(value: Any) -> DeviceArray:
-    """Return the memory of `value`. Raises `ArgumentTypeError` if it is no GPU array or does not show its memory."""
+    """Return the address and layout of an array on a GPU.
+
+    Raises `ArgumentTypeError` if `value` is no such array or does not show its memory, `DeviceError` if it has DLPack
+    alone and the package cuda-core, which reads that, is missing.
+    """
     negated = getattr(value, "is_neg", None)
     if negated is not None and negated():
         # torch exports the memory nevertheless.
@@ -149,7 +155,7 @@ def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Strides of C order, in the unit of `itemsize`."""
+    """Return the strides of C order: in bytes if `itemsize` is the bytes of an element, in elements if it is 1."""
     strides = []
     for extent in reversed(shape):
         strides.append(itemsize)
@@ -158,7 +164,7 @@ def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 
 def _dense(array: DeviceArray) -> bool:
-    """Return whether it is C-contiguous apart from axes of extent 1, whose stride means nothing."""
+    """Return whether an array is C-contiguous apart from axes of extent 1, whose stride means nothing."""
     axes = [(n, step) for n, step in zip(array.shape, array.strides, strict=True) if n != 1]
     extents = tuple(n for n, _ in axes)
     return tuple(step for _, step in axes) == c_strides(extents, array.dtype.itemsize)

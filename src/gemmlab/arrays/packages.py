@@ -16,8 +16,8 @@ LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One package, with operations on its arrays as its users would write them. The first argument of each function is
-    the package.
+    """One package, with operations on its arrays as its users would write them. The first argument of `maker`,
+    `stream`, `copy` and `assign` is the imported package.
     """
 
     name: str
@@ -30,28 +30,31 @@ class Package:
     stream: Callable[[Any, Any], Callable[[], int]]
     """Return a function that gives the handle of the current stream of an array's device."""
     copy: Callable[[Any, Any], Any]
-    """Return an array with the same elements in C order, made on that stream."""
+    """Return an array with the same elements in C order, copied on the current stream unless they are in that order."""
     assign: Callable[[Any, Any, Any], None]
-    """Copy elements on that stream (to, from), with broadcasting."""
+    """Copy elements (to, from) on the current stream, with broadcasting."""
     layout: Callable[[Any], Hashable]
     """Return all properties of an array, except its address, that decide whether and how it can be used."""
     address: Callable[[Any], int]
     to_float32: str
+    """The expression that converts an array `x` to float32, for messages."""
 
     def contiguous_copy(self, value: Any) -> Any:
-        """Return `copy`, or the array itself if its elements are in C order already."""
+        """Return a copy in C order, or the array itself if its elements are in that order."""
         return self.copy(sys.modules[self.name], value)
 
     def fresh(self, beside: Any, shape: tuple[int, ...]) -> Callable[[], Any]:
-        """Return `maker` for this package."""
+        """Return a function that makes a new float32 array of that shape on the GPU of `beside`, uninitialised and in C
+        order.
+        """
         return self.maker(sys.modules[self.name], beside, shape)
 
     def current_stream(self, value: Any) -> Callable[[], int]:
-        """Return `stream` for this package."""
+        """Return a function that gives the handle of the current stream of the array's device."""
         return self.stream(sys.modules[self.name], value)
 
     def put(self, to: Any, source: Any) -> None:
-        """Apply `assign` of this package."""
+        """Copy elements into the array `to` on the current stream, with broadcasting."""
         self.assign(sys.modules[self.name], to, source)
 
 
@@ -65,8 +68,8 @@ def package_of(value: object) -> Package | None:
 
 
 def stream_for(value: Any, found: DeviceArray) -> int:
-    """Return the stream on which the caller expects work on an array; for an unknown package the stream that the array
-    names.
+    """Return the handle of the stream on which the caller expects work on an array: the package's current stream, or
+    for an unknown package the one that the array names; the legacy default stream if it names none.
     """
     package = package_of(value)
     if package is not None:

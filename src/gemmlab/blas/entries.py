@@ -17,16 +17,19 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 _HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int)
 _handler: Any = None
-"""The callback that native code holds the address of."""
+"""The callback whose address native code holds; `None` before the first `set_xerbla`. It must not be
+freed meanwhile.
+"""
 
 Handler = Callable[[str, int], object]
 
 
 def pointers() -> dict[str, int]:
-    """Addresses of `sgemm_` and `cblas_sgemm` in this process, with 32-bit integers, callable from any thread.
+    """Return the addresses of the functions `sgemm_` and `cblas_sgemm` in this process, which take 32-bit integers and
+    can be called from any thread.
 
-    They do not hold the interpreter's lock and never call the interpreter, unless `set_xerbla` gave them a handler. The
-    first call compiles them, or finds them in the cache; after that their addresses do not change.
+    The functions do not hold the interpreter's lock and never call the interpreter, unless `set_xerbla` gave them a
+    handler. The first call compiles them, or finds them in the cache; after that their addresses do not change.
 
     Raises `CompileError`.
     """
@@ -35,7 +38,7 @@ def pointers() -> dict[str, int]:
 
 @cache
 def function(name: str) -> Any:
-    """The entry `name` as a ctypes function, which takes addresses, ctypes objects and `byref` for pointers."""
+    """Return the entry `name` as a ctypes function, which takes addresses, ctypes objects and `byref` for pointers."""
     return ctypes.CFUNCTYPE(None, *SIGNATURES[name])(pointers()[name])
 
 

@@ -36,7 +36,8 @@ _addresses: Mapping[str, int] | None = None
 
 
 def compiled(lanes: int | None = None) -> Artifact:
-    """Return the entries as object code that needs nothing but the C library.
+    """Return the entries as object code that needs nothing but the C library; `lanes` is the number of float32 in a
+    vector, by default that of this processor's widest.
 
     Raises `CompileError`, `DeviceError`, and `UsageError` on Windows, for whose threads they are not written.
     """
@@ -47,7 +48,10 @@ def compiled(lanes: int | None = None) -> Artifact:
 
 
 def addresses() -> Mapping[str, int]:
-    """Addresses of the entries in this process, by symbol."""
+    """Return the addresses of the entries in this process, by symbol. The first call compiles and links them.
+
+    Unless the environment sets GEMMLAB_NUM_THREADS, it also sets the number of threads to that of the physical cores.
+    """
     global _addresses
     with _lock:
         if _addresses is None:

@@ -1,4 +1,6 @@
-"""`sgemm` as `scipy.linalg.blas` has it: operands cast and reshaped as its wrapper does, the result by columns."""
+"""`sgemm` as in `scipy.linalg.blas`: operands are cast and reshaped as its wrapper does, and the result is stored by
+columns.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,13 @@ def sgemm(
     trans_b: int = 0,
     overwrite_c: int = 0,
 ) -> Float32Array:
-    """`alpha * op(a) @ op(b) + beta * c` as `scipy.linalg.blas.sgemm` computes it; a new array in Fortran order.
+    """Return `alpha * op(a) @ op(b) + beta * c`, as `scipy.linalg.blas.sgemm` does, in a new array in Fortran order.
 
-    Operands of other types are cast to float32; views and both orders are read in place. A vector is a column, and of
-    more than two axes those of extent 1 are dropped. `trans_a` and `trans_b` are 0, 1 (transposed) or 2 (conjugated,
-    the same for real numbers). Without `c` it is zeros. With `overwrite_c` the result goes into `c`, and `c` itself is
-    returned, if it is float32, in Fortran order, writeable, and shares no memory with a and b; else `c` is unchanged.
+    Operands of other types are cast to float32; views and both orders are read in place. A vector is a column; an
+    operand of more than two axes loses those of extent 1. `trans_a` and `trans_b` are 0, 1 (transposed) or 2
+    (conjugated, the same for real numbers). Without `c` zeros are added. With `overwrite_c` the result goes into `c`,
+    and `c` itself is returned, if it is float32, in Fortran order, writeable, and shares no memory with a and b; else
+    `c` is unchanged.
 
     Raises `ArgumentTypeError` (a TypeError) for operands that cannot be cast, `UsageError` (a ValueError) for shapes
     that do not fit and invalid flags, and `MemoryError`.
@@ -69,7 +72,9 @@ def _array(name: str, value: object) -> Float32Array:
 
 
 def _two_axes(name: str, shape: tuple[int, ...]) -> tuple[int, int]:
-    """Return a shape of other than two axes as one of two."""
+    """Return the shape of a matrix for one of none, one, or more than two axes. Raises `UsageError` if more than two of
+    the extents are not 1.
+    """
     extents = shape if len(shape) < 2 else tuple(extent for extent in shape if extent != 1)
     if len(extents) > 2:
         raise UsageError(f"sgemm: {name} has shape {shape}; it must be a matrix")

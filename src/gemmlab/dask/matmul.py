@@ -25,8 +25,8 @@ _own: Callable[[da.Array, Any], Any] = da.Array.__matmul__
 def enabled(precision: str = "highest") -> Iterator[None]:
     """Make `a @ b` of two-dimensional float32 Dask arrays `gemmlab.dask.gemm(a, b, precision=precision)`.
 
-    It applies to expressions that this thread or task evaluates inside the block. For other dtypes, other numbers of
-    dimensions, and operands that are no Dask arrays, `@` is Dask's own product.
+    It applies to expressions that this thread or asyncio task evaluates inside the block. For other dtypes, other
+    numbers of dimensions, unknown extents, and operands that are no Dask arrays, `@` is Dask's own product.
     """
     global _users
     with _LOCK:

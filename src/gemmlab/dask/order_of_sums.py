@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 ENOUGH = 32
-"""Tasks that can run at the same time: with fewer blocks of C than that, k is split between several sums."""
+"""The least number of tasks that should be able to run at the same time. If C has fewer blocks, k is split between
+several sums.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Chain:
 
 
 def chains(blocks_of_c: int, blocks_of_k: int) -> tuple[Chain, ...]:
-    """Return the chains of each block of C. Their sums are then added in pairs, neighbours first."""
+    """Return the chains that every block of C is the sum of. Their sums are then added in pairs, neighbours first."""
     count = max(1, min(blocks_of_k, -(-ENOUGH // max(1, blocks_of_c))))
     bounds = [blocks_of_k * index // count for index in range(count + 1)]
     return tuple(Chain(first, end) for first, end in pairwise(bounds))

@@ -53,7 +53,9 @@ def gemm(
 
 
 def tasks_on_a_host() -> int:
-    """Return the tasks that the workers of the current Dask client run at the same time on one host; 0 without one."""
+    """Return how many tasks the workers of the current Dask client run at the same time on one host, the most of all
+    hosts; 0 without a client.
+    """
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return 0

@@ -30,9 +30,10 @@ class Settings:
 
 
 def product(a: Any, b: Any, before: Any, settings: Settings, *, first: bool) -> Any:
-    """Return alpha * a b + `before`, or + beta * `before` for the `first` block along k. `before` may be `None`.
+    """Return alpha * a b + `before`. For the `first` block along k, `before` is c and is multiplied by beta. If
+    `before` is `None`, nothing is added.
 
-    Raises `UsageError` where this worker has another version of gemmlab than the caller: its sums could differ.
+    Raises `UsageError` if this worker has another version of gemmlab than the caller: its sums could differ.
     """
     if settings.version != __version__:
         raise UsageError(
@@ -50,7 +51,11 @@ def total(x: Any, y: Any) -> Any:
 
 
 def threads_of(settings: Settings) -> int | None:
-    """Return the threads of one task, such that all tasks of a host together use its cores; `None` for all cores."""
+    """Return the threads of one task: as the caller requested, or such that all tasks of a host together use its cores.
+
+    If the number of these tasks is not known, it is `None` (all cores) in the main thread of the main process, and 1
+    elsewhere.
+    """
     if settings.threads is not None:
         return settings.threads
     if settings.sharing:

@@ -2,8 +2,8 @@
 
 A rank receives bytes before the product, when an operand is redistributed, and during the product, as panels. The
 predicted time is the sum of three terms: the redistribution; the longer of the panels' transfer and the multiplication;
-and the part that does not overlap. The latter is the last panel's product, or the transfer of the first panel if the
-ranks cannot begin with their own parts. Each panel's product after the first reads and writes C once more.
+and the part that does not overlap: the last panel's product, or the first panel's transfer if the ranks cannot begin
+with their own parts. Each panel's product after the first reads and writes C once more.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Candidate:
     bytes_meanwhile: float
     """Bytes that a rank receives as panels of operands, or as partial sums of the algorithm `"k"`."""
     seconds: float
-    """Predicted time."""
+    """Predicted time of the call, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Choice:
 
 
 def explain_choice(a: Any, b: Any, *, precision: str = HIGHEST, reproducible: bool = False) -> Choice:
-    """Return the algorithm that `gemmlab.distributed.gemm` takes for the DTensors `a` (m x k) and `b` (k x n)."""
+    """Return the choice of `gemmlab.distributed.gemm` for the DTensors `a` (m x k) and `b` (k x n). Nothing is sent."""
     return choose(
         (a.shape[0], b.shape[1], a.shape[1]), words(a.placements), words(b.placements), tuple(a.device_mesh.shape),
         a.device_mesh.device_type, precision=precision, reproducible=reproducible,

@@ -72,7 +72,9 @@ def _by_panels(
     a: DTensor, b: DTensor, added: DTensor | None, factors: tuple[float, float], options: dict[str, Any],
     way: Candidate, traffic: Traffic,
 ) -> torch.Tensor:  # fmt: skip
-    """Return this rank's part of C. While the panels of one turn are multiplied, those of the next are sent."""
+    """Return this rank's part of C, computed in turns: each multiplies a panel of A by one of B, along k. While the
+    panels of one turn are multiplied, those of the next are sent.
+    """
     # Both operands have k as their first axis. For A this is a transposed view; only panels that are sent are copied.
     left, right = a.to_local().t(), b.to_local()
     alpha, beta = factors
@@ -123,7 +125,7 @@ def _sources(
 
 
 def _beside_messages(left: torch.Tensor, right: torch.Tensor, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options that choose a kernel of many short blocks, if the library would take a persistent one.
+    """Return options that choose a kernel of many short blocks, if the library would take a persistent one; else none.
 
     A persistent kernel has one long block for each multiprocessor. While NCCL occupies some of these, blocks that find
     no free one would begin only after others have ended.

@@ -28,11 +28,11 @@ class Source(Protocol):
         """Begin the transfer of a turn's panel. All ranks of the group call this, in the order of turns."""
 
     def take(self, turn: int) -> torch.Tensor:
-        """Wait for the panel of a turn and return it: terms of k x rows of A, or columns of B."""
+        """Wait for the panel of a turn and return it. Its first axis is k, its second the rows of A or columns of B."""
 
 
 def panels_of(depth: int) -> list[range]:
-    """Return the terms of each panel of k, in order; `depth` is the number of terms."""
+    """Return the range of k of each panel, in order; `depth` is the extent of k."""
     return [range(first, min(first + PANEL, depth)) for first in range(0, depth, PANEL)]
 
 

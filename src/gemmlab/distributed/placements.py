@@ -8,7 +8,9 @@ from typing import Any
 from torch.distributed.tensor import Partial, Replicate, Shard
 
 ROWS, COLUMNS, REPLICA, SUM = "rows", "columns", "replica", "sum"
-"""The layout of a matrix along one dimension of a mesh: cut into rows, cut into columns, replicated, sum over ranks."""
+"""Words for the layout of a matrix along one dimension of a mesh: cut into rows, cut into columns, replicated, or with
+a sum over ranks still to do.
+"""
 
 
 def word_for(placement: Any) -> str:

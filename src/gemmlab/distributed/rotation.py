@@ -24,20 +24,22 @@ from gemmlab.distributed.traffic import Traffic
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The terms of k that a rank multiplies in one turn, and those that it sends to another rank for the same turn."""
+    """The range of k that a rank multiplies in one turn, and the range that it sends to another rank for that turn."""
 
     owner: int
     """Rank within the group whose part of k contains `terms`."""
     terms: range
-    """Terms of k to multiply; empty if the owner has fewer panels than others."""
+    """Range of k to multiply; empty if the owner has fewer panels than others."""
     receiver: int
     """Rank within the group that this rank sends to."""
     sent: range
-    """Terms of this rank's own part that it sends; empty if it has fewer panels than others."""
+    """Range of k, in this rank's own part, that it sends; empty if it has fewer panels than others."""
 
 
 def turns_of(depth: int, ranks: int, own: int) -> list[Turn]:
-    """Return the turns of rank `own`. All ranks have the same number of turns, so sends and receives match by turn."""
+    """Return the turns of rank `own` of `ranks`; `depth` is the extent of k. All ranks have the same number of turns,
+    so sends and receives match by turn.
+    """
     parts = [share(depth, ranks, index) for index in range(ranks)]
     turns = [Turn(own, parts[own], own, range(0))]
     # No part is longer than the first (`share`).

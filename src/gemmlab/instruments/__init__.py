@@ -1,1 +1,1 @@
-"""The instruments as functions: check, bench, explain, climb, compare, profile. The command line calls them, too."""
+"""The instruments as functions: check, bench, explain, climb, compare, profile, tune. The command line calls them."""

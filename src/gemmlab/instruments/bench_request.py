@@ -1,4 +1,4 @@
-"""The request of a `gemmlab.bench` call, and the plan or the count that it leads to."""
+"""The arguments of `gemmlab.bench`, and the plan that they lead to: of times, or on an emulated device of counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """The arguments of a call, with loaded kernels and an open device; other values are unparsed text."""
+    """The arguments of a call: kernels are loaded and the device is open; peers, sizes and threads are
+    unparsed text.
+    """
 
     device: Device
     kernels: Sequence[NamedKernel]
@@ -40,13 +42,13 @@ class BenchRequest:
     verify: bool
     naive: bool
     configs: Sequence[Mapping[str, int]]
-    """Configurations of the one kernel."""
+    """Configurations to time of the one kernel in `kernels`; empty for its default one, or with `some_configs`."""
     some_configs: str | None
-    """`"all"` or the number of configurations to take from the tuning space; `None` for none."""
+    """`"all"`, or as text the number of configurations to take from the kernel's tuning space; `None` for none."""
     suite: bool = False
     """True if the sizes are the shapes of the suite that belong to the operation."""
     shapes_of: str | None = None
-    """Family of the suite; `None` for all."""
+    """The suite's family of shapes; `None` for all families."""
 
     precision: str = HIGHEST
     """The precision of the library call."""
@@ -90,7 +92,7 @@ class BenchRequest:
         )  # fmt: skip
 
     def count(self) -> Count:
-        """Return the count for a device on which times are meaningless. Raises `UsageError`."""
+        """Return what to count on an emulated device, which has no times. Raises `UsageError`."""
         from gemmlab.kernels.by_name import require_device
         from gemmlab.observe.counting import Count
         from gemmlab.ops.catalog import find_op
@@ -111,7 +113,10 @@ class BenchRequest:
         return [replace(problem, **self.factors) for problem in problems]
 
     def _sizes(self) -> str | None:
-        """Return the sizes as text, or those of the suite if it is requested. Raises `UsageError`."""
+        """Return the sizes as text, those of the suite if `suite` is set; `None` for the device's default sizes.
+
+        Raises `UsageError`.
+        """
         from gemmlab.timing.suite.shapes import shipped_suite
 
         if not self.suite:
@@ -127,7 +132,7 @@ class BenchRequest:
         return ",".join(shape.text for shape in shapes if shape.op == self.op)
 
     def _kernels(self) -> Sequence[NamedKernel]:
-        """Return the kernels of the request, or the ladder if it names none."""
+        """Return the kernels of the request, or the rungs that run on the device if it names none."""
         from gemmlab.kernels.by_name import NamedKernel
 
         return self.kernels or [NamedKernel(kernel) for kernel in rungs_here(self.op, self.device)]

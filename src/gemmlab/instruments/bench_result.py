@@ -35,7 +35,9 @@ class BenchResult(Display, Tabular):
 
     @property
     def wrong(self) -> list[str]:
-        """A sentence for each fault: wrong results, kernels that could not be timed, missed targets."""
+        """Sentences about the first kind of fault found: wrong results, else nothing timed but peers, else missed
+        targets. Empty if there is no fault.
+        """
         if self.summary is None:
             return wrong_counts(self.counts)
         ours = [row for row in self.summary.rows if row.role in OURS]
@@ -87,7 +89,10 @@ class BenchResult(Display, Tabular):
 
 
 def _row(row: Mapping[str, Any]) -> Row:
-    """Return a row of the summary, the contestant first, ratios without their `value`."""
+    """Return a row of the summary as one level of columns, contestant and size first.
+
+    A ratio to a peer is in the column `ratio.PEER`, its interval in `ratio.PEER.low` and `ratio.PEER.high`.
+    """
     ratios = {f"ratio.{peer}{'' if part == 'value' else f'.{part}'}": number
               for peer, ratio in row["ratios"].items() for part, number in ratio.items()}  # fmt: skip
     first = {"contestant": row["contestant"], "size": row["label"]}

@@ -41,7 +41,10 @@ def kernel_names(kernels: Iterable[KernelName]) -> list[str]:
 
 
 def stated_facts(facts: Facts | None, names: Iterable[str]) -> dict[str, Any]:
-    """Return facts about the `.cu` files among `names`. Raises `UsageError` if there is none."""
+    """Return the facts as a dictionary, a file's path under the key `facts`; empty for `None`.
+
+    Raises `UsageError` if there are facts, but no `.cu` file among `names`.
+    """
     if facts is None:
         return {}
     # Another process may have another working directory.
@@ -52,10 +55,9 @@ def stated_facts(facts: Facts | None, names: Iterable[str]) -> dict[str, Any]:
 
 
 def operation_argument(op: OpName | None, names: Iterable[str], facts: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of the requested operation, empty if there is none, and the facts about `.cu` files with it
-    added.
+    """Return the name of the operation `op`, and `facts`, with the operation added if a `.cu` file is among `names`.
 
-    A Python file that states an operation is run here. Raises `UsageError`.
+    The name is empty if `op` is `None`. A Python file that states an operation is run here. Raises `UsageError`.
     """
     if op is None:
         return "", dict(facts)
@@ -64,7 +66,7 @@ def operation_argument(op: OpName | None, names: Iterable[str], facts: Mapping[s
 
 
 def size_text(sizes: Sizes | None) -> str | None:
-    """Return sizes as the text of `--sizes`: `512`, `(512, 256, 64)` or `[512, (64, 64, 64)]`.
+    """Return sizes as the text of `--sizes`: `[512, (64, 32, 16)]` as `"512,64x32x16"`. `None` stays `None`.
 
     Raises `ArgumentTypeError`.
     """

@@ -32,12 +32,14 @@ class CheckResult(Display, Tabular):
 
     @property
     def timed_out(self) -> bool:
-        """True if a time limit ended a check."""
+        """True if a time limit ended a check, or left checks that were not started."""
         errors = any(isinstance(error, TimeLimitError) for error in self.errors.values())
         return errors or bool(self.not_checked) or any(report.timed_out for report in self.reports)
 
     def rows(self) -> list[Row]:
-        """Return a row for each kernel. Errors are relative to their bound, right if at most 1; times are in
+        """Return a row for each kernel. `worst_ratio` is the largest error relative to its bound: right if at most 1.
+
+        `source_error` is the largest error relative to its element, divided by the number of terms. Times are in
         seconds.
         """
         return [
@@ -121,7 +123,9 @@ class CheckState:
         return CheckResult(tuple(self.reports), dict(self.errors))
 
     def overdue(self, error: TimeLimitError) -> CheckResult:
-        """Return the result with a timeout error for the running check, which cannot be interrupted."""
+        """Return the results so far, with a timeout error for the running check, which cannot be interrupted; the
+        waiting ones are `not_checked`.
+        """
         message = f"{self.so_far}; {error}" if self.so_far else str(error)
         errors = {**self.errors, self.running or "check": TimeLimitError(message)}
         return CheckResult(tuple(self.reports), errors, tuple(self.waiting))

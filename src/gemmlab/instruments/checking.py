@@ -53,17 +53,17 @@ def check(
 ) -> CheckResult:
     """Compare results element by element with a float64 reference, between guard bands.
 
-    `kernels` are ids (`"naive"`), paths of `.cu` files, CUDA C++ as text, or `"gemmlab.gemm"` and `"gemmlab.sum"`;
-    without any, the ladder of `op` (`"gemm"`) and the library call. `op` may also be a Python file or an `Operation`.
-    `sizes` are 256, (M, N, K) or a list of such, or the text of `--sizes`; by default the operation's whole contract,
-    with `full` also its slow cases. `config` sets parameters of the kernels. `facts` about a `.cu` file are the keys of
-    its `/* gemmlab` comment as a dictionary (`{"grid": "ceil_div(N, 32), ceil_div(M, 32)", "threads": "32, 32"}`), or a
-    `.toml` file's path.
+    `kernels` are ids (`"naive"`), paths of `.cu` files, CUDA C++ as text, `"gemmlab.gemm"` and `"gemmlab.sum"`, or the
+    `.toml` files of an exercise's solutions, which state all the rest; without any, the ladder of `op` (`"gemm"`) and
+    the library call. `op` may also be a Python file or an `Operation`. `sizes` are 256, (M, N, K) or a list of such, or
+    the text of `--sizes`; by default the cases of the operation's contract, with `full` also the slow ones. `config`
+    sets parameters of the kernels. `facts` about a `.cu` file are the keys of its `/* gemmlab` comment as a dictionary
+    (`{"grid": "ceil_div(N, 32), ceil_div(M, 32)", "threads": "32, 32"}`), or a `.toml` file's path.
 
     `device` is `"cpu"`, `"cuda[:N]"` or `"emulated[:sm_XX]"`; by default the CPU, and for GPU kernels a GPU, else the
-    emulator. `threads` is the number for kernels that use several, by default all cores. Equal values of `seed` give
-    equal data. `timeout_s` limits the check of each kernel, in seconds. `progress(name, done, total)` is called after
-    each case.
+    emulator. `threads` is the number for kernels that use several, by default all cores, at least 2. Equal values of
+    `seed` give equal data. `timeout_s` limits the check of each kernel, in seconds. `progress(name, done, total)` is
+    called after each case.
 
     A kernel that does not compile or reaches the time limit is in `errors` of the result; the others are checked.
     Raises `ArgumentTypeError`, `UsageError` (an unknown kernel, size or parameter) and `DeviceError`.
@@ -95,7 +95,10 @@ def check_runs(
 
 
 def _solutions(names: Sequence[str], solutions: Sequence[str], *, options: Sequence[object], seed: int) -> Runs:
-    """Return the checks of exercises that choose values, which state their own sizes and device."""
+    """Return the checks of `solutions`, files of values for CPU exercises, which state their own sizes and device.
+
+    Raises `UsageError` if `names` has others, or an option is set.
+    """
     if len(solutions) < len(names) or any(options):
         raise UsageError(f"{solutions[0]}: an exercise is checked alone, at its own sizes and on its own device")
     return {name: partial(check_choice, Path(name), seed) for name in solutions}
@@ -104,7 +107,10 @@ def _solutions(names: Sequence[str], solutions: Sequence[str], *, options: Seque
 def run_checks(
     runs: Runs, state: CheckState, limit: Callable[[], AbstractContextManager[object]], progress: Progress | None = None
 ) -> CheckResult:
-    """Run the checks one after another, each within `limit` seconds; `state` has their results."""
+    """Run the checks one after another, each within a context that `limit` returns and that may end it.
+
+    Reports and `GemmlabError`s are added to `state`, which is also kept up to date while a check runs.
+    """
     names = [*runs]
     for index, (name, run) in enumerate(runs.items()):
         state.running, state.so_far, state.waiting = name, "", names[index + 1 :]

@@ -1,4 +1,6 @@
-"""The check of a CPU exercise: right results with the chosen values, and the figures that follow from them."""
+"""The check of a CPU exercise whose solution is a file of values: right results with these values, and figures that
+meet the exercise's criteria.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,12 @@ if TYPE_CHECKING:
     from gemmlab.verify.case_tally import Progress
 
 _RAGGED = {"gemm": "33x35x31", "reduce": "1001"}
-"""A size with edges, by operation."""
+"""Operation -> a size that is no multiple of a kernel's tile."""
 
 
 def check_choice(path: Path, seed: int, progress: Progress) -> CheckReport:
-    """Check the kernel with a solution's values, then judge the figures that follow from them.
+    """Check the kernel with the values in the solution `path`. If its results are right, compare the figures of the
+    values with the exercise's criteria; a criterion that is not met is a failure of the report.
 
     Raises `UsageError` for a file that is no solution, and for values that the kernel does not take.
     """
@@ -53,7 +56,7 @@ def check_choice(path: Path, seed: int, progress: Progress) -> CheckReport:
 def _computed(
     path: Path, exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen, seed: int, progress: Progress
 ) -> CheckReport:
-    """Return the report on the kernel's results; one without cases where the exercise computes nothing."""
+    """Return the report on the kernel's results; one without cases, passed, for an exercise that computes nothing."""
     from gemmlab.devices.select import open_device
     from gemmlab.ops.catalog import find_op
     from gemmlab.verify.check import check_kernel

@@ -1,4 +1,4 @@
-"""The figures that judge a choice of values: they follow from the values alone, on any machine."""
+"""Figures of a solution that chooses values for a CPU kernel. They follow from the values alone, on any machine."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 Figures = dict[str, float]
 _LATENCY, _UNITS = 4, 2
-"""Cycles of an addition, and additions that begin in a cycle."""
+"""Latency of an addition in cycles, and the most additions that begin in one cycle, as the exercises assume them."""
 _PARTS, _PART_EXTENT = 3, 64
 
 
 def figures_of(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figures:
-    """Return the figures of a solution by name, its whole numbers included; `kernel` has the solution's values."""
+    """Return the figures of a solution by name, and the chosen whole numbers; `kernel` has the chosen values."""
     own = {name: float(value) for name, value in chosen.items() if not isinstance(value, str)}
     return own | _MEASURES[exercise.measure](exercise, kernel, chosen)
 
 
 def _caches(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figures:
-    """Misses and bytes in 1000 multiply-adds, in simulated caches."""
+    """Misses, bytes from and to memory, and accessed bytes for each 1000 multiply-adds, in simulated caches."""
     from gemmlab.observe.cache_record import cache_rows, run_cache
     from gemmlab.ops.catalog import find_op
     from gemmlab.probes.cachesim import Caches, Level
@@ -44,7 +44,9 @@ def _caches(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figures
 
 
 def _division(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figures:
-    """The largest job in thousandths of an equal share, and the loads of a step in thousandths of its multiply-adds."""
+    """The largest job in thousandths of an equal share of C, and the micro-kernel's loads in thousandths of its
+    multiply-adds.
+    """
     from gemmlab.ops.catalog import find_op
 
     (problem,) = find_op(kernel.op).parse_sizes(exercise.size_for(chosen))
@@ -60,18 +62,22 @@ def _division(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figur
 
 
 def _pieces(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figures:
-    """Roundings one after the other: those of a piece, then those of the sum of all pieces' sums."""
+    """The length of the longest chain of roundings: of a sum in one piece, then of the sum of all pieces' sums."""
     count, pieces = int(exercise.size), int(chosen["PIECES"])
     return {"roundings": float(sum(kernel.roundings({}, {"n": n}) or 0 for n in (-(-count // pieces), pieces)))}
 
 
 def _latency(_exercise: ChoiceExercise, _kernel: Kernel, chosen: Chosen) -> Figures:
-    """Cycles for 1000 additions into so many accumulators: of waiting, or of the units, whichever are more."""
+    """Cycles for 1000 additions into the chosen number of accumulators: the larger of the bound by the latency of
+    additions and the bound by the number that begin in a cycle.
+    """
     return {"cycles": 1000 * max(_LATENCY / int(chosen["ACCUMULATORS"]), 1 / _UNITS)}
 
 
 def _parts(_exercise: ChoiceExercise, _kernel: Kernel, chosen: Chosen) -> Figures:
-    """The number of products of bfloat16 parts, and the largest error of their sum for random operands."""
+    """The number of chosen products of bfloat16 parts, and the largest relative error of their sum for the product of
+    two random float32 numbers, in float32's unit roundoffs.
+    """
     rng = np.random.default_rng(0)
     a, b = (rng.uniform(-1, 1, (_PART_EXTENT, _PART_EXTENT)).astype(np.float32) for _ in "ab")
     of_a, of_b = _bfloats(a), _bfloats(b)
@@ -83,7 +89,7 @@ def _parts(_exercise: ChoiceExercise, _kernel: Kernel, chosen: Chosen) -> Figure
 
 
 def _bfloats(x: npt.NDArray[np.float32]) -> list[npt.NDArray[np.float64]]:
-    """Three parts of 8 bits, each rounded to nearest, ties away from zero."""
+    """Return three parts with the sum x: two are rounded to bfloat16's 8 bits, ties away from zero, and the rest."""
     found, rest = [], x
     for _ in range(_PARTS - 1):
         part = ((rest.view(np.uint32) + 0x8000) & 0xFFFF0000).view(np.float32)

@@ -1,4 +1,4 @@
-"""The request of a climb on one device, and the plan that it leads to: to time the ladder, or to count it."""
+"""The settings of a climb, and the plan that they lead to on a device: to time the ladder, or to count it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,14 @@ class ClimbRequest:
     """Sizes as text; `None` for the device's default sizes."""
     quick: bool = False
     budget_s: float = float("inf")
-    """Time limit of counting, in seconds."""
+    """Seconds after which no further kernel is counted; timed rungs have no such limit."""
 
     def plan(self, device: Device) -> Climb | Count:
-        """Return the plan for one device. Raises `UsageError` and `PeerError`."""
+        """Return the plan for one device. If `peers` is `INSTALLED`, the plan of a timed climb has none: the caller
+        adds those that are installed.
+
+        Raises `UsageError` and `PeerError`.
+        """
         op, where = find_op(self.op), device.device_name
         family, mode = family_of(where.family, self.op), where.modes[0]
         problems = op.parse_sizes(self.sizes or family.climb_sizes)

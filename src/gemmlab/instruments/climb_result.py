@@ -32,7 +32,7 @@ class ClimbPart(Display):
     """A sentence for each wrong result."""
     files: tuple[Path, ...] = ()
     elsewhere: Record | None = None
-    """A recorded climb of the same ladder on a GPU, shown if this machine has no GPU."""
+    """A recorded climb of the same ladder on a GPU, if `"cuda"` was requested and this machine has no GPU."""
     predicted: tuple[PredictedRow, ...] = ()
     """For a counted ladder: predicted times on a GPU."""
     unpredicted: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ from gemmlab.results.shipped_records import recorded_climb
 from gemmlab.timing.climb import Climb, Step, default_peers, missing_peers, run_climb
 
 COUNT_BUDGET_S = 20.0
-"""Seconds for counting the GPU's rungs after a CPU's climb."""
+"""Seconds after which no further rung of the GPU's ladder is counted, if a CPU's climb came first."""
 Progress = Callable[[Step], None]
 """A function that is called with each step: the rung, the work on it, and its progress."""
 
@@ -43,11 +43,12 @@ def climb(
     """Verify and time every rung of an operation's ladder, beside the library call and the peers.
 
     `op` is `"gemm"`, `"reduce"` or `"batch"`. `device` is `"cpu"`, `"cuda[:N]"` or `"emulated[:sm_XX]"`; `"cuda"`
-    without a GPU gives counts and recorded times. By default the CPU's ladder is climbed, then the GPU's ladder, on a
-    GPU or counted on an emulated one. `threads` is the number for the threaded rung, by default all physical cores.
-    `peers` are names of libraries, `"installed"` or `""`. Each rung takes the largest of `sizes` that it finishes
-    quickly. `quick` uses smaller sizes and fewer rounds: a quick look, not a measurement. The record and charts are
-    written into the folder `out`, which is created; without it nothing is written. `progress(step)` is called with a
+    without a GPU and without `sizes` gives counts and recorded times. By default the CPU's ladder is climbed, then the
+    GPU's ladder, on a GPU or counted on an emulated one; `threads`, `peers` and `sizes` are then for the CPU alone.
+    `threads` is the number for the threaded rung, by default all physical cores. `peers` are names of libraries,
+    `"installed"` or `""`. Each rung takes the largest of `sizes` that it finishes quickly. `quick` uses smaller sizes
+    and fewer rounds: a quick look, not a measurement. The record of each device, and a chart of the times, are written
+    into the folder `out`, which is created; without it nothing is written. `progress(step)` is called with a
     `timing.climb.Step` for each step.
 
     A wrong result raises nothing: it is in `wrong` of the result. Raises `UsageError` (an unknown operation, size or
@@ -125,7 +126,10 @@ def _counted(plan: Count, stem: Path | None, show: Progress) -> ClimbPart:
 
 
 def _write(record: Record, stem: Path | None, *, chart: bool) -> tuple[Path, ...]:
-    """Write the record, and with `chart` its chart twice; return the paths. Raises `UsageError`."""
+    """Write the record, and with `chart` its chart as SVG and PNG; return the written paths. Raises `UsageError`.
+
+    A notice says that the chart's package is not installed. Without `stem` nothing is written.
+    """
     if stem is None:
         return ()
     paths = tuple(stem.with_suffix(f".{suffix}") for suffix in (("json", "svg", "png") if chart else ("json",)))

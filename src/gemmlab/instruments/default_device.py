@@ -15,8 +15,7 @@ def open_for(name: str | None, kernels: Iterable[NamedKernel], mode: str | None 
     """Open the device of that name. Without a name open the CPU or, if all kernels are for GPUs, a GPU or else an
     emulated one.
 
-    A notice says that there is no GPU. `mode` is that of `open_device`. Raises `DeviceError`,
-    `UsageError`.
+    A notice says that there is no GPU. `mode` is passed to `open_device`. Raises `DeviceError`, `UsageError`.
     """
     if name is not None:
         return open_device(name, mode)

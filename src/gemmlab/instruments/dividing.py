@@ -28,7 +28,7 @@ class Divided(Tabular):
     size: str
     config: Mapping[str, int]
     most_threads: int
-    """The requested number of threads."""
+    """The number of threads to divide among: the requested one, or that of the physical cores."""
     division: ThreadDivision
 
     @property
@@ -74,15 +74,16 @@ class Divided(Tabular):
 
 
 def explain_division(kernel: Kernel, config: Mapping[str, int], sizes: str, threads: int | None) -> Divided:
-    """Return how `threads` threads, by default one a core, divide the result of the one size in `sizes`.
+    """Return the division of a result among `threads` threads, by default one a physical core.
 
-    Raises `UsageError` for a kernel whose division is unknown, several sizes, and a number of threads out of range.
+    `sizes` is the text of one size; if it is empty, the size is `USUAL_SIZES`. Raises `UsageError` for a kernel whose
+    division is unknown, for several sizes, and for a number of threads out of range.
     """
     if kernel.divide is None:
         able = ", ".join(one.id for one in all_kernels() if one.divide is not None)
         raise UsageError(
-            f"{kernel.id} is a kernel for {kernel.device}; explained are kernels for GPUs, and how threads divide C: "
-            f"{able}. --pictures draws {kernel.id}"
+            f"{kernel.id} is a kernel for {kernel.device}; explain takes kernels for GPUs, and for a CPU those whose "
+            f"division among threads it can show: {able}. --pictures draws {kernel.id}"
         )
     most = physical_cores() if threads is None else threads
     if not 1 <= most <= MOST_THREADS:

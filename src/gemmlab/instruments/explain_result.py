@@ -25,7 +25,9 @@ from gemmlab.pages.page_files import require_place, write
 from gemmlab.plots.pictures.drawing import Picture
 
 Quotes = tuple[QuotedPrediction | str, ...]
-"""Predicted times, or why there is none: at the usual large size, then at the size that was asked for."""
+"""Predicted times, or the reasons why there are none: at the usual large size, then at the requested size, if it is
+another one. If the kernel cannot be modelled, or its result is wrong, there is only one reason for both.
+"""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -35,11 +37,13 @@ class ExplainResult(Display, Tabular):
     explanations: tuple[Explanation, ...]
     """One for each kernel."""
     predictions: tuple[Quotes, ...]
-    """For each kernel the predicted times, or why there is none; empty for a launch of any code."""
+    """For each kernel the predicted times, or the reasons why there are none; an empty tuple for a launch, whose
+    operation is unknown.
+    """
 
     @property
     def sound(self) -> bool:
-        """True if all results were right, and no kernel did what it must not (a race, an access out of bounds)."""
+        """True if all results were right, and no kernel has a hazard, such as a race or an access out of bounds."""
         return not any(one.subject.hazards or one.subject.wrong for one in self.explanations)
 
     @property
@@ -51,7 +55,7 @@ class ExplainResult(Display, Tabular):
         """Draw the first kernel's pictures, as `explain --pictures` does: those in `names`, by default all that apply.
 
         `sizes` is the one size to trace, by default a small one that shows every part of the kernel. Raises
-        `UsageError` for an unknown name, a picture that does not apply, and a launch of any code.
+        `UsageError` for an unknown name, a picture that does not apply, and a launch, whose operation is unknown.
         """
         subject = self.explanations[0].subject
         if subject.kernel is None:
@@ -81,7 +85,9 @@ class ExplainResult(Display, Tabular):
         return "".join(one._view(*map(_words, quotes)).html() for one, quotes in pairs)  # noqa: SLF001 - our own
 
     def rows(self) -> list[Row]:
-        """Return a row for each kernel: what it was explained for, its bound, its predicted time, all its facts."""
+        """Return a row for each kernel: GPU, size and configuration, the bound on its speed, the predicted time at a
+        large size in microseconds, and all its facts.
+        """
         return [_row(*pair) for pair in zip(self.explanations, self.predictions, strict=True)]
 
     def to_json(self) -> dict[str, Any]:

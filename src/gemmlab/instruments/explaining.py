@@ -68,11 +68,11 @@ def explain_kernels(
 ) -> ExplainResult:
     """Explain kernels and predict their times; `arch` and `model` are those of `analysis.subject.machine`.
 
+    An empty `sizes` stands for the default size. Of several kernels each takes the parameters of `config` that it has.
     Raises as `explain`.
     """
     explanations = []
     for kernel in kernels:
-        # A parameter that only one of two kernels has is set for that one.
         own = {name: value for name, value in config.items() if name in kernel.params} if len(kernels) > 1 else config
         explanations.append(explain_kernel(kernel, arch, model, own, sizes))
     if unknown := [name for name in config if not any(name in kernel.params for kernel in kernels)]:
@@ -82,9 +82,7 @@ def explain_kernels(
 
 
 def _quoted(explained: Explanation, model: GpuModel, sizes: str) -> tuple[Explanation, Quotes]:
-    """Return the explanation with the predicted gains of its advice, and the predicted times, or the reasons why there
-    are none: at the usual large size, then at the requested size.
-    """
+    """Return the explanation with the predicted gains of its advice, and the predicted times (`Quotes`)."""
     subject = explained.subject
     if subject.kernel is None:
         return explained, ()

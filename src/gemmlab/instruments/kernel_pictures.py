@@ -14,9 +14,10 @@ from gemmlab.plots.pictures.drawing import Picture, Subject
 def drawn(
     kernel: Kernel, arch: str, config: Mapping[str, int], sizes: str, names: Sequence[str] = ()
 ) -> tuple[Picture, ...]:
-    """Draw the pictures of a kernel in `names`, by default all that apply, at the size `sizes` or a small one.
+    """Draw the pictures of a kernel in `names`, by default all that apply.
 
-    Raises `UsageError`.
+    `sizes` is the text of one size; if it is empty, each picture chooses a small one. Raises `UsageError` for an
+    unknown name, a picture that does not apply, and a size that the kernel does not take.
     """
     op = find_op(kernel.op)
     problem = small_problem(kernel, op, kernel.configure(config), sizes) if sizes else None

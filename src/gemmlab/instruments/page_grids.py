@@ -1,4 +1,4 @@
-"""A page's tables as a notebook shows them."""
+"""Conversion of a table of the HTML pages to one that a notebook shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gemmlab.pages.tables import Table
 
 
 def grid_of(table: Table) -> Grid:
-    """Return the texts of a table, with the cells that are wrong."""
+    """Return a table's texts as a grid, with the places of the cells that are marked as wrong."""
     return Grid(
         table.headings, tuple(tuple(cell.text for cell in row) for row in table.rows), table.texts, table.caption,
         frozenset((place, column) for place, row in enumerate(table.rows) for column, cell in enumerate(row)

@@ -14,7 +14,7 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
 
 BUDGET_S = 15.0
-"""Seconds that a climb spends on predicting kernels without a recorded prediction."""
+"""Seconds after which a climb predicts no further kernel that has no recorded prediction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class PredictedRow:
 def predicted_rows(record: Record, budget_s: float = BUDGET_S) -> tuple[list[PredictedRow], list[str]]:
     """Return predicted times of a counted ladder on a GPU of the same architecture, and notes on missing ones.
 
-    Predictions for the same machine code come from the record in the package; others are computed within `budget_s`.
+    Times are for the operation's usual large size, not the counted one. Predictions for the same machine code come from
+    the record in the package; others are computed, as long as fewer than `budget_s` seconds have passed.
     """
     arch, gpu = machine(str(record.device.get("facts", {}).get("arch", "")))
     started = time.monotonic()

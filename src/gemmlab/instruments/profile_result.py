@@ -20,7 +20,7 @@ class ProfileResult(Display, Tabular):
 
     profiles: Profiles
     record: Record | None = None
-    """The record; `None` for profiles that were loaded from a file."""
+    """The record of this run; `None` for profiles that were loaded instead."""
 
     @property
     def wrong(self) -> list[str]:
@@ -29,7 +29,7 @@ class ProfileResult(Display, Tabular):
         return [f"{r.contestant} at {r.label}: {'; '.join(r.notes)}" for r in results if r.verified is False]
 
     def findings(self, one: Profile) -> tuple[Finding, ...]:
-        """Return findings with advice from a kernel's stall reasons, the costliest first."""
+        """Return the findings, with advice, from the stall reasons of one of `profiles`, the costliest first."""
         kernel = next((kernel for kernel in all_kernels() if kernel.id == one.name), None)
         return stall_findings(one, kernel, ladder(self.profiles.op, "cuda"))
 

@@ -15,7 +15,10 @@ from gemmlab.results.shipped_records import profiled_gpus, recorded_profile
 
 
 def loaded(name: str) -> Profiles:
-    """Load profiles from a file, or by a GPU's name from the records in the package. Raises `UsageError`."""
+    """Load profiles from a file, or by a GPU's name from the records in the package.
+
+    Raises `UsageError`, and `RecordError` for a file that has no profiles.
+    """
     there = recorded_profile(name)
     if there is None and name == Path(name).stem and not Path(name).exists():
         known = ", ".join(profiled_gpus()) or "none"
@@ -24,8 +27,10 @@ def loaded(name: str) -> Profiles:
 
 
 def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, baseline: bool) -> Profiles:
-    """Select profiles by kernels and sizes, and with `baseline` also the libraries of equal size and precision. Raises
-    `UsageError`.
+    """Return the profiles of the kernels `names` at `sizes`; no names or no sizes stand for all.
+
+    With `baseline`, those of libraries of the same sizes and precisions are among them. Raises `UsageError` for a
+    kernel or size that the profiles lack.
     """
     wanted = [Path(name).stem if name.endswith(SOURCE_SUFFIXES) else current_id(name) for name in names]
     known = dict.fromkeys(one.name for one in profiles.profiles)

@@ -61,14 +61,15 @@ def profile(
     timeout_s: float | None = None,
     progress: Progress | None = None,
 ) -> ProfileResult:
-    """Profile kernels beside the library's own: stall reasons with advice, pipes, caches, opcodes.
+    """Profile kernels beside the vendor library's kernel: stall reasons with advice, pipes, caches, opcodes.
 
     `kernels` are ids of GPU kernels, paths of `.cu` files or CUDA C++ as text; without any, the ladder of `op`. `sizes`
     are 2048, (M, N, K), a list of such, or the text of `--sizes`; `config` sets parameters, `facts` are as for `check`.
     `device` is `"cuda[:N]"`, under Nsight Compute (`ncu` is its command), or `"emulated[:sm_XX]"`; by default the GPU,
-    and without a GPU or Nsight Compute the emulator, which counts. With `baseline` cuBLAS's kernel is profiled, too;
-    for sums CUB's or torch's. `load` shows a record instead: a file's path, or `"h200"`, which comes with gemmlab.
-    `timeout_s` limits the whole call, in seconds. `progress(text, done, total)` is called while the emulator counts.
+    and without a GPU or Nsight Compute the emulator, which counts. With `baseline` cuBLAS's kernel is profiled on the
+    GPU, too; for sums CUB's or torch's. `load` names a record to show instead of a run: a file's path, or `"h200"`,
+    which comes with gemmlab. `timeout_s` limits the whole call, in seconds. `progress(text, done, total)` is called
+    while the emulator counts.
 
     A wrong result raises nothing: it is in `wrong` of the result. Raises `ArgumentTypeError`, `UsageError` (an unknown
     kernel, size or parameter; nothing that could be run), `DeviceError`, `RecordError`, `MemoryError` and
@@ -89,7 +90,10 @@ def profile(
 
 
 def recorded(name: str, kernels: Sequence[str], sizes: str | None, *, baseline: bool) -> ProfileResult:
-    """Return the profiles of a record: of a file, or by the name of a GPU. Raises `UsageError`, `RecordError`."""
+    """Return the profiles of kernels and sizes from the record `name`: a file's path, or a GPU's name.
+
+    No kernels or no sizes stand for all. Raises `UsageError`, `RecordError`.
+    """
     return ProfileResult(chosen(loaded(name), kernels, sizes, baseline=baseline))
 
 
@@ -97,7 +101,10 @@ def profile_names(
     names: Sequence[str], *, op: OpName | None, sizes: str | None, config: Mapping[str, int], device: str | None,
     baseline: bool, facts: Mapping[str, Any], ncu: str, progress: Progress | None,
 ) -> ProfileResult:  # fmt: skip
-    """Profile or count kernels; arguments are as on the command line. Raises as `profile`."""
+    """Profile kernels, or count them on an emulated device; arguments are as on the command line.
+
+    Raises as `profile` does.
+    """
     if config and not names:
         raise UsageError("--config: name the kernel that it configures")
     requested, facts = operation_argument(op, names, facts)

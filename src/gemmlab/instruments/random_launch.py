@@ -1,4 +1,6 @@
-"""A launch written as text, with random arrays: for a cubin, PTX, or any kernel whose arguments are written out."""
+"""A launch described by options of the command line, with random arrays: of a cubin, of PTX, or of a kernel whose
+arguments are listed.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,7 @@ _EXAMPLE = '--args "1024, 2.0, float32[1024], int32[64x64]"'
 
 
 def is_launch(kernels: Sequence[str], args: str | None) -> bool:
-    """Return whether a command line describes a launch: its file is compiled code, or it has arrays among the
-    arguments.
-    """
+    """Return whether a command line describes a launch: a file is a cubin or PTX, or `args` has an array (`[`)."""
     return any(name.endswith(CODE) for name in kernels) or "[" in (args or "")
 
 
@@ -31,7 +31,10 @@ def launched(
     file: str, kernel: str | None, grid: str | None, threads: str | None, args: str | None, smem_bytes: str | None,
     arch: str, gpu: str, options: Sequence[str], values: Mapping[str, Any] = MappingProxyType({}),
 ) -> Launched:  # fmt: skip
-    """Launch a kernel on the emulator with random arrays, or those in `values`. Raises `UsageError`."""
+    """Launch the kernel `kernel` of `file` on the emulator with the arguments `args`, as `arguments` reads them.
+
+    `kernel` may be `None` for a cubin with one kernel. Raises `UsageError` for a missing option, and as `launch` does.
+    """
     from gemmlab.analysis.subject import machine
     from gemmlab.launching import launch
 
@@ -51,7 +54,7 @@ def launched(
 
 
 def _only_kernel(file: str) -> str | None:
-    """Return the kernel of machine code if it has exactly one."""
+    """Return the name of a cubin's kernel; `None` if it has several, and for any other file."""
     from gemmlab.launching.source import ReadyCubin, read_source
 
     source = read_source(file) if file.endswith(CODE[0]) else None
@@ -60,9 +63,10 @@ def _only_kernel(file: str) -> str | None:
 
 
 def arguments(text: str, values: Mapping[str, Any] = MappingProxyType({})) -> list[Any]:
-    """Return numbers, `None` for `null`, a random array for `float32[64x64]`, and `values` by their names.
+    """Return the arguments in a list separated by commas: numbers, `null` (`None`), arrays, and names in `values`.
 
-    `UsageError` names the part that is none of these.
+    `float32[64x64]` is an array of random floats from -1 to 1, of an integer type one of random zeros and ones; the
+    random numbers are the same in each call. Raises `UsageError` that names a part that is none of these.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Source text of a caller, written to a file: other processes and the compiler's messages name kernels by file."""
+"""Write CUDA C++ that a caller passes as text to a file: other processes and the compiler's messages name files."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ DEFAULT_NAME = "kernel"
 
 
 def is_source(text: str) -> bool:
-    """Return whether a kernel was given as CUDA C++ rather than by name: names have no line ends."""
+    """Return whether `text` is CUDA C++, not a name or path: it has a line end or `__global__`."""
     return "\n" in text or "__global__" in text
 
 
 def source_file(text: str, name: str = "") -> Path:
-    """Write the text to `name.cu` in a folder of this process, and return the path, which is the same for equal texts.
+    """Write the text to `name.cu` in a folder of this process, and return the path, the same for equal arguments.
 
-    By default the file has the name of its only kernel, which is the name in reports. The folder is deleted when
-    Python ends.
+    Reports show this name. It is by default that of the text's only kernel; with several, or none, `DEFAULT_NAME`. The
+    folder is deleted when Python ends.
     """
     kernels = [found.name.rpartition("::")[2] for found in signatures(text)]
     stem = name or (kernels[0] if len(kernels) == 1 else DEFAULT_NAME)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TuneRequest:
-    """The values of a command line or call, unparsed."""
+    """The arguments of a command line or call; kernel, device and sizes are names and text."""
 
     kernel: str
     flags: Mapping[str, Any]
@@ -36,9 +36,10 @@ class TuneRequest:
     counters: bool
 
     def run(self, progress: Callable[[str, int, int], object]) -> list[tuple[Tuning, Subject]]:
-        """Tune each size by itself, with an equal part of the budget; return the outcomes and their subject.
+        """Tune each size by itself, with an equal part of the budget; return each size's outcome and subject.
 
-        `progress` is called with a text, the configurations tried and the legal ones. Raises `GemmlabError`.
+        `progress` is called with a text, the number of configurations tried, and the number of tried and remaining
+        ones. Raises `GemmlabError`.
         """
         from gemmlab.devices.select import open_device
         from gemmlab.kernels.by_name import named_kernel, require_device
@@ -85,7 +86,7 @@ class TuneRequest:
 
 
 def limits_of(device: Device) -> GpuLimits | None:
-    """Return the limits of a GPU; `None` for a processor."""
+    """Return the limits of a GPU, or of the one that is emulated; `None` for a CPU."""
     from gemmlab.analysis.subject import machine
     from gemmlab.dispatch.waves import gpu_of_facts
 

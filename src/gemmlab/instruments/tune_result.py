@@ -25,7 +25,9 @@ class TuneResult(Display, Tabular):
         return dict(self.tunings[0].best.config)
 
     def rows(self) -> list[Row]:
-        """Return a row for each configuration with times, the fastest first at each size; times in microseconds."""
+        """Return a row for each configuration with a measured or predicted time in microseconds, the fastest first at
+        each size.
+        """
         return [
             {
                 "kernel": found.kernel, "size": found.size, "device": found.device, "predicted": found.predicted,

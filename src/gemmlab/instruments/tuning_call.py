@@ -26,15 +26,15 @@ def tune(
     facts: Facts | None = None,
     progress: Progress | None = None,
 ) -> TuneResult:
-    """Search the configurations that a kernel's file states, each verified before it is timed.
+    """Search the configurations in the space that a kernel's file states; each is verified before it is timed.
 
     `kernel` is the id of a kernel, the path of a `.cu` file or CUDA C++ as text; `facts` are as for `check`. `sizes`
     are 2048, (M, N, K), a list of such, or the text of `--sizes`; each is tuned by itself with an equal part of
-    `budget_s` seconds, which count compilation. `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, where times
-    are predicted. `mode` is the state of the caches, `"cold"` or `"warm"`; `threads` the number for a CPU kernel.
-    Outcomes are stored in a journal of this user: the same call continues where it was stopped, unless `fresh` is set.
-    `seed` determines the search's random choices. With `counters` the emulator reports which counters change with each
-    parameter of a GPU kernel. `progress(text, tried, legal)` is called after each turn.
+    `budget_s` seconds, which include compilation. `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, where
+    times are predicted. `mode` is the state of the caches, `"cold"` or `"warm"`; `threads` the number for a CPU kernel,
+    by default 1. Outcomes are stored in a journal of this user: the same call continues where it was stopped, unless
+    `fresh` is set. `seed` determines the search's random choices. With `counters` the emulator reports which counters
+    change with each parameter of a GPU kernel. `progress(text, tried, legal)` is called after each turn.
 
     Raises `ArgumentTypeError`, `UsageError` (nothing to tune, an unknown kernel or size, a search that another process
     runs), `WrongResultError` if no configuration is right, `DeviceError` and `MemoryError`.

@@ -25,15 +25,15 @@ class Launched(Display):
     """The outcome of a launch."""
 
     outputs: list[Array] | dict[str, Array]
-    """Copies in C order of all array arguments after the kernel: a list in the order of the arguments, or a dictionary
-    if arguments were passed by name.
+    """Copies in C order of all array arguments, made after the kernel has ended: a list in the order of the arguments,
+    or a dictionary if arguments were passed by name.
     """
     counters: Counters | None
     """Counters of the launch; `None` if the device does not count."""
     hazards: tuple[Hazard, ...] | None
     """Hazards of the kernel; `None` if the device does not detect them."""
     device: str
-    """`"cuda:0"`, `"emulated:sm_90"`."""
+    """The device's id, such as `"cuda:0"` or `"emulated:sm_90"`."""
     artifact: Artifact
     """The machine code that ran, with its compiler, digest, resources and texts."""
     request: Launch

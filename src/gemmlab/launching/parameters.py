@@ -59,7 +59,8 @@ def parameters(kernel: str, sizes: Sequence[Param], signature: Signature | None)
 def in_order(
     kernel: str, args: Sequence[Any] | Mapping[str, Any], sizes: Sequence[Param], signature: Signature | None
 ) -> list[Any]:
-    """Return arguments in the kernel's order. Arguments passed by name are sorted by the names in its source, if known.
+    """Return the arguments as a list in the kernel's order. Arguments passed by name are sorted by the names in the
+    kernel's source; if these are unknown, they stay in the caller's order.
 
     Raises `UsageError` that lists unknown and missing names.
     """
@@ -149,7 +150,9 @@ class Bound:
         return np.uint64(self._device.linear_texture(buffer, channels, _TEXELS[array.dtype.str]))
 
     def _copy(self, parameter: Parameter, value: Any) -> tuple[Buffer, npt.NDArray[Any]]:
-        """Return a buffer with the array's elements in C order, and an array for the results."""
+        """Return a buffer on the device with the array's elements in C order, and a NumPy array of the same shape, into
+        which `outputs` copies the buffer.
+        """
         if not isinstance(value, np.ndarray):
             if self._device.family != "cuda":
                 raise ArgumentTypeError(f"{parameter.place} lies on a GPU; the kernel runs on {self._device.id}")
@@ -161,7 +164,7 @@ class Bound:
         return self._device.upload(copy), copy
 
     def outputs(self) -> list[npt.NDArray[Any] | None]:
-        """Return every array with the kernel's results; `None` for arguments that are no arrays."""
+        """Return for each argument a copy of its array from the device; `None` for an argument that is no array."""
         copies: dict[int, npt.NDArray[Any]] = {}
         for key, (buffer, array) in self._buffers.items():
             self._device.download(buffer, array.reshape(-1))

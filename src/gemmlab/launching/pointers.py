@@ -1,4 +1,4 @@
-"""Compare the elements of an array with those that a kernel's pointer leads to."""
+"""The dtypes of arrays that may be passed for a kernel's pointer."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _PAIRS: Mapping[str, str] = {"__half2": "half", "__nv_bfloat162": "half", "nv_bf
 def fits(pointer: str, dtype: np.dtype[Any]) -> bool:
     """Return whether elements of `dtype` can be passed for a kernel's parameter `pointer` (`"float*"`, `"int4*"`).
 
-    For whole numbers only the size matters, and so for 16-bit elements that represent a type NumPy lacks (`uint16` for
-    a half). A vector is several elements of its base type. Structures, `void*` and unknown types accept any dtype.
+    An integer type takes integers of the same size, a real type floats of the same size; half and bfloat16 also take
+    `uint16`. For a vector type its base type counts, a complex number counts as two floats, and a byte string as bytes.
+    Structures, `void*` and unknown types take any dtype, and a structured dtype fits any pointer.
     """
     base = pointer.removesuffix("*")
     vector = _VECTOR.fullmatch(base)

@@ -34,8 +34,8 @@ class CudaText:
     """The kernel of the catalog that was named instead of a file."""
 
     def named(self, kernel: str, target: str) -> str:
-        """Return `kernel`; for a kernel of the catalog without template arguments, the instance with its default
-        parameters.
+        """Return the name expression to compile: `kernel`, or for the bare id of a kernel of the catalog the instance
+        with its default parameters.
         """
         if self.shipped is None or kernel != self.shipped.id:
             return kernel
@@ -73,7 +73,7 @@ class CudaText:
         return {self.path or f"{kernel}.cu": self.text}
 
     def hint(self, kernel: str) -> str:
-        """Return a guess at the error in the name of a kernel that does not compile; empty if it has none.
+        """Return what may be wrong with the name of a kernel that does not compile; empty if the name seems right.
 
         Kernels in included files are not found, so this is no reason to refuse the name beforehand.
         """
@@ -179,7 +179,7 @@ def _of_catalog(name: str) -> CudaText:
 
 
 def encodable(what: str, text: str) -> str:
-    """Return `text` if a compiler can get it as UTF-8.
+    """Return `text` if it can be encoded as UTF-8; `what` is its name in errors.
 
     Raises `ArgumentTypeError` for anything but a `str`, `UsageError` if it contains a lone surrogate.
     """

@@ -16,12 +16,13 @@ class CellResult(Display):
     """The result of a `%%cuda` cell. Parts that were not requested, or are impossible for the cell, are empty."""
 
     artifacts: tuple[Artifact, ...] = ()
-    """Machine code of every kernel, for a cell that states no launch."""
+    """Machine code of every kernel, for a cell that is only compiled."""
     check: CheckResult | None = None
     explanation: ExplainResult | None = None
     launched: Launched | None = None
-    """The launch, for a cell whose arguments are written out; `launched.outputs` are its arrays."""
+    """The launch, for a cell with arrays in --args or with --launch; `launched.outputs` are its arrays."""
     note: str = ""
+    """A hint for a cell that is only compiled."""
 
     @property
     def _parts(self) -> tuple[Display, ...]:

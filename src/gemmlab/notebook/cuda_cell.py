@@ -81,7 +81,10 @@ def _run(options: Any, text: str, path: Path, values: Mapping[str, Any]) -> Cell
 
 
 def _compiled(options: Any, text: str, path: Path, flags: list[str]) -> CellResult:
-    """Compile every kernel of the cell."""
+    """Compile the kernel that `options` names, or every kernel of the cell that is no template.
+
+    Raises `UsageError` if there is none.
+    """
     device = open_device(options.device or (f"emulated:{options.arch}" if options.arch else "emulated"))
     code = CudaText(text, str(path))
     names = [options.kernel] if options.kernel else [found.name for found in signatures(text) if not found.template]

@@ -1,7 +1,8 @@
 """The identity of an array, so that a run is resumed only with the arrays with which it began.
 
-For a mapped file it has name, part, size and time of the last change; for an array in a store its place there; for all
-arrays a digest of elements at 64 places.
+For a mapped file it has name, part, size and time of the last change; for an array in a store its place there. It also
+has a digest of up to 64 elements at each of 64 places. Operands in the file of the result lack time and digest, because
+a run changes that file.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _PLACES, _ELEMENTS = 8, 64
 
 
 def store_place(value: Any) -> str:
-    """Return the place of an array in its store, as the store's package names it; empty if it does not."""
+    """Return the place of an array in its store, as the store's package names it; empty for a NumPy array, and if the
+    package does not name it.
+    """
     if isinstance(value, np.ndarray):
         return ""
     path = getattr(value, "store_path", None)
@@ -33,7 +36,9 @@ def store_place(value: Any) -> str:
 
 
 def outlives(source: Source) -> bool:
-    """Return whether data written to a matrix outlive this process."""
+    """Return whether data written to a matrix outlive this process: it is in a file, not mapped privately, or in a
+    store.
+    """
     if mapping_of(source.value) is None:
         return not isinstance(source.value, np.ndarray) and hasattr(source.value, "__setitem__")
     part = file_part(source.value)
@@ -41,7 +46,9 @@ def outlives(source: Source) -> bool:
 
 
 def identity(source: Source, changing: FilePart | None) -> dict[str, Any]:
-    """Return the identity of an operand. For files in `changing`, which also have the result, the time is left out."""
+    """Return the identity of an operand. `changing` is the part of a file that has the result, or `None`: an operand in
+    the same file has no time and no digest.
+    """
     part = file_part(source.value) if isinstance(source.value, np.ndarray) else None
     found: dict[str, Any] = {"shape": list(source.shape), "store": store_place(source.value)}
     if part is not None:
@@ -55,14 +62,16 @@ def identity(source: Source, changing: FilePart | None) -> dict[str, Any]:
 
 
 def place_of(source: Source) -> dict[str, Any]:
-    """Return the identity of the result, whose contents change."""
+    """Return the identity of the result: its place, without its contents, which change."""
     part = file_part(source.value) if isinstance(source.value, np.ndarray) else None
     found: dict[str, Any] = {"shape": list(source.shape), "store": store_place(source.value)}
     return found if part is None else {**found, "file": str(part.path.resolve()), "bytes": [part.first, part.end]}
 
 
 def digest(source: Source, block: Block | None = None) -> str:
-    """Return a digest of elements of a matrix, or of a block of it, in `_PLACES` x `_PLACES` places."""
+    """Return a digest of elements of a matrix, or of a block of it: up to `_ELEMENTS` adjacent ones at each of
+    `_PLACES` x `_PLACES` places.
+    """
     rows, cols = source.shape
     within = Block(0, rows, 0, cols) if block is None else block
     total = hashlib.blake2b(digest_size=16)

@@ -20,7 +20,7 @@ Float32Array = npt.NDArray[np.float32]
 
 
 class Block(NamedTuple):
-    """A part of a matrix."""
+    """A part of a matrix: its first row, number of rows, first column, and number of columns."""
 
     row: int
     rows: int
@@ -139,7 +139,10 @@ class StoreSource:
 
 
 def band_rows(source: Source, block: Block, most_bytes: int) -> int:
-    """Return the rows of a block to read at a time: whole chunks, as far as `most_bytes` allow."""
+    """Return how many rows of a block to copy at a time: those of whole chunks, as many as `most_bytes` allow.
+
+    If not even one chunk's rows fit, it is the number of rows that do, at least 1.
+    """
     rows = max(1, most_bytes // max(1, FLOAT_BYTES * block.cols))
     chunk = 1 if source.chunks is None else max(1, source.chunks[0])
     return rows if rows < chunk else rows // chunk * chunk

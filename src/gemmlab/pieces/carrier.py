@@ -1,4 +1,6 @@
-"""The protocol by which the engine uses a device: it copies blocks in, multiplies, and copies pieces out."""
+"""The protocol of a device that computes a product in pieces for `piece_run`: it copies blocks in, multiplies, and
+copies pieces out.
+"""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class Checkpoint:
     def __init__(self, path: Path, binding: Mapping[str, Any]) -> None:
         """Open the journal at `path`, or make a new one.
 
-        Raises `RecordError` for a file that is no journal, `UsageError` for the journal of another product and for one
-        that another process has open.
+        Raises `RecordError` for a file that is no journal, `UsageError` for the journal of another product and, except
+        on Windows, for one that another process has open.
         """
         self.path, self.binding = path, json.loads(json.dumps(binding))
         self.extents: tuple[int, int] | None = None
@@ -92,7 +92,7 @@ class Checkpoint:
 
     @staticmethod
     def _cut_off(content: bytes) -> bool:
-        """Return whether the end of a process cut off the first line."""
+        """Return whether `content`, which has no line end, is the beginning of a first line, whose process ended."""
         begin = json.dumps({"schema": SCHEMA}).encode()[:-1]
         return content.startswith(begin) or begin.startswith(content)
 
@@ -115,7 +115,7 @@ def _lock(file: IO[bytes], path: Path) -> None:
 
 
 def _difference(name: str, before: Any, now: Any) -> str:
-    """Return the difference of two values of a binding in words; for an array, by the facts of its identity."""
+    """Return the difference of two values of a binding in words; for an array, which facts of its identity differ."""
     if not (isinstance(before, dict) and isinstance(now, dict) and "shape" in before and "shape" in now):
         return f"{name} was {before}, is {now}"
     differing = [key for key in {**before, **now} if before.get(key) != now.get(key)]

@@ -17,7 +17,9 @@ from gemmlab.pieces.route import Step
 
 Float32Array = npt.NDArray[np.float32]
 Product = Callable[[Float32Array, Float32Array, Float32Array], None]
-"""A function `(a, b, c)` of the operands op(a) and op(b) of a piece and its result, which holds c if c is added."""
+"""A function `(a, b, c)` of the panels of op(a) and op(b) and of the piece to compute. If beta is not 0, `c` holds the
+matrix to add.
+"""
 _BAND_BYTES = 32 << 20
 
 
@@ -39,7 +41,7 @@ class CpuCarrier:
         into = self._slots[name][slot]
         before = self._last.get((name, slot))
         if before is not None:
-            # It also keeps this thread from running far ahead.
+            # This wait also keeps the calling thread from running far ahead.
             before.result()
 
         def run() -> None:

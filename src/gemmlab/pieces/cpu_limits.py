@@ -1,6 +1,7 @@
-"""The method by which a CPU computes a product in pieces, that of the whole product, and its requirements on pieces.
+"""The CPU's method for a product in pieces, and the method's requirements on pieces. Every piece is computed by the
+method of the whole product, so that the bits are the same.
 
-Single rows and columns have separate loops, and small products do not use tiles. A piece that would be computed by
+Single rows and columns have separate loops, and small products do not use AMX tiles. A piece that would be computed by
 another method than the whole product gets more rows and columns of zeros, whose results are discarded.
 """
 
@@ -29,21 +30,21 @@ Multiply = Callable[[Float32Array, Float32Array, Float32Array, float, float, int
 LIMITS = Limits(tile=(96, 64))
 _BY_TILES = "amx_bf16x6"
 _FEWEST_LINES, _LINES = 256, 32
-"""The fewest rows and columns of a piece that uses tiles if the whole product does, and the multiple of a tile's
-extent.
+"""The fewest rows and columns with which a piece is sure to use AMX tiles, and the multiple to which a piece's rows and
+columns are rounded up.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The strides of the caller's op(a) and op(b) in bytes: down and across."""
+    """The strides of the caller's op(a) and op(b) in bytes, each from row to row and from column to column."""
 
     a: tuple[int, ...]
     b: tuple[int, ...]
 
 
 def cpu_choice(call: Call, frame: PiecePlan) -> Choice:
-    """Return the kernel for a product. Raises as `gemmlab.gemm` does on a CPU."""
+    """Return the choice for the whole product. Raises as `gemmlab.gemm` does on a CPU."""
     label = f"{frame.m}x{frame.n}x{frame.k}, precision {call.precision!r}"
     if call.forced:
         kernel = named_kernel(USUAL if call.kernel is None else call.kernel, "cpu")
@@ -54,8 +55,8 @@ def cpu_choice(call: Call, frame: PiecePlan) -> Choice:
 
 
 def cpu_framed(frame: PiecePlan, call: Call, choice: Choice, steps: Steps) -> PiecePlan:
-    """Return a plan with the fewest rows and columns with which a piece is computed by the method of the whole
-    product.
+    """Return the plan with the fewest rows and columns with which a piece is computed by the method of the whole
+    product. For a kernel that the caller names, the plan is returned unchanged: such a kernel has only one method.
     """
     if call.forced:
         return frame
@@ -82,7 +83,9 @@ def _precision(call: Call) -> str:
 
 
 def _along_column(steps: Steps) -> bool:
-    """Return whether a product with one column has a separate loop (`codegen/product.py`)."""
+    """Return whether operands of these strides are multiplied by the separate loop for a single column, if there is one
+    (`codegen/product.py`).
+    """
     return (steps.a[1] == 4 and steps.b[0] == 4) or steps.a[0] == 4
 
 

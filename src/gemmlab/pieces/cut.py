@@ -1,10 +1,10 @@
-"""The extents of pieces: those with the least predicted time, or with the fewest bytes to copy, within a bound on
-memory.
+"""The extents of pieces: those with the least predicted time within a bound on memory, or those with the fewest bytes
+to copy if no time can be predicted.
 
 k is not cut, because a kernel's sum over all of k has other bits than two sums over parts of k, added.
 
-A step copies one panel while one piece is multiplied, and takes as long as the slower of the two. At the end of a strip
-the other panel, which stays during the strip, is replaced by the next one.
+A step copies one panel while one piece is multiplied, and takes as long as the slower of the two. A strip is a row or a
+column of pieces, all with one panel, which stays on the device. At its end this panel is replaced by the next one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Limits:
     tile: tuple[int, int] = (1, 1)
     """Pieces begin at multiples of these rows and columns."""
     whole: tuple[bool, bool] = (False, False)
-    """True for an axis of C that is not cut."""
+    """True for an axis of C (rows, columns) that is not cut."""
     workspace: Callable[[int, int], int] = field(default=lambda _rows, _cols: 0)
     """Return the bytes besides operands and result for a piece that is computed with that many rows and columns."""
     seconds: Seconds = field(default=lambda _rows, _cols: None)
@@ -39,7 +39,8 @@ class Limits:
 def cut(frame: PiecePlan, limits: Limits) -> PiecePlan:
     """Return the plan for a product with the best pieces that `frame.memory_bytes` allow.
 
-    `frame` is a plan with pieces of any size. Raises `UsageError` if the memory is too small for any pieces.
+    `frame` is a plan whose extents of pieces are ignored. Raises `UsageError` if the memory is too small for any
+    pieces.
     """
     smallest = _smallest(frame, limits)
     frame = replace(frame, least_bytes=smallest.device_bytes)
@@ -98,7 +99,7 @@ def _most(frame: PiecePlan, limits: Limits, axis: int) -> int:
 
 
 def _tile(frame: PiecePlan, limits: Limits, axis: int) -> int:
-    """Return the least extent of pieces: enough tiles for the rows or columns that the kernel needs."""
+    """Return the least extent of pieces: whole tiles, with at least the rows or columns that `frame.least` demands."""
     tile = math.lcm(limits.tile[axis], frame.unit)
     return -(-frame.least[axis] // tile) * tile
 
@@ -141,7 +142,7 @@ def _fits(frame: PiecePlan, limits: Limits, rows: int, cols: int) -> bool:
 
 
 def _predicted(plan: PiecePlan, limits: Limits) -> PiecePlan:
-    """Return the plan with its predicted time."""
+    """Return the plan with its predicted times; unchanged if the time of a product or the rate of copies is unknown."""
     each = limits.seconds(*plan.computed(0, 0)) if plan.count else 0.0
     if each is None or plan.link_gbs is None:
         return plan

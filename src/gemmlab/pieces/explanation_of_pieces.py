@@ -1,4 +1,4 @@
-"""The plan of a product in pieces, for arrays or shapes, also on a GPU that is not here."""
+"""The plan of a product in pieces, for arrays or shapes, also on a GPU that this machine lacks."""
 
 from __future__ import annotations
 

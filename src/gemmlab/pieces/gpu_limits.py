@@ -1,8 +1,9 @@
-"""The kernel of a product in pieces on a GPU, that of the whole product, and its requirements on pieces.
+"""The kernel of a product in pieces on a GPU, and its requirements on pieces. It is the kernel of the whole product,
+wherever that kernel gives the same bits in pieces.
 
-The result has the same bits as in one piece if the order of each sum does not depend on the place of its tile. That
-holds for all kernels of the catalog, except those that divide k over the whole grid, and those that inspect a whole
-operand to decide how to compute a tile.
+It does so if the order of each sum does not depend on the place of its tile. That holds for all kernels of the catalog,
+except those that divide k over the whole grid, those that sum rows and columns at the edge in another order, and those
+that inspect a whole operand to decide how to compute a tile.
 """
 
 from __future__ import annotations
@@ -34,16 +35,17 @@ _BY_DATA = {
     "by_tile": "more than 16 rows of A or columns of B that two halves cannot represent are computed differently than "
     "fewer: for such data, bits depend on the pieces"
 }
-"""Kernels that compute a tile by a method that depends on other rows and columns, and the consequence in words."""
+"""Kernel whose method for a tile depends on rows and columns of other tiles -> the consequence, for the plan's note."""
 _SEAM = "SEAM"
-"""The parameter of kernels that compute rows and columns at the edge by another method."""
+"""The parameter that is not 0 if a few rows and columns at the edge are computed without tiles (`seam.cuh`)."""
 _TILE = 128
-"""The least multiple of rows and columns for any kernel's tile."""
+"""Pieces begin at multiples of this number of rows and columns, and of the kernel's tile."""
 _TILES = (("BM", "BX"), ("BN", "BY"))
 
 
 def whole_choice(call: Call, problem: GemmProblem, where: Gpu) -> tuple[Choice, str]:
-    """Return the choice for a product in pieces, and a note if it is not that of the whole product.
+    """Return the choice for a product in pieces, and a note if it is not that of the whole product, or if the bits may
+    depend on the pieces; else an empty note.
 
     Raises as `choice_for` does, and `UsageError` for a kernel that the caller names and that cannot work in pieces.
     """
@@ -65,7 +67,7 @@ def whole_choice(call: Call, problem: GemmProblem, where: Gpu) -> tuple[Choice, 
 
 
 def piece_problem(plan: PiecePlan, rows: int, cols: int, alpha: float = 1.0, beta: float = 0.0) -> GemmProblem:
-    """Return the problem of a piece that is computed with `rows` rows and `cols` columns, as it is stored in the
+    """Return the problem of a piece with `rows` rows and `cols` columns; the leading dimensions are those of the
     slots.
     """
     rooms = plan.rooms
@@ -78,15 +80,15 @@ def piece_problem(plan: PiecePlan, rows: int, cols: int, alpha: float = 1.0, bet
 
 
 def framed(frame: PiecePlan, choice: Choice) -> PiecePlan:
-    """Return a plan with the kernel's requirements on pieces at the edge.
+    """Return the plan with the least extents of the pieces at the lower and right edge: those of a tile.
 
-    Kernels may begin the last tile earlier so that it is whole; they do so in a piece that is large enough.
+    Kernels may begin the last tile earlier so that it is whole. They can do so only in a piece of at least a tile.
     """
     return replace(frame, tail=_tile(frame, choice))
 
 
 def limits_for(frame: PiecePlan, choice: Choice, where: Gpu) -> Limits:
-    """Return the limits that a kernel sets."""
+    """Return the limits that the chosen kernel sets; the time of a piece is unknown for an unmeasured configuration."""
     kernel, config = named_kernel(choice.kernel, "cuda"), choice.config
     entry = _entry(choice)
 
@@ -108,14 +110,16 @@ def limits_for(frame: PiecePlan, choice: Choice, where: Gpu) -> Limits:
 
 
 def scratch_bytes(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> tuple[int, int]:
-    """Return the bytes of the workspace and of the tickets of a kernel for a product, each a multiple of `ALIGNED`."""
+    """Return the bytes of a kernel's workspace for a product, and of its tickets, counters that are 0 before a launch;
+    each is a multiple of `ALIGNED`.
+    """
     instance = kernel.instantiate(config, GemmOp().scalars(problem))
     sizes = workspace_bytes_of(kernel, config, problem), FLOAT_BYTES * kernel.tickets(problem, instance)
     return -(-sizes[0] // ALIGNED) * ALIGNED, -(-sizes[1] // ALIGNED) * ALIGNED
 
 
 def _tile(frame: PiecePlan, choice: Choice) -> tuple[int, int]:
-    """Return the rows and columns of which pieces begin at multiples."""
+    """Return a number of rows and one of columns; pieces begin at multiples of them."""
     rows, cols = (
         math.lcm(_TILE, *(choice.config[name] for name in names if name in choice.config)) for names in _TILES
     )
@@ -133,12 +137,14 @@ def _narrow(kernel: Kernel) -> bool:
 
 
 def _objection(name: str, config: Mapping[str, int]) -> str:
-    """Return the reason why a kernel's sums have another order in pieces; empty if they have the same."""
+    """Return the reason why a kernel's sums have, or may have, another order in pieces; empty if they have the same."""
     kernel = named_kernel(name, "cuda")
     if kernel.in_order(config):
         return ""
-    if kernel.id in _BY_GRID or config.get(_SEAM):
+    if kernel.id in _BY_GRID:
         return "divides k over the whole grid, so that its sums have another order in pieces"
+    if config.get(_SEAM):
+        return "sums the rows and columns at the edge in another order, and pieces have other edges"
     # Ids have no dots, paths of files have.
     if "." in name:
         return "does not state in_order, and a user's kernel may have any order of sums"
@@ -146,7 +152,9 @@ def _objection(name: str, config: Mapping[str, int]) -> str:
 
 
 def _entry(choice: Choice) -> Measurement | None:
-    """Return the figures of a configuration, whose slices and parts of k the problem determines."""
+    """Return the measurement of the chosen configuration, parts and slices of k aside, from the package's table; `None`
+    if there is none. The entry gets the chosen slices.
+    """
     free = {PARTS, SLICE}
 
     def fixed(config: Mapping[str, int]) -> dict[str, int]:

@@ -25,7 +25,7 @@ class HostLink:
     """
 
     def __init__(self, driver: Driver, into_gpu: Any, out_of_gpu: Any) -> None:
-        """Use these streams for copies. The caller destroys them, before `close`."""
+        """Use these streams for copies. The caller waits for them and destroys them before it calls `close`."""
         self._driver, self._in, self._out = driver, into_gpu, out_of_gpu
         self._pinned = dict[int, bool]()
         self._rings: tuple[PinnedRing, ...] = ()
@@ -48,7 +48,7 @@ class HostLink:
     def store(self, address: int, pitch: int, target: Source, block: Block, event: Any) -> None:
         """Copy from `address` on the GPU, where rows are `pitch` bytes apart, to a block. Return once it is written.
 
-        This call may record `event`.
+        `event` is one that a direct copy may record; nothing else may still wait for it.
         """
         start, host_pitch = self._direct(target, block)
         if host_pitch:
@@ -97,7 +97,9 @@ class HostLink:
             return self._rings
 
     def _direct(self, source: Source, block: Block) -> tuple[int, int]:
-        """Return address and pitch of a block in pinned memory; a pitch of 0 if it is not pinned."""
+        """Return the address of a block in pinned memory, and the bytes from row to row; 0 bytes if it
+        is not pinned.
+        """
         matrix = source.memory
         if matrix is None or not matrix.size:
             return 0, 0

@@ -29,7 +29,7 @@ from gemmlab.pieces.piece_run import Matrices, Progress, piece_block, run_pieces
 
 
 def in_pieces(call: Call, device: object, memory_bytes: object, checkpoint: object, progress: Progress | None) -> Any:
-    """Compute `gemmlab.gemm` in pieces, with the same errors."""
+    """Return the result of `gemmlab.gemm`, computed in pieces, and raise as it does."""
     name, allowed = _device(device), checked_bytes(memory_bytes)
     path = _path(checkpoint)
     if progress is not None and not callable(progress):
@@ -86,7 +86,7 @@ def _path(value: object) -> Path | None:
 
 
 def _frame(large: LargeRequest) -> PiecePlan:
-    """Return a plan of one piece."""
+    """Return a plan of one piece, to be cut."""
     (m, n), k = large.operands.shape, large.operands.left.shape[1]
     return PiecePlan(
         m, n, k, max(1, m), max(1, n), by_rows=True, turned=large.turned, reads=bool(k and large.operands.alpha),

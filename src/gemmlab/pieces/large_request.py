@@ -27,7 +27,7 @@ from gemmlab.pieces.piece_run import Matrices
 
 @dataclass(frozen=True, slots=True)
 class LargeRequest:
-    """A checked call."""
+    """A checked call, with its matrices as they are stored."""
 
     operands: Request
     matrices: Matrices
@@ -62,7 +62,10 @@ def large_request(call: Call) -> LargeRequest:
 
 
 def operand_view(call: str, name: str, value: Any) -> Operand:
-    """Return an operand as a view; for a store's array the view has only the shape. Raises `ArgumentTypeError`."""
+    """Return an operand as a view; for a store's array the view has only the shape.
+
+    Raises `ArgumentTypeError`, and `UsageError` for a packed operand and an array on a GPU.
+    """
     if isinstance(value, Packed):
         raise UsageError(f"{call}: {name} is packed; a product in pieces packs by itself")
     if is_device_array(value):
@@ -82,14 +85,20 @@ def operand_view(call: str, name: str, value: Any) -> Operand:
 
 
 def is_stored(value: Any) -> bool:
-    """Return whether a value is an array of a store, read by slices."""
+    """Return whether a value is read by slices: it is not NumPy's, and has a shape, a dtype and indices.
+
+    That is true of arrays of stores, and of other packages' arrays in memory, for which `is_host_array` is true, too.
+    """
     return not isinstance(value, np.ndarray | np.generic) and all(
         hasattr(value, name) for name in ("shape", "dtype", "__getitem__")
     )
 
 
 def _operand(value: Any, view: Any, turned: bool) -> tuple[Source, bool]:
-    """Return an operand as it is stored, and whether it is stored as the transpose of op(a) or op(b)."""
+    """Return an operand as it is stored, and whether it is stored as the transpose of op(a) or op(b).
+
+    `turned` is the call's flag of transposition, `view` is op of the operand.
+    """
     if is_stored(value) and not is_host_array(value):
         return StoreSource(value), turned
     exchanged = not rows_contiguous(view) and rows_contiguous(view.T)

@@ -1,4 +1,4 @@
-"""Devices that compute products in pieces: the plan of each, and how it is opened."""
+"""Devices that compute products in pieces: how each is opened, and what it demands of a plan."""
 
 from __future__ import annotations
 
@@ -48,10 +48,16 @@ class PieceDevice(Protocol):
         """
 
     def prepare(self, call: Call, frame: PiecePlan, factors: Factors, steps: Steps) -> tuple[Choice, PiecePlan, Limits]:
-        """Return the choice for the whole product, the plan with its requirements on pieces, and its limits."""
+        """Return the kernel's choice, the plan with the kernel's requirements on pieces, and the limits for `cut`.
+
+        Raises `UsageError` for a call that this device cannot compute in pieces.
+        """
 
     def carrier(self, plan: PiecePlan, choice: Choice, call: Call, factors: Factors) -> Carrier:
-        """Return the device with memory for a plan. Raises `MemoryError` if it has too little."""
+        """Return a carrier that has allocated the plan's memory.
+
+        Raises `MemoryError` if there is too little, `DeviceError` for a GPU that this machine lacks.
+        """
 
 
 class CpuPieces:
@@ -84,7 +90,7 @@ class CpuPieces:
 
 
 class GpuPieces:
-    """A model of a GPU, which need not be here."""
+    """A GPU of a model, for plans only: this machine need not have it."""
 
     def __init__(self, where: Gpu, link_gbs: float | None = LINK_GBS) -> None:
         self._where, self._link_gbs = where, link_gbs
@@ -132,7 +138,7 @@ class EmulatedPieces(GpuPieces):
 
 
 class CudaPieces(GpuPieces):
-    """A GPU of this machine, whose context is current (`active`)."""
+    """A GPU of this machine. Its context must be current (`activate`) while it is used."""
 
     def __init__(self, ordinal: int) -> None:
         from gemmlab.dispatch.cuda_gemm import gemm_on
@@ -161,7 +167,10 @@ class CudaPieces(GpuPieces):
 
 @contextmanager
 def piece_device(name: DeviceName) -> Iterator[PieceDevice]:
-    """Open a device; on a GPU its context is current within the block. `DeviceError` says why there is none."""
+    """Open a device; on a GPU its context is current within the block.
+
+    Raises `DeviceError` if there is no such device.
+    """
     if name.family == "cpu":
         yield CpuPieces()
     elif name.family == "emulated":

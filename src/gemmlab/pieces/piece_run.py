@@ -1,5 +1,5 @@
-"""The engine: while a piece is multiplied, the panels of the next one are copied in and the previous piece is copied
-out.
+"""The run of a product in pieces: while a piece is multiplied, the panels of the next one are copied in and the
+previous piece is copied out.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Matrices:
     b: Source
     out: Source
     c: Source | None = None
-    """`None` if it is not read."""
+    """The matrix to add, times beta; `None` if it is not read."""
 
 
 def piece_block(plan: PiecePlan, row: int, col: int) -> Block:
-    """Return the block of C that a piece is."""
+    """Return the block of C that the piece in row `row` and column `col` of all pieces makes up."""
     rows, cols = plan.extents(row, col)
     return Block(row * plan.rows, rows, col * plan.cols, cols)
 
@@ -42,9 +42,9 @@ def run_pieces(
 ) -> None:  # fmt: skip
     """Compute all pieces except those that are `done`.
 
-    `complete` is called with row and column of each piece once it is in the result, in the order of the pieces, perhaps
-    in another thread. `progress` is called in this thread with the numbers of complete pieces and of all. Errors of
-    either function end the run.
+    `complete` is called with row and column of each piece once it is in the result, in the order of the run, perhaps in
+    another thread. `progress` is called in this thread with the number of complete pieces, those in `done` included,
+    and that of all. An error that either function raises ends the run.
     """
     finished: SimpleQueue[Place] = SimpleQueue()
     count = len(done)

@@ -38,7 +38,7 @@ class PinnedBuffer:
     """Event that completes with the last copy from or to the buffer."""
 
     def matrix(self, rows: int, cols: int) -> Float32Array:
-        """Return its beginning as a matrix."""
+        """Return the beginning of the buffer as a float32 matrix."""
         return self.content[: FLOAT_BYTES * rows * cols].view(np.float32).reshape(rows, cols)
 
 
@@ -79,7 +79,7 @@ class PinnedRing:
 
 
 class HostCopies:
-    """Copies between arrays and pinned buffers by several threads: one is slower than the link."""
+    """Threads that copy between arrays and pinned buffers; a single one is slower than the link to the GPU."""
 
     def __init__(self) -> None:
         self._threads = max(1, min(_MOST_THREADS, (os.cpu_count() or 1) - 1))
@@ -102,7 +102,7 @@ class HostCopies:
 
 
 def new_event(driver: Driver) -> Any:
-    """Return an event that does not record its time."""
+    """Return a new event, which does not record the time, as that would cost some."""
     return driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
 
 

@@ -1,4 +1,4 @@
-"""The machine code that comes with the package: the compiler's, or its main loops written anew."""
+"""The machine code that comes with the package: the compiler's, or the compiler's with main loops written anew."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gemmlab.toolchain.nvdisasm import disassemble
 
 
 def archive_code(program: Program) -> Artifact:
-    """Return what the archive has of a program, by the installed compiler.
+    """Return the machine code that the archive has of a program, made with the installed compiler.
 
-    Raises `CompileError`, and `UsageError` where a main loop that is to be written anew cannot be, or its control codes
-    have a fault.
+    Raises `CompileError`, and `UsageError` if a main loop that is to be written anew cannot be, or if its new control
+    codes have a fault.
     """
     artifact, _ = compile_here(program)
     return written_anew(artifact) if program.written_anew else artifact
 
 
 def written_anew(artifact: Artifact) -> Artifact:
-    """Return compiled code with its main loops written anew, without PTX. Raises `UsageError` as `archive_code`."""
+    """Return compiled code with its main loops written anew, and without PTX. Raises `UsageError` as `archive_code`."""
     function = _function(artifact, artifact.texts["sass"])
     code = rewritten(artifact.code, function, name=artifact.kernel)
     text = disassemble(code, artifact.kernel)
@@ -50,7 +50,9 @@ def _function(artifact: Artifact, text: str) -> SassFunction:
 
 
 def _require_sound(compiled: SassFunction, made: SassFunction, arch: str) -> None:
-    """Refuse a fault that the compiler's code does not have at the same place."""
+    """Raise `UsageError` for a fault of the control codes in a new loop, and for one elsewhere that the compiler's code
+    does not have at the same place.
+    """
     anew = [range(loop.start, loop.stop + loop.room) for loop in compiled_loops(compiled)]
     known = {_place(finding) for finding in check_function(compiled, arch)}
     for finding in check_function(made, arch):

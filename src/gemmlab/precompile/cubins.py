@@ -41,7 +41,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The outcome of a job; sizes in bytes, spills and stack in bytes a thread."""
+    """The outcome of a job; sizes in bytes, spills and stack in bytes a thread. `time_ms` is the time to compile, or to
+    find the code in the cache if it was `cached`.
+    """
 
     kernel: str
     config: Mapping[str, int]
@@ -72,12 +74,12 @@ def jobs(
     layouts: Sequence[str] = (),
     options: Sequence[str] = (),
 ) -> tuple[list[Job], list[str]]:
-    """Return the jobs, and a list of the kernels that cannot be compiled for an architecture (only kernels that were
-    not named).
+    """Return the jobs, and a sentence for each kernel that cannot be compiled for one of `archs`; if the caller named
+    it, that is an error instead.
 
     `names` are kernels by id or `.cu` files; by default all CUDA kernels. `instance` is a name expression in the only
     file named; `every` compiles all configurations of the tuning space; operand layouts that are not among `layouts`
-    are left out. `options` are the compiler's, for files. Raises `UsageError`.
+    are left out, unless there are no `layouts`. `options` are the compiler's, for files. Raises `UsageError`.
     """
     found: list[Job] = []
     skipped: list[str] = []
@@ -137,10 +139,10 @@ def write_code(program: Program, file: Path) -> None:
 def run_all(
     planned: Sequence[Job], processes: int, make: Callable[[Job], Outcome]
 ) -> Iterator[tuple[Job, Outcome | GemmlabError]]:
-    """Run `make` on every job and yield the results in order of completion; `make` is a
-    module-level function like `run`.
+    """Run `make` on every job and yield each job with its result, or with its error, in order of completion.
 
-    The compiler uses only one core of a process, so several are started, unless there are only a few jobs.
+    `make` is a function of a module, such as `run`, because other processes call it. The compiler uses only one core of
+    a process, so `processes` are started, unless there are only a few jobs. Jobs without an `origin` run in this one.
     """
     if processes < 2 or len(planned) < _WORTH_PROCESSES:
         for job in planned:
@@ -179,8 +181,8 @@ def _of_kernel(kernel: Kernel, origin: str, arch: str, config: Config, *, every:
 
 
 def _kernel(name: str, instance: str, options: Sequence[str]) -> Kernel | None:
-    """Return the kernel of that name; `None` for a file without a kernel description, or if an instance of it is
-    named.
+    """Return the kernel of that id or file; `None` for a file without a kernel description, and for any file if an
+    `instance` is named.
     """
     if not is_own(name):
         return find_kernel(name)

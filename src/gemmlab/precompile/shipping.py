@@ -1,7 +1,7 @@
 """The machine code in a wheel: all code of the GPU ladders that `gemmlab check` and `climb` run on the emulator.
 
-That is every rung in its default configuration, in all operand layouts, and the configurations with which the
-statements in its file compare it.
+That is every rung in its default configuration, in all operand layouts, and the configurations that the expectations in
+its file (`expect`) name.
 
 The build (`hatch_build.py`) runs `python -m gemmlab.precompile.shipping FOLDER [KERNEL]...` in an environment that has
 the compiler and the disassembler.
@@ -46,7 +46,7 @@ def ship_all(
 
 
 def shipped_jobs(kernels: Sequence[str] = (), archs: Sequence[str] = ARCHITECTURES) -> list[Job]:
-    """Return the jobs for a wheel with the kernels (by default all), each build once."""
+    """Return the jobs for a wheel with the kernels (by default all), one for each instance and architecture."""
     planned, _ = jobs(kernels, archs, {})
     planned += _of_claims(dict.fromkeys((job.origin, job.program.target) for job in planned))
     return [*{(job.program.target, job.program.entry): job for job in planned}.values()]
@@ -67,7 +67,9 @@ def _ship(folder: Path, job: Job) -> Path:
 
 
 def _tell(done: int, planned: int) -> None:
-    """Print the progress; the build passes the output on."""
+    """Print the progress at the begin, after every `_PROGRESS_EVERY` instances and at the end, for the
+    build's output.
+    """
     if done == 0:
         _say(f"{planned} instances to compile, or to read from the cache")
     elif done % _PROGRESS_EVERY == 0 or done == planned:

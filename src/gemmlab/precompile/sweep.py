@@ -37,7 +37,7 @@ FIGURES = (
 """
 _DIGITS = 12
 _SIZE = "256"
-"""Problem size for computing the threads and shared memory of a block, which hardly ever depend on it."""
+"""The problem size for which a block's threads and shared memory are computed; they hardly ever depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,9 @@ class SweepRow:
 
 
 def save_sweep(rows: Sequence[Compiled], errors: Mapping[str, GemmlabError], path: Path) -> None:
-    """Write the record. Raises `RecordError` if it cannot be written."""
+    """Write the record; `errors` has those of kernels that were not compiled, by name. Raises `RecordError` if it
+    cannot be written.
+    """
     kernels: dict[str, Any] = {}
     for row in rows:
         kernel = find_kernel(row.kernel)
@@ -101,7 +103,7 @@ def _figures(kernel: Kernel, row: Compiled) -> dict[str, Any]:
 
 
 def block_of(kernel: Kernel, instance: Config) -> tuple[int, int]:
-    """Return the number of threads and the bytes of dynamic shared memory of a block."""
+    """Return the number of threads and the bytes of dynamic shared memory of a block of an instance, at `_SIZE`."""
     op = find_op(kernel.op)
     (problem,) = op.parse_sizes(_SIZE)
     operands = [operand.name for operand in op.operands(problem)]

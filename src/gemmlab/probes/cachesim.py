@@ -2,8 +2,9 @@
 
 Every level is set-associative with least-recently-used replacement. L1 and L2 write back and allocate on a write; a
 dirty line that L1 evicts is written into L2, which allocates it if it is absent. The TLB counts pages. Nothing is
-prefetched, and instructions and the stack are not cached. Each set is a row of words with the latest first; a word is
-(line number + 1) * 2 + dirty, so that 0 is an empty way.
+prefetched, and instructions and the stack are not cached. The probe's state is an array of 64-bit words: two banks of
+counters, settings, then the tables of the levels. Each set of a level is a row of words with the latest first; a word
+is (line number + 1) * 2 + dirty, so that 0 is an empty way.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ PAGE = 4096
 COUNTERS = ("accesses", "bytes", "l1_misses", "l2_misses", "tlb_misses", "l1_written_back", "l2_written_back")
 """Words of a bank, in this order. Bank 0 counts accesses of computing, bank 1 those of packing."""
 BANK = 8
+"""Words from one bank to the next."""
 WORKSPACE, WORKSPACE_END, PACKING, STOP = 16, 17, 18, 19
 """Words of the state: the first address of packed blocks and the one after the last, whether a packing function runs,
 and the number of accesses after which the simulation stops, so that the caches keep their contents; 0 for never.
 """
 TABLES = 24
+"""The first word of the levels' tables."""
 _HIT = -1
 
 
@@ -51,7 +54,9 @@ class Level:
 
     @classmethod
     def parse(cls, text: str, line: int = LINE) -> Level:
-        """`48K/12`: size and ways. `UsageError` for anything else."""
+        """Return the level that a text such as `48K/12`, size and ways, describes. Raises `UsageError`
+        for other text.
+        """
         size, _, ways = text.partition("/")
         found = parse_size(size)
         if found is None or not re.fullmatch(r"[1-9][0-9]{0,3}", ways):
@@ -73,13 +78,13 @@ class Caches:
 
     @property
     def tables(self) -> tuple[int, int, int]:
-        """Return the offsets, in words of the probe's state, of the tables of L1, L2 and TLB."""
+        """The offsets, in words of the probe's state, of the tables of L1, L2 and TLB."""
         first_l2 = TABLES + self.l1.size // self.l1.line
         return TABLES, first_l2, first_l2 + self.l2.size // self.l2.line
 
     @property
     def words(self) -> int:
-        """Number of lines in all levels together."""
+        """The number of lines in all levels together, and so of words in their tables."""
         return sum(level.size // level.line for level in (self.l1, self.l2, self.tlb))
 
 
@@ -96,13 +101,13 @@ class CacheProbe:
 
     @property
     def name(self) -> str:
-        """`caches=` and size/ways of each level in bytes."""
+        """The text `caches=`, then for each level its size in bytes and its ways, as in 49152/12."""
         levels = (self.caches.l1, self.caches.l2, self.caches.tlb)
         return "caches=" + ",".join(f"{level.size}/{level.ways}" for level in levels)
 
     @classmethod
     def from_name(cls, name: str) -> CacheProbe | None:
-        """Return the inverse of `name`; `None` for the name of another probe."""
+        """Return the probe of that `name`; `None` for the name of another kind of probe."""
         found = re.fullmatch(r"caches=(\d+)/(\d+),(\d+)/(\d+),(\d+)/(\d+)", name)
         if found is None:
             return None

@@ -10,7 +10,10 @@ from gemmlab.probes.touches import Touches
 
 
 def probe_of(target: str) -> Probe | None:
-    """Return the probe that a target names. `UsageError` for an unknown one."""
+    """Return the probe that a target's name ends with (`ARCH:LANES:CPU:PROBE`); `None` if it names none.
+
+    Raises `UsageError` for an unknown one.
+    """
     _arch, _lanes, _cpu, *named = target.split(":")
     if not named:
         return None

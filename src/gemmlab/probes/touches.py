@@ -1,8 +1,8 @@
-"""The probe that records when each word of some memory ranges is used, and the values read in one of them.
+"""The probe that records when each float of some memory ranges is used, and the values read in one of them.
 
 Time is counted in accesses. A range has a table with the times of each float's first and last access, 0 for none. For
-the last range, which has packed operands, the value of each read is recorded, too, except repetitions of the same
-value.
+the last range, which has packed operands, a note is made of each read: the float's place, its value, and the time. A
+read of the value that was last read at this place makes no note.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from gemmlab.ir.types import I32, I64, Type
 from gemmlab.ir.values import Value
 
 TIME, NOTED, ROOM, NOTES = 0, 1, 2, 3
-"""Words of the state: accesses so far, notes so far, most notes, and the word at which notes begin."""
+"""Words of the state: accesses so far, notes so far (those without room included), the number of notes that there is
+room for, and the word at which notes begin.
+"""
 STRETCHES, WORKSPACE = 4, 3
 """The number of ranges, and the number of the one whose values are recorded."""
 FIRST = 4
@@ -29,7 +31,9 @@ _FLOAT = 4
 
 
 class Touches:
-    """A probe that records times and values. The code that clears the state lays it out (`observe/element_use.py`)."""
+    """A probe that records times and values. `observe/element_use.py` clears the state and writes ranges and places of
+    tables into it.
+    """
 
     name = "touches"
 

@@ -1,7 +1,7 @@
-"""The operator `gemmlab::gemm`: its schema, its computation, and its results for tensors without elements.
+"""The operator `gemmlab::gemm`: its schema, its computation, and the shape of its result for fake and meta tensors,
+which have no memory.
 
-The same functions check operands with memory and without (fake and meta tensors), so that tracing a program raises the
-same errors.
+The same functions check operands with memory and without, so that tracing a program raises the same errors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The operator over one more axis of its tensors, which becomes the first of the leading axes."""
+"""The rule of `torch.func.vmap` for the operator: the mapped axis becomes the first of the leading axes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def vmap(
     trans_b: bool = False,
     **options: Any,
 ) -> tuple[torch.Tensor, int]:
-    """Return the result, and the position of its new axis."""
+    """Return the result, and the position of its mapped axis, which is 0. `in_dims` are those of a, b and c, `None` for
+    a tensor without a mapped axis.
+    """
     a_axis, b_axis, c_axis = (*in_dims, None)[:3]
     row, column = _axes(a, a_axis) == 1, _axes(b, b_axis) == 1
     rank = max(2, _axes(a, a_axis), _axes(b, b_axis))
@@ -48,7 +50,7 @@ def _first(x: torch.Tensor, axis: int | None) -> torch.Tensor:
 
 
 def _spread(x: torch.Tensor, axis: int | None, rank: int) -> torch.Tensor:
-    """Insert axes of extent 1 after the new one, so that there are `rank` others; without a new one, return it
-    unchanged.
+    """Insert axes of extent 1 after the mapped one, so that there are `rank` others. If `axis` is `None`, `x` has no
+    mapped axis and is returned unchanged.
     """
     return x if axis is None else x[(slice(None), *(None,) * (rank + 1 - x.ndim))]

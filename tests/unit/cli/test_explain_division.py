@@ -55,7 +55,7 @@ def test_many_rectangles_side_by_side_are_a_list() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("naive_ijk",), "how threads divide C: threaded"),
+        (("naive_ijk",), "division among threads it can show: threaded"),
         (("threaded", "--threads", "0"), "--threads 0: from 1 to"),
         (("threaded", "--threads", "two"), "--threads two: a number of threads"),
         (("threaded", "--sizes", "64,128"), "one size is explained at a time"),

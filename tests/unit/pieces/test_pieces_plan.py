@@ -103,7 +103,9 @@ def test_a_kernel_that_deals_out_k_over_the_grid_is_replaced() -> None:
     assert "stream_k" in str(found.pieces)
     with pytest.raises(UsageError, match=r"stream_k .* cannot work in pieces: divides k over the whole grid"):
         gemmlab.explain_choice(*shapes, device="H200", memory_bytes=60 << 20, kernel="stream_k")
-    with pytest.raises(UsageError, match="cannot work in pieces"):
+    with pytest.raises(
+        UsageError, match="cannot work in pieces: sums the rows and columns at the edge in another order"
+    ):
         gemmlab.explain_choice(
             *shapes, device="H200", memory_bytes=60 << 20, kernel="split_k", config={"SEAM": 4, "SPLITS": 1}
         )

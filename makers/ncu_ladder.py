@@ -1,17 +1,10 @@
 """Record Nsight Compute's figures of every rung and of cuBLAS, and the emulator's counts beside them.
 
-<<<<<<< HEAD
 `python makers/ncu_ladder.py profile FILE` on a machine with a GPU and ncu writes them, as does
 `gemmlab profile --device cuda --sizes 512,2048 --save FILE`; here FILE is written after each size, and what it has of
 other sizes stays.
 `python makers/ncu_ladder.py emulate FILE` on any machine with the same cache of compiled code adds what the
 emulator counts for the same launches, and names every exact count that differs; it ends with 1 if there is one.
-=======
-`python makers/ncu_ladder.py profile FILE` on a machine with a GPU and ncu writes the record, as does `gemmlab profile
---device cuda --sizes 512,2048 --save FILE`. `python makers/ncu_ladder.py emulate FILE` on any machine with the same
-cache of compiled code adds the emulator's counts of the same launches, and prints every exact count that differs; its
-exit code is 1 if there is one.
->>>>>>> r7
 """
 
 from __future__ import annotations

@@ -4,20 +4,11 @@
     python makers/sass_latency_probe.py run latencies.npz --seconds 60 --out rows.json   (needs the GPU)
     python makers/sass_latency_probe.py run latencies.npz --seconds 60 --out more.json --after rows.json
 
-<<<<<<< HEAD
 For rows of `src/gemmlab/sass/checking/recorded/sm_90.json` it looks for two instructions of small kernels that are as
 close as the row says, lowers the producer's stall by one cycle after the other, as long as no other pair may get too
 close, and runs the kernel. The latency of a row is one more than the largest distance at which some result changed; a
 row whose results never changed keeps `changed_at` null. `prepare` compiles the kernels and lists the changes, so that
 `run` compiles nothing; it ends after its seconds, and goes on where `--after` ended.
-=======
-A row of `src/gemmlab/sass/checking/recorded/sm_90.json` is a pair of opcodes with the least cycles between them. For
-each row, the closest such pairs in small kernels are taken. The producer's stall is lowered by one cycle after the
-other, as long as the check of control codes names this pair alone, and the kernel is run. The latency of a row is one
-more than the largest distance at which some result changed; a row whose results never changed keeps `changed_at` null.
-`prepare` compiles the kernels and lists the changes, so that `run` compiles nothing. `run` ends after its seconds, and
-goes on where `--after` ended.
->>>>>>> r7
 
 It also times a main loop by the stall that its FFMAs get, with one warp on each scheduler: if the time grows with the
 sum of the stalls, the stall field is a number of cycles.
@@ -73,7 +64,6 @@ class Instance:
     age: int
 
 
-<<<<<<< HEAD
 @dataclass(frozen=True, slots=True)
 class Distance:
     """Two instructions of a function, the cycles between them, and those that the check asks for."""
@@ -90,10 +80,6 @@ class Distance:
 
 def instances() -> tuple[dict[Row, list[Instance]], list[list[Distance]]]:
     """Return some instances of each row, the closest first, and all distances in each subject."""
-=======
-def instances() -> dict[Row, list[Instance]]:
-    """Return the `INSTANCES` closest instances of each row, the closest first."""
->>>>>>> r7
     found: dict[Row, list[Instance]] = defaultdict(list)
     apart: list[list[Distance]] = []
     for number in range(len(SUBJECTS)):
@@ -114,7 +100,6 @@ def instances() -> dict[Row, list[Instance]]:
     return {row: sorted(some, key=lambda one: one.age)[:INSTANCES] for row, some in sorted(found.items())}, apart
 
 
-<<<<<<< HEAD
 def closer(
     function: SassFunction, instance: Instance, apart: Sequence[Distance]
 ) -> Iterator[tuple[int, Instruction]]:  # fmt: skip
@@ -125,16 +110,6 @@ def closer(
     for less in range(1, producer.control.stall):
         if any(one.age - less < one.needed for one in others):
             return
-=======
-def closer(function: SassFunction, instance: Instance) -> Iterator[tuple[int, SassFunction]]:
-    """Yield (cycles apart, changed function) with the producer's stall lowered by one cycle after the other.
-
-    Functions in which the check finds another pair too close are left out; it ends at a stall that cannot be encoded.
-    """
-    code = list(function.instructions)
-    control = code[instance.producer].control
-    for less in range(1, control.stall):
->>>>>>> r7
         try:
             yield (
                 instance.age - less,

@@ -6,18 +6,11 @@
     python makers/sass_mutations.py judge more.json --out sass-mutations.json               (no GPU)
 
 Mutation i has the seed i, and the kernels take turns. `prepare` compiles the kernels and writes their code with all
-<<<<<<< HEAD
 changes, so that `run` compiles nothing and the code is that of `judge`. A changed kernel runs 20 times in a child
 process; one that hangs or faults counts as changed. Each kernel has `--runners` children, which run beside each other.
 `run` ends after its seconds; with `--after` it does what that file lacks.
 `judge` says of every changed one whether the check found it, and of the accused ones that gave the same bits what they
 break.
-=======
-mutations, so that `run` compiles nothing and `judge` sees the same code. A mutated kernel runs 20 times in a child
-process; one that hangs or faults counts as one with other results. `run` ends after its seconds, and goes on where
-`--after` ended. `judge` records the mutations that changed results and that the check did not find, and a sample of
-those that the check reports though the results were the same.
->>>>>>> r7
 """
 
 from __future__ import annotations
@@ -94,7 +87,6 @@ def prepare(count: int, out: Path) -> None:
     print(f"{count} mutations of {len(SUBJECTS)} kernels, {out.stat().st_size:,} bytes")
 
 
-<<<<<<< HEAD
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What `prepare` wrote."""
@@ -142,23 +134,6 @@ def run(path: Path, seconds: float, after: Path | None, out: Path, device: str, 
     """Run mutations until the time is up; the file has the rows of `after`, too."""
     end, prepared = time.monotonic() + seconds, Prepared.read(path)
     digests = [artifact.digest for artifact in prepared.artifacts]
-=======
-def run(prepared: Path, seconds: float, after: Path | None, out: Path, device: str) -> None:
-    """Run mutations until the time is up, and write their states (`same`, `changed`, `hung`, `fault`) after those of
-    the file `after`.
-    """
-    end = time.monotonic() + seconds
-    with np.load(prepared) as file:
-        places, words = file["places"], file["words"]
-        artifacts = [decode(file[f"artifact_{n}"].tobytes()) for n in range(len(SUBJECTS))]
-    offsets = [code_offset(artifact) for artifact in artifacts]
-    runners = [GpuRunner(subject, device, artifact) for subject, artifact in zip(SUBJECTS, artifacts, strict=True)]
-    right = [runner.run(artifact.code, RUNS) for runner, artifact in zip(runners, artifacts, strict=True)]
-    for subject, answer in zip(SUBJECTS, right, strict=True):
-        if isinstance(answer, str) or len(set(answer)) > 1:
-            raise SystemExit(f"{subject.kernel} unchanged: {answer}")
-    digests = [artifact.digest for artifact in artifacts]
->>>>>>> r7
     before: dict[str, Any] = (
         json.loads(after.read_text(encoding="utf-8")) if after else {"digests": digests, "rows": []}
     )

@@ -14,7 +14,7 @@ _MOST_ACROSS = 8
 
 
 def print_division(divided: Divided) -> None:
-    """Print one division."""
+    """Print how threads divide C, in sentences; then the jobs, unless one thread computes all of C."""
     console = table_console()
     console.print(f"\n{divided.kernel} at {divided.size} on {divided.most_threads} threads of a CPU", highlight=False)
     for line in divided.lines:

@@ -90,8 +90,8 @@ def bench(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Time limit, as 60s, 5m or 1h: after it, each contestant has at most one turn at each size. Starting "
-            "and verifying count towards the limit, but are not cut short.",
+            help="Time limit, as 60s, 5m or 1h: after it, a contestant is timed only at sizes at which it was not yet "
+            "timed. Starting and verifying count towards the limit, but are not cut short.",
         ),
     ] = None,
     verify: Annotated[bool, typer.Option(help="Compare every result with the float64 reference first.")] = True,

@@ -125,7 +125,9 @@ def bench(
     require: RequireFlag = None,
     target: Annotated[
         float | None,
-        typer.Option(help="Exit with 1 if the geometric mean of speed ratios to the fastest peer is below this."),
+        typer.Option(
+            help="Exit with 1 if a geometric mean of speed ratios to the fastest peers is below, 95 % certain."
+        ),
     ] = None,
     floor: Annotated[
         float | None,

@@ -36,7 +36,7 @@ def live_counts() -> Iterator[Progress]:
 
 
 def print_counts(record: Record, rows: Sequence[CountRow]) -> None:
-    """Print the table, its legend, and the notes on kernels and on the record."""
+    """Print the table of counts, its legend, and the notes on kernels and on the record."""
     from rich.table import Table
     from rich.text import Text
 

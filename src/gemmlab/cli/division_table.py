@@ -1,4 +1,4 @@
-"""Print how threads divide C: the jobs as a grid, or as a list if there are many."""
+"""Print how threads divide C: the jobs, rectangles of C, as a grid, or as a list if a row has many."""
 
 from __future__ import annotations
 

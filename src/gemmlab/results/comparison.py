@@ -47,7 +47,7 @@ class Case:
     same_code: bool | None
     """True if both ran the same machine code; `None` if either record does not contain its digest."""
     regression: bool
-    """True for a kernel or call of gemmlab that is slower, or wrong and not wrong before."""
+    """True for a kernel or call of gemmlab that is slower (`ignore_same_code` aside), or wrong and not wrong before."""
     notes: tuple[str, ...] = ()
 
 
@@ -81,7 +81,7 @@ class Comparison(Display, Tabular):
 
     @property
     def regressions(self) -> tuple[Case, ...]:
-        """Cases of gemmlab that are slower, or wrong and not wrong before."""
+        """The cases whose `regression` is True."""
         return tuple(case for case in self.cases if case.regression)
 
     def _counts(self) -> str:

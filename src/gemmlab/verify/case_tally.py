@@ -56,7 +56,7 @@ class Tally:
 
     @property
     def enough(self) -> bool:
-        """True if there are `MOST_FAILURES` failures."""
+        """True if there are `MOST_FAILURES` failures or more."""
         return len(self._failures) >= MOST_FAILURES
 
     @property

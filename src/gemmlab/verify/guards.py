@@ -35,7 +35,7 @@ class Violation:
     row: int
     column: int
     bits: int
-    """The new bits of that word."""
+    """The new bits of the word at `offset`."""
     words: int
     """Number of changed words in this place, an element each."""
     element: str = FLOAT32.name

@@ -39,7 +39,9 @@ def explained(wrong: Mismatch, contents: Contents) -> str:
 
 
 def _key(kernel: Kernel, untouched: list[str]) -> str:
-    """Return the words on the header's key `always_reads` for these operands; empty if it does not apply to them."""
+    """Return advice to state `always_reads` in the header of the kernel's file; empty for kernels of the CPU or the
+    ladder, and for operands without a factor.
+    """
     factors = names_of(kernel.op).factors
     if kernel.device != "cuda" or kernel.step is not None or not set(untouched) <= set(factors):
         return ""

@@ -102,7 +102,7 @@ def notices() -> Iterator[None]:
 
 @contextmanager
 def json_errors(*, wanted: bool) -> Iterator[None]:
-    """If `wanted`, print the `error_document` of an error that ends the block, unless `print_json` was called before.
+    """If `wanted`, print the `error_document` of an error that ends the block, unless the block called `print_json`.
 
     Every error is raised again. An unexpected exception, which is a bug, prints nothing here.
     """

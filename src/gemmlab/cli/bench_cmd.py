@@ -185,7 +185,7 @@ def _print(result: BenchResult) -> None:
 
 @contextmanager
 def _display() -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function that shows its text and the turns done of all turns in a bar; without a terminal nothing."""
+    """Yield a function (text, turns done, turns in all) that draws a progress bar; without a terminal it draws none."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = progress_console()

@@ -84,7 +84,7 @@ def check(
 ) -> None:
     """Compare results element by element with a float64 reference, and find accesses outside the operands.
 
-    For a .cubin, check the control codes: every result must be there before an instruction reads or overwrites it.
+    For a .cubin, check the control codes: an instruction must wait for the results that it reads or overwrites.
 
     Exits with 1 if a kernel fails, and shows the first wrong element; exits with 1 if the time limit is reached.
     """

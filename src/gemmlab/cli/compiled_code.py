@@ -14,7 +14,8 @@ from gemmlab.core.words import counted
 def make_room(*, everything: bool, as_json: bool) -> None:
     """Remove all compiled code if `everything`, else the least recently used code until the rest is within the limit.
 
-    Prints what was removed: without a limit, nothing. Raises `UsageError` if there is no cache folder.
+    Without a limit, only `everything` removes code. Prints what was removed. Raises `UsageError` if there is no cache
+    folder.
     """
     from gemmlab.toolchain import cache_bound
     from gemmlab.toolchain.cache import cache_dir

@@ -40,7 +40,7 @@ def print_predictions(rows: Sequence[PredictedRow], notes: Sequence[str]) -> Non
 
 
 def print_quoted_prediction(console: Console, kernel: str, quoted: QuotedPrediction | str) -> None:
-    """Print the predicted time of one kernel and its parts; for a text, print it as the reason why there is none."""
+    """Print the predicted time of one kernel and its parts; a text `quoted` is the reason why there is none."""
     from rich.text import Text
 
     from gemmlab.core.numerals import duration, plain

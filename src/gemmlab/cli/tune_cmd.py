@@ -167,7 +167,7 @@ def tune(
 
 @contextmanager
 def progress_status() -> Iterator[Callable[[str, int, int], object]]:
-    """Yield a function that shows its text on a terminal, once in `REDRAW_S` seconds at most; elsewhere nothing."""
+    """Yield a function that shows its text, at most once in `REDRAW_S` seconds; without a terminal it does nothing."""
     console = progress_console()
     if not console.is_terminal:
         yield lambda _text, _done, _total: None

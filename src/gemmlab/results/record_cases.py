@@ -34,7 +34,7 @@ def timings(result: Result) -> dict[tuple[int, int], float]:
 
 
 class Side:
-    """One of two compared records. Raises `RecordError` if it has a sample without a time.
+    """One of two compared records. Raises `RecordError` if a sample's time is not a positive number.
 
     `cases` maps keys to results; `beside` maps (size, threads, contestant) to the same results and those of the probe.
     The naive kernel of a bench is in neither.

@@ -27,7 +27,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The problems and contestants to time, and how. Raises `UsageError` if nothing can be timed so."""
+    """The problems and contestants to time, and how.
+
+    Raises `UsageError` if it has nothing to time, names a contestant twice, or needs more threads than there are CPUs.
+    """
 
     op: Op
     problems: Sequence[Any]

@@ -67,8 +67,8 @@ class Spec:
     flags: Mapping[str, Any] = field(default_factory=dict)
     """Facts about a kernel in the user's file that its text does not state (`user_kernel`)."""
     precision: str = FLOAT32
-    """The precision to which inputs may be rounded. Results are verified for it, and only speeds of equal precision are
-    compared.
+    """The precision to which inputs may be rounded. Results are verified for it, and only speeds of one class of
+    precisions are compared (`results.summary.Row.precision`).
     """
     host: str = ""
     """Contestants with the same host share one process; with an empty host a contestant has a separate process."""

@@ -31,9 +31,9 @@ def prebuild(
 ) -> None:
     """Compile the `wanted` kernels for `device` into the cache; `report` gets a text after each.
 
-    A kernel is not compiled again if the cache has its code, or for a GPU the package, by whatever compiler; with
-    `compiled`, the package's code is not used. Failures are ignored: a later use of the kernel reports them. For a CPU,
-    where compiling is quick, nothing is done.
+    A kernel is not compiled if the cache has its code by any compiler, or if `device` is a GPU and the package's
+    archive has it; with `compiled` the archive is not used. Failures are ignored: a later use of the kernel reports
+    them. For a CPU, where compiling is quick, nothing is done.
     """
     if family_of(device.family).host_threads:
         return

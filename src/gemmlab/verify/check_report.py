@@ -51,7 +51,7 @@ class Failure:
         return (bool(self.mismatches), tuple(places), self.notes, self.claims)
 
     def explain(self) -> str:
-        """The failure in several lines of text."""
+        """Return the failure in several lines of text."""
         threads = [f"threads={self.threads}"] if self.threads > 1 else []
         config = ", ".join([assignments(self.config) or "no parameters", *threads])
         # Forbidden accesses and counters that the file did not expect do not make a result wrong.
@@ -231,7 +231,7 @@ class CheckReport(Display):
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        """All fields as JSON values."""
+        """Return all fields as JSON values, and the properties `passed`, `right`, `source_passed` and `timed_out`."""
         data: dict[str, Any] = plain(self)
         return data | {
             "passed": self.passed, "right": self.right, "source_passed": self.source_passed,

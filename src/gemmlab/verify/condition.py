@@ -21,7 +21,7 @@ class Condition:
     of_addresses: bool = False
     """True if it is about the addresses of arrays. A problem does not have them, so `holds` is always true."""
     opposite: str = ""
-    """The property of the problems that fail, such as `K % 8 == 3`, if it is shorter than `text`; else empty."""
+    """The property of the problems that fail, such as `K % 8 == 3`, if it is simpler than `text`; else empty."""
     packed: str = ""
     """The operand whose rows must lie without gaps, if it is about that."""
     either: tuple[Condition, ...] = ()

@@ -1,8 +1,9 @@
 """Rows so far apart that their offset, `row * lda`, does not fit into 32 bits.
 
-There is one problem for each operand with a leading dimension. The operand has five rows: the offsets of three do not
-fit into an `int`, that of the last one not into an `unsigned`. Nearly all of the memory is never touched, so an
-emulated device needs little for it. A GPU must have 17 GB, and 9 GB more before the operand, for negative offsets.
+There is one problem for each operand with a leading dimension. The operand has five rows, or more if the kernel takes
+only larger problems. Of five offsets, three do not fit into an `int`, and the last one does not fit into an `unsigned`.
+Nearly all of the memory is never touched, so an emulated device needs little for it. A GPU must have 17 GB, and 9 GB
+more before the operand, for negative offsets.
 """
 
 from __future__ import annotations

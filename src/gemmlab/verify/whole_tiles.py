@@ -26,7 +26,7 @@ class Whole:
     problem: Any
     passes: Passes
     wide: bool
-    """True if the kernel is also right with rows twice as far apart: they then stay there when an extent changes."""
+    """True if the kernel is also right with rows twice as far apart: `passes_with` then keeps them at that distance."""
 
     def passes_with(self, name: str, extent: int) -> bool | None:
         """Return the result of `passes` with extent `name` set to `extent`, which is at most twice `self.extent`."""

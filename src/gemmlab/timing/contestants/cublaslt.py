@@ -21,7 +21,7 @@ from gemmlab.timing.contestants.cublas import require_int32_extents, version_tex
 from gemmlab.timing.contestants.status_library import StatusLibrary
 
 HEURISTICS = 16
-"""The number of algorithms to request from cublasLt."""
+"""The number of algorithms to request from cublasLt, which may list fewer."""
 WORKSPACE_BYTES = 32 << 20
 """Scratch memory that an algorithm may use: cuBLAS's own default on this generation of GPUs."""
 REPEATS, LONG_US = 5, 10_000.0
@@ -107,7 +107,7 @@ class CublasLtCall:
         return made
 
     def _layout(self, scalars: Mapping[str, Any], name: str) -> ctypes.c_void_p:
-        """Return the layout of a stored operand for cublasLt, to whose column-major order its rows are columns."""
+        """Return cublasLt's layout of a stored operand: cublasLt is column-major, so the operand's rows are columns."""
         rows, cols = {"a": ("m", "k"), "b": ("k", "n"), "c": ("m", "n")}[name]
         if scalars.get(f"trans_{name}", 0):
             rows, cols = cols, rows

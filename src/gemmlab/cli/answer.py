@@ -1,4 +1,4 @@
-"""Print answers: with `--json` exactly one document, the command's own or that of its error; with `--csv` its rows."""
+"""Print a command's answer: with `--json` one JSON document, the answer or the error; with `--csv` the table's rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _answered: ContextVar[bool] = ContextVar("_answered", default=False)
 
 
 def print_json(answer: Any) -> None:
-    """Print a command's answer as the one JSON document on standard output."""
+    """Print `answer` as JSON on standard output, and remember that the command has answered (for `json_errors`)."""
     typer.echo(json.dumps(answer, indent=1, allow_nan=False))
     _answered.set(True)
 
@@ -38,14 +38,14 @@ class Answer(Protocol):
     """An answer that can be printed in every form but text."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values."""
+        """Return the answer as JSON values."""
 
     def to_csv(self) -> str:
-        """Return comma-separated values."""
+        """Return the answer as comma-separated values, with a line feed at the end."""
 
 
 def answer_form(*, as_json: bool, as_csv: bool) -> Form:
-    """Return the form that the flags request. Raises `UsageError` for both."""
+    """Return the form that the flags request, text without a flag. Raises `UsageError` if both are set."""
     if as_json and as_csv:
         raise UsageError("--json, --csv: name one of them")
     return Form.JSON if as_json else Form.CSV if as_csv else Form.TEXT
@@ -61,7 +61,7 @@ def print_document(answer: Answer, form: Form) -> bool:
 
 
 def print_csv(text: str) -> None:
-    """Print comma-separated values; the text already ends with a line feed."""
+    """Print comma-separated values; `text` already ends with a line feed."""
     typer.echo(text, nl=False)
 
 
@@ -74,7 +74,7 @@ class _Lines(logging.Handler):
 
 @contextmanager
 def notices() -> Iterator[None]:
-    """Print a line on standard error for each notice (`core.notices`) and each `GemmlabDeprecationWarning`.
+    """Within the block, print each notice (`core.notices`) and each `GemmlabDeprecationWarning` on standard error.
 
     Python shows other warnings as usual.
     """
@@ -102,9 +102,9 @@ def notices() -> Iterator[None]:
 
 @contextmanager
 def json_errors(*, wanted: bool) -> Iterator[None]:
-    """If `wanted`, print `error_document` for an error that ends a command before its own document, and re-raise it.
+    """If `wanted`, print the `error_document` of an error that ends the block, unless the block called `print_json`.
 
-    Unexpected exceptions, which are bugs, print nothing here.
+    Every error is raised again. An unexpected exception, which is a bug, prints nothing here.
     """
     token = _answered.set(False)
     try:
@@ -126,7 +126,7 @@ def error_document(error: Exception) -> dict[str, Any]:
 
 
 def error_message(error: Exception) -> str:
-    """Return an error's message as the command line shows it."""
+    """Return an error's message as the command line shows it; the name of its type if it has no message."""
     if hasattr(error, "format_message"):
         return str(error.format_message())
     text = str(error) or type(error).__name__
@@ -134,7 +134,7 @@ def error_message(error: Exception) -> str:
 
 
 def exit_code(error: Exception) -> int:
-    """Return the exit code of the command after this error."""
+    """Return the exit code of a command that ends with this error: the error's `exit_code`, or 2."""
     return int(getattr(error, "exit_code", 2))
 
 

@@ -1,7 +1,7 @@
-"""The `gemmlab` command: finds one file per verb by its name (`*_cmd.py`) and turns errors into exit codes.
+"""The `gemmlab` command: takes its verbs from the files `*_cmd.py`, one from each, and turns errors into exit codes.
 
-Exit codes: 0 fine, 1 wrong result or regression, 2 usage, 3 no such device, 130 interrupted, 141 if the reader of the
-output has closed it (`gemmlab list | head -1`), as with other programs.
+Exit codes: 0 fine, 1 wrong result, regression or time limit, 2 usage and all other errors, 3 no such device, 130
+interrupted, 141 if the reader of the output has closed it (`gemmlab list | head -1`), as with other programs.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from gemmlab.cli.help_examples import epilog
 from gemmlab.core.errors import GemmlabError
 
 _CLOSED_PIPE = 128 + 13
-"""The exit code of a program that SIGPIPE ended."""
+"""The exit code that a shell reports for a program that signal 13, SIGPIPE, ended."""
 
 
 class _Verbs(TyperGroup):
-    """The group of all verbs. An error gives its exit code and a line on standard error; `--debug` adds a traceback.
+    """The group of all verbs.
 
-    With a verb's `--json` the error is also printed as JSON on standard output, unless the verb has printed its own.
+    A `GemmlabError` or `MemoryError` of a verb ends the command with the error's exit code and prints its message on
+    standard error; `--debug` adds a traceback. With the verb's `--json` the error is also printed as JSON on standard
+    output, unless the verb has already printed its answer. Other exceptions are bugs and are not caught.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -52,7 +54,7 @@ class _Verbs(TyperGroup):
 
 
 def _name_broken_kernels() -> None:
-    """Print the kernel files that the catalog left out as invalid, if the command has read the catalog."""
+    """Print a line on standard error for each invalid kernel file; nothing if the command has not read the catalog."""
     catalog = sys.modules.get("gemmlab.kernels.catalog")
     for reason in catalog.noted_broken() if catalog else ():
         typer.echo(f"gemmlab: left out: {reason}", err=True)
@@ -101,5 +103,5 @@ def build_app() -> typer.Typer:
 
 
 def main() -> None:
-    """Entry point of the `gemmlab` command."""
+    """Run the command that `sys.argv` names, and exit with its exit code."""
     build_app()(prog_name="gemmlab")

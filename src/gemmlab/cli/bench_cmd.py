@@ -55,29 +55,33 @@ def bench(
             help="256, 256,512, 256:4096:128, MxNxK, MxNxK:nt:lda+4, batches B*MxNxK:b0. Default: a few typical ones."
         ),
     ] = None,
-    suite: Annotated[bool, typer.Option(help="The frozen suite of shapes; its batches with --op batch.")] = False,
+    suite: Annotated[
+        bool, typer.Option(help="Time the fixed suite of shapes; with --op batch its batches of products.")
+    ] = False,
     family: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --suite: one family of shapes, as squares or deep.")
     ] = None,
     config: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE,...", help="The kernel in this configuration; repeatable, each is timed."),
+        typer.Option(metavar="NAME=VALUE,...", help="Time the kernel in this configuration; repeatable."),
     ] = None,
     configs: Annotated[
-        str | None, typer.Option(metavar="all|N", help="Every legal configuration of the tuning space, or N of them.")
+        str | None,
+        typer.Option(metavar="all|N", help="Time every legal configuration of the tuning space, or N of them."),
     ] = None,
     peers: Annotated[
         str,
         typer.Option(
-            help="On a CPU openblas[:CORETYPE|:best], numpy[...], mkl, onednn, NAME=/path/lib.so; "
-            "on a GPU cublas, torch, cupy, cublaslt (only quoted), for sums cub; installed; none."
+            help="Libraries to compare with. On a CPU openblas[:CORETYPE|:best], numpy[...], mkl, onednn, "
+            "NAME=/path/lib.so; on a GPU cublas, torch, cupy, cublaslt (timed, but kernels are not compared with it), "
+            "for sums cub. installed: all that are installed; none: no library."
         ),
     ] = "installed",
     threads: Annotated[
         str | None, typer.Option(help="Thread counts, as 1,2 (default: 1); for a .cu file its block.")
     ] = None,
     rounds: Annotated[int, typer.Option(help="Interleaved rounds in each process.")] = 15,
-    processes: Annotated[int, typer.Option(help="Fresh processes of every contestant.")] = 3,
+    processes: Annotated[int, typer.Option(help="New processes in which every contestant is timed.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the data and of the order of turns.")] = 0,
     timeout: Annotated[
         float, typer.Option(min=1.0, help="Seconds after which a contestant that does not answer is dropped.")
@@ -86,8 +90,8 @@ def bench(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Turns end after 60s, 5m or 1h, but for one of each contestant at each size. Starting and verifying "
-            "count, and are not cut short.",
+            help="Time limit, as 60s, 5m or 1h: after it, a contestant is timed only at sizes at which it was not yet "
+            "timed. Starting and verifying count towards the limit, but are not cut short.",
         ),
     ] = None,
     verify: Annotated[bool, typer.Option(help="Compare every result with the float64 reference first.")] = True,
@@ -97,7 +101,7 @@ def bench(
     mode: Annotated[
         str | None,
         typer.Option(
-            help="Operands before each call: cold, in no cache, or warm. Default: warm on a CPU, cold on a GPU."
+            help="Caches before each call: cold (operands in no cache) or warm. Default: warm on a CPU, cold on a GPU."
         ),
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="Factor of the product. Default: 1.")] = None,
@@ -120,10 +124,14 @@ def bench(
     option: OptionFlag = None,
     require: RequireFlag = None,
     target: Annotated[
-        float | None, typer.Option(help="Exit 1 unless the geometric mean against the fastest peer reaches this.")
+        float | None,
+        typer.Option(
+            help="Exit with 1 if a geometric mean of speed ratios to the fastest peers is below, 95 % certain."
+        ),
     ] = None,
     floor: Annotated[
-        float | None, typer.Option(help="Exit 1 if a size is below this ratio to the fastest peer with 95 % certainty.")
+        float | None,
+        typer.Option(help="Exit with 1 if a size's speed ratio to the fastest peer is below this, 95 % certain."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print record and summary as JSON, nothing else.")] = False,
     as_csv: CsvFlag = False,
@@ -131,7 +139,7 @@ def bench(
 ) -> None:
     """Time the library call or kernels against peers, in turns, and record every sample.
 
-    On an emulated device nothing is timed: kernels are counted.
+    On an emulated device nothing is timed: instructions and memory accesses are counted.
     """
     from gemmlab.core.records import save_record
     from gemmlab.instruments.benching import run_request
@@ -177,7 +185,7 @@ def _print(result: BenchResult) -> None:
 
 @contextmanager
 def _display() -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function that shows the progress, in a bar on a terminal and nowhere else."""
+    """Yield a function (text, turns done, turns in all) that draws a progress bar; without a terminal it draws none."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = progress_console()
@@ -205,5 +213,5 @@ def _display() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb."""
+    """Add the verb to the application."""
     app.command("bench")(bench)

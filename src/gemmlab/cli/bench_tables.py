@@ -110,20 +110,18 @@ def _rows(rows: Sequence[Row], unit: str) -> Table:
 def _legend(record: Record, summary: Summary) -> list[str]:
     unit = unit_of(record.op)
     peak = f"of the {LIMITS[unit]} probed in the same rounds"
-    lines = [f"ms: median; IQR: middle half, as a share of it; of peak: {peak}."]
+    lines = [f"ms: median; IQR: interquartile range divided by the median; of peak: {peak}."]
     if summary.means:
-        lines.append("x: our speed to theirs, * marks the fastest peer of that size.")
+        lines.append("x: the row's speed divided by the peer's; * marks the fastest peer of that size.")
     if any(row.role == QUOTED for row in summary.rows):
-        lines.append(
-            "cublaslt: the fastest of its first 16 algorithms, each timed; it is quoted and competes with none."
-        )
+        lines.append("cublaslt: the fastest of its first 16 algorithms, each timed; no kernel is compared with it.")
     naive = [row for row in summary.rows if row.role == BASELINE]
     if naive:
         name = naive[0].contestant.partition(":")[2]
         where = ", ".join(short_size(row.label) for row in naive)
         lines.append(
-            f"x naive: {unit} to those of {name} on one thread at the same size, where that is one it can finish in "
-            f"time ({where}), else at the largest of them."
+            f"x naive: {unit} divided by those of {name} on one thread, at the same size if {name} finishes it in time "
+            f"({where}), else at the largest of these."
         )
     if record.method is not None:
         lines.append(f"caches: {record.method.mode} ({'; '.join(record.method.notes)})")

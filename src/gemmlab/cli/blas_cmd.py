@@ -19,9 +19,9 @@ def write_blas(
     ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write `sgemm_` and `cblas_sgemm`, as compiled for this processor, into a file to link or to preload.
+    """Write `sgemm_` and `cblas_sgemm`, compiled for this processor, into a file to link or to preload.
 
-    Ends with 2 when the file cannot be made.
+    Exits with 2 if the file cannot be made.
     """
     from gemmlab.blas import write_library
     from gemmlab.blas.native import SYMBOLS

@@ -1,4 +1,4 @@
-"""`gemmlab cache`: simulate the cache misses of every rung from its addresses, and time its packing."""
+"""`gemmlab cache`: simulate the cache misses of CPU kernels from their addresses, and time their packing of A and B."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def cache(
             help="Kernels by id, or solutions (.toml) of exercises about caches; without any, the ladder.",
         ),
     ] = None,
-    op: Annotated[str, typer.Option(help="Operation.")] = "gemm",
+    op: Annotated[str, typer.Option(help="Operation of the ladder and of the sizes.")] = "gemm",
     sizes: Annotated[
         str | None, typer.Option(help="256, 256,512, 256:4096:128, MxNxK. Default: 128, or the exercise's.")
     ] = None,
     l1: Annotated[
         str | None, typer.Option(help="Size and ways of L1, as 48K/12. Default: this machine's, or the exercise's.")
     ] = None,
-    l2: Annotated[str | None, typer.Option(help="Size and ways of L2, as 2M/16. Default: likewise.")] = None,
+    l2: Annotated[str | None, typer.Option(help="Size and ways of L2, as 2M/16. Default: as for --l1.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print record and rows as JSON, nothing else.")] = False,
     as_csv: CsvFlag = False,
     save: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
 ) -> None:
-    """Simulate the cache misses of kernels, and time their packing."""
+    """Simulate the cache misses of CPU kernels, and time their packing of A and B."""
     from gemmlab.core.records import save_record, to_json
     from gemmlab.core.tabular import csv_text, flat
     from gemmlab.devices.select import open_device
@@ -82,7 +82,7 @@ def cache(
 
 @dataclass(frozen=True, slots=True)
 class _Solved:
-    """A file that solves an exercise about caches."""
+    """The kernel of a file that solves an exercise about caches, and the exercise's sizes and caches, as texts."""
 
     kernel: Kernel
     sizes: str
@@ -91,12 +91,15 @@ class _Solved:
 
 
 def _solution(name: str) -> _Solved:
-    """Return a solution's kernel with its values, and what its exercise simulates."""
+    """Read the solution in the file `name`: its kernel with the chosen values, and the exercise's sizes and caches.
+
+    Raises `UsageError` if the exercise is not about caches.
+    """
     from gemmlab.kernels.choice_exercise import kernel_with_values
 
     exercise, kernel, chosen = kernel_with_values(Path(name))
     if not exercise.l1:
-        raise UsageError(f"{name}: no caches judge this exercise: gemmlab check {name}")
+        raise UsageError(f"{name}: the exercise is not about caches; test it with: gemmlab check {name}")
     return _Solved(kernel, exercise.size_for(chosen), exercise.l1, exercise.l2)
 
 

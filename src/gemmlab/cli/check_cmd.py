@@ -45,7 +45,9 @@ def check(
     op: OpFlag = None,
     sizes: Annotated[
         str | None,
-        typer.Option(help="Sizes to check: 256 or 256,512 or 256:4096:128 or MxNxK. Default: the whole contract."),
+        typer.Option(
+            help="Sizes to check: 256 or 256,512 or 256:4096:128 or MxNxK. Default: the cases of --quick or --full."
+        ),
     ] = None,
     threads: Annotated[
         str | None,
@@ -55,7 +57,8 @@ def check(
         str | None, typer.Option(help=f"{DEVICE_HELP} Default: cpu, and for GPU kernels a GPU, else emulated.")
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full/--quick", help="All cases, or those that a naive loop computes in a second.")
+        bool,
+        typer.Option("--full/--quick", help="All cases, or only those that a naive loop computes in a second."),
     ] = False,
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
@@ -79,11 +82,11 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: CsvFlag = False,
 ) -> None:
-    """Compare results element by element with a float64 reference, between guard bands.
+    """Compare results element by element with a float64 reference, and find accesses outside the operands.
 
-    For a .cubin, check the control codes: every result must be there before an instruction reads or overwrites it.
+    For a .cubin, check the control codes: an instruction must wait for the results that it reads or overwrites.
 
-    Ends with 1 when a result is outside its bound, and names the wrong element, or when the time limit is reached.
+    Exits with 1 if a kernel fails, and shows the first wrong element; exits with 1 if the time limit is reached.
     """
     from gemmlab.instruments.check_result import CheckState
     from gemmlab.instruments.checking import check_runs, run_checks

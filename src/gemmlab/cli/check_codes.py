@@ -1,4 +1,4 @@
-"""`gemmlab check FILE.cubin`: check the control codes and registers of any machine code."""
+"""`gemmlab check FILE.cubin`: check the control codes and registers of the functions of a cubin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = 20
 
 
 def is_machine_code(names: Sequence[str]) -> bool:
-    """Return whether the command names cubins. Raises `UsageError` if it names kernels as well."""
+    """Return whether the names are those of cubins. Raises `UsageError` if only some of them are."""
     cubins = [name.endswith(_SUFFIX) for name in names]
     if any(cubins) and not all(cubins):
         raise UsageError("cubins are checked by themselves: name no kernels with them")
@@ -25,7 +25,10 @@ def is_machine_code(names: Sequence[str]) -> bool:
 
 
 def check_codes(names: Sequence[str], *, as_json: bool) -> None:
-    """Check the control codes of each cubin and end with 1 if one is wrong, with 2 if one could not be checked."""
+    """Check each cubin and print the faults of its functions.
+
+    Exit with 1 if there is a fault, else with 2 if a function could not be checked, else return.
+    """
     answers = [answer for name in names for answer in _of_file(name)]
     if as_json:
         print_json(answers)

@@ -1,4 +1,4 @@
-"""The outcome of `gemmlab check`: reports and errors, as JSON, CSV or a table with the wrong elements below it."""
+"""Print the outcome of `gemmlab check`: reports and errors as JSON, CSV or a table, the wrong elements below it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ COLUMNS = """
   padded       cases in which rows lie further apart than they are long (ld > columns)
   error/bound  the largest error of an element / what {precisions} allows it; above 1 the kernel is wrong
   error/|c|/K  no verdict: the largest relative error / K, as articles test it; it may be large where a sum is near 0"""
-"""The meaning of some columns, printed below the table; `precisions` are those of the kernels."""
+"""The meaning of some columns, printed below the table; `{precisions}` stands for those of the kernels."""
 
 
 def answer(checked: CheckResult, form: Form) -> None:
-    """Print the result in that form."""
+    """Print the result as JSON, CSV or text, as `form` says."""
     if not print_document(checked, form):
         _show(checked)
 

@@ -20,18 +20,21 @@ def climb(
         str | None,
         typer.Option(
             help="cpu, cuda[:N] or emulated[:sm_XX]; cuda without a GPU shows counts and recorded times. Default: the "
-            "CPU, then the GPU's ladder on the GPU, or counted on an emulated one."
+            "CPU's ladder, then the GPU's: timed on a GPU, or counted on an emulated one."
         ),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the threaded rung; default: physical cores.")] = None,
     peers: Annotated[
         str,
         typer.Option(
-            help="On a CPU openblas[:CORETYPE|:best], numpy[...], mkl, onednn, NAME=/path/lib.so; "
-            "on a GPU cublas, torch, cupy; '' for none."
+            help="Libraries to compare with. On a CPU openblas[:CORETYPE|:best], numpy[...], mkl, onednn, "
+            "NAME=/path/lib.so; on a GPU cublas, torch, cupy; '' for none."
         ),
     ] = "installed",
-    sizes: Annotated[str | None, typer.Option(help="Sizes to choose from; each rung takes the largest it can.")] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(help="Sizes to choose from; each rung is timed at the largest that it finishes quickly."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the record, the SVG and the PNG.")] = Path("climb"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: rows, counts, notes, files.")] = False,
     as_csv: CsvFlag = False,

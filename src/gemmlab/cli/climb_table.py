@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def live_steps() -> Iterator[Callable[[Step], None]]:
-    """Yield a function that shows a step: a finished rung as a permanent line, others in a temporary progress bar."""
+    """Yield a function that shows each step in a temporary progress bar, and a rung's last step also as a line."""
     from rich.progress import BarColumn, Progress, TextColumn
 
     bar = Progress(
@@ -69,8 +69,8 @@ def print_times(rows: Sequence[ClimbRow]) -> None:
 def print_notes(record: Record, rows: Sequence[ClimbRow], notes: Sequence[str]) -> None:
     console, unit = table_console(), unit_of(record.op)
     console.print(
-        f"\nof peak: of the {LIMITS[unit]} measured in the same rounds; x: {unit} to those of the first rung, "
-        "and of each peer at the same size and thread count."
+        f"\nof peak: of the {LIMITS[unit]} measured in the same rounds; x: {unit} divided by those of the first rung, "
+        "or of a peer at the same size and thread count."
     )
     if len({row.size for row in rows if row.role == "rung"}) > 1:
         console.print(
@@ -97,7 +97,7 @@ def print_recorded(record: Record) -> None:
 
 
 def print_ideas(rungs: Sequence[ClimbRow | CountRow]) -> None:
-    """Print one sentence per rung: why it is faster."""
+    """Print a heading, and for each rung a sentence that says why it is faster."""
     console = table_console()
     console.print("\nWhy each rung is faster:")
     for rung in rungs:

@@ -21,10 +21,15 @@ def compare(
     old: Annotated[Path, typer.Argument(help="A record, as bench --save and climb write them.")],
     new: Annotated[Path, typer.Argument(help="A later record.")],
     threshold: Annotated[
-        float | None, typer.Option(metavar="PERCENT", help="Ignore differences that are surely smaller. Default: 3.")
+        float | None,
+        typer.Option(metavar="PERCENT", help="A difference in speed below this counts as none. Default: 3."),
     ] = None,
     relative_to: Annotated[
-        str, typer.Option(metavar="NAME", help="Compare ratios to this one, timed in turns: cublas, openblas, probe.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Compare speeds divided by that of this contestant, timed in turns: cublas, openblas, probe.",
+        ),
     ] = "",
     other_device: Annotated[bool, typer.Option("--other-device", help="Compare though the devices differ.")] = False,
     ignore_same_code: Annotated[
@@ -40,7 +45,7 @@ def compare(
 ) -> None:
     """Compare two records case by case, from their samples.
 
-    Ends with 1 when a kernel of gemmlab, or the library call, is slower with certainty, or has become wrong.
+    Exits with 1 if a kernel of gemmlab, or the library call, is slower with certainty, or has become wrong.
     """
     from gemmlab.instruments.comparing import compare as judge
     from gemmlab.kernels.aliases import read_record

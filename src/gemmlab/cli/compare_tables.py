@@ -28,7 +28,10 @@ _MOST_LISTED = 8
 
 
 def print_comparison(found: Comparison, old: Record, new: Record, *, everything: bool) -> None:
-    """Print the comparison on standard output, the most important cases first."""
+    """Print the comparison on standard output, the most important cases first.
+
+    Unless `everything`, cases that stayed the same are counted and not listed.
+    """
     console = table_console()
     for name, record in (("OLD", old), ("NEW", new)):
         environment = record.environment
@@ -78,7 +81,7 @@ def _print_means(console: Console, found: Comparison) -> None:
     means = [mean for mean in found.means if mean.problems > 1]
     if not means:
         return
-    console.print("\nGeometric mean of NEW's speed to OLD's (95 % interval):")
+    console.print("\nGeometric mean of NEW's speed divided by OLD's (95 % interval):")
     for mean in means:
         own = ", by itself" if mean.role == "reference" else ""
         name = mean.contestant.removeprefix("kernel:")
@@ -105,9 +108,13 @@ def _first(labels: Sequence[str]) -> str:
 
 def _legend(found: Comparison, counts: Counter[str]) -> list[str]:
     limit = f"{found.threshold:g} %"
-    lines = [f"\nx OLD: NEW's speed to OLD's. slower, faster: surely by more than {limit}; same: surely by less."]
+    verdicts = f"slower, faster: with 95 % certainty by more than {limit}; same: with 95 % certainty by less"
+    lines = [f"\nx OLD: NEW's speed divided by OLD's. {verdicts}."]
     if counts[AMBIGUOUS]:
-        lines.append("ambiguous: neither; more rounds and processes narrow intervals, --threshold says what matters.")
+        lines.append(
+            "ambiguous: none of these is certain; more rounds and processes narrow the intervals, "
+            "--threshold sets another limit."
+        )
     if found.regressions:
         lines.append("!: a regression.")
     return lines

@@ -1,4 +1,4 @@
-"""`gemmlab compile`: compile GPU kernels without a GPU, and cache the code for machines without a compiler."""
+"""`gemmlab compile`: compile GPU kernels, which needs no GPU, and cache the code for machines without a compiler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gemmlab.precompile.cubins import Compiled, Job
 
 _NAMED = 3
-"""Most kernels that a message names if `--out` needs one kernel and there are more."""
+"""The most kernels that the message names when `--out` needs one kernel and there are more."""
 
 
 def compile_kernels(
@@ -53,7 +53,9 @@ def compile_kernels(
         bool, typer.Option("--all-configs", help="Every configuration of the tuning space, not only the default.")
     ] = False,
     layouts: Annotated[str, typer.Option(help="Operand layouts, as nn,tn. Default: all that a kernel reads.")] = "",
-    processes: Annotated[int | None, typer.Option(min=1, help="Compilers at once. Default: one a core.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Compilers that run at once. Default: one per core.")
+    ] = None,
     save: Annotated[
         Path | None,
         typer.Option(help="Write registers, spills, shared memory and occupancy of each kernel to this file."),
@@ -70,9 +72,9 @@ def compile_kernels(
 ) -> None:
     """Compile kernels into the cache, for machines with the same cache and no compiler.
 
-    With --out, write one kernel's cubin, which check, sass and explain read and any CUDA program can load.
+    With --out, also write one kernel's cubin, which check, sass and explain read and any CUDA program can load.
 
-    Ends with 2 and the compiler's message when a kernel does not compile.
+    Exits with 2 and the compiler's message if a kernel does not compile.
     """
     from gemmlab.kernels.by_name import is_own
     from gemmlab.precompile import cubins as precompile
@@ -149,7 +151,7 @@ def _require_one(out: Path, jobs: Sequence[Job], chosen: Sequence[str]) -> None:
 
 
 def _layouts(jobs: Sequence[Job], chosen: Sequence[str]) -> str:
-    """Return the jobs' layouts in brackets; empty if all jobs have the same."""
+    """Return ` (one of nn, tn)`, the layouts for which the jobs compile; empty if there are fewer than two."""
     from gemmlab.kernels.catalog import find_kernel
 
     read = {layout for job in jobs if job.origin for layout in find_kernel(job.origin).layouts}
@@ -158,7 +160,7 @@ def _layouts(jobs: Sequence[Job], chosen: Sequence[str]) -> str:
 
 
 def _run(planned: list[Job], processes: int) -> tuple[list[Compiled], dict[str, GemmlabError]]:
-    """Compile the jobs; return the compiled kernels in the order of the jobs, and errors by kernel and target."""
+    """Compile the jobs; return the compiled kernels in the order of the jobs, and errors by `ENTRY for TARGET`."""
     from rich.progress import MofNCompleteColumn, Progress
 
     from gemmlab.cli.console import progress_console

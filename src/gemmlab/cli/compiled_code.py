@@ -12,13 +12,17 @@ from gemmlab.core.words import counted
 
 
 def make_room(*, everything: bool, as_json: bool) -> None:
-    """Remove the least recently used code beyond the limit, or all code, and print what was removed."""
+    """Remove all compiled code if `everything`, else the least recently used code until the rest is within the limit.
+
+    Without a limit, only `everything` removes code. Prints what was removed. Raises `UsageError` if there is no cache
+    folder.
+    """
     from gemmlab.toolchain import cache_bound
     from gemmlab.toolchain.cache import cache_dir
 
     folder = cache_dir()
     if folder is None:
-        raise UsageError("there is no cache without a home; GEMMLAB_CACHE_DIR names a folder for one")
+        raise UsageError("there is no home folder, so there is no cache; GEMMLAB_CACHE_DIR names a folder for it")
     most = cache_bound.limit()
     if everything:
         removed = cache_bound.clear(folder)

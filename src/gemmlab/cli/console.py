@@ -14,19 +14,17 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-DEVICE_HELP = (
-    "Where to run: cpu, cuda[:N] (an NVIDIA GPU) or emulated[:sm_90] (its machine code, without one; sm_75 to sm_90a)."
-)
+DEVICE_HELP = "Where to run: cpu, cuda[:N] (an NVIDIA GPU) or emulated[:sm_90] (GPU code on the CPU; sm_75 to sm_90a)."
 _ANY_WIDTH = 1 << 16
 PIPE_WIDTH = 140
 """Width in columns when the output is not a terminal."""
 
 
 def table_console() -> Console:
-    """Return a console on standard output, as wide as `COLUMNS` says or `PIPE_WIDTH` if that is no terminal.
+    """Return a console on standard output. Its width is the terminal's; without a terminal `COLUMNS` or `PIPE_WIDTH`.
 
-    A table wider than the terminal is printed whole, and a line on standard error says so: no column is cut. Texts are
-    not parsed as markup. Control characters and half surrogate pairs, which records may contain, are escaped.
+    A table wider than the console is printed whole, and a line on standard error says so: no column is cut. Texts are
+    not parsed as markup. Control characters and unpaired surrogates, which records may contain, are escaped.
     """
     from rich.console import Console
     from rich.table import Table
@@ -57,13 +55,13 @@ def table_console() -> Console:
 
 
 def _stated_width() -> int:
-    """Return the width that the user's environment states; 0 without one."""
+    """Return the width in columns from the environment variable `COLUMNS`; 0 if it is unset or no number."""
     stated = os.environ.get("COLUMNS", "")
     return int(stated) if stated.isascii() and stated.isdigit() else 0
 
 
 def progress_console() -> Console:
-    """Return a console on standard error, for progress that is erased once the answer is printed."""
+    """Return a console on standard error, for progress and remarks, so that standard output has only the answer."""
     from rich.console import Console
 
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
@@ -81,7 +79,9 @@ def plain_table(headings: Sequence[str], texts: int) -> Table:
 
 
 def add_row(table: Table, cells: Sequence[str]) -> None:
-    """Add a row of plain text: names come from the command line and from files and must not be parsed as markup."""
+    """Add a row of plain text. Cells are not parsed as markup, since names in them come from users and files; control
+    characters are escaped.
+    """
     from rich.text import Text
 
     table.add_row(*(Text(printable_lines(cell)) for cell in cells))

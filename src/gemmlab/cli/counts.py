@@ -1,4 +1,4 @@
-"""Show counts of kernels on a device on which times are meaningless: the progress, then the table and its legend."""
+"""Show what kernels execute on an emulated GPU, where times mean nothing: the progress, the counts, their legend."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADINGS = (
 
 @contextmanager
 def live_counts() -> Iterator[Progress]:
-    """Yield a function that shows the progress of counting in a bar."""
+    """Yield a function that shows the progress of counting (a text, steps done, steps in all) in a bar."""
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
@@ -36,7 +36,7 @@ def live_counts() -> Iterator[Progress]:
 
 
 def print_counts(record: Record, rows: Sequence[CountRow]) -> None:
-    """Print the table, its legend, and the notes on kernels and on the record."""
+    """Print the table of counts, its legend, and the notes on kernels and on the record."""
     from rich.table import Table
     from rich.text import Text
 

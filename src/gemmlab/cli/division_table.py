@@ -1,4 +1,4 @@
-"""Print how threads divide C: the jobs as a grid, or as a list if there are many."""
+"""Print how threads divide C: the jobs, rectangles of C, as a grid, or as a list if a row has many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_ACROSS = 8
 
 
 def print_division(divided: Divided) -> None:
-    """Print one division."""
+    """Print how threads divide C, in sentences; then the jobs, unless one thread computes all of C."""
     console = table_console()
     console.print(f"\n{divided.kernel} at {divided.size} on {divided.most_threads} threads of a CPU", highlight=False)
     for line in divided.lines:

@@ -46,7 +46,10 @@ def doctor(
 
 
 def examine(*, quick: bool = False) -> dict[str, Any]:
-    """Return everything that `doctor` shows, as JSON values. `quick` measures nothing and starts no process."""
+    """Return everything that `doctor` shows, as JSON values.
+
+    With `quick` nothing is measured, no other process is started, and BLAS libraries are not searched.
+    """
     from gemmlab.timing import inventory
     from gemmlab.timing.gpu_inventory import gpu_details
     from gemmlab.tuning.library_tuning import states
@@ -70,7 +73,7 @@ def examine(*, quick: bool = False) -> dict[str, Any]:
 
 
 def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (heading, text) for the rows of the table."""
+    """Yield (heading, text) for each row of the table that shows the facts of `examine`."""
     from gemmlab.timing.gpu_inventory import gpu_text
     from gemmlab.tuning.library_tuning import state_text
 
@@ -128,12 +131,12 @@ def _clock(cpu: Mapping[str, Any]) -> str:
 
 
 def _clock_is_a_counter(cpu: Mapping[str, Any]) -> bool:
-    """Return whether the only known clock is the one that a hypervisor writes into /proc/cpuinfo."""
+    """Return whether the only known clock is the one that a hypervisor reports, often that of a time-stamp counter."""
     return bool(cpu["hypervisor"] and cpu["current_ghz"] and not cpu["max_ghz"] and not cpu["nominal_ghz"])
 
 
 def _implied_ghz(cpu: Mapping[str, Any]) -> float:
-    """Return the clock at which one core reaches its measured peak; 0 if that was not measured."""
+    """Return the clock in GHz at which one core would reach its measured peak; 0 if the peak was not measured."""
     peaks = cpu["measured_peak_gflops"]
     return float(peaks["1"]) / (2 * cpu["fma_units"] * cpu["lanes"]) if peaks else 0.0
 

@@ -56,7 +56,8 @@ def explain(
         str, typer.Option(help="Code for sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a. Default: what --gpu runs.")
     ] = "",
     sizes: Annotated[
-        str, typer.Option(help="The one size to count at, as 256 or MxNxK; it is predicted too. Default: 256, or 2^22.")
+        str,
+        typer.Option(help="The one size at which to count and predict, as 256 or MxNxK. Default: 256; for sums 2^22."),
     ] = "",
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
@@ -84,8 +85,8 @@ def explain(
 ) -> None:
     """Say what limits a kernel, from its machine code and counters; no GPU is needed.
 
-    Two kernels are shown side by side. Ends with 1 when a kernel's result is wrong, when it had a hazard (a race, an
-    access out of bounds), and when the time limit is reached. --pictures also draws kernels for a CPU. `gemmlab explain
+    Two kernels are shown side by side. Exits with 1 if a kernel's result is wrong, if it has a hazard (a race, an
+    access out of bounds), and if the time limit is reached. --pictures also draws CPU kernels. `gemmlab explain
     threaded --threads 8` shows how threads divide C. Example: gemmlab explain mine.cu --html page.html
     """
     from gemmlab.analysis.subject import machine
@@ -129,7 +130,7 @@ def explain(
         _answer_division(named[0], settings, sizes, workers, form)
         return
     if workers is not None:
-        raise UsageError("--threads: is for one kernel of a CPU without --pictures, and for a .cu file's block")
+        raise UsageError("--threads: takes a thread count for one CPU kernel without --pictures, or a .cu file's block")
     drawn_only = request is not None and named[0].device == "cpu"
     with limited(timeout, error_answer(as_json=as_json)):
         explained = ExplainResult((), ()) if drawn_only else explain_kernels(named, chosen, model, settings, sizes)
@@ -155,7 +156,7 @@ def _answer_division(kernel: Kernel, config: Config, sizes: str, workers: str | 
 
 
 def _answer(explained: ExplainResult, form: Form, *, sass: bool, drawn: list[dict[str, Any]] | None = None) -> None:
-    """Print explanations, predicted times, and the files `drawn`; end with 1 for a wrong result or a hazard."""
+    """Print explanations, predicted times and the pictures `drawn`; exit with 1 for a wrong result or a hazard."""
     if form is Form.JSON and drawn is not None:
         print_json({"kernels": [{**one, "pictures": drawn} for one in explained.to_json()["kernels"]]})
     elif not print_document(explained, form):

@@ -29,7 +29,7 @@ FormatFlag = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class PictureRequest:
-    """The pictures to draw, and the folder to write them to."""
+    """The pictures to draw, the folder to write them to, and their formats (of `FORMATS`)."""
 
     folder: Path
     names: Sequence[str]
@@ -40,7 +40,10 @@ class PictureRequest:
 def picture_request(
     folder: Path | None, names: Sequence[str] | None, formats: Sequence[str] | None, kernels: Sequence[str]
 ) -> PictureRequest | None:
-    """Check the flags, make the folder and return the request, `None` without `--pictures`. Raises `UsageError`."""
+    """Check the options of pictures, make `folder` and return the request; `None` without `--pictures`.
+
+    `names` are those of `--picture`, `formats` those of `--format`. Raises `UsageError`.
+    """
     if folder is None:
         if names or formats:
             raise UsageError(f"--{'picture' if names else 'format'}: name a folder with --pictures")
@@ -65,7 +68,10 @@ def picture_request(
 def write_pictures(
     request: PictureRequest, kernel: Kernel, arch: str, config: Mapping[str, int], sizes: str
 ) -> list[dict[str, Any]]:
-    """Draw and write the pictures; return `name`, `title`, `caption` and `files` of each. Raises `UsageError`."""
+    """Draw and write the pictures; return `name`, `title`, `caption` and `files` of each.
+
+    Raises `UsageError` if a file cannot be written or the kernel has nothing to draw.
+    """
     from gemmlab.instruments.kernel_pictures import drawn
     from gemmlab.plots.chart import save
 

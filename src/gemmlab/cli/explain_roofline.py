@@ -21,7 +21,7 @@ RooflineFlag = Annotated[
 
 
 def require_drawable(path: Path | None) -> None:
-    """Raise `UsageError` if the chart's file could not be written, before anything is run."""
+    """Raise `UsageError` if no chart can be written to `path` or its suffix is none of `FORMATS`; accept `None`."""
     if path is None:
         return
     if path.suffix.removeprefix(".") not in FORMATS:

@@ -17,17 +17,17 @@ from gemmlab.core.numerals import plain
 from gemmlab.core.words import assignments, counted
 
 _ROWS = 12
-"""Most rows of the table of memory accesses."""
+"""The most rows of the table of memory accesses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A printer of explanations on one console."""
+    """A printer of explanations on `console`."""
 
     console: Console
 
     def whole(self, explained: Explanation) -> None:
-        """Print everything about one kernel, findings with advice first."""
+        """Print everything about one kernel: after its title, first the findings with advice."""
         self._title(explained)
         self._findings(explained)
         self._heading("Occupancy")
@@ -60,7 +60,7 @@ class Page:
             self._findings(explained, explained.subject.name)
 
     def code(self, explained: Explanation) -> None:
-        """Print the main loop's instructions with their control codes: stall count, yield flag and wait mask."""
+        """Print the main loop's instructions with stall count, yield flag and wait mask; nothing without a loop."""
         if explained.loop is None:
             return
         self._heading(f"Main loop of {explained.subject.name}: address, line, stall, yield, waits")
@@ -170,7 +170,7 @@ def _range(low: float, high: float) -> str:
 
 
 def _next(explained: Explanation) -> str:
-    """Return the registers or shared memory with which more blocks would fit, in words; empty if unknown."""
+    """Return, in words, the registers or shared memory with which more blocks would fit; empty if neither is known."""
     report = explained.occupancy
     ways = []
     if report.next_registers is not None:

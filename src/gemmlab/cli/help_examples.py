@@ -37,7 +37,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 
 
 def epilog(verb: str) -> str | None:
-    """Return the end of a verb's help; `None` for one without examples."""
+    """Return the end of a verb's help, its examples; `None` if it has none."""
     lines = EXAMPLES.get(verb)
     # A backspace keeps the parser from joining the lines of a paragraph.
     return None if lines is None else "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])

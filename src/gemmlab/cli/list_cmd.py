@@ -40,7 +40,7 @@ def _describe(kernel: Kernel) -> dict[str, Any]:
 
 
 def _print_ladders(kernels: Sequence[Mapping[str, Any]]) -> None:
-    """Print one line per kernel, under a heading for each operation and device."""
+    """Print one line per kernel, under a heading for each operation and device, by which `kernels` are sorted."""
     from rich.table import Table
     from rich.text import Text
 

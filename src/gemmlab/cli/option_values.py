@@ -10,7 +10,7 @@ from gemmlab.core.errors import UsageError
 
 
 def parse_config(texts: list[str]) -> dict[str, int]:
-    """Parse `["MR=12", "NR=32"]` into a configuration; raise `UsageError` for anything else."""
+    """Return `{"MR": 12, "NR": 32}` for `["MR=12", "NR=32"]`; raise `UsageError` for texts of another form."""
     config = {}
     for text in texts:
         name, _, value = text.partition("=")
@@ -21,7 +21,7 @@ def parse_config(texts: list[str]) -> dict[str, int]:
 
 
 def parse_thread_count(text: str | None) -> int | None:
-    """Parse a thread count; raise `UsageError` for anything but a whole number."""
+    """Parse a thread count; `None` stays `None`. Raises `UsageError` for anything but a whole number."""
     try:
         return None if text is None else int(text)
     except ValueError:
@@ -29,7 +29,7 @@ def parse_thread_count(text: str | None) -> int | None:
 
 
 def seconds_of(text: str) -> float:
-    """Return a time such as `60s`, `5m` or `1.5h` in seconds. Raises `UsageError`."""
+    """Return the seconds of a `--budget`: `60s`, `5m`, `1.5h`, or a number of seconds. Raises `UsageError`."""
     units = {"s": 1.0, "m": 60.0, "h": 3600.0}
     number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1.0)
     try:
@@ -42,8 +42,9 @@ def seconds_of(text: str) -> float:
 
 
 def require_place(flag: str, path: Path) -> None:
-    """Raise `UsageError` unless a file can be written at that path. Called before the work whose result it will
-    hold.
+    """Raise `UsageError`, which names the option `flag`, unless a file can be written at `path`.
+
+    Commands call this first, so that a long run does not end without a place for its result.
     """
     if not path.resolve().parent.is_dir():
         raise UsageError(f"{flag} {path}: no folder {path.parent}")

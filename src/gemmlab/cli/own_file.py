@@ -1,4 +1,4 @@
-"""The flags that state facts about a user's `.cu` file that its text does not state."""
+"""The options that describe a user's `.cu` file where its text does not: operation, launch, compiler options."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ OptionFlag = Annotated[
 
 
 def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str, Any]:
-    """Return the flags that have a value; raise `UsageError` if `names` has no `.cu` file for them."""
+    """Return the flags that have a value, with the path `facts` made absolute.
+
+    Raises `UsageError` if there is one and no name in `names` is that of a `.cu` file.
+    """
     from gemmlab.kernels.by_name import is_own
 
     stated = {key: value for key, value in flags.items() if value not in (None, [])}
@@ -66,7 +69,9 @@ def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str
 def split_threads(
     names: Sequence[str], threads: str | None, flags: Mapping[str, Any]
 ) -> tuple[str | None, dict[str, Any]]:
-    """Return (threads of this machine, flags). With a `.cu` file `--threads` is the shape of its block, a flag."""
+    """Return the thread count and the flags. With a `.cu` file among `names`, `threads` is the shape of its block: it
+    becomes a flag, and the thread count is `None`.
+    """
     from gemmlab.kernels.by_name import is_own
 
     if threads is not None and any(map(is_own, names)):

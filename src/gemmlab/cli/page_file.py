@@ -1,4 +1,4 @@
-"""The options `--html` and `--profile`, and the kernel page that they write."""
+"""The option `--html`, which writes a kernel page, and `--profile`, whose samples the page shows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SamplesFlag = Annotated[
 
 
 def write_page(out: Path, listings: Sequence[Listing]) -> None:
-    """Write the page of one listing or of two, and say so on standard error. Raises `UsageError`."""
+    """Write the page of one listing or of two, and print its path and size on standard error. Raises `UsageError`."""
     from gemmlab.pages.kernel_page import kernel_page
     from gemmlab.pages.page_files import write
 
@@ -32,9 +32,10 @@ def write_page(out: Path, listings: Sequence[Listing]) -> None:
 
 
 def write_explained(out: Path | None, samples: Path | None, explained: ExplainResult) -> None:
-    """Write the page of explained kernels; the samples are those of the first one. Do nothing if `out` is `None`.
+    """Write the page of explained kernels, and print its path and size on standard error.
 
-    Raises `UsageError`.
+    The file `samples` belongs to the first kernel. Does nothing without `out` or without an explained kernel. Raises
+    `UsageError`.
     """
     if out is not None and explained.explanations:
         _say_size(explained.to_html(out, samples))
@@ -45,7 +46,7 @@ def _say_size(out: Path) -> None:
 
 
 def require_page(out: Path | None, samples: Path | None) -> None:
-    """Raise `UsageError` if the page cannot be written, or if there is a profile without a page to show it."""
+    """Raise `UsageError` if the page `out` cannot be written, or if there are samples and no page to show them."""
     from gemmlab.core.errors import UsageError
     from gemmlab.pages.page_files import require_place
 

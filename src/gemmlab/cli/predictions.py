@@ -1,4 +1,4 @@
-"""Print predicted times, marked as predictions: of one explained kernel, or of a counted ladder."""
+"""Print predicted times, marked as predicted: of one explained kernel, or of a ladder that the emulator counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def print_predictions(rows: Sequence[PredictedRow], notes: Sequence[str]) -> None:
-    """Print the table, under a heading that says that the times are predicted, and notes."""
+    """Print a table of predicted times under a heading that says so, then how reliable they are, and the notes."""
     from rich.table import Table
     from rich.text import Text
 
@@ -40,7 +40,7 @@ def print_predictions(rows: Sequence[PredictedRow], notes: Sequence[str]) -> Non
 
 
 def print_quoted_prediction(console: Console, kernel: str, quoted: QuotedPrediction | str) -> None:
-    """Print the predicted time of one kernel and its parts, or why there is none."""
+    """Print the predicted time of one kernel and its parts; a text `quoted` is the reason why there is none."""
     from rich.text import Text
 
     from gemmlab.core.numerals import duration, plain

@@ -1,4 +1,4 @@
-"""Print profiles, and the meaning of stall reasons."""
+"""Print the answer of `gemmlab profile`: profiles, or the meaning of stall reasons."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gemmlab.pages.tables import size_cell
 
 
 def show(result: ProfileResult, form: Form, *, whole: bool, every_size: bool = True) -> None:
-    """Print profiles: all as JSON or CSV, or with `whole` each kernel's full page, else one table.
+    """Print profiles as JSON, as CSV or as text: with `whole` a page for each kernel and size, else a table per size.
 
-    Full pages are shown at each kernel's largest size, unless `every_size` is set.
+    Without `every_size`, a kernel has one page, for its largest size. A library has pages only if there is no kernel.
     """
     if print_document(result, form):
         return
@@ -35,7 +35,7 @@ def show(result: ProfileResult, form: Form, *, whole: bool, every_size: bool = T
 
 
 def _largest(found: Sequence[Profile]) -> list[Profile]:
-    """Return the profile of each kernel at the largest size at which it ran."""
+    """Return the profile of each kernel at the largest size at which it ran; if it ran at none, at the largest."""
     largest: dict[str, Profile] = {}
     for one in found:
         before = largest.get(one.name)

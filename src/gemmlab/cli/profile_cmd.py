@@ -29,7 +29,7 @@ from gemmlab.core.errors import UsageError, WrongResultError
 from gemmlab.instruments.compile_flags import compile_flags
 
 WHOLE = 3
-"""Most kernels that are shown one by one; more are shown in a table."""
+"""The most named kernels that have a page each; for more, and for none, there is a table."""
 
 
 def profile(
@@ -74,8 +74,8 @@ def profile(
 ) -> None:
     """Profile kernels beside the library's own: stall reasons with what to try, pipes, caches, opcodes.
 
-    Without Nsight Compute or a GPU, the emulator counts. Ends with 1 when a result on the emulator is wrong, and when
-    the time limit is reached.
+    Without Nsight Compute or a GPU, the emulator counts. Exits with 1 if a result on the emulator is wrong, and if the
+    time limit is reached.
     """
     from gemmlab.cli.counts import live_counts
     from gemmlab.cli.profile_answer import explain_stalls, show
@@ -113,5 +113,5 @@ def profile(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb."""
+    """Add the verb to the application."""
     app.command("profile")(profile)

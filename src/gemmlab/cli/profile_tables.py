@@ -15,15 +15,15 @@ from gemmlab.core.words import assignments, printable
 from gemmlab.observe.profile import NCU, Profile, Profiles
 
 _LEAST_SHARE = 0.005
-"""Least share of a warp's time for a stall state to get a row."""
+"""A stall state has a row if it takes at least this share of a warp's time, in the kernel or in the library."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfilePage(Page):
-    """A printer of profiles on one console."""
+    """A printer of profiles on `console`."""
 
     def one(self, profiles: Profiles, profile: Profile, findings: Sequence[Finding]) -> None:
-        """Print everything about one kernel at one size, stall reasons first."""
+        """Print everything about one kernel at one size, stall reasons first; if it did not run, only why."""
         library = profiles.baseline(profile)
         config = assignments(dict(profile.facts.get("config", {})))
         self._heading(printable(f"{profile.name} at {profile.size} {config}".rstrip()))
@@ -58,7 +58,7 @@ class ProfilePage(Page):
         self._line("Name a kernel to see all its figures, and what to try.")
 
     def others(self, sizes: Iterable[str]) -> None:
-        """Print the sizes that were left out."""
+        """Print the sizes that have no page, if there are any."""
         if named := ", ".join(sizes):
             self._line(printable(f"There are other sizes: {named}; --sizes chooses."))
 
@@ -68,7 +68,7 @@ class ProfilePage(Page):
             self._line(printable(f"note: {note}"))
 
     def stalls(self) -> None:
-        """Print an explanation of every stall state."""
+        """Print the meaning, cause and remedy of every stall state."""
         self._line(
             "What a warp can be found doing between two of its instructions, by Nsight Compute's names. Each has three "
             "metrics: samples in all, samples in cycles in which the partition issued nothing (only these cost time), "
@@ -112,7 +112,7 @@ def _origin(profiles: Profiles, profile: Profile) -> str:
 
 
 def _states(profile: Profile, library: Profile | None) -> tuple[list[str], list[list[str]]]:
-    """Return headings and rows of the table of stall states; columns without values are left out."""
+    """Return headings and rows of the table of stall states, without rare states and columns without values."""
     theirs = {one.stall.key: one for one in waiting(library)} if library is not None else {}
     columns: dict[str, list[str]] = {}
     for one in waiting(profile):

@@ -47,7 +47,7 @@ def sass(
         ),
     ] = None,
     counts: Annotated[
-        bool, typer.Option("--counts", help="Run it on the emulator: executions, accesses, predicted cycles.")
+        bool, typer.Option("--counts", help="Run the kernel on the emulator: executions, accesses, predicted cycles.")
     ] = False,
     sizes: Annotated[str, typer.Option(help="The size to count at, as 256 or MxNxK.")] = "",
     gpu: Annotated[str, typer.Option(help="The GPU to predict cycles for. Default: by --arch, H200.")] = "",

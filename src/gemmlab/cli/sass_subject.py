@@ -1,4 +1,4 @@
-"""The code that `gemmlab sass` lists: of a kernel, of a user's source, of a cubin or of PTX."""
+"""Find and compile the code that `gemmlab sass` lists: of a kernel, of a user's source, of a cubin or of PTX."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _DIFFERENCE = "write NAME=VALUE for a parameter, arch=sm_80, or kernel=NAME, as 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The code of one side."""
+    """A description of code to list; a comparison (`--diff`) has two."""
 
     name: str
     """A kernel's id, or a file."""
     arch: str = ""
-    """Empty for the default, that of the file, or that of `gpu`."""
+    """An architecture, as `sm_90`; empty for that of a cubin, for the newest that `gpu` runs, or else for `sm_90`."""
     config: Mapping[str, int] = field(default_factory=dict)
     function: str | None = None
-    """The function in a file that has several."""
+    """The function in a file; `None` if the file has only one."""
     flags: Mapping[str, Any] = field(default_factory=dict)
-    """Facts about a user's file."""
+    """Facts about a user's `.cu` file that its text does not state (`own_flags`)."""
     options: tuple[str, ...] = ()
     """Compiler options for a user's file."""
     gpu: str = ""
     sizes: str = ""
 
     def other(self, differences: Sequence[str]) -> Wanted:
-        """Return the code that differs by `["STAGES=4", "arch=sm_80"]`. Raises `UsageError`."""
+        """Return this description with changes such as `["STAGES=4", "arch=sm_80"]` made. Raises `UsageError`."""
         found = self
         for text in differences:
             name, equals, value = (part.strip() for part in text.partition("="))
@@ -55,7 +55,7 @@ class Wanted:
 
 
 def listed(wanted: Wanted, samples: Sequence[Samples], *, counts: bool) -> Listing:
-    """Return the listing of `wanted`; with `counts`, it has the counts of a run on the emulator.
+    """Return the listing of `wanted` with the samples of a profiler; with `counts`, also with those of the emulator.
 
     Raises `CompileError`, `UsageError`, `NoCompilerError`.
     """
@@ -76,7 +76,7 @@ def listed(wanted: Wanted, samples: Sequence[Samples], *, counts: bool) -> Listi
 
 
 def static_code(wanted: Wanted) -> Code:
-    """Return the listing of compiled code that is not run."""
+    """Return the compiled code of `wanted`, read or compiled but not run. Raises as `listed` does."""
     from gemmlab.analysis.listing.code import code_of
     from gemmlab.toolchain import build_cuda
 
@@ -84,10 +84,10 @@ def static_code(wanted: Wanted) -> Code:
     if not re.fullmatch(r"sm_\d{2,3}[af]?", arch):
         raise UsageError(f"--arch {arch}: write an architecture, as sm_80, sm_89, sm_90 or sm_90a")
     if wanted.name.endswith(CODE):
-        return _ready(wanted, arch)
+        return _code_of_binary(wanted, arch)
     kernel = _kernel(wanted)
     if kernel is None:
-        return _of_text(wanted, arch)
+        return _code_of_source(wanted, arch)
     if kernel.device != "cuda":
         raise UsageError(f"{kernel.id} is a kernel for {kernel.device}; only GPU kernels have this machine code")
     config = kernel.configure(wanted.config)
@@ -96,7 +96,7 @@ def static_code(wanted: Wanted) -> Code:
 
 
 def _kernel(wanted: Wanted) -> Kernel | None:
-    """Return the kernel of that name; `None` for code without a statement of its launch."""
+    """Return the kernel that `wanted` names; `None` for a cubin, PTX, or a `.cu` file that states no launch."""
     from gemmlab.kernels.by_name import is_own, kernel_named
     from gemmlab.kernels.user_kernel import stated_kernel
 
@@ -107,7 +107,8 @@ def _kernel(wanted: Wanted) -> Kernel | None:
     return stated_kernel(Path(wanted.name), **wanted.flags)
 
 
-def _ready(wanted: Wanted, arch: str) -> Code:
+def _code_of_binary(wanted: Wanted, arch: str) -> Code:
+    """Return the code of a function in a cubin, or in PTX, which is assembled for `arch`. Raises `UsageError`."""
     from gemmlab.analysis.listing.code import code_of
     from gemmlab.launching.source import PtxText, ReadyCubin, plain, read_source
 
@@ -126,8 +127,8 @@ def _ready(wanted: Wanted, arch: str) -> Code:
     return code_of(replace(artifact, resources={"registers": registers}))
 
 
-def _of_text(wanted: Wanted, arch: str) -> Code:
-    """Return the code of a kernel of a file that does not state its launch, which a listing does not need."""
+def _code_of_source(wanted: Wanted, arch: str) -> Code:
+    """Return the code of a kernel in a `.cu` file that does not state its launch: a listing needs none."""
     from gemmlab.analysis.listing.code import code_of
     from gemmlab.kernels.cuda_file.signature import signatures
     from gemmlab.launching.source import CudaText, plain, read_source

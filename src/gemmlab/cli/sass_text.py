@@ -14,9 +14,9 @@ from gemmlab.sass.instruction import SourceLine
 _NONE = 7
 _MARKS = {SAME: " ", CHANGED: "~", LEFT: "<", "right": ">"}
 _WIDE = 64
-"""Characters of one side of a comparison."""
+"""Characters of a line of one side of a comparison."""
 _AROUND = 3
-"""Instructions shown around a difference."""
+"""Instructions that are shown before and after each difference."""
 
 
 def control_codes(row: Row) -> str:
@@ -40,7 +40,10 @@ def head(listing: Listing) -> str:
 
 
 def lines(listing: Listing, *, ptx: bool, only_loops: bool) -> Iterator[str]:
-    """Yield the listing: source places as comments, PTX if `ptx`, loops, and one line for each instruction."""
+    """Yield the listing: a line for each instruction, and comments with source places, loops, and PTX if `ptx`.
+
+    With `only_loops`, instructions outside of loops are left out.
+    """
     columns = [one for one in listing.columns if one.values]
     texts = {(source.file, number): text for source in listing.sources for number, text in source.lines}
     banks = max((len("+".join(map(str, row.banks))) for row in listing.code.rows), default=5)
@@ -73,7 +76,10 @@ def lines(listing: Listing, *, ptx: bool, only_loops: bool) -> Iterator[str]:
 
 
 def comparison(left: Listing, right: Listing, pairs: Sequence[Pair], *, everything: bool) -> Iterator[str]:
-    """Yield two listings side by side, with a mark between them; without `everything`, only the differences."""
+    """Yield two listings side by side, with a mark between them.
+
+    Without `everything`, only the differences with `_AROUND` instructions around them; the others are counted.
+    """
     near = set(range(len(pairs))) if everything else _near(pairs)
     skipped = 0
     for place, pair in enumerate(pairs):
@@ -112,7 +118,7 @@ def _loop_starts(loops: Sequence[Span], row: Row) -> Iterator[str]:
 
 
 def _where(places: Sequence[SourceLine]) -> str:
-    """Return `fragment.cuh:11 called from mine.cu:43`."""
+    """Return `fragment.cuh:11 called from mine.cu:43`: the line, and the calls by which it was inlined."""
     return " called from ".join(f"{printable(PurePath(file).name)}:{line}" for file, line in places) or "no source line"
 
 

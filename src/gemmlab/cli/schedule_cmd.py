@@ -37,12 +37,13 @@ def schedule(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
     ] = None,
     passes: Annotated[
-        str, typer.Option(help="Passes, by commas: registers, ffma, memory, reuse, stalls.")
+        str, typer.Option(help="Passes, separated by commas: registers, ffma, memory, reuse, stalls.")
     ] = "registers,ffma,memory,reuse,stalls",
     sizes: Annotated[
         str,
         typer.Option(
-            help="Problem on which the results are compared, on the emulator, or the nearest one that the kernel takes."
+            help="Size at which the emulator runs both orders to compare their results, or the nearest that the kernel "
+            "takes."
         ),
     ] = "129",
     out: Annotated[
@@ -55,8 +56,8 @@ def schedule(
 ) -> None:
     """Put the instructions of a kernel's main loop in another order, and write the cubin.
 
-    If no pass helps, the compiler's order stays. A new order passes the check of control codes and gives the same bits
-    on the emulator.
+    If no pass helps, the compiler's order stays. A new order is written only if its control codes pass the check and
+    its results on the emulator have the same bits; otherwise the command fails.
     """
     import numpy as np
 

@@ -17,7 +17,7 @@ from gemmlab.core.time_limit import TimeLimit, require_seconds, time_limit
 
 DEFAULT_S = 600.0
 GRACE_S = 1.0
-"""Seconds after the limit at which the process is ended if the running code cannot be interrupted."""
+"""Seconds from the limit to the end of the process, if the running code cannot be interrupted."""
 
 TimeoutFlag = Annotated[
     float, typer.Option("--timeout", metavar="SECONDS", help="Stop after this time, report the progress, exit with 1.")
@@ -25,7 +25,7 @@ TimeoutFlag = Annotated[
 
 
 def error_answer(*, as_json: bool) -> Callable[[TimeLimitError], None]:
-    """Return the `overdue` function of a command without partial results: it prints the error."""
+    """Return the `overdue` function for `limited` of a command without partial results: it prints the error."""
 
     def answer(error: TimeLimitError) -> None:
         if as_json:
@@ -40,7 +40,7 @@ def limited(seconds: float, overdue: Callable[[TimeLimitError], None]) -> Iterat
     """Limit the time of the block: launches and long loops within it raise `TimeLimitError` after `seconds`.
 
     Code that cannot be interrupted (compiled CPU code, NumPy, a compiler, a GPU driver) gets `GRACE_S` more seconds;
-    then `overdue` prints the answer and the process ends with exit code 1.
+    then another thread calls `overdue`, which prints the answer, and ends the process with exit code 1.
     """
     require_seconds("--timeout", seconds)
     ended = threading.Lock()

@@ -43,8 +43,8 @@ gemmlab tune mine.cu --device emulated         by predicted time, without a GPU
 gemmlab tune --library --device cuda           what gemmlab.gemm will choose from the next process on
 gemmlab tune --show
 
-The header of the file states the values to try: `tune = { BM = [64, 128] }`. The same command goes on where it was
-stopped.
+The header of the file states the values to try: `tune = { BM = [64, 128] }`. If a search was stopped, the same command
+continues it.
 """
 
 
@@ -167,7 +167,7 @@ def tune(
 
 @contextmanager
 def progress_status() -> Iterator[Callable[[str, int, int], object]]:
-    """Yield a function that shows the text of a progress on a terminal, at most a few times a second."""
+    """Yield a function that shows its text, at most once in `REDRAW_S` seconds; without a terminal it does nothing."""
     console = progress_console()
     if not console.is_terminal:
         yield lambda _text, _done, _total: None
@@ -201,5 +201,5 @@ def _draw(found: Tuning, path: Path) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb."""
+    """Add the verb to the application."""
     app.command("tune", help=HELP)(tune)

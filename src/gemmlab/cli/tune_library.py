@@ -23,7 +23,10 @@ def store_command(
     verb: str, *, device: str, mode: str | None, budget: float, shapes: Path | None, sizes: str | None,
     file: Path | None, form: Form,
 ) -> None:  # fmt: skip
-    """Run one of the options that use the store."""
+    """Run the option `verb`, one of those in this module's docstring, on the store of choices; print the answer.
+
+    `file` is that of `--export` and `--import`; `budget` is in seconds. Raises `UsageError`.
+    """
     if (shapes is not None or sizes is not None) and verb != "--library":
         raise UsageError("--shapes, --sizes: are for --library")
     if verb == "--library":
@@ -72,7 +75,10 @@ def _library(
 
 
 def _sizes_in(path: Path | None) -> str:
-    """Return the sizes of a file, which has one in each line; `#` begins a comment. Raises `UsageError`."""
+    """Return the sizes in a file, one per line, joined by commas; `""` for `None`. `#` begins a comment.
+
+    Raises `UsageError`.
+    """
     if path is None:
         return ""
     try:

@@ -16,7 +16,7 @@ MOST_ROWS, MOST_FAULTS, MOST_PAIRS = 8, 5, 6
 
 
 def print_tuning(found: Tuning) -> None:
-    """Print everything about one search."""
+    """Print the fastest configurations of a search, its end, its faults, and the effect of each parameter."""
     console = table_console()
     what = "predicted, not measured" if found.predicted else "measured"
     console.print(f"\n{found.kernel} at {found.size} on {found.device}, {what}")
@@ -36,7 +36,7 @@ def print_tuning(found: Tuning) -> None:
 
 
 def end_of(found: Tuning) -> str:
-    """Return the progress of the search, and the reason why it left configurations untried."""
+    """Return a sentence with the numbers of tried and left configurations, and the reason if some are left."""
     left = found.legal - found.tried
     if not left:
         return f"all of {counted(found.legal, 'legal configuration')} tried, in {found.seconds:.1f} s"
@@ -45,13 +45,13 @@ def end_of(found: Tuning) -> str:
     if found.seconds >= found.budget_s:
         return f"{text}: the budget of {found.budget_s:g} s ended; {more}"
     return (
-        f"{text}, in {found.seconds:.1f} s of the budget of {found.budget_s:g} s.\nThe rest was set aside to time the "
-        f"fastest ones again and the neighbours of the best, and they took less; {more}"
+        f"{text}, in {found.seconds:.1f} s of the budget of {found.budget_s:g} s.\nThe rest was reserved for timing "
+        f"the fastest ones again and the neighbours of the best, which took less; {more}"
     )
 
 
 def print_sensitivity(found: Sensitivity) -> None:
-    """Print the effect of each single parameter, and the pairs that cost or save most."""
+    """Print the effect of each single change of a parameter, and the fastest of the changes of two parameters."""
     if not found.single:
         return
     console = table_console()

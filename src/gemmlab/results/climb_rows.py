@@ -29,17 +29,19 @@ class ClimbRow:
     """Interquartile range of the times as a fraction of their median."""
     gflops: float
     peak_share: float | None
-    """Fraction of the FMA peak probed in the same rounds on as many threads."""
+    """Fraction of the peak (`summary.Row.peak_share`)."""
     to_first: float | None
-    """Ratio of GFLOP/s to those of the first rung, even if that was timed at another size."""
+    """GFLOP/s divided by those of the first rung, even if that was timed at another size."""
     to_peers: Mapping[str, float]
-    """Ratio of speeds to each peer on the same problem with as many threads, timed in turns with this entry."""
+    """Peer -> speed divided by the peer's on the same problem with as many threads, timed in turns with this entry."""
     verified: bool | None
+    """Verdict on the result; `None` if it was not compared with the reference."""
     idea: str
+    """For a rung, a sentence that says why it is faster than the one before."""
     about: str
     """Library, version, core type and thread runtime, as far as known."""
     precision: str = FLOAT32
-    """Precision that the inputs are rounded to; the row is not compared with peers of another precision."""
+    """Precision to which the inputs may be rounded; the row is compared with peers of its class only."""
     unit: str = GFLOPS
     """Unit of the operation's speed."""
     speed: float = 0.0
@@ -49,7 +51,8 @@ class ClimbRow:
 def climb_rows(record: Record) -> list[ClimbRow]:
     """Return the rungs in ladder order, then the library calls by thread count, each followed by its peers.
 
-    The order is that of the current catalog; rungs that it does not have come last, in the order of the record.
+    Without a library call, the peers are those at the size and thread count of the rung that did the most work. The
+    ladder is that of the current catalog; rungs that it does not have come last, in the order of the record.
     """
     facts = {(r.label, r.threads, r.contestant): r.facts for r in record.results}
     rows = summarise(record).rows
@@ -78,7 +81,7 @@ def peer_names(rows: Sequence[ClimbRow]) -> list[str]:
 
 
 def peaks(record: Record) -> dict[int, float]:
-    """Return, by thread count, the median peak probed beside the rungs, in the operation's unit."""
+    """Return, by thread count, the median of the peak probed in turns with the rungs, in the operation's unit."""
     unit, found = unit_of(record.op), dict[int, list[float]]()
     for result in record.results:
         if result.facts.get("role") == "peak":

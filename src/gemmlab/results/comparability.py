@@ -18,7 +18,7 @@ _MACHINE = {
     "cpu": ("vendor", "family", "model", "physical_cores", "logical_cpus"),
     "cuda": ("compute_capability", "sms", "memory_bytes"),
 }
-"""By family of devices, the facts that, besides the name, must agree if two devices are of the same model."""
+"""Family of devices -> the facts that, besides the name, must agree if two devices are of the same model."""
 _HOW = ("min_time_us", "warm_up_us", "inner_us", "interleaved", "mode")
 _CLOCK_DRIFT = 0.02
 """Largest relative difference of median clocks without a warning; a GPU's clock steps are half a percent."""
@@ -41,9 +41,9 @@ def require_comparable(old: Record, new: Record, *, other_device: bool) -> None:
 
 
 def sameness_warnings(old: Record, new: Record, threshold: float) -> list[str]:
-    """Return a sentence for each difference between the records other than in the kernels.
+    """Return a sentence for each difference between the records, other than in kernels, that may explain their times.
 
-    A drift of the probed peak is reported if it exceeds `threshold` percent.
+    A change of the probed peak is reported if it exceeds `threshold` percent.
     """
     texts = [f"other devices: {text}" for text in _devices(old, new)]
     texts += [f"taken differently: {text}" for text in _changes(_how(old), _how(new))]

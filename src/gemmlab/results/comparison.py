@@ -1,4 +1,6 @@
-"""Compare two records of the same kind: find the cases that became faster, slower, stayed the same or are ambiguous.
+"""Compare two records of one operation: find the cases that became faster, slower, stayed the same or are ambiguous.
+
+A case is one contestant at one size with one thread count.
 
 The records were taken at different times, perhaps on two machines of one model, so that their samples cannot be
 paired: each record is resampled by itself (`stats.ratio_of_medians`), and its medians are divided. Speeds relative to
@@ -38,13 +40,14 @@ class Case:
     key: Key
     role: str
     verdict: str
+    """`"same"`, `"faster"`, `"slower"`, `"ambiguous"`, `"wrong"` (in the new record) or `"mended"` (wrong before)."""
     ratio: Ratio
     old_us: float
     new_us: float
     same_code: bool | None
     """True if both ran the same machine code; `None` if either record does not contain its digest."""
     regression: bool
-    """True for a kernel or call of gemmlab that is slower, or wrong and not wrong before."""
+    """True for a kernel or call of gemmlab that is slower (`ignore_same_code` aside), or wrong and not wrong before."""
     notes: tuple[str, ...] = ()
 
 
@@ -78,7 +81,7 @@ class Comparison(Display, Tabular):
 
     @property
     def regressions(self) -> tuple[Case, ...]:
-        """Cases of gemmlab that are slower, or wrong and not wrong before."""
+        """The cases whose `regression` is True."""
         return tuple(case for case in self.cases if case.regression)
 
     def _counts(self) -> str:
@@ -124,8 +127,11 @@ def compare(
     """Compare every case that is in both records.
 
     A case is slower or faster if the 95 % interval of its ratio lies beyond `threshold` percent, the same if the
-    interval lies within the threshold on both sides, else ambiguous. With `relative_to`, the name of a peer or `probe`,
-    speeds are relative to it. With `ignore_same_code`, a slower case with the same machine code is no regression.
+    interval lies within the threshold on both sides, else ambiguous, as with fewer than `FEWEST_SAMPLES` samples. A
+    case whose result is wrong in either record is wrong or mended instead. With `relative_to`, the name of a peer or
+    `probe`, speeds are divided by its speed. With `ignore_same_code`, a slower case with the same machine code is no
+    regression.
+
     Raises `RecordError` for records without comparable cases, and `UsageError` for a threshold outside [0, 100) or for
     different devices unless `other_device`.
     """
@@ -161,7 +167,7 @@ def compare(
 
 
 def missing_cases(old: Record, found: Comparison) -> tuple[Key, ...]:
-    """Return the cases of gemmlab that only the old record contains."""
+    """Return the cases of gemmlab's kernels and library calls that only the old record contains."""
     ours = {(r.contestant, r.label, r.threads) for r in old.results if r.facts.get("role") in OURS}
     return tuple(key for key in found.only_old if (key.contestant, key.label, key.threads) in ours)
 
@@ -188,7 +194,7 @@ def _case(key: Key, before: Side, after: Side, beside: str, limit: float, *, ign
 
 
 def _verdict(ratio: Ratio, limit: float) -> str:
-    """Return the verdict of a ratio. `limit` is a logarithm, so that ratios r and 1/r are equally far from 1."""
+    """Return the verdict on a ratio of speeds. The threshold `limit` is a logarithm, so that r and 1/r are alike."""
     low, high = np.log(ratio.low), np.log(ratio.high)
     if high < -limit:
         return SLOWER

@@ -12,7 +12,7 @@ from gemmlab.core.records import Record, Result
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CountRow(Display):
-    """Counters of one kernel on one problem. Figures are `None` if it could not be run."""
+    """Counters of one kernel on one problem. Figures are `None` if they were not counted, as if it could not run."""
 
     name: str
     size: str

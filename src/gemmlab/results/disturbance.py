@@ -6,11 +6,11 @@ from gemmlab.core.records import Record
 from gemmlab.results.climb_rows import ClimbRow, climb_rows, digits, peaks, short_size
 
 LEAST_SCALING = 0.85
-"""Least undisturbed ratio of the FMA peak on n threads to n times that on one thread. Below it the cores were shared or
-had lower clocks.
+"""If the peak on n threads is less than this fraction of n times the peak on one thread, the measurement was disturbed:
+the cores were shared or had lower clocks.
 """
 MOST_SPREAD = 0.15
-"""Largest undisturbed ratio of the interquartile range of a row's times to their median."""
+"""If the interquartile range of a row's times is more than this fraction of their median, they were disturbed."""
 
 
 def disturbances(record: Record) -> list[str]:

@@ -12,14 +12,14 @@ from gemmlab.core.stats import Ratio, ratio_of_medians
 from gemmlab.results.summary import BASELINE
 
 PEAK = "peak"
-"""Role of the FMA probe."""
+"""Role of the probe of the device's peak (FMA or memory rate)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The identity of a case: results of two records with equal keys are compared.
+    """The identity of a case: results of two records are compared if their keys are equal.
 
-    An explicit configuration is part of the contestant's name.
+    A configuration that was requested is part of the contestant's name, as in `kernel:ID[BM=64]`.
     """
 
     contestant: str
@@ -34,9 +34,10 @@ def timings(result: Result) -> dict[tuple[int, int], float]:
 
 
 class Side:
-    """One of two compared records.
+    """One of two compared records. Raises `RecordError` if a sample's time is not a positive number.
 
     `cases` maps keys to results; `beside` maps (size, threads, contestant) to the same results and those of the probe.
+    The naive kernel of a bench is in neither.
     """
 
     def __init__(self, record: Record) -> None:
@@ -59,7 +60,7 @@ class Side:
         self.seed = zlib.crc32(times.tobytes())
 
     def speed(self, key: Key, beside: str) -> Ratio:
-        """Return the executions per microsecond of a case, or with `beside`, the ratio to those of that contestant."""
+        """Return the executions per microsecond of a case; with `beside`, divided by those of that contestant."""
         own = timings(self.cases[key])
         others = timings(self.beside[key.label, key.threads, beside]) if beside else dict.fromkeys(own, 1.0)
         return ratio_of_medians(others, own, seed=self.seed)

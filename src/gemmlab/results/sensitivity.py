@@ -28,7 +28,7 @@ class Change:
     ratio: float
     """Time divided by that of the best configuration."""
     reasons: tuple[str, ...] = field(default=())
-    """Counters that change with it, in words; empty if nothing was counted."""
+    """The counters that the change alters, in words; empty if nothing was counted."""
 
     @property
     def text(self) -> str:
@@ -42,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """All measured changes of one best configuration."""
+    """The measured changes of one or two parameters of the best configuration."""
 
     title: str
     """Kernel, problem and device."""
@@ -57,7 +57,7 @@ class Sensitivity:
 
 
 def sensitivity(title: str, best: Point, points: Iterable[Point], *, predicted: bool = False) -> Sensitivity:
-    """Return the changes around `best` among `points`."""
+    """Return those of `points` that differ from `best` in one or two parameters and have a finite time, as changes."""
     single, pairs = list[Change](), list[Change]()
     for point in points:
         names = tuple(name for name, value in best.config.items() if point.config[name] != value)

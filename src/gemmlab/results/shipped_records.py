@@ -16,7 +16,7 @@ PROFILE = "ncu.json"
 
 
 def recorded_climb(op: str) -> Record | None:
-    """Return the recorded climb of an operation's GPU ladder; `None` if there is none.
+    """Return the first recorded climb of an operation's GPU ladder; `None` if there is none.
 
     Raises `RecordError` for a file that cannot be read.
     """
@@ -29,7 +29,7 @@ def recorded_climb(op: str) -> Record | None:
 
 
 def recorded_profile(gpu: str) -> Path | None:
-    """Return the path of the Nsight Compute record of a GPU, by its folder's name such as `"h200"`; `None` if none."""
+    """Return the path of the Nsight Compute record of a GPU, such as `"h200"` (its folder's name); else `None`."""
     if not gpu.isalnum():
         return None
     paths = [folder / gpu.lower() / PROFILE for folder in FOLDERS]

@@ -17,9 +17,9 @@ from gemmlab.ops.op import GBS, GFLOPS
 FASTEST = "fastest peer"
 OURS = ("library call", "rung")
 QUOTED = "quoted"
-"""Role of a library whose times are only quoted: contestants are not compared with it."""
+"""Role of a library whose times are only quoted: no contestant is compared with it."""
 BASELINE = "baseline"
-"""Role of the naive kernel, which every contestant is also compared with."""
+"""Role of the naive kernel that a bench times for `Row.to_naive`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -35,11 +35,17 @@ class Row(Display):
     mad_us: float
     gflops: float
     peak_share: float | None
-    """Fraction of the FMA peak probed in the same rounds; `None` for kernels that use tensor cores."""
+    """Fraction of the peak (FMA, or for sums the memory rate) probed in the same rounds; `None` if nothing was probed,
+    and for other precisions than float32.
+    """
     verified: bool | None
+    """Verdict on the result; `None` if it was not compared with the reference."""
     ratios: Mapping[str, Ratio] = field(default_factory=dict)
-    """Ratios to each peer, and under `FASTEST` to the correct peer with the best median; empty for peers themselves."""
+    """Ratios to each peer, and under `FASTEST` to the peer with the best median among those that are not wrong. Only
+    for gemmlab's kernels and library calls.
+    """
     fastest: str | None = None
+    """The name of the peer under `FASTEST`."""
     flops: int = 0
     bytes: int = 0
     reference_us: float | None = None
@@ -48,7 +54,9 @@ class Row(Display):
     """Ratio of GFLOP/s to those of the naive kernel at the size `naive_at`."""
     naive_at: str | None = None
     precision: str = FLOAT32
-    """Precision of the inputs; the row is compared only with peers of the same precision."""
+    """Precision to which the inputs may be rounded. The row is compared only with peers of the same class: precisions
+    with float32's errors are one class, every other one is another.
+    """
 
     @property
     def gbs(self) -> float:
@@ -70,7 +78,7 @@ class Row(Display):
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Geometric mean, over all problems, of one contestant's ratio to one peer."""
+    """Geometric mean of one contestant's ratios to one peer (or `FASTEST`), over the problems with both."""
 
     contestant: str
     peer: str
@@ -108,7 +116,7 @@ class Verdict:
 
 
 def summarise(record: Record) -> Summary:
-    """Return the rows in the record's order, and the geometric means of gemmlab's contestants over the problems."""
+    """Return a row for each timed result but the probe's, in the record's order, and the geometric means of ratios."""
     groups: dict[tuple[str, int], list[Result]] = {}
     for result in record.results:
         if result.samples:
@@ -125,8 +133,8 @@ def summarise(record: Record) -> Summary:
 def judge(summary: Summary, geomean_target: float, floor: float) -> Verdict:
     """Compare each of gemmlab's contestants with the fastest peer.
 
-    A problem fails if the upper end of the 95 % interval of its ratio is below `floor`, a geometric mean if its upper
-    end is below `geomean_target`. A wrong result always fails, and so does a summary without peers.
+    A problem fails if the upper end of the 95 % interval of its speed ratio is below `floor`, a geometric mean if its
+    upper end is below `geomean_target`. A wrong result always fails, and so does a summary without peers.
     """
     failures = []
     ours = [row for row in summary.rows if row.role in OURS]
@@ -149,7 +157,7 @@ def judge(summary: Summary, geomean_target: float, floor: float) -> Verdict:
 
 
 def all_notes(record: Record) -> list[str]:
-    """Return the notes of the record and of its results, without repetitions."""
+    """Return the notes of the record, and those of its results with contestant and size, without repetitions."""
     notes = list(record.notes)
     for result in record.results:
         notes += [f"{result.contestant} at {result.label}: {note}" for note in result.notes]
@@ -221,7 +229,7 @@ def _role(result: Result) -> str:
 
 
 def _class(precision: str) -> str:
-    """Return the precision whose contestants are compared with each other."""
+    """Return the class of a precision: float32 for those with float32's errors, else the precision itself."""
     return FLOAT32 if precision in AS_FLOAT32 else precision
 
 

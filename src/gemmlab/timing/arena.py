@@ -27,7 +27,9 @@ Float32Array = npt.NDArray[np.float32]
 
 ALIGNMENT = 64
 STAGGER_BYTES = 1088
-"""Offset within a page of each operand from the previous one, so that no contestant suffers from 4 KiB aliasing."""
+"""Bytes by which the offset within a page grows from one operand of a problem to the next: operands at the same offset
+would slow every contestant down by 4 KiB aliasing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,31 +49,32 @@ class OperandPlace:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> OperandPlace:
-        """Inverse of `to_json`."""
+        """Return the place of which `data` are the fields that `to_json` returned."""
         fields = {name: data[name] for name in ("name", "rows", "cols", "ld", "role")}
         return cls(Operand(**fields, element=element(data["element"])), data["offset"])
 
     @property
     def words(self) -> int:
-        """Elements from the first element to the last, padding between rows included."""
+        """Number of elements from the first to the last, padding between rows included; 0 for an empty operand."""
         o = self.operand
         return (o.rows - 1) * o.ld + o.cols if o.rows and o.cols else 0
 
     def flat(self, memory: mmap.mmap) -> npt.NDArray[Any]:
-        """Return the operand in `memory` as a view of shape (words,), of its type."""
+        """Return the operand in `memory` as a view of shape (words,) in the operand's element type."""
         return np.frombuffer(memory, self.operand.element.storage, self.words, self.offset)
 
     def matrix(self, memory: mmap.mmap) -> npt.NDArray[Any]:
-        """Return the operand in `memory` as a view of shape (rows, cols), of its type."""
+        """Return the operand in `memory` as a view of shape (rows, cols) in the operand's element type."""
         o = self.operand
         strides = (o.ld * o.element.nbytes, o.element.nbytes)
         return np.lib.stride_tricks.as_strided(self.flat(memory), (o.rows, o.cols), strides)
 
 
 class Arena:
-    """The shared file of a bench, filled with random operands. A context manager.
+    """The shared file of a bench, filled with the random operands of all problems. A context manager that closes it.
 
-    Raises `MemoryError` when the machine has too little memory left.
+    `placed[i]` maps the names of problem `i`'s operands to their places. Raises `MemoryError` if the machine has too
+    little memory left.
     """
 
     def __init__(self, op: Op, problems: Sequence[Any], *, seed: int) -> None:
@@ -111,11 +114,11 @@ class Arena:
         return max(end, mmap.PAGESIZE)
 
     def fill(self, index: int) -> dict[str, npt.NDArray[Any]]:
-        """Return the random operands of problem `index`, the same for every call."""
+        """Return new random operands of problem `index`, the same values at every call; the file is not changed."""
         return self._op.fill(self._problems[index], np.random.default_rng((self._seed, index)))
 
     def restore(self, index: int, contents: Contents | None) -> None:
-        """Write the outputs of problem `index` from `contents`; with `None` write all operands as `fill` makes them."""
+        """Write into the file the outputs of problem `index` from `contents`; with `None`, all operands from `fill`."""
         for name, values in (self.fill(index) if contents is None else contents).items():
             placed = self.placed[index][name]
             if contents is None or placed.operand.role != "in":
@@ -123,7 +126,10 @@ class Arena:
 
 
 def map_place(place: str, nbytes: int) -> mmap.mmap:
-    """Map an arena into a worker. `place` is a file descriptor, which is closed, or on Windows a name."""
+    """Map an arena of `nbytes` bytes into a worker.
+
+    `place` is the number of an inherited file descriptor, which is then closed, or on Windows the memory's name.
+    """
     if not place.isdecimal():
         return _named(place, nbytes)
     memory = mmap.mmap(int(place), nbytes)

@@ -16,7 +16,7 @@ from gemmlab.timing.turns import Crew
 from gemmlab.timing.verification import judge_outputs
 
 CALL_LIMIT_S = 0.05
-"""Longest call, in seconds, that is timed; the next size's time is estimated from the size before."""
+"""A size is timed if one call is expected to last at most this many seconds, by the time at the size before."""
 TURNS = 5
 
 
@@ -27,16 +27,20 @@ def baseline_spec(op: Op, device: DeviceName, mode: str) -> Spec | None:
 
 
 def sizes_for_baseline(op: Op, problems: Sequence[Any], family: str) -> list[Any]:
-    """Return the family's smallest size, to be added to `problems`; nothing when one of them is as small."""
+    """Return a list with the smallest default size of the family, or an empty list if one of `problems` is as small.
+
+    A bench adds it to its problems, so that the naive kernel finishes at least one of them in time.
+    """
     small = min(op.parse_sizes(family_of(family, op.name).bench_sizes), key=op.flops)
     return [] if any(op.flops(problem) <= op.flops(small) for problem in problems) else [small]
 
 
 def time_baseline(crew: Crew, spec: Spec, *, verify: bool = True) -> tuple[list[Result], list[str]]:
-    """Return results of `spec` from the crew's smallest problem to the largest that it finishes, and errors.
+    """Return the results of `spec`, from the crew's smallest problem to the largest that it finishes in time, and the
+    reasons of failures.
 
-    It takes `TURNS` turns on one thread, not interleaved with other contestants: for a ratio near 100 that is exact
-    enough. With `verify` the first result is compared with the reference.
+    It has `TURNS` turns on one thread, not interleaved with other contestants: for a ratio near 100 that is exact
+    enough. With `verify` the result of the smallest problem is compared with the reference.
     """
     if not crew.join(spec):
         return [], [crew.lost[spec.name]]

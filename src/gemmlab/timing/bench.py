@@ -1,4 +1,7 @@
-"""Time contestants against each other in fresh pinned processes with interleaved turns; record every sample."""
+"""Time contestants against each other in new pinned processes with interleaved turns; record every sample.
+
+In a round each contestant has one turn (`turns`) at each problem, in a random order. A turn gives one sample.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,9 @@ from gemmlab.timing.turns import Crew, Launcher, start_worker
 from gemmlab.timing.verification import judge_outputs
 
 FEWEST_TURNS = 3
-"""Least number of turns of a contestant in a process, however long its calls are."""
+"""Least number of turns of a contestant at a problem in a process, however long its calls are, if there are as many
+rounds.
+"""
 
 
 @dataclass
@@ -177,9 +182,9 @@ class _Bench:
             self._say(f"{spec.name} {problem.label}, {crew.threads} threads, process {process + 1}, round {round_ + 1}")
 
     def _takes_turn(self, round_: int, last_us: float) -> bool:
-        """Return whether a contestant whose calls take `last_us` (0: still unknown) takes a turn in this round.
+        """Return whether a contestant whose calls take `last_us` (0: unknown, so it does) takes a turn in this round.
 
-        Long calls are timed in some of the rounds, evenly spread.
+        Long calls are timed in only some of the rounds, evenly spread.
         """
         rounds, turns = self.plan.rounds, self.plan.rounds
         if last_us * rounds > self.plan.timing.cell_us:
@@ -227,10 +232,10 @@ def run_bench(
     progress: Callable[[Progress], None] = lambda _progress: None,
     launcher: Launcher = start_worker,
 ) -> Record:
-    """Measure everything in `plan`. `device` is stored in the record as the description of the device.
+    """Verify and time everything in `plan`; return the record, with `device` as the description of the device.
 
     A contestant that dies, does not answer or does not load is dropped with a note in the record. Raises `PeerError`
-    when nothing could be timed, `UsageError` for a core type that a library does not accept. However it ends, no
-    process and no shared memory is left.
+    if nothing could be timed, `UsageError` for a core type that a library does not accept, `MemoryError` for problems
+    that do not fit. However it ends, no process and no shared memory is left.
     """
     return _Bench(plan, device or {}, progress, launcher).run()

@@ -27,7 +27,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The problems and contestants to time, and how. Pairs for which `only(name, problem)` is false are left out."""
+    """The problems and contestants to time, and how.
+
+    Raises `UsageError` if it has nothing to time, names a contestant twice, or needs more threads than there are CPUs.
+    """
 
     op: Op
     problems: Sequence[Any]
@@ -40,14 +43,18 @@ class Plan:
     budget_s: float = inf
     """Seconds from the start of the first process, after which no contestant is timed a second time at a size."""
     verify: bool = True
+    """True if each contestant's result is compared with the float64 reference before the turns."""
     probe: bool = True
+    """True if the device's limit (FMA peak or memory rate) is measured in turns with the contestants."""
     only: Callable[[str, Any], bool] = field(default=lambda _name, _problem: True)
+    """(contestant, problem) -> whether the contestant is timed at the problem."""
     kind: str = "bench"
+    """The kind of the record: `"bench"` or `"climb"`."""
     device: DeviceName = CPU
-    """The device of the probe, which also determines the method; each contestant names its own device."""
+    """The device of the probe and of the notes on the method; each contestant names its own device."""
     mode: str = "warm"
     baseline: Spec | None = None
-    """The naive kernel, timed first at the sizes that it can finish."""
+    """The naive kernel, timed before all others at the sizes that it finishes in time; `None` to leave it out."""
     notes: Sequence[str] = ()
     """Notes for the record."""
 

@@ -30,9 +30,9 @@ from gemmlab.verify.check import check_kernel
 from gemmlab.verify.check_report import CheckReport
 
 CALL_LIMIT_S = 0.25
-"""Longest call, in seconds; a rung is timed at the largest size within it."""
+"""Seconds that one call of a rung may last; the rung is timed at the largest size at which it does not last longer."""
 TIMING_BUDGET_S = 15.0
-"""Seconds that all turns together may last, which determines the number of rounds."""
+"""Seconds that all turns together should last: they determine the number of rounds, within the next two bounds."""
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 15
 LIBRARY = Spec("gemmlab", "gemmlab")
 Contents = dict[str, dict[str, Float32Array]]
@@ -41,14 +41,15 @@ Contents = dict[str, dict[str, Float32Array]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One message of progress for a live display. `total` is 0 if the length is unknown."""
+    """One message of progress for a live display: `done` of `total` parts; `total` is 0 if their number is unknown."""
 
     rung: str
+    """Id of the kernel in work; empty if the message is not about one."""
     text: str
     done: int = 0
     total: int = 0
     final: bool = False
-    """True for the last message of a rung, which stays on the screen."""
+    """True for the last message about a rung, which a display keeps when others replace each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,12 @@ class Rung:
     report: CheckReport
     problem: Problem
     call_s: float
-    """Approximate duration of one call, seconds."""
+    """Approximate duration of one call in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """The ladder, peers, sizes and device of a climb. `quick` chooses smaller sizes and the fewest rounds."""
+    """The ladder, peers, sizes and device of a climb. `quick` means shorter calls and the fewest rounds."""
 
     op: Op
     device: Device
@@ -95,9 +96,12 @@ class Climb:
 
 
 def run_climb(climb: Climb, *, bench: Callable[..., Record] = run_bench) -> tuple[Record, list[CheckReport]]:
-    """Verify and time the ladder; the record has one result for each rung, library call, peer and peak probe.
+    """Verify the rungs, time those that are right beside the library call, the peers and the peak; return the record
+    and the reports of all rungs.
 
-    Rungs that are wrong are left out and their reports say why. Raises `UsageError` when there is nothing to climb.
+    A rung is timed at the largest problem that it finishes quickly, the library call at the largest of these, and the
+    peers and the peak probe at each of them. Raises `UsageError` if there is nothing to climb, `WrongResultError` if
+    every rung is wrong.
     """
     if not climb.kernels:
         raise UsageError(f"no ladder of {climb.op.name} for {climb.device.id}")
@@ -148,9 +152,10 @@ def _choose(climb: Climb, kernel: Kernel, report: CheckReport, problems: Sequenc
 def largest_quick_problem(
     climb: Climb, kernel: Kernel, threads: int, problems: Sequence[Problem], contents: Contents
 ) -> tuple[Problem, float]:
-    """Return the largest problem at which one call stays under the limit (or the smallest problem), and its seconds.
+    """Return the largest of `problems` at which one call stays within the climb's limit, and the seconds of a call.
 
-    `contents` caches the operands of each problem; missing ones are added.
+    `problems` are sorted by size. If even the first takes longer, it is returned. `contents` caches the operands of
+    each problem; missing ones are added.
     """
     chosen: tuple[Problem, float] | None = None
     for problem in problems:
@@ -258,8 +263,8 @@ def missing_peers(device: DeviceName = CPU, op: str = "gemm") -> list[str]:
 def default_peers(
     device: DeviceName = CPU, mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
 ) -> list[Spec]:
-    """Return every installed peer: NumPy with its own core type, OpenBLAS with the core type that is fastest on one
-    thread.
+    """Return the installed peers that compute in one of `precisions`: NumPy with the core type that it chooses itself,
+    OpenBLAS with the core type that is fastest on one thread.
     """
     names = ["numpy" if name.startswith("numpy") else name for name in installed_peers(device, op, precisions)]
     return [with_best_core_type(parse_contestant(name, device, mode, op), 1) for name in sorted(names)]

@@ -20,10 +20,10 @@ _NAMED = re.compile(r"kernel:(?P<kernel>[^\[]+)\[(?P<config>.*)\]\Z")
 
 
 def spread(kernel: Kernel, count: int) -> list[dict[str, int]]:
-    """Return `count` legal configurations of the tuning space, the default first; all when there are fewer.
+    """Return `count` legal configurations of the tuning space, the default first; all if there are fewer.
 
-    Each next one is the one with the most parameter values that are new; of equals, the one farthest from all before
-    it. The result depends only on the kernel.
+    Each next configuration is the one with the most parameter values that none before it has; among equals, the one
+    whose nearest predecessor is farthest. The result depends only on the arguments.
     """
     rest = list(kernel.configurations())
     chosen = [rest.pop(0)]
@@ -36,7 +36,7 @@ def spread(kernel: Kernel, count: int) -> list[dict[str, int]]:
 
 
 def _nearest(kernel: Kernel, config: Mapping[str, int], chosen: Sequence[Mapping[str, int]]) -> float:
-    """Return the distance to the nearest chosen configuration: a sum over parameters, each range scaled to 1."""
+    """Return the distance of `config` to the nearest of `chosen`: a sum over parameters, each range scaled to 1."""
     places = {name: {value: place for place, value in enumerate(values)} for name, values in kernel.tune.items()}
 
     def distance(other: Mapping[str, int]) -> float:
@@ -53,7 +53,7 @@ def config_specs(
     kernels: Sequence[NamedKernel], device: DeviceName, mode: str, named: Sequence[Mapping[str, int]] = (),
     some: str | None = None,
 ) -> list[Spec]:  # fmt: skip
-    """Return kernels as contestants on a device, each in its default configuration without `named` and `some`.
+    """Return kernels as contestants on a device, in some configurations or, without `named` and `some`, in the default.
 
     `named` are configurations of the only kernel; `some` is `"all"` or the number to take from each tuning space. On a
     device with separate memory, configurations of one kernel share a worker process. Raises `UsageError`.
@@ -86,7 +86,7 @@ def _configs(kernel: Kernel, named: Sequence[Mapping[str, int]], some: str | Non
 
 
 def configured(spec: Spec, config: Mapping[str, int]) -> Spec:
-    """Return a kernel's contestant in one configuration."""
+    """Return a kernel's contestant `spec` in configuration `config`, named as in `kernel:ID[BM=64,BN=64]`."""
     values = ",".join(f"{name}={value}" for name, value in config.items())
     host = "" if family_of(spec.device.family).host_threads else spec.name
     return replace(spec, name=f"{spec.name}[{values}]", config=dict(config), host=host)
@@ -104,13 +104,13 @@ class ConfigTable:
 
     @property
     def best(self) -> tuple[float | None, ...]:
-        """The least time of each column, milliseconds; `None` for a column without times."""
+        """The least time of each column in milliseconds; `None` for a column without times."""
         columns = zip(*self.rows.values(), strict=True)
         return tuple(min((time for time in column if time is not None), default=None) for column in columns)
 
 
 def config_tables(record: Record) -> list[ConfigTable]:
-    """Return one table for each kernel and thread count with contestants like `kernel:ID[BM=64]`."""
+    """Return one table for each kernel and thread count that the record has in named configurations (`configured`)."""
     found: dict[tuple[str, int], dict[str, dict[str, float]]] = {}
     for row in summarise(record).rows:
         if (match := _NAMED.match(row.contestant)) is not None:

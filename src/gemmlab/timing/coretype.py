@@ -24,9 +24,10 @@ _TIMING = Timing(min_us=2000.0, timeout_s=60.0)
 
 
 def require_core_types(specs: Iterable[Spec]) -> None:
-    """Raise `UsageError` for a core type that the library replaces by another: OpenBLAS does so silently.
+    """Raise `UsageError` if a requested core type is one that the library replaces by another: OpenBLAS does so
+    silently.
 
-    A library that does not start raises nothing here; the bench reports the reason.
+    If the library does not start, nothing is raised here; the bench reports the reason.
     """
     for spec in specs:
         requested = spec.core_type
@@ -43,7 +44,10 @@ def require_core_types(specs: Iterable[Spec]) -> None:
 
 @cache
 def reported_core_type(kind: str, core_type: str) -> str | None:
-    """Return the core type that `"openblas"` or `"numpy"` reports when given `core_type`; `None` if it fails."""
+    """Return the core type that `kind`, `"openblas"` or `"numpy"`, reports if `core_type` is requested.
+
+    `None` if it does not run. The answer is cached for the process.
+    """
     spec = Spec(kind, kind, core_type=core_type, path=find_library("openblas") if kind == "openblas" else None)
     op = GemmOp()
     problems = op.parse_sizes("16")
@@ -54,7 +58,10 @@ def reported_core_type(kind: str, core_type: str) -> str | None:
 
 
 def with_best_core_type(spec: Spec, threads: int) -> Spec:
-    """Return `spec` with `"best"` replaced by the fastest core type; its name stays. Raises `PeerError`."""
+    """Return `spec` with the core type `"best"` replaced by the fastest one; others unchanged. The name stays.
+
+    Raises `PeerError` as `best_core_type` does.
+    """
     if spec.core_type is None or spec.core_type.lower() != "best":
         return spec
     return replace(spec, core_type=best_core_type(spec.kind, threads))
@@ -62,9 +69,10 @@ def with_best_core_type(spec: Spec, threads: int) -> Spec:
 
 @cache
 def best_core_type(kind: str, threads: int) -> str | None:
-    """Return the fastest core type for `"openblas"` or `"numpy"`, `None` for the library's own choice.
+    """Return the fastest core type of `kind`, `"openblas"` or `"numpy"`; `None` if that is the library's own choice.
 
-    Times the types that this processor can execute, interleaved, for a short while; cached for the process.
+    Times the types that this processor can execute, interleaved, for a few seconds; the answer is cached for the
+    process. Raises `PeerError` if the library runs with none.
     """
     path = find_library("openblas") if kind == "openblas" else None
     specs = [Spec(core or "own choice", kind, core_type=core, path=path) for core in (None, *core_types())]

@@ -13,18 +13,22 @@ from gemmlab.ops.catalog import all_ops, find_op
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Durations of a turn in microseconds, and the timeout of a worker in seconds."""
+    """Durations of a turn (a warm-up, then timed calls of one contestant) in microseconds, and a worker's timeout."""
 
     min_us: float = 3000.0
+    """The timed calls of a turn last at least this long together."""
     warm_us: float = 1000.0
+    """The calls of the warm-up last at least this long together."""
     inner_us: float = 20.0
-    """Calls shorter than this are timed together."""
+    """Calls shorter than this are timed several at a time."""
     raw_limit: int = 16
+    """Most single times of a turn that a record stores."""
     timeout_s: float = 300.0
+    """Seconds after which a worker that has not answered a request is killed."""
     long_us: float = float("inf")
-    """Calls at least this long get no warm-up, once their time is known."""
+    """Calls at least this long get no warm-up, once an earlier turn has measured them."""
     cell_us: float = float("inf")
-    """A contestant takes fewer turns at a size at which all its turns would last longer than this."""
+    """If one call per round would last longer than this in all, the contestant has turns in only some of the rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +46,16 @@ class Family:
     peers: tuple[str, ...]
     """Names of the libraries to compare with, in the order of the search."""
     peer_grammar: str
+    """The names that `--peers` takes, for messages."""
     bench_sizes: str
+    """Default sizes of `gemmlab bench`, as text."""
     climb_sizes: str
     profile_sizes: str
     """Default sizes of `gemmlab profile`; empty if nothing can be profiled."""
     array_call: str = ""
     """The library function that takes arrays that lie on these devices, which only a bench times."""
     quoted: tuple[str, ...] = ()
-    """Libraries that are timed on request and only quoted: contestants are not compared with them."""
+    """Libraries that are timed on request and whose times are only quoted: no speed is compared with theirs."""
     tuned_peers: tuple[str, ...] = ()
     """The peers whose speed depends on an OpenBLAS core type, which can be chosen."""
     tf32_peers: tuple[str, ...] = ()
@@ -176,7 +182,10 @@ _WITHOUT_LIBRARY: Mapping[str, Any] = MappingProxyType(
 
 
 def family_of(family: str, op: str = "gemm") -> Family:
-    """Return the settings for operation `op` on family `"cpu"`, `"cuda"` or `"emulated"`."""
+    """Return the settings for operation `op` on family `"cpu"`, `"cuda"` or `"emulated"`.
+
+    An operation that states its own usual sizes has no libraries to compare with.
+    """
     usual = find_op(op).usual_sizes
     if usual:
         sizes = usual["bench" if FAMILIES[family].timed else "count"]
@@ -192,9 +201,10 @@ def library_operation(name: str) -> str:
 
 
 def operation_of(names: Sequence[str], kernels: Mapping[str, NamedKernel], request: str = "") -> str:
-    """Return the operation of the first kernel or library function in `names`; `"gemm"` without names.
+    """Return the operation `request`, or if it is empty that of the first kernel or library function in `names`.
 
-    `request` names another operation, without types: the kernel's types are added.
+    Without both it is `"gemm"`. If the first kernel computes `request` on other types (`request:TYPES`), the name with
+    the types is returned.
     """
     named = (library_operation(names[0]) or kernels[names[0]].kernel.op) if names else request or "gemm"
     return request if request and named.partition(":")[0] != request else named

@@ -8,7 +8,10 @@ from gemmlab.core.errors import GemmlabError
 
 
 def gpu_details(count: int, *, measure: bool = True) -> list[dict[str, Any]]:
-    """Return one entry for each of `count` GPUs: `id`, `name`, `facts` and `measured` peaks, or `id` and `reason`."""
+    """Return one entry for each of `count` GPUs: `id`, `name`, `facts` and `measured` peaks (none without `measure`).
+
+    If measuring failed, `measured_error` says why. A GPU that cannot be used has only `id` and `reason`.
+    """
     return [_detail(ordinal, measure=measure) for ordinal in range(count)]
 
 

@@ -27,8 +27,10 @@ _COMPUTE_CAPABILITY = (75, 76)
 
 
 def processor(*, measure: bool = True, seconds: float = 0.3) -> dict[str, Any]:
-    """Return the facts of `cpu_info()` with computed and measured peaks in GFLOP/s, or the reason why measuring
-    failed.
+    """Return the facts of `cpu_info()` with the computed peak, and if `measure` the measured peaks and the speed of the
+    register tile, in GFLOP/s.
+
+    Each measurement lasts `seconds`. If measuring fails, `measured_peak_error` says why.
     """
     info = cpu_info()
     cores = physical_cores()
@@ -53,8 +55,8 @@ def processor(*, measure: bool = True, seconds: float = 0.3) -> dict[str, Any]:
 def blas_libraries() -> tuple[list[dict[str, Any]], list[str]]:
     """Return library, version, core type and thread runtime of each BLAS found, and a list of warnings.
 
-    NumPy's own is inspected in this process, as a program started from here would load it; the others in separate
-    processes, as a bench runs them.
+    NumPy's BLAS is inspected in this process, since a program started from here would load it in the same way; all
+    installed peers, NumPy among them, in separate processes, as a bench runs them.
     """
     warnings = [
         f"{name}={os.environ[name]} is set: it can halve the speed of NumPy and OpenBLAS"
@@ -97,7 +99,10 @@ def _numpy_here() -> dict[str, Any]:
 
 
 def gpus() -> dict[str, Any]:
-    """Return `driver_cuda` (the newest CUDA version that the driver supports) and `devices`, by the driver library."""
+    """Return `driver_cuda` (the newest CUDA version that the driver supports) and `devices`, from the driver library.
+
+    If there is no driver or it does not start, `reason` says so.
+    """
     library = next((lib for lib in map(_load, ("libcuda.so.1", "nvcuda.dll")) if lib), None)
     if library is None:
         return {"driver_cuda": None, "devices": [], "reason": "no CUDA driver library"}
@@ -141,7 +146,7 @@ def compilers() -> dict[str, str | None]:
 
 
 def cuda_compiler() -> dict[str, Any]:
-    """Return the CUDA compiler's name, architectures and disassembler; `reason` names the missing package."""
+    """Return the CUDA compiler's name, architectures and disassembler; `reason` names a missing package, if any."""
     from gemmlab.toolchain import nvdisasm, nvrtc
 
     facts: dict[str, Any] = {"compiler": None, "architectures": [], "disassembler": None, "reason": ""}
@@ -162,8 +167,8 @@ def shipped_code() -> dict[str, int]:
 
 
 def gpu_code() -> dict[str, dict[str, Any]]:
-    """Return the contents of the package's archive of machine code for GPUs, by architecture; empty if it is not
-    used.
+    """Return the contents of the package's archive of machine code for GPUs, by architecture; empty if the environment
+    requests compilation (`GEMMLAB_COMPILE=1`).
     """
     from gemmlab.toolchain import code_archive
 
@@ -188,7 +193,9 @@ def versions() -> dict[str, str | None]:
 
 
 def cache_folder() -> dict[str, Any]:
-    """Return path, existence, writability, size and bound (`None`: none) in bytes of the cache of compiled code."""
+    """Return path, existence, writability, size in bytes and limit in bytes (`None` without one) of the cache of
+    compiled code. The path is empty if there is no cache.
+    """
     path = cache_dir()
     if path is None:
         return {"path": "", "exists": False, "writable": False, "bytes": 0, "limit_bytes": cache_limit()}

@@ -49,23 +49,27 @@ class Spec:
     """The description of one contestant, from which a worker process builds it."""
 
     name: str
-    """The name in tables and records, as written by the user."""
+    """The name in tables and records: a peer as the user wrote it, a kernel as `kernel:ID` or `kernel:ID[BM=64]`."""
     kind: str
     """`"gemmlab"`, `"kernel"`, `"numpy"`, `"openblas"`, `"mkl"`, `"onednn"`, `"cublas"`, `"cublaslt"`, `"torch"`,
     `"cupy"`, `"cub"`, `"library"` or `"probe"`."""
     core_type: str | None = None
     """OpenBLAS core type; `"best"` stands for the fastest one here and `None` for the library's own choice."""
     path: str | None = None
+    """The file of a shared library; `None` for a kernel or a Python package."""
     kernel: str | None = None
+    """The id of a kernel, or the absolute path of the user's file; `None` for other kinds."""
     config: Mapping[str, int] = field(default_factory=dict)
     device: DeviceName = CPU
-    """The device that it runs on."""
+    """The device that the contestant runs on."""
     mode: str = "warm"
     """State of the caches before a timed call: `"warm"` or `"cold"`."""
     flags: Mapping[str, Any] = field(default_factory=dict)
-    """Facts about a kernel in the user's file, stated by flags."""
+    """Facts about a kernel in the user's file that its text does not state (`user_kernel`)."""
     precision: str = FLOAT32
-    """Precision that inputs are rounded to. Results are verified in it; only speeds of equal precision are compared."""
+    """The precision to which inputs may be rounded. Results are verified for it, and only speeds of one class of
+    precisions are compared (`results.summary.Row.precision`).
+    """
     host: str = ""
     """Contestants with the same host share one process; with an empty host a contestant has a separate process."""
 
@@ -88,7 +92,7 @@ PROBE = Spec("probe", "probe")
 
 
 def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op: str = "gemm") -> Spec:
-    """Parse `gemmlab`, `kernel:ID` or a peer as a contestant on a device, for an operation.
+    """Return the contestant that `text` names: `gemmlab`, `gemmlab:PRECISION`, `kernel:ID`, or a peer.
 
     Raises `UsageError` for a contestant that the device does not have, `PeerError` for one that is not installed.
     """
@@ -124,7 +128,9 @@ def kernel_spec(named: NamedKernel, device: DeviceName = CPU, mode: str = "warm"
 def parse_peers(
     text: str, device: DeviceName = CPU, mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
 ) -> list[Spec]:
-    """Parse comma-separated peers. `none` or empty means none, `installed` all installed ones in `precisions`."""
+    """Return the peers in a comma-separated text. `none` and the empty text mean none, `installed` means
+    `installed_peers`. Raises as `parse_contestant` does.
+    """
     if text == "none":
         return []
     names = list[str]()
@@ -141,7 +147,8 @@ def parse_peers(
 def installed_peers(
     device: DeviceName = CPU, op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
 ) -> list[str]:  # fmt: skip
-    """Return the names of the installed peers, in each of `precisions`: the default of a bench.
+    """Return the names of the installed peers: as they are if `precisions` has one that is compared as float32, and
+    with `:tf32` if it has TF32. They are the default of a bench.
 
     Peers with core types use the fastest one (`:best`).
     """
@@ -160,7 +167,10 @@ def core_types() -> list[str]:
 
 
 def worker_environment(spec: Spec, threads: int, base: Mapping[str, str]) -> dict[str, str]:
-    """Return `base` without variables that change a BLAS, plus thread counts and the core type of `spec`."""
+    """Return the environment `base` without variables that change a BLAS, with the thread count and `spec`'s core type.
+
+    Unless `spec` computes in TF32, the environment forbids CUDA libraries to round inputs to TF32.
+    """
     environment = {name: value for name, value in base.items() if not name.startswith(THREAD_VARIABLES)}
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
                  "BLIS_NUM_THREADS"):  # fmt: skip
@@ -178,9 +188,9 @@ def worker_environment(spec: Spec, threads: int, base: Mapping[str, str]) -> dic
 
 
 def worker_cpus(threads: int) -> list[int]:
-    """Return the CPUs that every contestant is pinned to: one per core first, then second hardware threads.
+    """Return the `threads` CPUs to which every contestant is pinned: one per core first, then second hardware threads.
 
-    Empty if the system has no affinity. `UsageError` for more threads than CPUs.
+    Empty if the system cannot pin processes. Raises `UsageError` for more threads than CPUs.
     """
     require_cpus(threads)
     affinity = getattr(os, "sched_getaffinity", None)
@@ -196,9 +206,9 @@ def worker_cpus(threads: int) -> list[int]:
 
 
 def find_library(name: str) -> str:
-    """Return the path of the library in an installed wheel (`openblas`, `mkl`, `onednn`, `cublas`).
+    """Return the path of `openblas`, `mkl`, `onednn`, `cublas` or `cublaslt` in an installed wheel.
 
-    `PeerError` names the package to install.
+    Raises `PeerError`, which names the package to install.
     """
     path = _openblas_path() if name == "openblas" else _wheels_path(*_WHEELS[name])
     if path is None:
@@ -208,7 +218,7 @@ def find_library(name: str) -> str:
 
 
 def _peer_path(name: str) -> str | None:
-    """Return the library's file, `None` for a Python package. `PeerError` when it is not installed."""
+    """Return the library's file, `None` for a Python package. Raises `PeerError` if it is not installed."""
     if name not in _PACKAGES:
         return find_library(name)
     try:

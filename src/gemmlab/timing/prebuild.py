@@ -23,18 +23,17 @@ from gemmlab.timing.peers import Spec
 from gemmlab.toolchain.build_cuda import build, for_gpu
 
 Selection = Iterable[tuple[Kernel, Mapping[str, int]]]
-"""Kernels of the catalog with their compile-time parameters."""
+"""Kernels of the catalog, each with the values of its compile-time parameters."""
 
 
 def prebuild(
     wanted: Selection, device: Device, report: Callable[[str], object] = lambda _text: None, *, compiled: bool = False
 ) -> None:
-    """Compile the `wanted` kernels for `device` into the cache, unless the cache or the package has them, by any
-    compiler.
+    """Compile the `wanted` kernels for `device` into the cache; `report` gets a text after each.
 
-    With `compiled`, the package's code does not count.
-
-    Failures are ignored: a later use of the kernel reports them. For a CPU, where compiling is quick, nothing is done.
+    A kernel is not compiled if the cache has its code by any compiler, or if `device` is a GPU and the package's
+    archive has it; with `compiled` the archive is not used. Failures are ignored: a later use of the kernel reports
+    them. For a CPU, where compiling is quick, nothing is done.
     """
     if family_of(device.family).host_threads:
         return
@@ -51,13 +50,14 @@ def prebuild(
 
 
 def of_plan(plan: Plan) -> Iterator[tuple[Kernel, dict[str, Any]]]:
-    """Yield the kernels that the workers of a bench will run."""
+    """Yield the kernels that are contestants of a bench, except users' own files."""
     return of_specs(plan.op, plan.contestants, plan.problems)
 
 
 def of_library(plan: Plan, device: Device) -> Iterator[tuple[Kernel, dict[str, Any]]]:
-    """Yield the kernels that the library call will choose on a GPU, if it is in a bench of products. Those of batches
-    are left out, because all run the same few.
+    """Yield the kernels that `gemmlab.gemm` will choose on a GPU for the problems of a bench.
+
+    Yields nothing if the bench does not time `gemmlab.gemm`, and for batches, which all run the same few kernels.
     """
     calls = [spec for spec in plan.contestants if spec.kind == "gemmlab"]
     precisions = {request_for(spec.precision) for spec in calls}
@@ -72,7 +72,9 @@ def of_library(plan: Plan, device: Device) -> Iterator[tuple[Kernel, dict[str, A
 
 
 def of_specs(op: Op, specs: Iterable[Spec], problems: Sequence[Any]) -> Iterator[tuple[Kernel, dict[str, Any]]]:
-    """Yield the kernels that contestants will run, except users' own files: their names are not in the catalog."""
+    """Yield the kernels among the contestants for the problems that they take, except users' own files: their names
+    are not in the catalog.
+    """
     for spec in specs:
         if spec.kernel is None or is_own(spec.kernel):
             continue
@@ -91,10 +93,10 @@ def of_ladder(kernels: Iterable[Kernel]) -> Iterator[tuple[Kernel, dict[str, int
 
 
 def _build(job: Job) -> str:
-    """Find or compile the code of a job; return its digest."""
+    """Find the code of a job in the cache or compile it; return its digest."""
     return build(job.program).digest
 
 
 def _for_gpu(job: Job) -> str:
-    """Find or compile the code of a job as `_build` does, with the package's code first."""
+    """Find the code of a job in the package's archive, else do as `_build` does; return its digest."""
     return for_gpu(job.program).digest

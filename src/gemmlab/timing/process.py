@@ -25,7 +25,11 @@ _WINDOWS = sys.platform == "win32"
 
 
 class WorkerProcess:
-    """One running worker; errors call it `name`. A context manager that kills it at the end."""
+    """One running worker; errors call it `name`. A context manager that kills it at the end.
+
+    It is pinned to `cpus`, if there are any, and inherits the open `descriptors`. Raises `PeerError` if it cannot be
+    started.
+    """
 
     def __init__(
         self,
@@ -145,7 +149,7 @@ class WorkerProcess:
         return line
 
     def _chunk(self, seconds: float) -> bytes:
-        """Return output of the worker, empty at its end; `TimeoutError` when none comes within `seconds`."""
+        """Return output of the worker, empty at its end. Raises `TimeoutError` if none comes within `seconds`."""
         if _WINDOWS:
             return self._reader.chunk(seconds)
         descriptor = self._output.fileno()
@@ -202,7 +206,9 @@ def _status(code: int) -> str:
 
 @contextlib.contextmanager
 def _affinity(cpus: Sequence[int]) -> Any:
-    """Run the block on `cpus`, so that a child inherits them before its libraries count processors."""
+    """Pin this process to `cpus`, if there are any, within the block: a child started in it inherits them before its
+    libraries count processors.
+    """
     if not cpus or not hasattr(os, "sched_setaffinity"):
         yield
         return

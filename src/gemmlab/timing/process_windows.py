@@ -1,6 +1,6 @@
-"""Start, suspend and read a worker on Windows, which lacks signals and cannot wait for a pipe.
+"""Start, suspend and read a worker on Windows, which has no stop signal and no wait for a pipe with a timeout.
 
-Never run on Windows so far: the logic is tested on other systems with stand-ins for the system's calls.
+This code has not run on Windows: the logic is tested on other systems with stand-ins for the system's calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NEW_GROUP = 0x200
 
 
 def start(command: Sequence[str], environment: Mapping[str, str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start a process with pipes to its input and output."""
+    """Start a process with pipes to its standard input and output; its standard error goes to the file `errors`."""
     words, variables = list(command), dict(environment)
     base = getattr(sys, "_base_executable", sys.executable)
     if words[0] == sys.executable and base != sys.executable:
@@ -54,7 +54,7 @@ class PipeReader:
         threading.Thread(target=self._read, args=(pipe.fileno(),), daemon=True).start()
 
     def chunk(self, seconds: float) -> bytes:
-        """Return the next bytes, empty at the end of the pipe. `TimeoutError` when none come within `seconds`."""
+        """Return the next bytes, empty at the end of the pipe. Raises `TimeoutError` if none come within `seconds`."""
         try:
             return self._chunks.get(timeout=seconds)
         except queue.Empty:

@@ -1,4 +1,7 @@
-"""The workers of all contestants on one arena: start and prepare them, time turns, and drop those that fail."""
+"""The workers of all contestants on one arena: start and prepare them, time turns, and drop those that fail.
+
+A turn is one measurement of one contestant at one problem: a warm-up, then timed calls.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ Launcher = Callable[[Spec, int, Arena], WorkerProcess]
 
 
 def start_worker(spec: Spec, threads: int, arena: Arena) -> WorkerProcess:
-    """Start a worker of this installation with `worker_environment`, pinned to CPUs if it computes on this machine."""
+    """Start a worker of this installation with `worker_environment`, pinned to CPUs if its threads compute."""
     environment = worker_environment(spec, threads, os.environ)
     environment["PYTHONPATH"] = importable_here()
     return WorkerProcess(
@@ -33,10 +36,11 @@ def start_worker(spec: Spec, threads: int, arena: Arena) -> WorkerProcess:
 
 @dataclass
 class Crew:
-    """Workers by contestant. `lost` maps contestants to the reason why they failed, `skipped` (contestant, problem) to
-    the reason why it is not timed.
+    """The workers of contestants, one or several contestants in each. Contestants are named, problems are indices.
 
-    It is a context manager that kills every worker at its end, also after an error.
+    `lost` maps a contestant to the reason why it failed; `skipped` maps (contestant, problem) to the reason why it is
+    not timed there; `facts` has what a contestant last said about itself. A context manager that kills every worker at
+    its end, also after an error.
     """
 
     op: Op
@@ -63,7 +67,7 @@ class Crew:
             worker.close()
 
     def join(self, spec: Spec) -> bool:
-        """Start a contestant; return False, with an entry in `lost`, when it does not start."""
+        """Start a contestant; return False, with an entry in `lost`, if it does not start."""
         self.join_all([spec])
         return self.alive(spec.name)
 
@@ -91,7 +95,10 @@ class Crew:
         return name not in self.lost and self.hosts.get(name) in self.workers
 
     def prepare(self, name: str, index: int) -> bool:
-        """Let a contestant set up problem `index` and run it once; return False when it cannot or is lost."""
+        """Let a contestant set up problem `index` and run it once; update its `facts`.
+
+        Return False, with an entry in `skipped` or `lost`, if it cannot.
+        """
         problem = self.problems[index]
         request = {
             "command": "prepare",
@@ -115,17 +122,17 @@ class Crew:
         return True
 
     def can(self, name: str, index: int) -> bool:
-        """Return whether the contestant is alive and can do problem `index`."""
+        """Return whether the contestant is alive and has no entry in `skipped` for problem `index`."""
         return self.alive(name) and (name, index) not in self.skipped
 
     def run(self, name: str, index: int) -> bool:
-        """Execute once, untimed; return False when the contestant is lost."""
+        """Let a contestant execute problem `index` once, untimed; return False if the contestant is lost."""
         return self._ask(name, {"command": "run", "index": index}) is not None
 
     def turn(self, name: str, index: int, last_us: float = 0.0) -> dict[str, Any] | None:
-        """Return one turn's times (the fields of `contestant.Turn`), `None` when the contestant is lost.
+        """Let a contestant take one turn; return the fields of `contestant.Turn`, or `None` if the contestant is lost.
 
-        `last_us` is the time of a call in the turn before, 0 if unknown.
+        `last_us` is the time of a call in the turn before, 0 if unknown: long calls need no warm-up.
         """
         timing = self.timing
         request = {

@@ -17,7 +17,7 @@ class Outcome:
 
     right: bool
     error_ratio: float
-    """Largest error over its tolerance, over all outputs."""
+    """The largest quotient of an element's error and its tolerance, over all outputs."""
     explanations: tuple[str, ...]
     """One text for every output that is wrong."""
 

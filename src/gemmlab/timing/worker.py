@@ -1,7 +1,8 @@
 """`python -m gemmlab.timing.worker PARENT PLACE BYTES`: run contestants, usually one, in a separate process.
 
-Requests and replies are JSON lines on standard input and output. Anything that a library prints goes to standard
-error instead. The worker ends when its input ends or its parent does.
+PARENT is the process id of the bench; the operands lie in the arena at PLACE, which has BYTES bytes. Requests and
+replies are JSON lines on standard input and output. Anything that a library prints goes to standard error instead. The
+worker ends when its input ends or its parent does.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class Worker:
         self._works: dict[int, Work] = {}
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the reply to one request; errors become `{"error": ...}` or `{"unsupported": ...}`."""
+        """Return the reply to one request. An `UnsupportedError` becomes `{"unsupported": ...}`, any other error
+        `{"error": ...}`.
+        """
         try:
             return self._answer(request)
         except UnsupportedError as error:
@@ -81,7 +84,7 @@ class Worker:
         return asdict(turn)
 
     def _work(self, request: Mapping[str, Any]) -> Work:
-        """Return the problem's `Work`, shared by all contestants of this process."""
+        """Return the `Work` of the request's problem: made once, then shared by all contestants of this process."""
         index = request["index"]
         if index not in self._works:
             self._works[index] = self._new_work(request)
@@ -109,7 +112,10 @@ def serve(worker: Worker, requests: TextIO, replies: TextIO) -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """End this process when `parent` ends, even while stopped (Linux; elsewhere the end of the input ends it)."""
+    """Let Linux kill this process when process `parent` ends, even while this one is stopped.
+
+    Exit at once if `parent` has already ended. On other systems do nothing: there the end of the input ends the worker.
+    """
     if sys.platform == "linux":
         import ctypes
 
@@ -119,7 +125,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def main() -> None:
-    """Entry of the worker process."""
+    """Serve requests from standard input until it ends, then exit."""
     parent, place, nbytes = sys.argv[1:4]
     die_with_parent(int(parent))
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")

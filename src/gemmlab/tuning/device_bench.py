@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
-from gemmlab.core.errors import GemmlabError
+from gemmlab.core.errors import DeviceError, GemmlabError
 from gemmlab.core.gpu import GpuLimits, occupancy
 from gemmlab.core.hardware import usable_cpus
 from gemmlab.core.stats import geometric_mean
@@ -73,6 +73,8 @@ class DeviceBench:
     _crew: Crew | None = None
     _open: set[str] = field(default_factory=set)
     _keys: dict[int, Key] = field(default_factory=dict)
+    _refused: dict[int, str] = field(default_factory=dict)
+    """Configuration that the device cannot execute -> the reason."""
 
     def __post_init__(self) -> None:
         of = self.subject
@@ -111,13 +113,17 @@ class DeviceBench:
     def soonest(self, places: Sequence[int], until: float) -> int:
         if self._family.host_threads:
             return places[0]
+        if refused := self._refused.keys() & set(places):
+            return min(refused)
         return places[self._builders.soonest([self._keys[place] for place in places], until - self.seconds)]
 
     def build(self, place: int, until: float) -> Build | None:
-        if place not in self._keys:
+        if place not in self._keys and place not in self._refused:
             # A few at a time, so that measuring begins early.
             later = self._waiting.index(place) + self.builders
             self._begin_builds(self._waiting[:later])
+        if place in self._refused:
+            return Build(place, self._refused[place])
         code = self._builders.get(self._keys[place], until - self.seconds)
         if code is not None and self._family.host_threads:
             for key in self._keys.values():
@@ -130,7 +136,11 @@ class DeviceBench:
         of, kernel = self.subject, self.subject.named.kernel
         for place in places:
             instance = kernel.instantiate(of.space.config(place), of.op.scalars(of.problem))
-            self._keys[place] = self._builders.submit(instance, of.device.target(instance))
+            try:
+                self._keys[place] = self._builders.submit(instance, of.device.target(instance))
+            except DeviceError as error:
+                # Such as vectors that are wider than the processor's.
+                self._refused[place] = str(error)
         self._waiting = self._waiting[len(places) :]
 
     def verify(self, place: int) -> Verdict:

@@ -1,7 +1,7 @@
-"""Conditions of two properties of which one suffices: `M % 4 == 0 or beta == 0`.
+"""Conditions such as `M % 4 == 0 or beta == 0`: a kernel is right if a problem has at least one of two properties.
 
-A kernel that is wrong only where two things come together is right as soon as one of them is mended. So each property
-of one failing problem is changed alone: those that mend it are the alternatives.
+To find them, the properties of one failing problem are changed one at a time: a property with which it passes is one of
+the two.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from gemmlab.verify.counterexample import with_extents
 from gemmlab.verify.whole_tiles import Passes, extents_of
 
 _TRIED = 16
-"""Further extents that are tried, one after the other."""
+"""Number of successive extents, from the failing one on, of which the outcome is found to see a common remainder."""
 _LARGEST = 512
-"""The largest extent that is tried as one of large ones."""
+"""The extent that is tried to see whether a kernel is right at large extents."""
 
 
 def alternatives(op: Op, passes: Passes, failing: Sequence[Any], passing: Sequence[Any]) -> Iterator[Condition]:
     """Yield the conditions of two properties that all of `passing` fulfil and none of `failing`.
 
-    Neither property alone tells `passing` from `failing`. Problems with an extent or a factor of 0 have no products, so
-    that a kernel may pass for another reason; they are left out. The conditions are untested at any other problem.
+    Nothing is yielded if one property alone tells `passing` from `failing`. Problems without products (an extent or a
+    factor of the products is 0) are left out, since a kernel may pass there for another reason. `passes` runs further
+    problems and may append them to both lists. The conditions are untested at any other problem.
     """
     wrong = _full(op, failing)
     if not wrong or not _full(op, passing):
@@ -46,7 +47,7 @@ def alternatives(op: Op, passes: Passes, failing: Sequence[Any], passing: Sequen
 
 
 def _full(op: Op, problems: Sequence[Any]) -> list[Any]:
-    """Return the problems that have products to add: no extent and no factor before products is 0."""
+    """Return the problems that have products to add: no extent is 0, and no factor of the products."""
     return [
         problem
         for problem in problems
@@ -55,7 +56,7 @@ def _full(op: Op, problems: Sequence[Any]) -> list[Any]:
 
 
 def _of_products(op: Op, problem: Any) -> set[str]:
-    """Return the names of the factors before products, as alpha is."""
+    """Return the names of the factors of the products, such as alpha."""
     return {op.factors[one.name] for one in op.operands(problem) if one.role == "in" and one.name in op.factors}
 
 
@@ -69,7 +70,7 @@ def _either(one: Condition, other: Condition) -> Condition:
 
 
 def _mended(op: Op, passes: Passes, base: Any) -> Iterator[Condition]:
-    """Yield properties, each of which makes the failing problem pass, if nothing else is changed."""
+    """Yield properties that the failing problem `base` lacks and with each of which, all else unchanged, it passes."""
     for name in extents_of(op, base):
         yield from _of_extent(op, passes, base, name)
     for name in dict.fromkeys(op.factors.values()):
@@ -102,7 +103,7 @@ def _of_extent(op: Op, passes: Passes, base: Any, name: str) -> Iterator[Conditi
 
 
 def _last(good: int, bad: int, right: Any) -> int:
-    """Return the right extent that is nearest to the wrong ones, by bisection between a right and a wrong one."""
+    """Return the extent next to a wrong one for which `right` is true, by bisection between `good` and `bad`."""
     while abs(bad - good) > 1:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if right(middle) else (good, middle)

@@ -1,4 +1,7 @@
-"""A collector of the outcomes of cases, from which the report of a check is made."""
+"""A collector of the outcomes of cases, from which the report of a check is made.
+
+A case is one run at one problem, the sizes and factors of an operation.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,9 @@ class Tally:
         self._started = time.perf_counter()
         self._failures: list[Failure] = []
         self._near: list[Failure] = []
-        """Failures with rows as they usually lie."""
+        """The failures, except those at rows far apart (`far_rows`)."""
         self._failing: list[Problem] = []
-        """Problems of those that are not about the file's statements."""
+        """The problems of `_near` with a wrong result, a forbidden write or a hazard."""
         self._wrong: list[Problem] = []
         self._passing: list[Problem] = []
         self._far: list[tuple[str, Problem, tuple[Hazard, ...]]] = []
@@ -53,7 +56,7 @@ class Tally:
 
     @property
     def enough(self) -> bool:
-        """True if there are so many failures that further cases would add nothing."""
+        """True if there are `MOST_FAILURES` failures or more."""
         return len(self._failures) >= MOST_FAILURES
 
     @property
@@ -63,17 +66,17 @@ class Tally:
 
     @property
     def unsound(self) -> bool:
-        """True if a result was wrong or an access forbidden, with rows as they usually lie."""
+        """True if a case had a wrong result, a forbidden write or a hazard, rows far apart (`far_rows`) aside."""
         faults = self.faults()
         return bool(faults.wrong or faults.outside or faults.hazards)
 
     def ratio(self, problem: str, worst_ratio: float, source_error: float) -> None:
-        """Record how far the results of one case are from the reference."""
+        """Record the error ratios of one case (`elementwise.Comparison`); the largest of all cases are reported."""
         self._worst = max(self._worst, (worst_ratio, problem))
         self._source = max(self._source, (source_error, problem))
 
     def strays(self, reads: Iterable[str]) -> None:
-        """Record the reads of unwritten memory that reach no result of one case."""
+        """Record, in words, the reads of unwritten memory in one case that reach none of its results."""
         self._stray.update(dict.fromkeys(reads, 1))
 
     def case(
@@ -81,9 +84,10 @@ class Tally:
         notes: Iterable[str] = (), suffix: str = "", *, padded: bool = False, hazards: Iterable[Hazard] = (),
         claims: Iterable[str] = (), far: str = "",
     ) -> None:  # fmt: skip
-        """Record one case; it has failed if any of the five lists is not empty.
+        """Record one case. It has failed if it has a mismatch, a violation, a note, a hazard or a broken claim.
 
-        `padded`: it had long rows. `far`: the operand whose rows were far apart.
+        `suffix` is appended to the problem's label. `padded`: a leading dimension was longer than a row. `far`: the
+        operand whose rows were far apart (`far_rows`), if any.
         """
         self._cases += 1
         self._padded += padded
@@ -103,7 +107,7 @@ class Tally:
             self._failing += [problem] if wrong or changed or others[1] else []
 
     def faults(self) -> Faults:
-        """Return what a verdict is made of."""
+        """Return the faults so far, from which `verdict_of` makes a verdict."""
         near = self._near
         return Faults(
             cases=self._cases, wrong=self._wrong, failing=self._failing, passing=self._passing,
@@ -114,14 +118,14 @@ class Tally:
         )  # fmt: skip
 
     def stop(self, problem: str, planned: int, error: TimeLimitError) -> None:
-        """Record that the time limit passed while a case ran, or before it began."""
+        """Record that the time limit passed while the case at `problem` ran, or before it began."""
         so_far = f"{self._cases} of {counted(planned, 'case')} checked when the time was over"
         self._stopped = f"{so_far}, in {problem}: {error}", error.progress
 
     def report(
         self, planned: int, conditions: Sequence[Condition] | None = None, *, probed: bool = False
     ) -> CheckReport:
-        """Return the report on the cases so far, of `planned` cases in all. `conditions` as for `verdict_of`."""
+        """Return the report on the cases so far, of `planned` in all. `conditions`, `probed`: as for `verdict_of`."""
         good = Verdict(SOLVED if self.criteria else PASSED, "")
         verdict = verdict_of(self.faults(), conditions, probed=probed) if self._failures else good
         if not self._failures and self._stopped[0]:

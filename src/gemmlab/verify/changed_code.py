@@ -1,4 +1,4 @@
-"""A kernel run with changed machine code, to be compared bit by bit with the code as it was compiled."""
+"""Run a kernel with changed machine code, to compare its result bit by bit with that of the compiled code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SEED = 5
 
 @dataclass(frozen=True)
 class Build:
-    """A kernel's machine code for one problem and architecture, as compiled."""
+    """A kernel compiled for one problem and architecture; `function` is its parsed machine code."""
 
     kernel: Kernel
     problem: Problem
@@ -36,7 +36,7 @@ class Build:
     function: SassFunction = field(repr=False)
 
     def operands(self, device: Device) -> dict[str, Buffer]:
-        """Return operands on a device: random numbers that depend on the problem alone, and NaN for the result."""
+        """Return new operands on a device: random inputs that depend on the problem alone, and NaN in the result."""
         rng = np.random.default_rng(_SEED)
         found: dict[str, Buffer] = {}
         for operand in find_op(self.kernel.op).operands(self.problem):
@@ -46,7 +46,7 @@ class Build:
         return found
 
     def bind(self, code: bytes, device: Device, operands: Mapping[str, Buffer] | None = None) -> BoundKernel:
-        """Load other machine code on a device, by default with new operands."""
+        """Load the machine code `code` in place of the compiled one, and bind it to `operands`, by default new ones."""
         # Without its text: it is that of the old code.
         texts = {name: text for name, text in self.artifact.texts.items() if name != "sass"}
         placed = place(self.kernel, device, self.config)
@@ -55,13 +55,13 @@ class Build:
         return placed.bind(find_op(self.kernel.op), self.problem, operands or self.operands(device))
 
     def run(self, code: bytes, device: Device) -> npt.NDArray[np.uint32]:
-        """Return the bits of the result with other machine code."""
+        """Run the machine code `code` on new operands; return the bits of the result, of shape (words,)."""
         bound = self.bind(code, device)
         bound.run()
         return self.result(bound)
 
     def result(self, bound: BoundKernel) -> npt.NDArray[np.uint32]:
-        """Return the bits of the result of the last run."""
+        """Return the bits of the result that the last run of `bound` left, of shape (words,)."""
         operands = find_op(self.kernel.op).operands(self.problem)
         out = next(operand for operand in operands if operand.role != "in")
         result = np.empty(bound.buffers[out.name].nbytes // 4, np.float32)
@@ -74,9 +74,8 @@ def build_of(
 ) -> Build:  # fmt: skip
     """Compile a kernel for the first problem of `size`, or the nearest that it takes (`fitted`).
 
-    `artifact` is code that was compiled for this before: then nothing is compiled.
-
-    Raises `CompileError`, and `UsageError` if it takes no problem like that or the file has several kernels.
+    With `artifact`, code that was compiled for this before, nothing is compiled. Raises `CompileError`, and
+    `UsageError` if the kernel takes no such problem or its machine code has several functions.
     """
     op = find_op(kernel.op)
     wanted = op.parse_sizes(size)[0]

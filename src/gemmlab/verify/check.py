@@ -1,4 +1,4 @@
-"""Check a kernel: run every case of the contract and compare it element by element, between guard bands."""
+"""Check a kernel: run every case of its operation between guard bands, and compare the results element by element."""
 
 from __future__ import annotations
 
@@ -46,13 +46,18 @@ def check_kernel(
     memory that must not be read holds NaN. Operands start at varying distances from an aligned address. The same
     `seed` gives the same data.
 
-    A device that counts (`CountingDevice`) adds a failure for each hazard, and (without `config` and `cases`) for each
-    statement of the kernel's file that its counters contradict. Cases that the kernel does not take are left out; of
-    the default cases, similar ones that it takes come instead. `UsageError` is raised if none is left. If the kernel
-    reads an operand whatever its factor is, a factor 0 becomes 1 (`with_factors`). A few failures or a time limit
-    (`core.time_limit`) end the check, and the report says how far it came. Before the first case is run, raises
-    `MemoryError` for a case that needs more memory than there is and `UsageError` for a statement that names nothing
-    that is counted; then the errors of building and launching. Several threads may check at once.
+    On a device that counts (`CountingDevice`), a case with a hazard fails. Cases that the kernel does not take are left
+    out; instead of default cases, similar ones are run that it takes. If the kernel reads an operand whatever its
+    factor is, a factor 0 becomes 1 (`with_factors`). A few failures or a time limit (`core.time_limit`) end the check,
+    and the report says how far it came.
+
+    Without `config` and `cases`, more follows. If the kernel failed, a search finds the conditions under which it is
+    right (`needs`). If it passed, or conditions were found, it runs with rows far apart (`far_rows`). If it passed, a
+    device that counts compares the statements of the kernel's file with its counters.
+
+    Before the first case is run, raises `MemoryError` for a case that needs more memory than there is, and `UsageError`
+    if no case is left or if a statement names nothing that is counted; then the errors of building and launching.
+    Several threads may check at once.
     """
     require_known_names(kernel, op)
     device = own(device)

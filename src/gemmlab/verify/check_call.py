@@ -1,4 +1,4 @@
-"""Check the library call `gemm`: the cases of the contract, with every memory layout of a NumPy array."""
+"""Check the library call `gemm`: the cases of the operation, with every memory layout of a NumPy array."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Call:
 
     problem: GemmProblem
     views: tuple[str, str, str]
-    """Layouts of a, of b, and of c or out."""
+    """Layouts (of `VIEWS`) of a, of b, and of c or out."""
     output: str
     """`"returned"` (no `out`), `"out"`, or `"in place"` (`out` is `c`)."""
     batch: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
-    """Leading dimensions of a and of b."""
+    """Shapes of the batches of a and of b: the axes before the rows and columns."""
 
     @property
     def label(self) -> str:
-        """The call's layouts, destination and batches, for messages."""
+        """The call's layouts, destination and batches in brackets, for messages."""
         batch = f", batches {self.batch[0]} and {self.batch[1]}" if any(self.batch) else ""
         return f" [a {self.views[0]}, b {self.views[1]}, c {self.views[2]}, {self.output}{batch}]"
 
@@ -53,10 +53,11 @@ def check_callable(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> CheckReport:
-    """Check `gemm` like a kernel: error bounds, NaN in memory not to be read, guards around arrays, unchanged inputs.
+    """Make each of `calls` (default: `default_calls`) and check its result as that of a kernel is checked.
 
-    With `threads` above 1 the result must have the same bits as with one thread. Raises `MemoryError`, before the
-    first call is made, for a call that needs more memory than there is.
+    Results must lie within the elementwise bound; inputs and the memory around arrays must not change; memory that must
+    not be read holds NaN. With `threads` above 1 the result must have the same bits as with one thread. Raises
+    `MemoryError`, before the first call is made, for a call that needs more memory than there is.
     """
     planned = list(calls) if calls is not None else list(default_calls(np.random.default_rng(seed), scale))
     for call in planned:
@@ -77,7 +78,9 @@ def check_callable(
 
 
 def default_calls(rng: np.random.Generator, scale: str = "quick") -> Iterator[Call]:
-    """Every case of the operation, with array layouts and destinations of the result in rotation; then batches."""
+    """Yield every case of the operation, with array layouts and destinations in rotation; then small products with each
+    layout of each array; then batches.
+    """
     inputs, outputs, places = cycle(VIEWS), cycle(WRITABLE_VIEWS), cycle(_OUTPUTS)
     for problem in GemmOp().cases(("nn", "nt", "tn", "tt"), rng, scale):
         place = next(places)

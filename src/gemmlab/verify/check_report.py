@@ -18,17 +18,17 @@ from gemmlab.verify.race_causes import barrier_words, faulty_barrier, leading_ki
 from gemmlab.verify.verdict import PASSED, Verdict
 
 MOST_EXPLAINED = 3
-"""Failures explained at length: one of each kind, and others up to this number; `--json` has all of them."""
+"""A report explains one failure of each kind at length, and others until there are this many; `--json` has all."""
 
 
 def _rank(hazard: Hazard, cause: str) -> tuple[bool, int]:
-    """Return a key that puts hazards of the kind that others follow from first, in the order of their lines."""
+    """Return a sort key: hazards of kind `cause`, from which others follow, come first, in the order of their lines."""
     return (False, hazard.line) if hazard.kind == cause else (True, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One case with a wrong result, a forbidden access, or counters that the kernel's file does not expect."""
+    """One case that failed: a wrong result, a forbidden access, or counters that contradict the kernel's file."""
 
     subject: str
     config: Mapping[str, int]
@@ -38,19 +38,20 @@ class Failure:
     mismatches: tuple[Mismatch, ...] = ()
     violations: tuple[Violation, ...] = ()
     notes: tuple[str, ...] = ()
+    """Other faults, in sentences, and hints at the cause of a mismatch."""
     hazards: tuple[Hazard, ...] = ()
-    """Errors that the device noticed, with the names of their arrays."""
+    """Errors that the device noticed, such as races, with the names of their arrays."""
     claims: tuple[str, ...] = ()
     """Statements of the kernel's file about its counters that do not hold."""
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """A key that is equal for failures that need only one explanation."""
+        """A key; of failures with equal keys, one is explained at length."""
         places = sorted({(violation.operand, violation.place) for violation in self.violations})
         return (bool(self.mismatches), tuple(places), self.notes, self.claims)
 
     def explain(self) -> str:
-        """The failure in several lines of text."""
+        """Return the failure in several lines of text."""
         threads = [f"threads={self.threads}"] if self.threads > 1 else []
         config = ", ".join([assignments(self.config) or "no parameters", *threads])
         # Forbidden accesses and counters that the file did not expect do not make a result wrong.
@@ -59,13 +60,13 @@ class Failure:
         return "\n  ".join([head, *self._details()])
 
     def _details(self) -> list[str]:
-        """Everything but hazards, of which a report lists each once."""
+        """Return a sentence for each fault except hazards: a report lists those once for all cases."""
         places = [*(m.explain() for m in self.mismatches), *(v.explain() for v in self.violations)]
         return [*places, *self.notes, *self.claims]
 
     @property
     def only_hazards(self) -> bool:
-        """True if the result is right and hazards are all there is."""
+        """True if the failure consists of hazards alone, so that its result is right."""
         return not self._details()
 
 
@@ -95,31 +96,31 @@ class CheckReport(Display):
     padded: int = 0
     """Number of cases with a leading dimension longer than a row."""
     traits: tuple[str, ...] = ()
-    """Parts of the contract that the kernel's file says it does not keep."""
+    """Remarks on the kernel, such as operands that its file says it always reads."""
     time_limit: str = ""
-    """Progress of the check when the time limit ended it; empty where it did not."""
+    """Progress of the check when the time limit ended it, in words; empty if it did not."""
     verdict: Verdict = field(default=Verdict(PASSED, ""))
     """The kind of fault in a word or two, and one sentence on it."""
     progress: Mapping[str, int] = field(default_factory=dict)
-    """Progress within the case that was running then, as numbers (`TimeLimitError.progress`)."""
+    """Progress within the case in which the time limit ended the check, as numbers (`TimeLimitError.progress`)."""
 
     stray: Mapping[str, int] = field(default_factory=dict)
     """Reads of unwritten memory that reach no result, in words, and the number of cases that have them."""
     precision: str = FLOAT32
     """The precision that the bound of an element's error follows from."""
     computed: bool = True
-    """False for an exercise that only chooses values: there are no results, so none are right."""
+    """False for an exercise that only chooses values: its check computes no results."""
     criteria: tuple[str, ...] = ()
-    """The criteria of an exercise, each with what was counted and what was asked for."""
+    """The criteria of an exercise, each with the counted and the required value."""
 
     @property
     def timed_out(self) -> bool:
-        """True if the time limit ended the check before its last case."""
+        """True if the time limit ended the check."""
         return bool(self.time_limit)
 
     @property
     def passed(self) -> bool:
-        """True if every case was run and right."""
+        """True if no case failed and the time limit did not end the check."""
         return not self.failures and not self.timed_out
 
     @property
@@ -134,19 +135,19 @@ class CheckReport(Display):
 
     @property
     def remarks(self) -> list[str]:
-        """Lines on what the verdict does not cover: traits of the kernel, stray reads, cases left out."""
+        """Lines on what the verdict does not cover: traits of the kernel, stray reads, cases left out, the exercise."""
         left_out = (f"  {counted(count, 'case')} left out: it needs {reason}" for reason, count in self.refused.items())
         strays = (f"  it {stray} ({counted(count, 'case')})" for stray, count in self.stray.items())
         return [*(f"  it {trait}" for trait in self.traits), *strays, *left_out, *self.exercise]
 
     @property
     def exercise(self) -> list[str]:
-        """Lines on an exercise that was judged: whether it is solved, then each criterion with its figure."""
+        """Lines on an exercise: whether it is solved, then each criterion with its figure; empty for other kernels."""
         head = "  the exercise is solved:" if self.passed else "  the exercise is not solved:"
         return [head, *(f"    {one}" for one in self.criteria)] if self.criteria else []
 
     def explain(self) -> str:
-        """The outcome in words: a few failures at length, one of each kind first, then the problems of the others."""
+        """Return the outcome in words: that the cases are right, or the verdict and its `details`; and the remarks."""
         left_out = self.remarks
         if self.passed:
             error = f"{self.cases} cases right, largest error {self.worst_ratio:.3f} of its bound"
@@ -154,7 +155,9 @@ class CheckReport(Display):
         return f"{self.subject}: {self.verdict}\n{self.details()}"
 
     def details(self) -> str:
-        """Everything after the verdict: each hazard once, a few failures at length, the problems of the others."""
+        """Return the lines after the verdict: remarks, each hazard once, one failure of each kind at length, the
+        problems of the others.
+        """
         left_out = self.remarks
         if not self.failures:
             return "\n".join([f"{self.subject}: {self.time_limit}", *left_out])
@@ -174,12 +177,12 @@ class CheckReport(Display):
         return "\n".join([head, *left_out, *self._hazards(), *(failure.explain() for failure in shown), *also])
 
     def _listed(self, failure: Failure) -> bool:
-        """Return whether all there is to say of a failure is among the criteria of the exercise."""
+        """Return whether a failure is only about criteria of an exercise, which `exercise` lists."""
         others = failure.mismatches or failure.violations or failure.notes or failure.hazards
         return bool(self.criteria) and not others and all(claim.startswith(OF_EXERCISE) for claim in failure.claims)
 
     def _hazards(self) -> Iterator[str]:
-        """Each hazard once, with the number of cases that have it."""
+        """Yield a line for each different hazard: the number of cases that have it, and a remedy if one is known."""
         found: dict[tuple[object, ...], list[Hazard]] = {}
         for failure in self.failures:
             for hazard in failure.hazards:
@@ -228,7 +231,7 @@ class CheckReport(Display):
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        """All fields as JSON values."""
+        """Return all fields as JSON values, and the properties `passed`, `right`, `source_passed` and `timed_out`."""
         data: dict[str, Any] = plain(self)
         return data | {
             "passed": self.passed, "right": self.right, "source_passed": self.source_passed,

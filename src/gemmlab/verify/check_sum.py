@@ -1,4 +1,4 @@
-"""Check `gemmlab.sum`: the operation's cases, along every axis and with every memory layout of a NumPy array."""
+"""Check `gemmlab.sum`: the operation's cases as arrays of several rows, along every axis and in every memory layout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _ROWS = (1, 3, 70)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call to try: the number of rows, the array's layout, and the axis to sum along (or both)."""
+    """One call to try: the problem's elements as an array of `rows` rows in the layout `view`, summed along `axis`.
+
+    With `axis` `None` it is summed along both.
+    """
 
     problem: ReduceProblem
     rows: int
@@ -36,7 +39,7 @@ class Call:
 
     @property
     def label(self) -> str:
-        """The call's shape, layout and axis, for messages."""
+        """The call's rows, layout and axis in brackets, for messages."""
         return f" [as {self.rows} rows, {self.view}, axis {self.axis}]"
 
 
@@ -44,9 +47,10 @@ def check_sum(
     total: SumCall, *, name: str, threads: int = 1, problems: Sequence[ReduceProblem] | None = None,
     scale: str = "quick", seed: int = 0, progress: Progress | None = None,
 ) -> CheckReport:  # fmt: skip
-    """Check `total` like a kernel: error bounds, unchanged inputs, the same bits on any number of threads.
+    """Check `total` at the sums among `problems` (default: the operation's cases), each as arrays of several shapes.
 
-    Raises `MemoryError`, before the first call is made, for a case that needs more memory than there is.
+    Results must lie within the elementwise bound and have the same bits on one thread and on `threads`; inputs must not
+    change. Raises `MemoryError`, before the first call is made, for a case that needs more memory than there is.
     """
     op = ReduceOp()
     wanted = op.cases(("nn",), np.random.default_rng(seed), scale) if problems is None else problems
@@ -108,7 +112,7 @@ def _try(total: SumCall, call: Call, rng: np.random.Generator, threads: int, tal
 
 
 def _expected(op: ReduceOp, lines: Sequence[Float32Array]) -> Expected:
-    """The reference values and bounds, one element for each summed line."""
+    """Return reference values and bounds of shape (1, lines): one element for the sum of each line."""
     each = [op.reference(ReduceProblem(line.size), {"x": line})["out"] for line in lines]
     values, bounds = ([float(getattr(one, name)[0, 0]) for one in each] for name in ("values", "bound"))
     return Expected(np.array([values]), np.array([bounds]))

@@ -11,32 +11,32 @@ from gemmlab.kernels.names import shown
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A property of problems that a kernel needs."""
+    """A property that a problem needs for a kernel to be right: a text, and a function of the problem."""
 
     text: str
-    """The property, such as `K % 16 == 0`."""
+    """The property in words, such as `K % 16 == 0`."""
     holds: Callable[[Any], bool]
     ragged: bool = False
     """True if it is about extents or rows that are no multiples of a tile."""
     of_addresses: bool = False
-    """True if it is about where arrays begin, which a problem does not say."""
+    """True if it is about the addresses of arrays. A problem does not have them, so `holds` is always true."""
     opposite: str = ""
-    """The property of all problems that fail, where that is shorter: `K % 8 == 3`."""
+    """The property of the problems that fail, such as `K % 8 == 3`, if it is simpler than `text`; else empty."""
     packed: str = ""
     """The operand whose rows must lie without gaps, if it is about that."""
     either: tuple[Condition, ...] = ()
-    """The properties of which one suffices, if there are several."""
+    """The properties of which one suffices, if the condition is made of several."""
 
 
 def contradicted(conditions: Sequence[Condition], failing: Sequence[Any]) -> bool:
-    """Return whether a problem that fails fulfils all conditions; unknown, so False, where addresses matter."""
+    """Return whether one of the failing problems fulfils all conditions. False if a condition is about addresses."""
     if any(condition.of_addresses for condition in conditions):
         return False
     return any(all(condition.holds(problem) for condition in conditions) for problem in failing)
 
 
 def of_remainders(name: str, multiple: int, right: Sequence[int]) -> Condition:
-    """Return the condition that an extent's remainder is one of `right`, with the smallest divisor that says it."""
+    """Return the condition that extent `name` modulo `multiple` is one of `right`, with the least divisor for it."""
     rests = frozenset(right)
     for each in range(1, multiple):
         if multiple % each == 0 and all((rest % each in rests) == (rest in rests) for rest in range(multiple)):

@@ -1,4 +1,4 @@
-"""A test of conditions on problems that were not used to find them: one that fulfils them and fails refutes them."""
+"""Test conditions on problems that were not used to find them: a problem that fulfils them and fails refutes them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _UNRELATED = (
 )  # fmt: skip
 """Extents; each triple is tried in three orders. Kernels go wrong at remainders, and primes have all kinds of them."""
 _TILES = ((128, 256, 384), (128, 128, 256))
-"""Extents for kernels that take whole tiles alone."""
+"""Extents for kernels that take only whole tiles."""
 _FARTHEST = 64
-"""A condition may round an extent up by so much."""
+"""To fulfil a condition, an extent is rounded up by less than this, or else down."""
 _HALF = 0.5
 _FEWEST = 4
-"""Number of problems that must have run; fewer would prove nothing."""
+"""The least number of problems that must have run to confirm a condition."""
 
 
 def confirmed(
@@ -30,9 +30,9 @@ def confirmed(
 ) -> bool:  # fmt: skip
     """Return whether a kernel is right at all of several problems that fulfil the conditions.
 
-    With `right` False: whether it is wrong at all of them. The problems have all layouts that the kernel reads, and
-    half of them have factors of 1/2. The first problem with the other outcome decides. False if the kernel takes too
-    few of the problems.
+    With `right` False, return whether it is wrong at all of them. The problems have all layouts that the kernel reads,
+    and half of them have factors of 1/2. The search ends at the first problem with the other outcome. The result is
+    False, too, if the kernel takes too few of the problems.
     """
     ran = 0
     for shapes in (_UNRELATED, _TILES):
@@ -55,7 +55,9 @@ def with_extents(op: Op, problem: Any, **extents: int) -> Any:
 def _problems(
     kernel: Kernel, op: Op, shapes: Sequence[tuple[int, int, int]], conditions: Sequence[Holds]
 ) -> Iterator[Any]:
-    """Yield the problems that fulfil all conditions: extents that do not are rounded, up or else down."""
+    """Yield problems with the extents of `shapes`, rounded to fulfil all conditions; those that still do not are left
+    out.
+    """
     (plain,) = op.parse_sizes("128")
     names = tuple(extents_of(op, plain))
     turned = op.in_layouts(plain, kernel.layouts) if len(kernel.layouts) > 1 else [plain]

@@ -1,4 +1,6 @@
-"""The end of a check: rows far apart, and for a kernel that failed the search for what it needs."""
+"""The end of a check: runs with rows far apart, and for a kernel that failed, the search for the conditions under which
+it is right.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ Places = Mapping[str, tuple[int, Operand | None]]
 
 @dataclass(frozen=True, slots=True)
 class FarCase:
-    """The outcome of a problem with the rows of one operand far apart."""
+    """The outcome of a problem in which the rows of `operand` lie far apart."""
 
     operand: str
     problem: Any
@@ -55,7 +57,10 @@ def described(artifact: Artifact | None, hazards: Iterable[Hazard], places: Plac
 def far_cases(
     placed: PlacedKernel, op: Op, needed: Sequence[Condition] = (), *, threads: int, seed: int
 ) -> Iterator[FarCase]:
-    """Yield the outcome of each problem of `far_rows` that fulfils the conditions, on a device that can hold it."""
+    """Yield the outcome of each problem of `far_rows` that fulfils the conditions `needed`.
+
+    Yields nothing on a device without sparse memory; problems for which a GPU has too little memory are left out.
+    """
     if not isinstance(placed.device, SparseDevice):
         return
     for far in far_rows(placed, op, lambda problem: all(condition.holds(problem) for condition in needed)):
@@ -70,7 +75,9 @@ def far_cases(
 
 
 def _serious(observation: Observation | None, *, wrong: bool) -> tuple[Hazard, ...]:
-    """Return a run's hazards; beside a right result not the reads of unwritten memory, which may reach no result."""
+    """Return a run's hazards. Unless its result is `wrong`, leave out reads of unwritten memory: they may reach no
+    result.
+    """
     hazards = observation.hazards if observation else ()
     return tuple(hazard for hazard in hazards if wrong or hazard.kind != UNWRITTEN)
 
@@ -78,9 +85,10 @@ def _serious(observation: Observation | None, *, wrong: bool) -> tuple[Hazard, .
 def needs(
     placed: PlacedKernel, op: Op, failing: Sequence[Any], passing: Sequence[Any], *, threads: int, seed: int
 ) -> tuple[Sequence[Condition] | None, bool]:
-    """Return the conditions under which the kernel is right, `None` if it never is, and whether that is known.
+    """Return the conditions under which the kernel is right (`passes_where`), and True.
 
-    `failing` are problems at which it fails, `passing` those at which it is right.
+    The conditions are `None` if it is wrong at whole tiles, too. If it takes no problem of whole tiles, return `None`
+    and False: nothing was found out. `failing` are problems at which it fails, `passing` those at which it is right.
     """
 
     def passes(problem: Any, shift: int) -> bool | None:

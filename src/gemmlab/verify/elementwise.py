@@ -48,14 +48,14 @@ class Mismatch:
     worst_tiles: tuple[TileCount, ...]
 
     def brief(self) -> str:
-        """The first wrong element and the number of wrong ones, in one line."""
+        """Return the first wrong element and the number of wrong ones, in one line."""
         return (
             f"{self.output}[{self.row}, {self.column}] = {self.value:.9g}, reference {self.reference:.9g}; "
             f"{self.wrong} of {self.elements} elements wrong"
         )
 
     def explain(self) -> str:
-        """The mismatch in one paragraph of text."""
+        """Return the mismatch in one line: first wrong element, number of wrong ones, and the worst tiles."""
         tiles = ", ".join(f"{t.wrong} in rows {t.row}.., columns {t.column}.." for t in self.worst_tiles)
         more = "" if self.wrong_tiles <= len(self.worst_tiles) else f" (the worst of {self.wrong_tiles} tiles)"
         return (
@@ -73,19 +73,20 @@ class Comparison:
     worst_ratio: float
     """Largest error / bound; right if at most 1, infinite if a value that should be finite is not."""
     source_error: float
-    """Largest error / |value| / dot length: the source listings' test, which passes below 1e-6. It also passes NaN, for
-    which no comparison holds (such elements are left out here)."""
+    """Largest error / |value| / dot length: the source listings' test, which passes below 1e-6. Elements that are NaN
+    are left out: that test passes them, because no comparison with NaN is true.
+    """
 
 
 def compare(
     name: str, actual: npt.NDArray[Any], expected: Expected, dot_length: int, kind: Element = FLOAT32
 ) -> Comparison:
-    """Check `actual` (rows, cols) against values and bounds of the same shape.
+    """Compare `actual` (rows, cols), of the type `kind`, with float64 values and bounds of the same shape.
 
-    An element is right if the reference is finite and the element is a rounding to the type `kind` of a number within
-    the bound (infinity if the bound reaches past the type), if both are infinite with the same sign, or if
-    both are NaN. An infinite bound accepts anything. `dot_length` is K; the largest relative error is also reported
-    divided by it, as the source listings test it.
+    An element is right if its error is at most the bound, if it is an infinity and a number within the bound rounds to
+    that infinity in the type `kind`, if it and the reference are infinite with the same sign, or if both are NaN. An
+    infinite bound accepts anything. `dot_length` is K; the largest relative error is also reported divided by it, as
+    the source listings test it.
     """
     rows = max(1, _BLOCK // max(1, actual.shape[1]))
     starts = range(0, actual.shape[0], rows)
@@ -177,7 +178,7 @@ def _mismatch(
 
 
 def plain(item: Any) -> Any:
-    """A dataclass as JSON values; numbers that JSON cannot represent become text."""
+    """Return dataclasses, dicts and lists as JSON values; NaN and infinity become text."""
     if isinstance(item, float):
         return item if math.isfinite(item) else str(item)
     if isinstance(item, dict):

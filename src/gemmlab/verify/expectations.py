@@ -1,4 +1,7 @@
-"""Check the statements of a kernel's file about its counters, on a device that counts."""
+"""Check the statements of a kernel's file about its counters (`expect`), on a device that counts.
+
+The criteria of an exercise are such statements, too.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from gemmlab.verify.guarded_run import GuardedRun
 
 
 def require_known_names(kernel: Kernel, op: Op) -> None:
-    """Raise `UsageError`, with file and line, for a statement with a name that nothing counted or given has."""
+    """Raise `UsageError`, with file and line, if a statement uses a name that is no counter, parameter or scalar."""
     for expectation in kernel.expect:
         (problem,) = op.parse_sizes(expectation.shape)
         scalars = op.scalars(problem)
@@ -26,13 +29,16 @@ def require_known_names(kernel: Kernel, op: Op) -> None:
 
 
 def require_counters(kernel: Kernel, device: Device) -> None:
-    """Raise `UsageError` for an exercise on a device that does not count: nothing would judge it there."""
+    """Raise `UsageError` if the kernel is an exercise with criteria and the device does not count."""
     if any(expectation.hidden for expectation in kernel.expect) and not isinstance(device, CountingDevice):
         raise UsageError(f"{kernel.id} is an exercise, which counters judge: --device emulated, not {device.id}")
 
 
 def unjudged(kernel: Kernel, *, stated: bool) -> list[str]:
-    """Return a remark on an exercise that is checked at `stated` sizes or values: its criteria have their own."""
+    """Return a remark if the kernel is an exercise and the user has `stated` sizes or values; else an empty list.
+
+    The criteria of an exercise are judged only at the sizes and values that they state themselves.
+    """
     if stated and any(expectation.hidden for expectation in kernel.expect):
         return ["is an exercise, whose criteria were not judged: check it without sizes and values for that"]
     return []
@@ -40,17 +46,18 @@ def unjudged(kernel: Kernel, *, stated: bool) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One statement of a kernel's file, or of its exercise, beside what was counted."""
+    """The outcome of one statement of a kernel's file, or of one group of an exercise's criteria."""
 
     problem: Any
     broken: str
-    """The statement with the counted values if it is wrong; else empty."""
+    """The statement with the counted values if they contradict it; else empty."""
     judgements: tuple[str, ...] = ()
-    """For a check of an exercise, each criterion with what was counted."""
+    """For an exercise, each criterion with the counted values; else empty."""
 
 
 def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> Iterator[Judgement]:
-    """Judge each statement; yield nothing on a device that does not count.
+    """Run the kernel at the size of each statement and judge the statement; yield nothing on a device that does not
+    count.
 
     Raises `UsageError` for a statement about something that is not counted.
     """

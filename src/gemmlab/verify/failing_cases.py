@@ -1,4 +1,4 @@
-"""Conditions that failing cases suggest: a number that divides only their extents, or a bound that only they exceed."""
+"""Conditions that failing cases suggest: a number divides only their extents, or only their extents exceed a bound."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _MOST = 64
 
 
 def shared_by(op: Op, passes: Passes, failing: Sequence[Any], passing: Sequence[Any]) -> Iterator[Condition]:
-    """Yield conditions that all of `failing` break and none of `passing`. They are untested at any other problem."""
+    """Yield conditions that all of `passing` fulfil and none of `failing`; passing problems with an extent of 0 aside.
+
+    The conditions are untested at any other problem, except that `passes` runs some to find the bound of an extent.
+    """
     if not failing:
         return
     # Where an extent is 0, a kernel may pass for another reason.
@@ -33,7 +36,10 @@ def shared_by(op: Op, passes: Passes, failing: Sequence[Any], passing: Sequence[
 
 
 def _bound(op: Op, passes: Passes, failing: Sequence[Any], name: str, right: int) -> int:
-    """Return the largest extent, `right` or above, at which the failing problem with the smallest one passes."""
+    """Return, by bisection from `right` up, the largest value of extent `name` at which a failing problem passes.
+
+    The problem is the one with the least such extent; nothing else of it is changed.
+    """
     base = min(failing, key=lambda problem: int(getattr(problem, name)))
     wrong = int(getattr(base, name))
     while wrong - right > 1:

@@ -1,8 +1,9 @@
 """Rows so far apart that their offset, `row * lda`, does not fit into 32 bits.
 
-There is one problem for each operand with a leading dimension. The operand has five rows: the offsets of three do not
-fit into an `int`, that of the last one not into an `unsigned`. Nearly all of the memory is never touched, so an
-emulated device needs little for it. A GPU must have 17 GB, and 9 GB more before the operand, for negative offsets.
+There is one problem for each operand with a leading dimension. The operand has five rows, or more if the kernel takes
+only larger problems. Of five offsets, three do not fit into an `int`, and the last one does not fit into an `unsigned`.
+Nearly all of the memory is never touched, so an emulated device needs little for it. A GPU must have 17 GB, and 9 GB
+more before the operand, for negative offsets.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from gemmlab.ops.op import Contents, Op, Operand
 from gemmlab.verify.elementwise import Comparison, compare
 
 _EXTENTS = (5, 8, 16, 24, 32, 64, 128, 192, 240)
-"""Extents of the problems; the larger ones are for kernels that are right at whole tiles alone."""
+"""Extents of the problems; the larger ones are for kernels that are right only at whole tiles."""
 _WORDS = 1 << 32
-"""Elements from the first row to the last one, at least: an `unsigned` cannot count them."""
+"""Least distance of the last row from the first one in elements: one more than an `unsigned` can hold."""
 _FRONT = 1 << 31
-"""Elements before the operand: the least offset of 32 bits leads there."""
+"""Elements allocated before the operand, for negative offsets of 32 bits."""
 _MOST_LD = (1 << 31) - 1
 _ALIGNED = 64
 _BETA = 0.5
@@ -45,7 +46,7 @@ class FarRows:
 def far_rows(placed: PlacedKernel, op: Op, fulfils: Callable[[Any], bool] = lambda _problem: True) -> Iterator[FarRows]:
     """Yield a problem for each operand whose rows may lie far apart; none for a CPU kernel, whose offsets have 64 bits.
 
-    `fulfils` says whether a problem has what the kernel is known to need.
+    Only problems for which `fulfils` is true are yielded: it says whether the kernel is known to be right at such ones.
     """
     if placed.kernel.device != "cuda":
         return
@@ -64,7 +65,7 @@ def far_rows(placed: PlacedKernel, op: Op, fulfils: Callable[[Any], bool] = lamb
 
 
 def _fitted(placed: PlacedKernel, op: Op, extent: int) -> Iterator[Any]:
-    """Yield a problem of that extent as the kernel takes it, with the old C first; no problem if there is none."""
+    """Yield the problems of that extent that the kernel takes, first one with beta not 0; none if it takes none."""
     try:
         (problem,) = op.parse_sizes(str(extent))
     except UsageError:
@@ -75,7 +76,7 @@ def _fitted(placed: PlacedKernel, op: Op, extent: int) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class FarRun:
-    """The outcome of one such problem."""
+    """The outcome of a run at a problem of `far_rows`."""
 
     comparisons: list[Comparison]
     observation: Observation | None
@@ -86,7 +87,10 @@ class FarRun:
 
 
 def run_far(placed: PlacedKernel, op: Op, far: FarRows, contents: Contents, *, threads: int) -> FarRun:
-    """Run one such problem on a device. Raises `MemoryError` where a GPU has not the memory."""
+    """Run the kernel at a problem of `far_rows`, with `contents` as the rows of the operands, and compare its outputs.
+
+    Raises `MemoryError` if a GPU has too little memory.
+    """
     device = placed.device
     assert isinstance(device, SparseDevice)  # noqa: S101 - the caller asks devices that are
     operands = {operand.name: operand for operand in op.operands(far.problem)}

@@ -14,7 +14,7 @@ from gemmlab.verify.guards import GuardedBuffer
 
 
 class GuardedRun:
-    """The operands of one problem between guard bands, and the run of a kernel on a device's copy of them.
+    """The operands of one problem between guard bands (`guarded`), and runs of a kernel on a device's copy of them.
 
     A device that detects accesses out of bounds itself (`CountingDevice`) gets no guards. `shift` is the number of
     elements by which each operand begins off its allocation's alignment, rounded down to the alignment that the kernel
@@ -36,14 +36,17 @@ class GuardedRun:
             for operand in op.operands(problem)
         }
         self.nonzero_tickets = 0
-        """Number of tickets that the run did not leave zero."""
+        """Number of the kernel's tickets (counters in global memory) that the run did not leave zero."""
         self.artifact: Artifact | None = None
         """The code that ran."""
         self.places: dict[str, tuple[int, Operand | None]] = {}
         """Address of each array during the run, and the shape of those that are operands."""
 
     def _used_workspace(self) -> Buffer | None:
-        """Return a workspace that an execution has left, for a kernel whose launches rely on what is in it."""
+        """Execute a kernel that expects its workspace as its last launch left it, and return that workspace.
+
+        Return `None`, without an execution, for any other kernel.
+        """
         if not self._placed.kernel.zeroed_workspace:
             return None
         device = self._placed.device
@@ -104,7 +107,7 @@ def compare_results(
     contents: Contents,
     left: Mapping[str, GuardedBuffer],
 ) -> list[Comparison]:
-    """One comparison for each output. `contents` are the operands before the run, `left` the buffers after it."""
+    """Compare each output with the reference. `contents`: the operands before the run; `left`: the buffers after it."""
     scalars = op.scalars(problem)
     roundings = placed.kernel.roundings(placed.kernel.instantiate(placed.config, scalars), scalars)
     expected = op.reference(problem, contents, roundings, placed.kernel.precision_in(placed.config))
@@ -114,7 +117,7 @@ def compare_results(
 def compare_all(
     op: Op, problem: Problem, expected: Mapping[str, Expected], left: Mapping[str, GuardedBuffer]
 ) -> list[Comparison]:
-    """One comparison for each output of `expected` with what a run left in the buffers."""
+    """Compare each output in `expected` with the contents of the buffers `left` by a run."""
     length = op.dot_length(problem)
     return [
         compare(name, left[name].contents(), values, length, left[name].operand.element)
@@ -123,6 +126,6 @@ def compare_all(
 
 
 def _aligned(shift: int, align: int, operand: Operand) -> int:
-    """Return a number of elements whose bytes are a multiple of `align`, up to `shift`."""
+    """Return the largest number of elements, up to `shift`, whose bytes are a multiple of `align`."""
     step = max(1, align // operand.element.nbytes)
     return shift // step * step

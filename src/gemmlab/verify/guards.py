@@ -1,4 +1,4 @@
-"""Operands in flat buffers between guard bands, so that any write outside them is detected."""
+"""Operands in flat buffers between guard bands, so that writes outside of them are detected."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gemmlab.devices.device import Buffer, Window
 from gemmlab.ops.op import Operand
 
 SENTINEL = 0x7FE1DEAD
-"""Bit pattern of guards and gaps: a quiet NaN, so that reading them shows in the result too."""
+"""Bit pattern of 4-byte guards and gaps: a quiet NaN, so that reading them shows in the result, too."""
 _SENTINELS = {1: 0x5D, 2: 0x7FE1, 4: SENTINEL, 8: 0x7FF9DEAD_7FE1DEAD}
-"""Bit patterns of guards and gaps by the bytes of an element: a NaN of every floating type, no usual whole number."""
+"""Bit patterns of guards and gaps by the bytes of an element: a NaN as a float, a rare value as an integer."""
 GUARD_ROWS = 72
 LEAST_GUARD_WORDS = 1024
 MOST_GUARD_WORDS = 1 << 18
@@ -25,23 +25,24 @@ ALIGNED_BYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A place in which a kernel changed words that it must not change."""
+    """A place of one operand's buffer in which a kernel changed words that it must not change."""
 
     operand: str
     place: str
     """`"before"`, `"after"`, `"gap"` (between the end of a row and the next) or `"input"`."""
     offset: int
-    """Distance in elements from the operand's first element to the first changed word."""
+    """Distance in elements from the operand's first element to the first changed word; before it, to the last one."""
     row: int
     column: int
     bits: int
+    """The new bits of the word at `offset`."""
     words: int
     """Number of changed words in this place, an element each."""
     element: str = FLOAT32.name
     """Type of the elements."""
 
     def explain(self) -> str:
-        """The violation in one sentence."""
+        """Return the violation in one sentence."""
         where = {
             "before": f"{-self.offset} words before its first element",
             "after": f"at word {self.offset}, behind its last element",
@@ -57,8 +58,8 @@ class Violation:
 class GuardedBuffer:
     """One operand's contents, laid out with its leading dimension inside guard bands.
 
-    `shift` moves the first element by that many elements off the allocation's alignment. Without `guards` nothing else
-    precedes it and nothing follows the last one, for a device that detects every access out of bounds itself.
+    `shift` moves the first element by that many elements off the allocation's alignment. Without `guards`, for a device
+    that detects every access out of bounds itself, only these elements precede the first one and none follow the last.
     """
 
     def __init__(self, operand: Operand, contents: npt.NDArray[Any], shift: int = 0, *, guards: bool = True) -> None:
@@ -83,7 +84,7 @@ class GuardedBuffer:
 
     @property
     def flat(self) -> npt.NDArray[Any]:
-        """The elements from the first to the last, as `bind` takes them."""
+        """The elements from the first to the last, gaps included, as a view of shape (words,) that `bind` takes."""
         return self._words[self._start : self._start + self._span].view(self.operand.element.storage)
 
     @property
@@ -92,19 +93,19 @@ class GuardedBuffer:
         return self._words
 
     def inside(self, whole: Buffer) -> Window:
-        """The operand's part of a device's copy of `words`."""
+        """Return the operand's part of `whole`, a device's copy of `words`."""
         size = self.operand.element.nbytes
         return Window(whole, size * self._start, size * self._span)
 
     def contents(self) -> npt.NDArray[Any]:
-        """A copy of the elements as they are stored, of shape (rows, cols)."""
+        """Return a copy of the elements as they are stored, of shape (rows, cols)."""
         storage = self.operand.element.storage
         if not self._span:
             return np.empty((self.operand.rows, self.operand.cols), storage)
         return self._view(self._words).copy().view(storage)
 
     def violations(self) -> list[Violation]:
-        """The changes since construction outside the kernel's output, one entry for each place."""
+        """Return the changes since construction, except those of an output's elements; one entry for each place."""
         changed = self._words != self._before
         if self.operand.role != "in" and self._span:
             self._view(changed)[...] = False

@@ -1,4 +1,4 @@
-"""The names of the operands that hazards are about, by their addresses."""
+"""Find the operands that hazards are about, by their addresses."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from gemmlab.ops.op import Operand
 
 
 def with_operands(hazards: Iterable[Hazard], operands: Mapping[str, tuple[int, Operand | None]]) -> Iterator[Hazard]:
-    """Yield hazards in global memory with the name of their operand, and the element that their address would be.
+    """Yield all hazards; those in global memory name their array and, unless they are races, the element.
 
     `operands` has, by name, the address of each array in global memory, and its shape if it is an operand. Allocations
-    lie far apart, so the one that begins nearest to an address is meant, whatever overflow led there.
+    lie far apart, so an address out of bounds belongs to the array that begins nearest to it.
     """
     places = sorted((address, name, operand) for name, (address, operand) in operands.items())
     for hazard in hazards:

@@ -15,9 +15,9 @@ _CUDA = (".cu", ".cuh")
 
 
 def with_lines(conditions: Sequence[Condition] | None, path: Path) -> Sequence[Condition] | None:
-    """Return conditions; one that an operand's rows lie without gaps names the line that is the cause, if it shows.
+    """Return the conditions; one that an operand's rows must lie without gaps gets the lines of `lines_without`.
 
-    `path` is the kernel's file.
+    `path` is the kernel's file; if it is not CUDA, or there are no such lines, nothing is changed. `None` stays `None`.
     """
     if conditions is None or path.suffix not in _CUDA:
         return conditions
@@ -35,9 +35,9 @@ def _with_line(condition: Condition, text: str, file: str) -> Condition:
 
 
 def lines_without(text: str, operand: str) -> list[int]:
-    """Return the lines, from 1 on, of subscripts of an operand that multiply, but not by its leading dimension.
+    """Return the numbers of the lines, from 1 on, that index an operand by a product without its leading dimension.
 
-    `text` has no comments. Empty where none does: the fault is elsewhere then, as in a pointer that was moved before.
+    `text` has no comments. If there is no such line the fault is elsewhere, as in a pointer that was moved before.
     """
     subscript = re.compile(rf"\b{operand.upper()}\s*\[")
     found = []

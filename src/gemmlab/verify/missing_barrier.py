@@ -1,4 +1,4 @@
-"""The places of missing barriers, from the lines of races in shared memory and the source between them."""
+"""Find the places of missing barriers, from the lines of races in shared memory and the source between them."""
 
 from __future__ import annotations
 
@@ -15,43 +15,45 @@ _THREADS, _WARP = "__syncthreads()", "__syncwarp()"
 
 Lines = frozenset[tuple[str, int]]
 Span = tuple[int, int]
-"""Two lines; a barrier stands behind the first and before the second."""
+"""Two lines between which a barrier is missing: after the first and before the second."""
 
 
 @dataclass(slots=True)
 class _Cure:
-    """One barrier that several races lack."""
+    """One missing barrier, and the races that it would order."""
 
     what: str
     file: str
     spans: tuple[Span, ...]
+    """The places where the barrier may stand; each of them orders all the races."""
     lines: list[Lines]
+    """The lines of each race."""
     words: str = ""
-    """The place in words, where there are no spans."""
+    """The place in words, if there are no spans."""
     loop: Loop | None = None
-    """The loop whose rounds it parts; `None` if it orders two lines of one way down."""
+    """The loop whose iterations the barrier separates; `None` if it separates two lines of the same iteration."""
     inner: Sequence[Loop] = ()
-    """The loops in that one."""
+    """The loops within `loop`."""
 
     def __str__(self) -> str:
         if self.words:
             return f"{self.what} {self.words}"
         if len(self.spans) == 1:
             return f"{self.what} between line {self.spans[0][0]} and line {self.spans[0][1]}"
-        return f"{self.what} {_between_rounds(min(self.spans)[1], max(self.spans)[0], self.loop, self.inner)}"
+        return f"{self.what} {_between_iterations(min(self.spans)[1], max(self.spans)[0], self.loop, self.inner)}"
 
 
 def lines_of(hazard: Hazard) -> Lines:
-    """Return the lines of a hazard's accesses, whichever came first."""
+    """Return the lines of a hazard's two accesses, without their order."""
     return frozenset(((hazard.file, hazard.line), (hazard.other_file or hazard.file, hazard.other_line)))
 
 
 def missing_barriers(hazards: Iterable[Hazard], read: Callable[[str], str] = source_text) -> dict[Lines, str]:
-    """Return where a barrier is missing, for the lines of each race in shared memory whose message asks for one.
+    """Return the place of the missing barrier in words, by the lines of each race in shared memory that lacks one.
 
-    Races that one barrier orders have the same place. There are two ways between the lines of a race: down from the
-    first to the second, and, in a loop, from the second round to the first. If the text of one way has a barrier, the
-    other one lacks it; if neither has, the way down is named.
+    Races that one barrier orders have the same place. Threads can get from one line of a race to the other in two ways:
+    down the text, or in a loop from the later line to the earlier one of the next iteration. The barrier is missing on
+    the way down, unless there is one already: then it is missing between iterations.
     """
     found: list[_Cure] = []
     every = [*hazards]
@@ -87,15 +89,15 @@ def _cure(hazard: Hazard, lines: Lines, read: Callable[[str], str]) -> _Cure:
     loops = loops_of(text)
     loop = innermost(loops, first, second)
     if loop is None or not loop.braced:
-        return _Cure(what, hazard.file, (), [lines], _between_rounds(first, second, None, ()))
+        return _Cure(what, hazard.file, (), [lines], _between_iterations(first, second, None, ()))
     inner = [each for each in loops if loop.first < each.first and each.last < loop.last]
     around = _around(inner, first, second)
     end = second if around is None else around.last
     return _Cure(what, hazard.file, _spans(((loop.first, first), (end, loop.last))), [lines], "", loop, inner)
 
 
-def _between_rounds(first: int, second: int, loop: Loop | None, inner: Sequence[Loop]) -> str:
-    """Return a place between the later line of one round of a loop and the earlier line of the next one, in words."""
+def _between_iterations(first: int, second: int, loop: Loop | None, inner: Sequence[Loop]) -> str:
+    """Return, in words, a place between line `second` of one iteration of a loop and line `first` of the next one."""
     where = "" if loop is None else f"in the loop at lines {loop.first}-{loop.last}, "
     if first == second:
         return f"{where}before or after line {first}, which different threads execute"
@@ -105,14 +107,14 @@ def _between_rounds(first: int, second: int, loop: Loop | None, inner: Sequence[
 
 
 def _around(loops: Iterable[Loop], first: int, second: int) -> Loop | None:
-    """Return the outermost of the loops with the later line and not the earlier one, if it has several lines."""
+    """Return the outermost of the loops that contain line `second` and not `first`, if it has several lines."""
     found = [loop for loop in loops if loop.first <= second <= loop.last and not loop.first < first <= loop.last]
     widest = max(found, key=lambda loop: loop.last - loop.first, default=None)
     return widest if widest is not None and widest.first < widest.last else None
 
 
 def _join(cure: _Cure, other: _Cure) -> bool:
-    """Let a barrier order the other one's races, too, if there is a place for that; return whether there is."""
+    """Add the races of `other` to `cure` if one barrier can order them all; return whether it can."""
     both = _spans((max(a, c), min(b, d)) for a, b in cure.spans for c, d in other.spans)
     if cure.file != other.file or not both:
         return False

@@ -13,11 +13,11 @@ from gemmlab.verify.elementwise import Mismatch
 
 
 def nan_cause(wrong: Mismatch, contents: Contents, own: Kernel | None = None) -> str | None:
-    """Name the operands that held nothing but NaN before the call, if the result is NaN; `None` otherwise.
+    """Return a sentence that names the operands that held only NaN before the call, if the result is NaN; else `None`.
 
     `contents` are the operands before the call (`Op.fill`): all NaN where the problem does not read the operand, such
-    as the output of a product with `beta == 0`, or the factors with `alpha == 0` or K = 0. `own`: the kernel, if it may
-    say in its file's header that it reads them.
+    as the output of a product with `beta == 0`, or the inputs with `alpha == 0` or K = 0. With the kernel `own` of a
+    user's file, the sentence adds the key of the file's header that would state that the kernel reads them.
     """
     if not math.isnan(wrong.value) or math.isnan(wrong.reference):
         return None
@@ -33,13 +33,15 @@ def nan_cause(wrong: Mismatch, contents: Contents, own: Kernel | None = None) ->
 
 
 def explained(wrong: Mismatch, contents: Contents) -> str:
-    """The mismatch in words, with the hint if there is one."""
+    """Return the mismatch in words, with the sentence of `nan_cause` if there is one."""
     hint = nan_cause(wrong, contents)
     return f"{wrong.explain()}; {hint}" if hint else wrong.explain()
 
 
 def _key(kernel: Kernel, untouched: list[str]) -> str:
-    """Return the key of the header that says that a kernel reads these operands; empty if there is none for them."""
+    """Return advice to state `always_reads` in the header of the kernel's file; empty for kernels of the CPU or the
+    ladder, and for operands without a factor.
+    """
     factors = names_of(kernel.op).factors
     if kernel.device != "cuda" or kernel.step is not None or not set(untouched) <= set(factors):
         return ""

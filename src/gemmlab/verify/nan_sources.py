@@ -16,10 +16,11 @@ from gemmlab.verify.guarded_run import GuardedRun
 def nan_sources(
     placed: PlacedKernel, op: Op, problem: Problem, contents: Contents, wrongs: Sequence[Mismatch], *, threads: int
 ) -> Contents:
-    """Return the contents without those all-NaN operands that do not reach a result; all of them if none reaches it.
+    """Return `contents` without the operands that hold only NaN and are not the cause of a result that is NaN.
 
-    The problem runs with zeros in place of all such operands: if a result is NaN still, its NaN comes from elsewhere,
-    such as from behind the end of a row. Otherwise it runs once for each of them, with zeros in the others.
+    The problem runs with zeros in place of all such operands: if a result is still NaN, none of them is the cause, but
+    memory such as that behind the end of a row. Otherwise the problem runs once for each of them, with zeros in the
+    others. If no single one is the cause, or no wrong result is NaN, all of `contents` are returned.
     """
     suspects = [name for name, values in contents.items() if values.size and np.isnan(values).all()]
     if not suspects or not any(math.isnan(wrong.value) for wrong in wrongs):

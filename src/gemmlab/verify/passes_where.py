@@ -1,4 +1,7 @@
-"""The conditions under which a wrong kernel is right: one property of a whole-tile problem is changed at a time."""
+"""Find the conditions under which a wrong kernel is right.
+
+Properties of a problem of whole tiles at which it is right are changed one at a time.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from gemmlab.verify.whole_tiles import Passes, Whole, divisors, extents_of, whol
 
 _HALF = 0.5
 _MOST_REMAINDERS = 16
-"""The largest multiple of which every remainder is tried: a kernel that unrolls its loop may be right at some."""
+"""The largest divisor of which every remainder is tried: a kernel that unrolls its loop may be right at some."""
 
 
 def passes_where(
@@ -28,12 +31,12 @@ def passes_where(
 ) -> list[Condition] | None:  # fmt: skip
     """Return the conditions that the kernel needs; `[]` if none is found, `None` if it is wrong at whole tiles, too.
 
-    `passes` runs a problem and says whether it was right, `None` if the kernel does not take it. `failing` and
-    `passing` are problems whose outcome is known. Tried in turn, until no failing problem fulfils the conditions:
-    multiples of extents and the other properties; smaller extents; every remainder; what the failing problems share;
-    two properties of which one suffices (`alternatives`). Conditions are returned only if the kernel is right at
-    problems that fulfil them and had no part in finding them. With `addresses`, arrays that begin at odd addresses are
-    tried. Raises `UsageError` if the kernel takes none of the problems with whole tiles.
+    `passes` runs a problem (`whole_tiles.Passes`). `failing` and `passing` are problems whose outcome is known. These
+    conditions are tried in turn, until no failing problem fulfils them: multiples of extents, factors, distances of
+    rows and layouts; least extents; remainders of extents; properties that the failing problems share (`shared_by`);
+    two properties of which one suffices (`alternatives`). Conditions are returned only if the kernel is right at other
+    problems that fulfil them (`confirmed`). With `addresses`, arrays that begin at odd addresses are tried. Raises
+    `UsageError` if the kernel takes no problem of whole tiles.
     """
     wrong, right = [*failing], [*passing]
 
@@ -79,7 +82,9 @@ def _not(condition: Condition) -> Callable[[Any], bool]:
 
 
 def _with_true_opposites(kernel: Kernel, op: Op, passes: Passes, conditions: Sequence[Condition]) -> list[Condition]:
-    """Return the conditions; one alone keeps its opposite if the kernel is wrong at all of several such problems."""
+    """Return the conditions without their `opposite`. A single condition keeps it if the kernel is wrong at each of
+    several problems that break the condition.
+    """
     if len(conditions) == 1 and conditions[0].opposite and _all_others_fail(kernel, op, passes, conditions[0]):
         return [*conditions]
     return [replace(condition, opposite="") for condition in conditions]
@@ -98,7 +103,10 @@ def _extents(whole: Whole) -> Iterator[Condition]:
 
 
 def _right_remainders(whole: Whole, name: str, multiple: int) -> list[int]:
-    """Return the remainders at which the kernel is right; those that divide `multiple` are known to be wrong."""
+    """Return the remainders modulo `multiple` of extent `name` at which the kernel is right.
+
+    Those that divide `multiple` are not tried: they are known to be wrong.
+    """
     tried = range(1, multiple) if multiple <= _MOST_REMAINDERS else ()
     right = (rest for rest in tried if multiple % rest and whole.passes_with(name, whole.extent + rest))
     return [0, *right]
@@ -176,7 +184,7 @@ def _others(kernel: Kernel, op: Op, whole: Whole) -> Iterator[Condition]:
 
 
 def _addresses(op: Op, whole: Whole) -> Iterator[Condition]:
-    """Yield what the kernel needs of the addresses of its arrays, in bytes."""
+    """Yield the condition on the alignment of the kernel's arrays in bytes; nothing if any address will do."""
     nbytes = op.operands(whole.problem)[0].element.nbytes
     steps = [1 << power for power in range(6)]
     least = next((step for step in steps if whole.passes(whole.problem, step)), 0)

@@ -1,4 +1,4 @@
-"""Causes of races other than a missing barrier: one that not all threads reach, and an array that is too small."""
+"""Causes of races other than a missing barrier: a barrier that not all threads reach, or an array that is too small."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ Place = tuple[str, int]
 _CONDITION = re.compile(r"\bif\s*\(")
 _STORE = re.compile(r"\bwrite of shared memory\b.*\(ST")
 DIVERGENT = "divergent"
-"""A word of the message of a barrier that only some threads of a warp reach."""
+"""A word that the emulator's message has for a barrier that only some threads of a warp reach."""
 
 
 def leading_kind(cases: Sequence[Sequence[Hazard]], usual: str) -> str:
-    """Return the kind of hazard that others follow from, or else the `usual` one."""
+    """Return the kind of hazard that causes the others: accesses outside of shared arrays, or else a barrier that not
+    all threads reach. Without both, return `usual`.
+    """
     every = [hazard for case in cases for hazard in case]
     if any(hazard.kind == OUTSIDE and hazard.space == "shared" for hazard in every):
         return OUTSIDE
@@ -29,10 +31,10 @@ def leading_kind(cases: Sequence[Sequence[Hazard]], usual: str) -> str:
 
 
 def faulty_barrier(hazards: Iterable[Hazard], read: Read = source_text) -> Place | None:
-    """Return the place of a barrier that not all threads reach, if the hazards show one; the first in its file.
+    """Return the first place of a barrier that not all threads reach; `None` if the hazards show none.
 
-    The emulator notices one that threads of the same warp pass by. One that whole warps pass by stands under a
-    condition, between the lines of a race that it would order.
+    If some threads of a warp skip a barrier, the emulator reports it. If whole warps skip it, it is found in the
+    source: it stands under a condition, between the lines of a race that it would order.
     """
     found: list[Place] = []
     for hazard in hazards:
@@ -46,22 +48,23 @@ def faulty_barrier(hazards: Iterable[Hazard], read: Read = source_text) -> Place
 
 
 def _passed_by(hazard: Hazard) -> bool:
-    """Return whether a hazard is a barrier that some threads of a warp do not reach."""
+    """Return whether the hazard reports a barrier that some threads of a warp do not reach."""
     divergent = hazard.kind == BARRIER and DIVERGENT in hazard.message
     return divergent or (hazard.kind == WARP_SYNC and bool(barrier_lines([hazard.text])))
 
 
 def _conditional(lines: Sequence[str], at: int) -> bool:
-    """Return whether the barrier of a line stands behind an `if`, on that line or at the end of the one before."""
+    """Return whether the barrier on line `at` follows an `if`, on that line or at the end of the line before."""
     before = next((line for line in reversed(lines[: at - 1]) if line.strip()), "").strip()
     opens = _CONDITION.search(before) is not None and before.endswith((")", "{"))
     return _CONDITION.search(lines[at - 1]) is not None or opens
 
 
 def same_element(race: Hazard, read: Read = source_text) -> str:
-    """Return, for two stores of one line in the same round to one element of shared memory, why: the array's extents.
+    """Return why two threads store to the same element of a shared array: an index too large, or an array too small.
 
-    Empty for any other race: one of different lines, or of rounds of a loop that no barrier parts.
+    The race is between stores of one line in one iteration. Return `""` for any other race: between different lines,
+    or in a loop that has no barrier, so that it may be between iterations.
     """
     if race.kind != RACE or race.line != race.other_line or race.other_file or _STORE.search(race.message) is None:
         return ""
@@ -77,7 +80,10 @@ def same_element(race: Hazard, read: Read = source_text) -> str:
 
 
 def declared_as(hazard: Hazard, read: Read = source_text) -> str:
-    """Return `, which is declared as Bs[15][16]` for an access behind an array of shared memory."""
+    """Return `, which is declared as Bs[15][16]` for an access beyond an array of shared memory.
+
+    Return `""` for other hazards, and if the declaration is not found.
+    """
     if hazard.kind != OUTSIDE or hazard.space != "shared" or not hazard.array:
         return ""
     extents = shared_extents(without_comments(read(hazard.file))).get(hazard.array, "")

@@ -13,7 +13,7 @@ _BRACKETS = {"(": ")", "{": "}"}
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop: its body lies behind line `first`, up to line `last`."""
+    """A loop: its body is on the lines after `first`, up to `last`."""
 
     first: int
     last: int
@@ -22,12 +22,12 @@ class Loop:
 
 
 def without_comments(text: str) -> str:
-    """Return the text with comments replaced by their line ends."""
+    """Return the text without comments, with the same line numbers."""
     return _COMMENTS.sub(lambda found: "\n" * found[0].count("\n"), text)
 
 
 def loops_of(text: str) -> list[Loop]:
-    """Return the loops of C++ text without comments, in the order of their heads; those of broken text are left out."""
+    """Return the loops of C++ text without comments, in the order of their heads; a loop without an end is left out."""
     found = []
     for head in _HEAD.finditer(text):
         start = head.end() if head[0] == "do" else _closing(text, head.end() - 1) + 1

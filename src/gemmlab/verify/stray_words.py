@@ -29,11 +29,11 @@ def without_stray(
     placed: PlacedKernel, op: Op, problem: Problem, contents: Contents, observation: Observation,
     left: Mapping[str, GuardedBuffer], *, shift: int = 0,
 ) -> tuple[tuple[Hazard, ...], tuple[str, ...]]:  # fmt: skip
-    """Return the hazards of a run, and reads of unwritten memory that reach no result, in words: these are no hazards.
+    """Return the hazards of a run that remain, and in words the reads of unwritten memory that reach no result.
 
-    Reads are only tested where a run has no other hazard.
-
-    `left` are the operands after the run; `shift` is that of the run.
+    If the run has only such reads, no hazard remains. If it has any other hazard, or if one of the reads reaches a
+    result, all hazards remain, and there are no words. `left` are the operands after the run; `shift` is that of the
+    run.
     """
     hazards = observation.hazards
     if not hazards or any(hazard.kind != UNWRITTEN for hazard in hazards):

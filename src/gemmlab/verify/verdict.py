@@ -35,7 +35,7 @@ WRITES = "writes outside"
 _ROWS: Mapping[str, tuple[str, str]] = {"a": ("M", "K"), "b": ("K", "N"), "c": ("M", "M")}
 """The number of rows of an operand as it is stored, and of its transpose."""
 _RARE = 4
-"""A kernel is wrong everywhere if there are at least so many failures to a case that passes."""
+"""A kernel is called wrong everywhere if it fails at least this many cases for each case that it passes."""
 _SPOKEN = frozenset({"mbarrier", "cluster", "async copy", "proxy", "tensor map"})
 _INSTRUCTION = re.compile(r" \([A-Z][\w.]*\)$")
 _ONLY = "at ragged edges only: "
@@ -43,7 +43,7 @@ _ONLY = "at ragged edges only: "
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The kind of fault in a word or two, and a sentence on it."""
+    """The kind of fault in a word or two, and a sentence on it, which may be empty."""
 
     kind: str
     text: str
@@ -61,15 +61,15 @@ class Faults:
     wrong: Sequence[Any]
     """The problems with wrong results."""
     failing: Sequence[Any]
-    """The problems with wrong results, forbidden accesses or other hazards."""
+    """The problems with wrong results, forbidden writes or hazards."""
     passing: Sequence[Any]
     """The problems at which nothing was wrong."""
     outside: Sequence[str]
-    """For each write outside the operands that guard bands show, its words."""
+    """A sentence for each place with a forbidden write (`Violation`)."""
     hazards: Sequence[Sequence[Hazard]]
     """The hazards of each failing case."""
     far: Sequence[tuple[str, Any, Sequence[Hazard]]]
-    """Operands that are wrong only if their rows lie far apart, with the problem and the hazards of that case."""
+    """For each failing case with rows far apart (`far_rows`): the operand, the problem and the hazards."""
     claims: Sequence[str]
     """Statements of the kernel's file that do not hold."""
     others: Sequence[str]
@@ -77,7 +77,9 @@ class Faults:
 
 
 def verdict_of(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bool) -> Verdict:
-    """Return the verdict. `conditions` are those of `passes_where`, if that was `probed`."""
+    """Return the verdict on a kernel that failed. `conditions` is the result of `passes_where`; `probed` is False if
+    that was not run.
+    """
     found = _near(faults, conditions, probed=probed)
     if found is not None:
         overflow = f"index overflow: {_overflow(faults.far)}" if faults.far else ""
@@ -91,7 +93,7 @@ def verdict_of(faults: Faults, conditions: Sequence[Condition] | None, *, probed
 
 
 def _near(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bool) -> Verdict | None:
-    """Return the verdict on rows as they usually lie; `None` if there is nothing wrong."""
+    """Return the verdict, rows far apart and the file's statements aside; `None` if nothing else is wrong."""
     kinds = Counter(kind for case in faults.hazards for kind in dict.fromkeys(hazard.kind for hazard in case))
     if kinds:
         kind = leading_kind(faults.hazards, kinds.most_common(1)[0][0])
@@ -126,13 +128,16 @@ def _wrong(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bo
 
 
 def _hardly_any_passes(faults: Faults) -> bool:
-    """Return whether nearly all cases fail, those aside in which an extent is 0: these have no products to add up."""
+    """Return whether nearly all cases fail, not counting passing ones with an extent of 0: they have no products."""
     full = [problem for problem in faults.passing if all(getattr(problem, name, 1) for name in "mnk")]
     return _RARE * len(full) <= len(faults.failing)
 
 
 def _edges(faults: Faults, conditions: Sequence[Condition] | None) -> str:
-    """Return `passes where K % 16 == 0`, unless a failing case fulfils that."""
+    """Return `passes where K % 16 == 0`, or `fails where K % 8 == 3`.
+
+    Empty without conditions, or if a failing case fulfils them.
+    """
     if not conditions or contradicted(conditions, faults.failing):
         return ""
     only = _ONLY if all(condition.ragged for condition in conditions) else ""
@@ -146,14 +151,16 @@ def _of_hazard(hazard: Hazard) -> str:
 
 
 def _headline(hazard: Hazard) -> str:
-    """Return the first clause of a message that says more than kind and place: one of asynchronous operations."""
+    """Return the first clause of the message of a hazard of asynchronous operations; `""` for others, whose kind and
+    place suffice.
+    """
     if hazard.kind not in _SPOKEN:
         return ""
     return f": {_INSTRUCTION.sub('', hazard.message.partition('; ')[0])}"
 
 
 def _barrier(place: Place, hazards: Sequence[Hazard]) -> str:
-    """Name the barrier, and what follows from it."""
+    """Return a sentence on the barrier that not all threads reach, and the arrays that race because of it."""
     races = _arrays([hazard for hazard in hazards if hazard.kind == RACE])
     follows = f"; {races} race because of that" if races else ""
     return f"not all threads reach {barrier_words(place)}: it stands under a condition, or in divergent code{follows}"
@@ -164,7 +171,7 @@ def _arrays(hazards: Sequence[Hazard]) -> str:
 
 
 def _race(faults: Faults) -> str:
-    """Name the arrays that race in one case, and the missing barrier of the first of them."""
+    """Return a sentence on the arrays that race in one case, with the cause: a missing barrier or two writes."""
     races = next(found for case in faults.hazards if (found := [one for one in case if one.kind == RACE]))
     arrays = _arrays(races) or f"{races[0].space} memory".lstrip()
     every = (one for case in faults.hazards for one in case)

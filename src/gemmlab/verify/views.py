@@ -1,6 +1,4 @@
-"""Arrays in the memory layouts that users pass: Fortran order, steps, negative strides, odd
-addresses, repeated rows.
-"""
+"""Arrays in the layouts that users pass: Fortran order, steps, negative strides, odd addresses, repeated rows."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ _ITEM = 4
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """An array and the memory around it, with a copy to detect changes."""
+    """An array, the memory in which it lies, and a copy of that memory to detect changes."""
 
     array: Float32Array
     _memory: npt.NDArray[np.uint8]
@@ -32,16 +30,16 @@ class View:
     _owned: npt.NDArray[np.uint8]
 
     def changed(self) -> int:
-        """Number of bytes changed anywhere since the view was made."""
+        """Return the number of bytes that have changed since the view was made, inside and outside of the array."""
         return int(np.count_nonzero(self._memory != self._before))
 
     def changed_outside(self) -> int:
-        """Number of bytes changed that do not belong to the array."""
+        """Return the number of bytes outside of the array's elements that have changed since the view was made."""
         return int(np.count_nonzero((self._memory != self._before) & (self._owned == 0)))
 
 
 def make_view(contents: Float32Array, kind: str) -> View:
-    """Lay out `contents`, of two or more dimensions, as `kind` (one of `VIEWS`) says."""
+    """Return a copy of `contents`, which has two or more dimensions, in the layout `kind`, one of `VIEWS`."""
     if kind == "one_row_repeated":
         contents = np.broadcast_to(contents[..., :1, :], contents.shape)
     if kind == "one_column_repeated":

@@ -1,4 +1,4 @@
-"""Problems of whole tiles at which a kernel is right, and the same problems with one extent changed."""
+"""Problems of whole tiles, whose extents are multiples of most tile sizes, and the same with one extent changed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gemmlab.core.errors import UsageError
 from gemmlab.ops.op import Op
 
 Passes = Callable[[Any, int], bool | None]
-"""Function of a problem and of a number of elements by which its arrays are off an aligned address: whether the
-kernel is right; `None` if it does not take the problem.
+"""(problem, number of elements by which its arrays are off an aligned address) -> whether the kernel is right there;
+`None` if it does not take the problem.
 """
 _EXTENTS = (128, 192, 240, 256)
 """Extents that are multiples of most tiles, those of 24, 48, 80 and 96 included."""
@@ -19,24 +19,24 @@ _EXTENTS = (128, 192, 240, 256)
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A problem at which a kernel is right, whose extents are all `extent`."""
+    """A problem of whole tiles at which a kernel is right; all its extents are `extent`."""
 
     op: Op
     extent: int
     problem: Any
     passes: Passes
     wide: bool
-    """True if rows may lie twice as far apart: then the length of a row does not change with an extent."""
+    """True if the kernel is also right with rows twice as far apart: `passes_with` then keeps them at that distance."""
 
     def passes_with(self, name: str, extent: int) -> bool | None:
-        """Return what `passes` does with another value, up to twice the usual one, of one extent."""
+        """Return the result of `passes` with extent `name` set to `extent`, which is at most twice `self.extent`."""
         leading = (f"ld{operand.name}" for operand in self.op.operands(self.problem))
         rows = {each: 2 * self.extent if self.wide else 0 for each in leading if hasattr(self.problem, each)}
         return self.passes(replace(self.problem, **rows, **{name: extent}), 0)
 
 
 def whole_tiles(op: Op, passes: Passes) -> Whole | None:
-    """Return the smallest such problem; `None` if the kernel is wrong at all of them.
+    """Return the smallest problem of whole tiles at which the kernel is right; `None` if it is wrong at all of them.
 
     Raises `UsageError` if the kernel takes none of them.
     """

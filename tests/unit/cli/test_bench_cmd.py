@@ -158,7 +158,6 @@ def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:
         (["--suite", "--family", "round"], 2, "no family 'round' in the suite; families are squares"),
         (["--suite", "--family", "batches"], 2, "no shape of gemm in batches; write --op batch"),
         (["packed", "--precision", "tf32"], 2, "--precision is for the library call"),
-        (["--precision", "tf32"], 2, "no contestant 'gemmlab:tf32' for gemm on cpu"),
         (["--sizes", "64:zz"], 2, "'zz' is no option"),
     ],
 )

@@ -187,7 +187,7 @@ def test_what_a_bench_will_run_is_compiled_before_its_workers_start() -> None:
     specs = config_specs([named_kernel("naive")], cuda, "cold", [], "5")
     plan = Plan(op, op.parse_sizes("8,16"), [*specs, Spec("cublas", "cublas")], device=cuda, mode="cold")
     device: Any = SimpleNamespace(family="cuda", target=lambda _config: "sm_90")
-    prebuild(of_plan(plan), device, said.append)
+    prebuild(of_plan(plan), device, said.append, compiled=True)
     assert len(said) == 5
     planned = [job for spec in specs for job in jobs(["naive"], ["sm_90"], spec.config)[0]]
     assert [run_job(job).cached for job in planned] == [True] * 5

@@ -59,7 +59,7 @@ def test_many_rectangles_side_by_side_are_a_list() -> None:
         (("threaded", "--threads", "0"), "--threads 0: from 1 to"),
         (("threaded", "--threads", "two"), "--threads two: a number of threads"),
         (("threaded", "--sizes", "64,128"), "one size is explained at a time"),
-        (("threaded", "naive", "--threads", "4"), "--threads: is for one kernel of a CPU"),
+        (("threaded", "naive", "--threads", "4"), "--threads: takes a thread count for one CPU kernel"),
         (("naive", "--threads", "4"), "--threads: name the .cu file"),
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gemmlab.core.errors import PeerError
+from gemmlab.core.errors import DeviceError, PeerError
 from gemmlab.devices.cpu import CpuDevice
 from gemmlab.kernels.by_name import NamedKernel, named_kernel
 from gemmlab.ops.catalog import find_op
@@ -105,3 +105,21 @@ def test_a_worker_holds_only_so_many_configurations(bench: DeviceBench, monkeypa
     with bench:
         assert [bench.turn(place).us for place in range(4)] == pytest.approx([10.0, 11.0, 12.0, 13.0])
     assert FakeWorker.started == 2
+
+
+def test_a_configuration_that_the_device_cannot_execute_is_a_fault(
+    bench: DeviceBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As vectors of 16 numbers on a processor that has only those of 8."""
+    usual, wide = CpuDevice.target, SPACE.config(2)
+
+    def target(device: CpuDevice, config: Mapping[str, int]) -> str:
+        if wide.items() <= config.items():
+            raise DeviceError("this processor has no such vectors")
+        return usual(device, config)
+
+    monkeypatch.setattr(CpuDevice, "target", target)
+    with bench:
+        bench.submit(range(len(SPACE)))
+        builds = [bench.build(place, 1e9) for place in range(len(SPACE))]
+    assert [build and build.fault for build in builds] == ["", "", "this processor has no such vectors", ""]

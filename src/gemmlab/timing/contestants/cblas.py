@@ -28,7 +28,7 @@ _DNNL_ISA = {
     0x1: "SSE4.1", 0x3: "AVX", 0x7: "AVX2", 0xF: "AVX2 VNNI", 0x1F: "AVX2 VNNI 2", 0x27: "AVX-512",
     0x67: "AVX-512 VNNI", 0xE7: "AVX-512 BF16", 0x1EF: "AVX-512 FP16", 0xFEF: "AVX-512 AMX", 0x1FEF: "AVX-512 AMX FP16",
 }  # fmt: skip
-"""oneDNN's `dnnl_cpu_isa_t`, version 3."""
+"""The names of oneDNN's `dnnl_cpu_isa_t`, version 3."""
 
 
 class _DnnlVersion(ctypes.Structure):
@@ -39,7 +39,7 @@ class _DnnlVersion(ctypes.Structure):
 
 
 class BlasLibrary:
-    """The BLAS at `path`, loaded into this process. `PeerError` when it does not load or has no matrix product."""
+    """The BLAS at `path`, loaded into this process. Raises `PeerError` if it does not load or has no matrix product."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -58,7 +58,7 @@ class BlasLibrary:
         self._entry.restype = None
 
     def prepare(self, scalars: Mapping[str, Any], addresses: Mapping[str, int]) -> Callable[[], object]:
-        """Return a callable that computes C = alpha op(A) op(B) + beta C. This function converts its arguments once."""
+        """Return a callable that computes C = alpha op(A) op(B) + beta C. Its arguments are converted here, once."""
         size, real = self._integer, ctypes.c_float
         m, n, k = (size(scalars[name]) for name in ("m", "n", "k"))
         lda, ldb, ldc = (size(max(1, scalars[name])) for name in ("lda", "ldb", "ldc"))
@@ -72,7 +72,10 @@ class BlasLibrary:
         return partial(self._entry, ctypes.c_int(_ROW_MAJOR), *flags, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 
     def facts(self) -> dict[str, Any]:
-        """Return library, version, core type, thread runtime and count. They are complete only after a first call."""
+        """Return library, version, core type, thread runtime, thread count and file; complete only after a first call.
+
+        Of a library other than OpenBLAS, MKL and oneDNN, return only the file and the thread runtime.
+        """
         for describe in (self._openblas_facts, self._mkl_facts, self._dnnl_facts):
             found = describe()
             if found:
@@ -151,14 +154,14 @@ def _mkl_core_type() -> str:
 
 
 def thread_runtime() -> str:
-    """Return the OpenMP or TBB runtimes loaded into this process, `"unknown"` when none is found."""
+    """Return the names of the OpenMP and TBB runtimes loaded into this process; `"unknown"` if none is found."""
     files = _loaded_files()
     found = [name for prefix, name in _RUNTIMES if any(file.startswith(prefix) for file in files)]
     return ", ".join(found) or "unknown"
 
 
 def openmp_threads() -> int | None:
-    """Return the thread count of the loaded OpenMP runtime, by threadpoolctl; `None` when none is loaded."""
+    """Return the thread count of the loaded OpenMP runtime, by threadpoolctl; `None` if none is loaded."""
     from threadpoolctl import threadpool_info
 
     counts = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"]

@@ -1,4 +1,7 @@
-"""The interface of contestants inside a worker process: prepared once per problem, then timed in turns."""
+"""The interface of contestants inside a worker process: prepared once per problem, then timed in turns.
+
+A turn is a warm-up and the timed calls after it. Contestants that are timed against each other take turns.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +28,23 @@ class UnsupportedError(GemmlabError):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One problem with its operands in this process."""
+    """One problem with its operands in this process, as the bench describes it."""
 
     op: str
     problem: Mapping[str, Any]
+    """The problem as `to_json` wrote it."""
     flops: int
     scalars: Mapping[str, Any]
+    """Extents, leading dimensions and factors by name, as `Op.scalars` returns them."""
     flat: Mapping[str, Float32Array]
+    """Operand name -> view of shape (words,), padding between rows included."""
     matrices: Mapping[str, Float32Array]
+    """Operand name -> view of the same memory of shape (rows, cols)."""
     threads: int
     cold: bool = False
     """True if operands are flushed from this machine's caches before each timed call."""
     uploaded: dict[str, Any] = field(default_factory=dict)
-    """Operand name -> device buffer, shared by the contestants of one process on a device with its own memory."""
+    """Operand name -> device buffer, which all contestants of this process share; filled by the first `run`."""
 
     @property
     def before(self) -> Callable[[], None] | None:
@@ -52,7 +59,7 @@ class Work:
 
     @property
     def plain(self) -> bool:
-        """True if alpha is 1 and beta is 0, so that C = op(A) op(B)."""
+        """True if alpha is 1 and beta is 0, so that C = op(A) op(B). Only for products."""
         return bool(self.scalars["alpha"] == 1 and self.scalars["beta"] == 0)
 
 
@@ -61,9 +68,13 @@ class Turn:
     """The measurements of one turn; times in microseconds."""
 
     time_us: float
+    """The median time of a call."""
     calls: int
+    """The number of measurements."""
     inner: int
+    """The number of calls in a row in each measurement."""
     raw_us: list[float]
+    """Some of the measurements, each divided by `inner`."""
     clock_mhz: float | None = None
     memory_mhz: float | None = None
     throttle: tuple[str, ...] = ()
@@ -73,24 +84,27 @@ class Prepared(Protocol):
     """A contestant ready for one problem."""
 
     def run(self) -> None:
-        """Execute once."""
+        """Execute once, untimed, so that the outputs can be verified."""
 
     def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:
-        """Warm up, then time calls for at least `min_us`."""
+        """Warm up for `warm_us`, then time calls for at least `min_us`.
+
+        Calls shorter than `inner_us` are timed several at a time. At most `raw_limit` measurements are returned.
+        """
 
 
 class Contestant(Protocol):
-    """An implementation of the operation that can be timed."""
+    """An implementation of one or several operations that can be timed."""
 
     def prepare(self, work: Work) -> Prepared:
         """Set up one problem. Raises `UnsupportedError` when the contestant cannot do it."""
 
     def facts(self) -> dict[str, Any]:
-        """Return library, version, core type, thread runtime, threads. They are complete after a first run."""
+        """Return what is known of library, version, core type, thread runtime and threads; all of it after a run."""
 
 
 def time_calls(call: Callable[[], object], calls: int, inner: int) -> list[float]:
-    """Return `calls` times of one call in microseconds, each the mean over `inner` calls in a row."""
+    """Return `calls` measurements of one call in microseconds, each the mean over `inner` calls in a row."""
     clock = time.perf_counter_ns
     times = [0] * calls
     if inner == 1:
@@ -114,7 +128,7 @@ class Calls:
     call: Callable[[], object]
     timer: Callable[[int, int], list[float]]
     before: Callable[[], None] | None = None
-    """Called untimed before each timed call; calls are then timed one by one."""
+    """The function to call, untimed, before each timed call. With it, calls are timed one by one."""
 
     @classmethod
     def of(cls, call: Callable[[], object], before: Callable[[], None] | None = None) -> Calls:
@@ -125,8 +139,8 @@ class Calls:
         self.call()
 
     def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:
-        """Warm up, then time calls for at least `min_us`. With `warm_us` 0, a first call of at least `min_us` is the
-        whole turn.
+        """Take a turn as `Prepared.turn` says. If `warm_us` is 0 and the first call lasts at least `min_us`, that call
+        is the whole turn.
         """
         started = time.perf_counter_ns()
         warm = self.timer(1, 1)
@@ -155,7 +169,7 @@ class Calls:
 
 
 def call_for(library: str, op: str, calls: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
-    """Return the function among `calls` for operation `op`; `UnsupportedError` when the library has none."""
+    """Return the function in `calls` for operation `op`. Raises `UnsupportedError` if the library has none."""
     if op not in calls:
         raise UnsupportedError(f"{library} has no {op}")
     return calls[op]

@@ -53,7 +53,7 @@ class LibraryCall:
 
 
 def host_array(work: Work, name: str) -> Float32Array:
-    """Return an operand as it is stored: a matrix, or those of a batch with a leading axis."""
+    """Return an operand as it is stored: a matrix, or the matrices of a batch with a leading axis (`stored`)."""
     if work.op == "gemm":
         return work.matrices[name]
     place = stored(work, name)
@@ -61,7 +61,7 @@ def host_array(work: Work, name: str) -> Float32Array:
 
 
 def library_options(work: Work, c: object) -> dict[str, Any]:
-    """Return the options of `gemmlab.gemm` that differ from the defaults; the result goes to `c`."""
+    """Return the options of `gemmlab.gemm` for a problem: `out=c`, and those that differ from the defaults."""
     options: dict[str, Any] = {"out": c, **{n: True for n in ("trans_a", "trans_b") if work.scalars.get(n, 0)}}
     if not work.plain:
         options |= {"alpha": work.scalars["alpha"], "beta": work.scalars["beta"]}
@@ -105,7 +105,7 @@ class NumpyCall:
 
 
 class BlasCall:
-    """A BLAS library's own entry point, called with arguments converted beforehand."""
+    """A BLAS library's own function for the product, called with arguments that were converted beforehand."""
 
     def __init__(self, path: str) -> None:
         self._library = BlasLibrary(path)

@@ -22,7 +22,7 @@ _TF32_MATH = 3
 class Cublas:
     """cuBLAS at `path` with a handle on `stream` in the current CUDA context. `tf32` lets it round inputs to TF32.
 
-    `PeerError` when it does not load or a call fails.
+    Raises `PeerError` if it does not load or a call fails.
     """
 
     def __init__(self, path: str, stream: int, *, tf32: bool = False) -> None:
@@ -39,14 +39,14 @@ class Cublas:
     def prepare(self, scalars: Mapping[str, Any], addresses: Mapping[str, int]) -> Callable[[], None]:
         """Return a callable that enqueues C = alpha op(A) op(B) + beta C on the stream; arguments are converted once.
 
-        cuBLAS matrices are column-major. Read so, a row-major C is its transpose, and C^T = op(B)^T op(A)^T. So the
-        operands are exchanged, and their transpose flags stay.
+        cuBLAS matrices are column-major: to cuBLAS a row-major C is C^T, which is op(B)^T op(A)^T. So A and B change
+        places, and each keeps its transpose flag.
         """
         return self._enqueuing("cublasSgemm_v2", scalars, addresses, strided=False)
 
     def prepare_batch(self, scalars: Mapping[str, Any], addresses: Mapping[str, int]) -> Callable[[], None]:
-        """Return a callable as `prepare` does, for a batch, by `cublasSgemmStridedBatched`: operands are `stride_a`,
-        ... elements apart.
+        """Return a callable as `prepare` does, for a batch: matrices of A, B and C are `stride_a`, `stride_b` and
+        `stride_c` elements apart.
         """
         return self._enqueuing("cublasSgemmStridedBatched", scalars, addresses, strided=True)
 
@@ -70,7 +70,7 @@ class Cublas:
         return self._library.repeated(function, *arguments)
 
     def facts(self) -> dict[str, Any]:
-        """Library, version and file."""
+        """Return library, version, file, and as `core_type` whether inputs may be rounded to TF32."""
         number = ctypes.c_int()
         self._library.check("cublasGetVersion_v2", self._handle, ctypes.byref(number))
         version = version_text(number.value)

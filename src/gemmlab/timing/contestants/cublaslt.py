@@ -1,7 +1,8 @@
 """The best of cublasLt's first heuristics, through ctypes: the speed for a caller who times them at every shape.
 
-cublasLt lists algorithms by how fast it expects them to be, and cuBLAS runs the first. Here each is timed once, and the
-fastest becomes the contestant. Its time is only quoted, without comparisons, because no library call does that.
+cublasLt lists algorithms by how fast it expects them to be, and cuBLAS runs the first. Here the first 16 are timed at
+each shape, and the fastest becomes the contestant. Its time is only quoted, without comparisons, because no library
+call times algorithms.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from gemmlab.timing.contestants.cublas import require_int32_extents, version_tex
 from gemmlab.timing.contestants.status_library import StatusLibrary
 
 HEURISTICS = 16
-"""The number of algorithms to request from cublasLt."""
+"""The number of algorithms to request from cublasLt, which may list fewer."""
 WORKSPACE_BYTES = 32 << 20
 """Scratch memory that an algorithm may use: cuBLAS's own default on this generation of GPUs."""
 REPEATS, LONG_US = 5, 10_000.0
-"""Calls of each algorithm that are timed for the choice; an algorithm whose call takes `LONG_US` or more is timed
-once.
+"""Each algorithm is timed by the median of `REPEATS` calls after a first one, or by the first one alone if it takes
+`LONG_US` microseconds or longer.
 """
 _FLOAT32, _COMPUTE_FLOAT32 = 0, 68
 """`CUDA_R_32F`, and `CUBLAS_COMPUTE_32F`: float32 arithmetic, no TF32."""
@@ -57,7 +58,10 @@ class CublasLtCall:
         self._last = 0, 0
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-        """Return a callable that enqueues the fastest algorithm. `UnsupportedError` when cublasLt lists none."""
+        """Return a callable that enqueues the fastest algorithm, which is searched at the first use of a shape.
+
+        Raises `UnsupportedError` if cublasLt lists none, if beta is not 0, and for extents beyond 32 bits.
+        """
         call: Callable[[], object] = call_for("cublasLt", work.op, dict.fromkeys(("gemm", "batch"), self._product))(
             work, buffers
         )
@@ -84,7 +88,7 @@ class CublasLtCall:
         return enqueue(chosen)
 
     def _time(self, call: Callable[[], object]) -> float:
-        """Return the microseconds of a call, without the first one; infinity if cublasLt refuses it."""
+        """Return the microseconds of a call, measured as `REPEATS` says; infinity if cublasLt refuses it."""
         try:
             first = self._device.time_enqueued(call, 1, 1, "cublasLt")[0]
             return (
@@ -96,14 +100,14 @@ class CublasLtCall:
             return float("inf")
 
     def _description(self, scalars: Mapping[str, Any]) -> ctypes.c_void_p:
-        """Return the operation. Operands are exchanged, as in `Cublas.prepare`: cublasLt's A is the problem's B."""
+        """Return a descriptor of the product. As in `Cublas.prepare`, cublasLt's A is the problem's B."""
         made = self._made("cublasLtMatmulDescCreate", ctypes.c_int(_COMPUTE_FLOAT32), ctypes.c_int(_FLOAT32))
         for attribute, name in ((_TRANS_A, "trans_b"), (_TRANS_B, "trans_a")):
             self._set("cublasLtMatmulDescSetAttribute", made, attribute, ctypes.c_int32(int(scalars.get(name, 0))))
         return made
 
     def _layout(self, scalars: Mapping[str, Any], name: str) -> ctypes.c_void_p:
-        """Return the layout of a stored operand. Read column by column, its rows are columns."""
+        """Return cublasLt's layout of a stored operand: cublasLt is column-major, so the operand's rows are columns."""
         rows, cols = {"a": ("m", "k"), "b": ("k", "n"), "c": ("m", "n")}[name]
         if scalars.get(f"trans_{name}", 0):
             rows, cols = cols, rows
@@ -154,7 +158,7 @@ class CublasLtCall:
         self._library.check(function, what, ctypes.c_int(attribute), ctypes.byref(value), size)
 
     def facts(self) -> dict[str, Any]:
-        """Return library, version, file, and the rank of the fastest heuristic at the last shape."""
+        """Return library, version, file, and the rank of the fastest of the heuristics at the last shape."""
         at, count = self._last
         return {
             "library": "cublasLt", "version": version_text(self._library.functions.cublasLtGetVersion()),

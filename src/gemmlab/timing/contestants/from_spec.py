@@ -13,7 +13,7 @@ from gemmlab.timing.families import family_of
 
 
 def make_contestant(spec: Mapping[str, Any]) -> Contestant:
-    """Return the contestant that a `gemmlab.timing.peers.Spec.to_json` describes."""
+    """Return the contestant that `spec`, the result of `gemmlab.timing.peers.Spec.to_json`, describes."""
     kind, where = spec["kind"], (spec.get("device", "cpu"), spec.get("mode", "warm"))
     if kind == "gemmlab" and family_of(parse_device(where[0]).family).host_threads:
         return LibraryCall(spec.get("precision", FLOAT32))

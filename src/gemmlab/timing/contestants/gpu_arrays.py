@@ -23,17 +23,17 @@ class Arrays(Protocol):
     name: str
 
     def array(self, buffer: Buffer, place: Place) -> Any:
-        """Return the operand as an array."""
+        """Return a view of a float32 buffer with the shape and strides of `place`."""
 
 
 def operand(arrays: Arrays, work: Work, buffers: Mapping[str, Buffer], name: str) -> Any:
-    """Return op of an operand, transposed if the problem says so."""
+    """Return operand `name` as an array: as it is stored, or a transposed view if the problem transposes it."""
     array = arrays.array(buffers[name], stored(work, name))
     return array.swapaxes(-1, -2) if work.scalars.get(f"trans_{name}", 0) else array
 
 
 class TorchArrays:
-    """Tensors of torch, whose current stream is set to the worker's."""
+    """Tensors of torch. Its current stream is set to the worker's."""
 
     name = "torch"
 
@@ -50,7 +50,7 @@ class TorchArrays:
 
 
 class CupyArrays:
-    """Arrays of CuPy, whose current stream is set to the worker's."""
+    """Arrays of CuPy. Its current stream is set to the worker's."""
 
     name = "cupy"
 
@@ -67,7 +67,7 @@ class CupyArrays:
 
 @dataclass(frozen=True, slots=True)
 class BareArray:
-    """A float32 array of no package, with the worker's stream."""
+    """A float32 array of no package: only `__cuda_array_interface__`, which names the worker's stream."""
 
     buffer: Buffer
     place: Place

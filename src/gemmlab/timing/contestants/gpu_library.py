@@ -1,4 +1,7 @@
-"""Libraries to compare with on a GPU. Each uses buffers and stream of the worker's device and is timed by events."""
+"""Contestants on a GPU: the libraries to compare with, and gemmlab's own library call.
+
+Each uses the buffers and the stream of the worker's device and is timed by events.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +37,18 @@ class Library(Protocol):
     """A library's implementation of operations on a GPU."""
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-        """Return a callable that enqueues the operation on the device's stream. `UnsupportedError` when it has none."""
+        """Return a callable that enqueues the operation on the device's stream.
+
+        Raises `UnsupportedError` for a problem that the library cannot do.
+        """
 
     def facts(self) -> dict[str, Any]:
-        """Library and version."""
+        """Return library, version and arithmetic (`core_type`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """A callable that enqueues work on a device's stream."""
+    """A computation that `call` enqueues on the device's stream; errors call it `name`."""
 
     device: CudaDevice
     call: Callable[[], object]
@@ -76,8 +82,9 @@ class GpuCall:
 
 
 class LibraryOnGpu:
-    """`gemmlab.gemm(out=)` as a user calls it with arrays on the GPU, stored transposed if the problem says so;
-    `gemmlab.sum(out=)`.
+    """`gemmlab.gemm(out=)` or `gemmlab.sum(out=)`, as a user calls it with arrays on the GPU.
+
+    Operands that the problem transposes are passed as they are stored, with `trans_a` or `trans_b`.
     """
 
     def __init__(self, device: CudaDevice, *, precision: str = FLOAT32) -> None:
@@ -161,7 +168,7 @@ class TorchCall:
 
 
 class CupyCall:
-    """`cupy.matmul(out=)`; `cupy.sum`, which is CUB's for whole and adjacent axes."""
+    """`cupy.matmul(out=)`; `cupy.sum`, which runs CUB for sums of all elements and along adjacent axes."""
 
     def __init__(self, device: CudaDevice) -> None:
         self._arrays = CupyArrays(device)
@@ -187,11 +194,10 @@ class CupyCall:
 
 
 def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str, precision: str = FLOAT32) -> Contestant:
-    """Return a contestant of `kind` `"gemmlab"`, `"torch"`, `"cupy"` or `"cub"`; at `path`, `"cublas"` or `"cublaslt"`.
+    """Return a contestant of `kind` `"gemmlab"`, `"torch"`, `"cupy"`, `"cub"`, `"cublas"` or `"cublaslt"`.
 
-    Only `"gemmlab"`, `"cublas"` and `"torch"` do TF32.
-
-    Raises `UnsupportedError` for a device that is no CUDA device.
+    The last two are loaded from `path`. `"cublas"` and `"torch"` may round to TF32 if `precision` is that; `"gemmlab"`
+    knows every precision, the others compute in float32. Raises `UnsupportedError` for a device that is no CUDA device.
     """
     where = open_device(device, mode)
     if not isinstance(where, CudaDevice):

@@ -24,7 +24,7 @@ _TORCH = {"sum": "sum", "max": "amax", "min": "amin"}
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """One reduction as a user of an array package sees it."""
+    """One reduction as a user of an array package sees it: `out` = `operator` of `x` along `axes`."""
 
     operator: str
     x: Place
@@ -33,7 +33,10 @@ class Reduction:
 
 
 def reduction_of(work: Work) -> Reduction:
-    """Return the array, the widest step first as in C order, and the axes that are summed along."""
+    """Return the reduction that the problem of `work` describes. The axes of `x` are sorted by stride, largest first.
+
+    Raises `UnsupportedError` if there is no axis to reduce along.
+    """
     if work.op == "reduce":
         return Reduction(work.problem["operator"], Place((int(work.scalars["n"]),), (1,)), Place((), ()), (0,))
     free, terms = work.problem["free"], work.problem["terms"]
@@ -64,7 +67,7 @@ def cupy_reduction(arrays: CupyArrays, work: Work, buffers: Mapping[str, Buffer]
 
 
 def library_reduction(arrays: Arrays, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-    """Return a call of `gemmlab.sum(x, axes, out=out)`."""
+    """Return a call of `gemmlab.sum(x, axes, out=out)`. Raises `UnsupportedError` for other operators than the sum."""
     import gemmlab
 
     what = reduction_of(work)
@@ -76,7 +79,7 @@ def library_reduction(arrays: Arrays, work: Work, buffers: Mapping[str, Buffer])
 
 
 class FreshResult:
-    """A call that makes a new array each time; `deliver` copies it into the buffer that is verified."""
+    """A call that returns a new array each time; `deliver` copies the last one to `out`, which is verified."""
 
     def __init__(self, call: Callable[[], object], out: Any) -> None:
         self._call, self._out = call, out
@@ -86,12 +89,15 @@ class FreshResult:
         self._last = self._call()
 
     def deliver(self) -> None:
-        """Queue the copy of the last result."""
+        """Enqueue the copy of the last result to `out`."""
         self._out[...] = self._last
 
 
 class CubCall:
-    """`cub::DeviceReduce`, compiled by cuda-cccl for this GPU; everything except the call is set up beforehand."""
+    """`cub::DeviceReduce`, compiled by cuda-cccl for this GPU, for sums of all elements.
+
+    Everything except the call is set up beforehand.
+    """
 
     def __init__(self, device: CudaDevice) -> None:
         device.activate()

@@ -15,7 +15,7 @@ from gemmlab.timing.families import family_of
 
 
 class Attachment(Protocol):
-    """A computation bound to buffers of a device, which can be repeated."""
+    """A computation bound to buffers of a device; it can be executed again and again."""
 
     def run(self) -> None:
         """Execute once and wait."""
@@ -26,18 +26,21 @@ class Attachment(Protocol):
 
 @dataclass
 class OnDevice:
-    """A prepared contestant whose operands are copied to a device; with shared memory nothing is copied."""
+    """A prepared contestant whose operands are copied to the device, unless the device computes in host memory."""
 
     device: Device
     work: Work
     outputs: Sequence[str]
     attach: Callable[[Mapping[str, Buffer]], Attachment]
-    """Return the computation, bound to buffers by operand name."""
+    """(operand name -> buffer) -> the computation bound to these buffers."""
     attached_to: dict[str, Buffer] = field(default_factory=dict)
     attached: Attachment | None = None
 
     def run(self) -> None:
-        """Upload inputs once and outputs each time, execute once, download the outputs."""
+        """Upload the operands, execute once, download the outputs.
+
+        Inputs are uploaded only once for all contestants of this process, outputs each time.
+        """
         self.attached = None
         there = self.work.uploaded
         for name, flat in self.work.flat.items():
@@ -50,7 +53,7 @@ class OnDevice:
             self.device.download(there[name], self.work.flat[name])
 
     def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:
-        """Time executions on the operands that the last `run` uploaded."""
+        """Take a turn on the operands that the last `run` uploaded; without one, `run` first."""
         if not self.work.uploaded:
             self.run()
         attached = self._ready()
@@ -59,7 +62,7 @@ class OnDevice:
         return with_clocks(self.device, turn)
 
     def _ready(self) -> Attachment:
-        """Bind to the current buffers, anew if another contestant has replaced the outputs."""
+        """Return the computation bound to the current buffers, bound again if another contestant has replaced some."""
         there = self.work.uploaded
         if self.attached is None or any(self.attached_to[name] is not buffer for name, buffer in there.items()):
             self.attached, self.attached_to = self.attach(there), dict(there)
@@ -67,7 +70,7 @@ class OnDevice:
 
 
 _OPEN: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()
-"""Open devices of this process by name and mode. Each has its own loaded code and caches to flush."""
+"""The open devices of this process by name and mode, which its contestants share."""
 
 
 def _device(name: str, mode: str) -> Device:
@@ -78,7 +81,7 @@ def _device(name: str, mode: str) -> Device:
 
 
 class KernelCall:
-    """One kernel of the catalog, timed by its device."""
+    """One kernel of the catalog or of a user's file, timed by its device."""
 
     def __init__(
         self, kernel: str, config: Mapping[str, int], device: str = "cpu", mode: str = "warm",
@@ -130,13 +133,14 @@ class KernelCall:
 
 @dataclass(frozen=True, slots=True)
 class PeakTurn:
-    """A probe of the peak as a contestant: its time is that of the problem at the measured rate."""
+    """A probe of the peak, prepared for a problem: its time is what the problem would take at the measured rate."""
 
     device: Device
     measure: Callable[[int, float], float]
-    """(threads, seconds to measure) -> rate, in 10^9 of the units of `amount` per second."""
+    """(threads, seconds to measure) -> rate in GFLOP/s or GB/s."""
     threads: int
     amount: int
+    """The problem's floating-point operations or bytes."""
 
     def run(self) -> None:
         self.measure(self.threads, 1e-3)

@@ -1,4 +1,4 @@
-"""The places of operands of products and batches: extents and strides."""
+"""The layouts of the operands of products and batches as they are stored: extents and strides."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Place:
 
 
 def stored(work: Work, name: str) -> Place:
-    """Return the place of operand `"a"`, `"b"` or `"c"`. One matrix for all products of a batch has no leading axis."""
+    """Return the layout of operand `"a"`, `"b"` or `"c"`. A matrix that all products share has no leading axis."""
     scalars = work.scalars
     m, n, k = (int(scalars[extent]) for extent in "mnk")
     rows, cols = {"a": (m, k), "b": (k, n), "c": (m, n)}[name]

@@ -11,7 +11,7 @@ from gemmlab.core.errors import PeerError
 
 
 class StatusLibrary:
-    """A loaded library. `PeerError` when it does not load."""
+    """A loaded library. Raises `PeerError` if it does not load."""
 
     def __init__(self, path: str) -> None:
         self.file = Path(path).name
@@ -21,13 +21,13 @@ class StatusLibrary:
             raise PeerError(f"{self.file} does not load: {error}") from error
 
     def check(self, function: str, *arguments: Any) -> None:
-        """Call a function. `PeerError` names it and its status when that is not 0."""
+        """Call a function. Raises `PeerError`, with the function and its status, if the status is not 0."""
         status = getattr(self.functions, function)(*arguments)
         if status:
             raise PeerError(f"{self.file}: {function} ended with status {status}")
 
     def repeated(self, function: str, *arguments: Any) -> Callable[[], None]:
-        """Return a callable that does what `check` does with little overhead, because it is timed."""
+        """Return a callable that does what `check` does, with little overhead for being timed."""
         entry = getattr(self.functions, function)
 
         def call() -> None:

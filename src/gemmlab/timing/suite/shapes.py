@@ -29,13 +29,13 @@ class Shape:
 
     @property
     def op(self) -> str:
-        """The operation: `"gemm"`, or `"batch"`."""
+        """The operation: `"batch"` for several products, else `"gemm"`."""
         return "batch" if self.products.batch > 1 else "gemm"
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """All shapes in the order of the file. None occurs twice."""
+    """All shapes in the order of the file, each once."""
 
     families: Mapping[str, str]
     """Name of a family -> its description."""

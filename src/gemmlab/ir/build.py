@@ -33,7 +33,10 @@ def generator_fingerprint() -> str:
 
 
 def build(program: Program, target: Target) -> Artifact:
-    """Return the compiled program, from the cache if it is there. Raises `CompileError`, `MemoryError`."""
+    """Return the compiled program, from the cache if it is there; a program without a fingerprint is never cached.
+
+    Raises `CompileError`, `MemoryError`.
+    """
     if not program.fingerprint:
         return _compile(program, target)
     key = store.key_of(
@@ -50,9 +53,10 @@ def build(program: Program, target: Target) -> Artifact:
 
 
 def load_functions(name: str, symbols: Sequence[str], emit: Callable[[Module], object]) -> LoadedObject:
-    """Build and link exported functions for this machine that are not part of a kernel.
+    """Build and link functions for this machine that belong to no kernel.
 
-    `emit` adds them to a module. `symbols` are their names. Raises `CompileError`, `MemoryError`.
+    `emit` adds them to a module as exported functions with the names `symbols`; `name` stands for them in the cache.
+    Raises `CompileError`, `MemoryError`.
     """
     target, (entry, *others) = host_target(), symbols
 

@@ -83,8 +83,8 @@ class LeftBlock:
             each_panel(self.fn, tiles, rows_below, pack_one)
 
     def tile_at(self, origin: Value, ir: Value, rows: Value) -> tuple[Value, Value, Value, Value]:
-        """Return the A of a tile: the address and step with which the tile reads it, whether the first strip's tile must
-        copy it there, and the address in the caller's A.
+        """Return the A of a tile: the address and step with which the tile reads it, whether the first strip's tile
+        must copy it there, and the address in the caller's A.
 
         The tile has `rows` rows from row `ir` of the block on; the block's first row is at `origin`.
         """

@@ -41,8 +41,8 @@ JOB = (
     ("ldc", I64),
     ("workspace", FLOATS),
 )
-"""Arguments of a job. Strides are in elements, of any sign; C's rows are contiguous and `ldc` apart. alpha is not 0, and
-k is positive.
+"""Arguments of a job. Strides are in elements, of any sign; C's rows are contiguous and `ldc` apart. alpha is not 0,
+and k is positive.
 """
 
 _PAGE = 1024
@@ -85,7 +85,7 @@ def even_block(fn: Function, total: Value, block: int, multiple: int) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Functions that compute products on one thread: `job`, which computes a rectangle of C, and those that it calls."""
+    """Functions that compute products on one thread: `job`, which computes a rectangle of C, and those it calls."""
 
     job: Function
     tiles: Tiles

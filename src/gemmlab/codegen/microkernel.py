@@ -30,15 +30,15 @@ LINE = 16
 _GROUP = 3
 """Rows reached from one base pointer: x86 addresses base, base + stride and base + 2 * stride."""
 _C_LEAD = 8
-"""Rounds of the loop from the prefetch of C's last row to the end. An earlier prefetch would be lost: the operands would
-evict C from L1 again.
+"""Rounds of the loop from the prefetch of C's last row to the end. An earlier prefetch would be lost: the operands
+would evict C from L1 again.
 """
 COPY_LEAD = 16
 """Rounds from the prefetch of a row of B into L2 to its copy: some 1000 cycles, as long as a read of memory takes. The
 prefetch is not into L1: rows of B at a multiple of 4 KiB share so few sets there that they would evict each other.
 """
 _LOOSEN_LEAD = 8 * LINE
-"""Steps of k from the prefetch of A's rows into L2 to their copy: some 3000 cycles, longer than a read of memory takes."""
+"""Steps of k from the prefetch of A's rows into L2 to their copy: some 3000 cycles, longer than a memory read takes."""
 
 SIGNATURE = (
     ("k", I64),

@@ -149,7 +149,7 @@ def for_rows(
 ) -> None:
     """Emit `body(place)` for rows number `rows[0]` to `rows[1]` - 1 of a nest at `x`; `place` is a row's address.
 
-    `middle` is the extent of the axis next to the rows and the step along it. `axes` has the `count` axes outside of it.
+    `middle` is the extent of the axis next to the rows and the step along it; `axes` has the `count` axes outside.
     """
     extent, step = middle
     at = fn.var(I64, rows[0])

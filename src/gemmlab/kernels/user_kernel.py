@@ -41,7 +41,7 @@ def user_kernel(path: Path, *, facts: str | Path | None = None, **flags: Any) ->
 
 
 def stated_kernel(path: Path, **flags: Any) -> Kernel | None:
-    """Return the kernel in a file that states its launch; `None` for one with neither a header nor a `.toml` beside it.
+    """Return the kernel in a file with a `/* gemmlab` comment or a `.toml` file beside it; else `None`.
 
     `flags` and `UsageError` as in `user_kernel`.
     """
@@ -84,10 +84,10 @@ def _kernel(
 
 
 def starting_text(path: Path, exercise: str | None = None) -> str:
-    """Return a working, commented kernel to start from, for the file `path`; with `exercise`, that of a rung's
-    exercise.
+    """Return the text of a working, commented kernel to start from, which is named after the file `path`.
 
-    Raises `UsageError` for an impossible kernel name, and for a rung without an exercise.
+    With `exercise`, the id of a rung, it is the text to start that rung's exercise from. Raises `UsageError` for an
+    impossible kernel name, and for a rung without an exercise in CUDA C++.
     """
     name = path.stem
     if path.suffix != ".cu" or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or name in _RESERVED:

@@ -21,23 +21,20 @@ _COMMENT = re.compile(r"//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.DOTALL)
 _DEFINED = re.compile(r"(!?)\s*defined\s*\(?\s*(\w+)\s*\)?\Z")
 CONDITIONS = ("#if", "#else", "#endif")
-"""Tokens in place of directives whose condition only the compiler knows."""
+"""Tokens that stand for conditional directives whose condition only the compiler knows."""
 _ALWAYS_DEFINED = ("__CUDACC_RTC__", "__CUDACC__", "__cplusplus")
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word or mark with its line, counted from 1. A string literal is `""` whatever its text.
-
-    `#if`, `#else` and `#endif` are tokens if only the compiler knows the value of the condition.
-    """
+    """One word, mark or directive with its line, counted from 1. A string literal is `""`, whatever its text."""
 
     text: str
     line: int
     start: int = field(default=0, compare=False)
-    """Offset of its first character."""
+    """Offset of its first character in the text."""
     end: int = field(default=0, compare=False)
-    """Offset of the character after its last."""
+    """Offset of the character after its last one."""
 
     @property
     def is_name(self) -> bool:
@@ -46,19 +43,17 @@ class Token:
 
     @property
     def is_directive(self) -> bool:
-        """True if it is a whole directive, or a mark in place of one."""
+        """True if it is a whole directive, or one of `CONDITIONS`."""
         return len(self.text) > 1 and self.text[0] == "#"
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Return the words of `text` that are compiled, in order."""
+    """Yield the words and marks of `text` that may be compiled, in order, and `CONDITIONS` between them."""
     return (token for token in pieces(text) if not token.is_directive or token.text in CONDITIONS)
 
 
 def pieces(text: str) -> Iterator[Token]:
-    """Return the words of `text` that are compiled, and whole directives between them: `#define N 4`, `#include
-    <mma.h>`.
-    """
+    """Yield what `tokens` yields, and every other directive as one token: `#define N 4`, `#include <mma.h>`."""
     line = 1
     branches: list[bool | None] = []
     for found in _TOKEN.finditer(text):
@@ -75,7 +70,10 @@ def pieces(text: str) -> Iterator[Token]:
 
 
 def _branch(directive: str, branches: list[bool | None]) -> Iterator[str]:
-    """Follow one directive. `branches` has for each open condition whether its branch is compiled; `None`: unknown."""
+    """Yield the token of `CONDITIONS` for a conditional directive, if only the compiler knows the condition.
+
+    `branches` is updated: for each open `#if`, whether its present branch is compiled, or `None` if that is unknown.
+    """
     match = _CONDITION.match(directive)
     if match is None:
         return

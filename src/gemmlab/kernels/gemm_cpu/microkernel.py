@@ -29,13 +29,13 @@ def _blocks(config: Config, lanes: int) -> Blocks:
 
 
 def meant(config: Config) -> Config:
-    """Return a configuration with each 0 replaced by the block that the formula gives."""
+    """Return a configuration with each 0 of MC, KC and NC replaced by the formula's value."""
     blocks = _blocks(config, host_target(config["LANES"] or None).lanes)
     return {**config, "MC": blocks.mc, "KC": blocks.kc, "NC": blocks.nc}
 
 
 def workspace_bytes(_problem: object, config: Config) -> int:
-    """Return the bytes of the packed blocks of A and B, for the widest tile that the configuration may be built for."""
+    """Return the bytes of the packed blocks of A and B in a configuration."""
     target = host_target(config["LANES"] or None)
     return 4 * workspace_floats(best_tile(target), _blocks(config, target.lanes))
 

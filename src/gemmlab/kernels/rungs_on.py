@@ -12,7 +12,7 @@ from gemmlab.kernels.kernel import Kernel
 
 @dataclass(frozen=True, slots=True)
 class Rungs:
-    """The rungs of a ladder that a device runs, in order, and a line for each of the others that says why it does not."""
+    """The rungs of a ladder that a device runs, in order, and a line for each other rung that says why not."""
 
     kernels: tuple[Kernel, ...]
     left_out: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The statements of a kernel file as checked values. Their types, names and expressions are checked without the code."""
+"""The statements of a kernel file as values, whose types, names and expressions are checked without its code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Element addresses in arrays of many axes: from an index over all axes, the last one fastest, to byte offsets."""
+"""Offsets of elements in arrays of many axes, from an index over all axes, of which the last varies fastest."""
 
 from __future__ import annotations
 

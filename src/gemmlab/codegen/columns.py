@@ -58,7 +58,10 @@ def emit_columns(module: Module, operator: int) -> Function:
 
 
 def _few(fn: Function, operator: int, lanes: int, cols: Value, rows: list[Value], times: Value, out: Value) -> None:
-    """Emit the reduction of adjacent columns, of one term for each of `rows`, as one tree; results are adjacent."""
+    """Emit the reduction of `cols` adjacent columns, with one term in each of `rows` (addresses), as one tree.
+
+    The results are multiplied by `times` and written to adjacent places from `out` on.
+    """
     wide, scale = vector(F32, lanes), fn.splat(times, lanes)
 
     def some(c: Value, mask: Value | None) -> None:
@@ -166,5 +169,5 @@ def _across(lanes: int, width: Value) -> Callable[[Function, Callable[[Value, Va
 
 
 def column_roundings() -> int:
-    """The most float32 additions that a term goes through: in its block, in the tree of eight rows, and at the end."""
+    """Return the most float32 additions that a term goes through: in its block, in the tree of rows, and at the end."""
     return CHAIN + COLUMN_ROWS + 3 + 2

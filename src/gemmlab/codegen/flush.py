@@ -25,7 +25,7 @@ def flush(address: int, nbytes: int) -> None:
 
 
 def emit_flush(module: Module) -> Function:
-    """Emit the exported `flush(first, nbytes)`: evict the bytes from address `first` on, and wait until they are."""
+    """Emit the exported `flush(first, nbytes)`: evict `nbytes` bytes at `first`, and wait until no cache has them."""
     optimised = "+clflushopt" in module.target.features.split(",")
     with module.function("flush", [("first", pointer(I8)), ("nbytes", I64)], exported=True) as fn:
         first, nbytes = fn.args

@@ -1,8 +1,8 @@
-"""A as the tiles of a job read it: in place, packed, or copied to a larger row distance.
+"""The left operand, A, as the tiles of a job read it: in place, packed, or copied to a larger row distance.
 
 If A's rows are not contiguous (it is transposed, say), its blocks are packed into k-major panels before they are
-multiplied; a block whose columns are contiguous is read in place if C has one strip. Contiguous rows that crowd L1
-(`codegen/blocking.py`) are copied by the tiles of the first strip while they multiply.
+multiplied; but if its columns are contiguous and C has a single strip, they are read in place. Contiguous rows that
+crowd L1 (`codegen/blocking.py`) are copied by the tiles of the first strip while they multiply.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHORT = 64
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The A of a job: its strides in floats, how tiles read it, and `room`, the address of memory for copies."""
+    """A job's left operand: its strides in floats, how tiles read it, and `room`, the address of memory for copies."""
 
     tile: Tile
     a_row: Value
@@ -38,7 +38,7 @@ class Left:
 
     @staticmethod
     def of(fn: Function, tile: Tile, blocks: Blocks, a_row: Value, a_col: Value, n: Value, room: Value) -> Left:
-        """Return the A of a job with `n` columns of C."""
+        """Return the left operand of a job with `n` columns of C."""
         panel = a_col.differs(1)
         copied = panel & (a_row.differs(1) | (n > tile.cols))
         crowded = panel.equals(0) & _crowded(blocks, a_row) if blocks.crowd_period else fn.constant(0, I1)
@@ -47,7 +47,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class LeftBlock:
-    """A within one k-block of `depth` steps, for a block of C with `cols` columns."""
+    """The left operand within one k-block of `depth` steps, as it is read for a block of C with `cols` columns."""
 
     fn: Function
     left: Left
@@ -65,7 +65,7 @@ class LeftBlock:
 
     @staticmethod
     def of(fn: Function, left: Left, depth: Value, cols: Value) -> LeftBlock:
-        """Return A within this k-block."""
+        """Return the left operand within a k-block of `depth` steps."""
         in_place = fn.select(left.panel, left.a_col, left.a_row)
         step = fn.select(left.copied, panel_stride(left.tile), in_place)
         loosened = left.crowded & (cols >= left.tile.cols) & (depth >= _SHORT)
@@ -83,8 +83,8 @@ class LeftBlock:
             each_panel(self.fn, tiles, rows_below, pack_one)
 
     def tile_at(self, origin: Value, ir: Value, rows: Value) -> tuple[Value, Value, Value, Value]:
-        """Return the A of a tile: the address and step with which the tile reads it, whether the first strip's tile
-        must copy it there, and the address in the caller's A.
+        """Return where a tile finds its rows of A: the address and step with which it reads them, whether the first
+        strip's tile must copy them there, and their address in the caller's A.
 
         The tile has `rows` rows from row `ir` of the block on; the block's first row is at `origin`.
         """

@@ -65,7 +65,9 @@ def _b_floats(tile: Tile, blocks: Blocks) -> int:
 
 
 def _single_floats(blocks: Blocks) -> int:
-    """Return the most floats that m rows of A may have in a k-block to be one block: 2/5 of L2."""
+    """Return the most floats that all rows of A may have within a k-block so that they are kept as one block: 2/5 of
+    L2.
+    """
     return blocks.mc * blocks.kc * 8 // 5
 
 

@@ -64,8 +64,8 @@ Meanwhile the tile prefetches or packs a slice of the strip of B that comes next
 
 COPYING = (("packed", FLOATS), ("beyond", I64))
 """Further arguments of copying tiles, which pack the rows at `ahead` to `packed`; `ahead_rows` is a multiple of
-`ahead_rate`. With each row, the row that is packed `COPY_LEAD` rounds later is prefetched; in the last `COPY_LEAD`
-rounds, the data `beyond` floats after the row.
+`ahead_rate`. With each row, the row that is packed `COPY_LEAD` rounds later is prefetched. In the last `COPY_LEAD`
+rounds there is none, and the data `beyond` floats after the row are prefetched instead.
 """
 
 LOOSENING = (("source", FLOATS), ("source_row", I64))

@@ -83,7 +83,7 @@ def emit_apart(module: Module, operator: int) -> Function:
 
 
 def _emit_every_second(module: Module, operator: int) -> Function:
-    """Emit `reduce_every_second(n, x)`: a double from `n` pairs of floats, of each of which only the first counts.
+    """Emit `reduce_every_second(n, x)`: a double from the first float of each of `n` adjacent pairs.
 
     n must be a multiple of `SCALARS` * lanes / 2. Both floats of each pair are read, and the second is replaced by the
     operator's identity.

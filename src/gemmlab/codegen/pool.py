@@ -3,7 +3,7 @@
 Workers are started once, as Python threads, and stay in `worker`: they spin for a bounded time on a sequence number,
 then sleep on a condition variable, where they cost nothing. A call publishes a function and a number of jobs, and takes
 part itself; each free thread takes the next job number. A worker that spins starts on a call in well under a
-microsecond; Python threads would take 60.
+microsecond; Python threads would take 60 us.
 
 The gate is one atomic word: the upper half is the number of workers that may still join a call, the lower half the
 number that work on it. A worker joins only by decrementing the upper half, so one that wakes late finds 0 and cannot
@@ -66,7 +66,9 @@ class Pool:
     take: Function
     """`take(pool)`: return 1 if the caller now holds the pool and the shared memory, 0 if another caller does."""
     share: Function
-    """`share`, with the arguments of `run`: do jobs while the caller holds the pool, as often as it likes."""
+    """`share`, with the arguments of `run`: do jobs as `run` does, for a caller that holds the pool already. It may be
+    called many times until `leave`.
+    """
     leave: Function
     """`leave(pool)`: give up the pool."""
 

@@ -47,7 +47,7 @@ class Divisible:
 
 
 def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = SERIAL_WORK) -> Function:
-    """Emit `product(*PRODUCT)`, which computes `C = alpha * A B + beta * C` for any sizes and strides, and the pool.
+    """Emit the pool, and `product(*PRODUCT)`, which computes `C = alpha * A B + beta * C` for any sizes and strides.
 
     Below `serial_work` multiply-adds it takes one thread, but matrix-vector products have a limit of their own
     (`VECTOR_SERIAL`). Small products on one thread are computed in place, without packing.

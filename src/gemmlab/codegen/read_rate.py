@@ -20,8 +20,7 @@ from gemmlab.ir.types import F32, I64, pointer
 
 _LEAST_BYTES, _MOST_BYTES = 128 << 20, 512 << 20
 _CACHES = 2
-"""Size of the data that a thread reads, in multiples of the last-level cache, between `_LEAST_BYTES` and `_MOST_BYTES`.
-"""
+"""Size of the data that a thread reads, in multiples of the last-level cache, within the limits above."""
 
 
 def read_burst(part: int) -> Callable[[], float]:
@@ -41,7 +40,7 @@ def read_burst(part: int) -> Callable[[], float]:
 
 @cache
 def _row(_part: int) -> npt.NDArray[np.float32]:
-    """Return an array larger than the last-level cache (up to `_MOST_BYTES`), with every page present."""
+    """Return the array that a thread reads, with every page present; the same one for the same part."""
     last = max((each.size_bytes for each in cpu_info().caches), default=0)
     return np.ones(min(_MOST_BYTES, max(_LEAST_BYTES, _CACHES * last)) // 4, np.float32)
 

@@ -28,7 +28,7 @@ share no cache line if the row starts on one.
 SERIAL = 1 << 16
 """Elements below which one thread is faster: 256 KiB, some ten microseconds."""
 LEAST_COLUMNS = 256
-"""The fewest columns of a job, unless there are fewer: a kilobyte of every row."""
+"""The fewest columns of a job, unless there are fewer in all: a kilobyte of every row."""
 _JOBS_A_THREAD = 8
 
 SUMS = "gemmlab_sums"

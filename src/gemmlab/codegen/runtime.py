@@ -102,7 +102,7 @@ class Runtime:
 
     @property
     def default_threads(self) -> int:
-        """Number of threads of a call that names none."""
+        """Number of threads of a call that does not state a number."""
         return self.word(DEFAULT_THREADS_AT).value
 
     def ensure_workers(self, count: int) -> None:

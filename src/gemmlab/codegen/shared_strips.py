@@ -42,9 +42,10 @@ _WORDS = (
     "cols", "at", "jc", "pc", "wide", "deep", "next_at", "next_jc", "next_pc", "next_wide", "next_deep", "part",
     "packs",
 )  # fmt: skip
-"""Words of the task's context. `m` to `cols` describe the product; `scalars` holds alpha and beta. `at` to `deep` are
-the block of B that is multiplied by: where it is packed, its first column and step of k, and its extents. `next_at` to
-`next_deep` are the block that is packed. The first `packs` jobs pack, `part` steps of k each; the others multiply.
+"""Words of the task's context. `m` to `c` describe the product, `scalars` is alpha and beta, and `rows` and `cols` are
+the extents of a rectangle. `at` to `deep` are the block of B that is multiplied by: its packed address, first column,
+first step of k, columns and steps. `next_at` to `next_deep` are the block that is packed. The first `packs` jobs pack,
+`part` steps of k each; the others multiply.
 """
 
 

@@ -20,7 +20,9 @@ _FOREVER = -1
 
 @dataclass(frozen=True, slots=True)
 class Sleeping:
-    """Emitter of the system's calls on a lock and a condition variable, which lie at these byte offsets in the pool."""
+    """Emitter of the system's calls on a lock and a condition variable; `lock_at` and `condition_at` are their byte
+    offsets in the pool's memory.
+    """
 
     windows: bool
     lock_at: int
@@ -55,8 +57,8 @@ class Sleeping:
             fn.call_external("pthread_mutex_unlock", I32, (_MEMORY,), pool + self.lock_at)
 
     def wait(self, fn: Function, pool: Value) -> None:
-        """Emit a sleep until `wake_all`, or for no reason until earlier. The thread must hold the lock; it holds it
-        afterwards, but not while it sleeps.
+        """Emit a sleep that ends with `wake_all`, or earlier without a reason. The thread must hold the lock, which is
+        free while the thread sleeps and held by it afterwards.
         """
         where = pool + self.condition_at, pool + self.lock_at
         if self.windows:

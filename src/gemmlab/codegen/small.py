@@ -51,7 +51,7 @@ def is_small(m: Value, n: Value, k: Value, blocks: Blocks) -> Value:
 
 
 def is_small_aligned(fn: Function, job: Sequence[Value], blocks: Blocks) -> Value:
-    """Return whether this code, with 16 lanes, is faster than packing for a product that may be larger than `is_small`.
+    """Return whether this code, with 16 lanes, is faster than packing for a product that `is_small` may not accept.
 
     It requires that all strips are whole, and that no vector of B crosses a cache line. `job` begins with the arguments
     `macrokernel.JOB`.

@@ -32,7 +32,7 @@ def alone_cost(rows: Any, cols: Any, k: Any, element: Any) -> Any:
     """Return the cost of a rectangle of `rows` x `cols` whose thread packs for itself.
 
     `element` is the cost of packing an element of B in addition to `COLUMN`. Arguments are numbers, or values of code
-    under construction; so is the result, here and below.
+    under construction; so is the result. The same is true of `shared_cost` and `too_many`.
     """
     return k * (rows * cols + rows * ROW + cols * (COLUMN + element))
 
@@ -45,7 +45,7 @@ def shared_cost(rows: Any, cols: Any, k: Any, element: Any, n: Any, threads: Any
 def too_many(threads: Any, work: Any) -> Any:
     """Return whether a product of `work` multiply-adds is slower with this many threads than with fewer.
 
-    Each thread costs a `TURN` for every thread. Two threads are never too many.
+    A call costs `TURN` times the square of the number of threads. Two threads are never too many.
     """
     return (threads > 2) & (threads * threads * TURN > work)
 

@@ -13,8 +13,9 @@ def emit_epilogue(
 ) -> None:
     """Emit `C = alpha * acc + beta * C` for the first `cols` columns of a tile; C is not read if beta is 0.
 
-    `acc` has a list of vectors for each row; at most columns of the last vector are left out. If none are, alpha is 1,
-    and beta 0 or 1, nothing is multiplied, which would compete with multiply-adds; the result is the same to the bit.
+    `acc` has a list of vectors for each row; only columns of the last vector may be left out. If none are, alpha is 1,
+    and beta is 0 or 1, there is no multiplication, which would compete with multiply-adds; the result is the same to
+    the bit.
     """
     vectors, lanes = len(acc[0]), acc[0][0].type.lanes
 

@@ -18,7 +18,7 @@ from gemmlab.toolchain import cache as store
 
 @cache
 def compiler() -> str:
-    """The code generator's name: llvmlite and the LLVM in it."""
+    """Return the code generator's name, with the versions of llvmlite and of the LLVM in it."""
     binding = llvm.binding()
     import llvmlite
 
@@ -26,7 +26,7 @@ def compiler() -> str:
 
 
 def generator_fingerprint() -> str:
-    """Return a key that changes with the code generator's own source; empty if that has changed since this process
+    """Return a key that changes with the code generator's source; empty if a file of it has changed since this process
     began.
     """
     return GENERATOR.fingerprint()

@@ -63,7 +63,7 @@ class Emitter(ABC):
         self._body.append(f"{label}:")
 
     def text(self) -> str:
-        """The function as LLVM IR."""
+        """Return the whole function as LLVM IR."""
         return "\n".join([self._header + " {", "entry:", *self._slots, *self._body, "}"])
 
     def declare(self, name: str, text: str) -> None:

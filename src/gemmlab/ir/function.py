@@ -50,7 +50,10 @@ class Function(Vectors):
 
     @contextmanager
     def range(self, start: Operand, stop: Operand | None = None, step: Operand = 1) -> Iterator[Value]:
-        """`for i in range(start, stop, step)` for a positive step; `range(stop)` starts at 0."""
+        """Emit the block as the body of a loop, and yield `i` of `for i in range(start, stop, step)`; step > 0.
+
+        `range(stop)` starts at 0.
+        """
         first, last = (0, start) if stop is None else (start, stop)
         limit, stride = self.index(last), self.index(step)
         counter = self.var(I64, first)
@@ -70,7 +73,7 @@ class Function(Vectors):
 
     @contextmanager
     def loop(self) -> Iterator[str]:
-        """An endless loop; it yields a label, and `leave_if(label, condition)` leaves it."""
+        """Emit the block as the body of an endless loop, and yield a label; `leave_if(label, condition)` ends it."""
         body, done = self._label("body"), self._label("done")
         self.line(f"br label %{body}")
         self.open_block(body)
@@ -79,14 +82,14 @@ class Function(Vectors):
         self.open_block(done)
 
     def leave_if(self, label: str, condition: Value) -> None:
-        """Leave the loop that yielded `label` if the condition holds."""
+        """Emit an exit, if the condition holds, from the loop that yielded `label`."""
         stay = self._label("stay")
         self._branch(condition, label, stay)
         self.open_block(stay)
 
     @contextmanager
     def when(self, condition: Value) -> Iterator[None]:
-        """Run the block when the condition holds."""
+        """Emit the block so that it runs only if the condition holds."""
         body, done = self._label("then"), self._label("done")
         self._branch(condition, body, done)
         self.open_block(body)
@@ -96,9 +99,9 @@ class Function(Vectors):
 
     @contextmanager
     def choose(self, condition: Value) -> Iterator[Choice]:
-        """Two-way choice: `with fn.choose(c) as choice: with choice.yes(): ...; with choice.no(): ...`.
+        """Emit a choice between two arms, both of which the block must emit.
 
-        Both arms must be emitted.
+        `with fn.choose(condition) as choice:`, and in it `with choice.yes(): ...` and `with choice.no(): ...`.
         """
         choice = Choice(self, self._label("yes"), self._label("no"), self._label("done"))
         self._branch(condition, choice.yes_label, choice.no_label)
@@ -157,12 +160,12 @@ class Choice:
 
     @contextmanager
     def yes(self) -> Iterator[None]:
-        """Emit into the arm that runs if the condition holds."""
+        """Emit the block as the arm that runs if the condition holds."""
         yield from self._arm(self.yes_label)
 
     @contextmanager
     def no(self) -> Iterator[None]:
-        """Emit into the arm that runs if the condition does not hold."""
+        """Emit the block as the arm that runs if the condition does not hold."""
         yield from self._arm(self.no_label)
 
     def _arm(self, label: str) -> Iterator[None]:

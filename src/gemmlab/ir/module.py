@@ -55,8 +55,9 @@ class Module:
     ) -> Iterator[Function]:
         """Define a function, whose body is emitted in the `with` block; its last instruction must be `finish`.
 
-        `exported` makes its name visible outside of the object code, `inline` copies it into all callers, and any other
-        is never inlined. `noalias` names parameters whose memory is accessed through no other pointer while it runs.
+        `exported` makes its name visible outside of the object code, `inline` copies it into all callers, and without
+        both it is never inlined. `noalias` names pointers among the parameters whose memory is accessed through no
+        other pointer while the function runs.
         """
         listing = ", ".join(f"{type_}{' noalias' if label in noalias else ''} %{label}" for label, type_ in params)
         linkage = "" if exported else "internal "

@@ -1,7 +1,7 @@
 """The interface for probes of running kernels: code that a module runs in addition to its own.
 
-The name of a program's target ends with the probe's name, if it has one: `x86_64:16:sapphirerapids:packing-clock`.
-A program without a probe has no code of one.
+If a program has a probe, the name of its target ends with the probe's: `x86_64:16:sapphirerapids:packing-clock`. A
+program without a probe contains no code for one.
 """
 
 from __future__ import annotations

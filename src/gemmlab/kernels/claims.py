@@ -22,8 +22,9 @@ OF_EXERCISE = "exercise "
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """A condition on problems, over the names `M N K lda ... alpha beta TRANS_A` and the kernel's parameters, and its
-    reason if it is not stated.
+    """A condition on problems, over the names `M N K lda ... alpha beta TRANS_A` and the kernel's parameters.
+
+    `why` is the reason of a condition that the file does not state itself.
     """
 
     that: Expression
@@ -70,7 +71,7 @@ class Expectation:
     solved.
     """
     says: str = ""
-    """Words for the figure, or for the whole statement (`core.criteria`); its own names are used if it is empty."""
+    """Words for the figure, or for the whole statement (`core.criteria`); empty to use the names in the statement."""
 
     def check_names(self, instance: Config, scalars: Mapping[str, Any]) -> None:
         """Raise `UsageError`, with file and line, for a name that `verdict` does not know."""

@@ -21,7 +21,7 @@ PLAIN = ("n", "x", "out")
 def reduce_kernel(
     file: str, *, emit: Emit, roundings: Callable[[Config, int], int], args: tuple[str, ...] = PLAIN, **facts: Any
 ) -> Kernel:
-    """Return the descriptor of the kernel in `file`, with the arguments of `cpu_kernel`.
+    """Return the descriptor of the kernel in `file`; `facts` are further arguments of `cpu_kernel`.
 
     `roundings(config, n)` returns the most consecutive additions that one of n terms goes through.
     """

@@ -92,7 +92,7 @@ def _fit(kernel: Kernel, op: Op, config: Config, problem: Any) -> Any:
 def _changes(names: OpNames, problem: Any) -> Iterator[Any]:
     """Yield functions that each return a changed problem, which demands less of a kernel in one respect.
 
-    They are made for `problem`, mildest first; none if the extents are not fields of it.
+    They are made for `problem`, in the order in which they are tried; none if the extents are not fields of it.
     """
     if not names.extents or not {*names.extents} <= {each.name for each in fields(problem)}:
         return
@@ -133,7 +133,10 @@ def _with_extents(problem: Any, rows: Iterable[str], extents: Mapping[str, int])
 
 
 def _padding(problem: Any, rows: Iterable[str]) -> dict[str, int]:
-    """Return the number of elements between the end of a row and the next one, by leading dimension, without zeros."""
+    """Return the number of elements between the end of a row and the next one, by the names of leading dimensions.
+
+    Leading dimensions without such elements are left out; all are if the problem needs long rows.
+    """
     try:
         packed = replace(problem, **dict.fromkeys(rows, 0))
     except UsageError:

@@ -48,7 +48,7 @@ class Kernel:
     """The publication or project that the technique comes from."""
     params: Config
     args: tuple[str, ...]
-    """Names of the arguments in the order of the signature, as in `Bound`; an expression stands for itself."""
+    """Names of the arguments, as in `Bound`, in the order of the signature; the text of one that is an expression."""
     make_program: Callable[[Config, str], Program] = field(repr=False)
     path: Path
     after: str | None = None
@@ -66,7 +66,9 @@ class Kernel:
     unavailable: Callable[[], str] = field(default=lambda: "", repr=False)
     """Return the requirements of the kernel that this machine does not meet; empty if it meets all."""
     layouts: tuple[str, ...] = ("nn",)
-    """Operand layouts that the kernel reads in place; for others the front end copies operands."""
+    """Operand layouts that the kernel reads in place, such as `nt`: A as it is, B transposed. For others, operands are
+    copied first.
+    """
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Values that tuning tries, by parameter, in all combinations that are legal."""
     search: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

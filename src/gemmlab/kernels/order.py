@@ -1,7 +1,8 @@
 """The order of a ladder, determined by the `after` of each rung.
 
-First comes the main line, from the rung with `after = ""` up to the last one. Then come the branches, from the top of
-the line down, by name if several leave one rung. A branch is a line again, followed by its own branches.
+First comes the main line, from the rung with `after = ""` to the last one. Then come the branches, beginning with those
+that leave the last rung of the line, by name if several leave one rung. A branch is a line again, followed by its own
+branches.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def in_order(kernels: Sequence[Kernel]) -> list[Kernel]:
     rungs come last, by id.
 
     Raises `PlaceError`, which names the files, for an id or alias that two kernels have, for `after` that names no rung
-    of the same ladder, for two rungs that continue one, and for a circle.
+    of the same ladder, for two rungs that continue one, for a circle, for a ladder without a first rung, and for a
+    branch without `after`.
     """
     _require_own_names(kernels)
     found = list[Kernel]()

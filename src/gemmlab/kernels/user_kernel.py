@@ -1,4 +1,6 @@
-"""A user's own `.cu` file as a kernel: unchanged, with facts from its header, a `.toml` beside it, or flags."""
+"""A user's own `.cu` file as a kernel, with facts from its header, a `.toml` beside it, or flags. The compiler gets its
+text without host code.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def user_kernel(path: Path, *, facts: str | Path | None = None, **flags: Any) ->
     """Return the kernel in the file `path`; its id is the file's name without `.cu`.
 
     Facts (the keys of `header.KEYS`) come from the `/* gemmlab` comment in the file, then from the file `facts` (by
-    default the `.toml` file of the same name, if there is one), then from `flags`; for each key the last one counts.
+    default the `.toml` file of the same name, if there is one), then from `flags`; for each key the last value counts,
+    but of `options` all do.
     `kernel` names the function if the file has several. Without `args`, arguments are matched by their names.
     `UsageError` names the missing or wrong fact and its place, and how to state it.
     """

@@ -13,7 +13,9 @@ from gemmlab.ir.module import Module
 
 _LARGE_B = 1 << 22
 _LEAST_LINES, _LEAST_K = 128, 64
-"""Rows or columns, and k, below which tiles are slower than multiply-adds: packing takes too much of the time."""
+"""The fewest rows and columns, and the least k, for which tiles are faster than multiply-adds: below them, packing
+takes too much of the time.
+"""
 
 
 def emit_tiled_product(

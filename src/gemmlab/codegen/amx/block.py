@@ -30,8 +30,8 @@ SMALL_PRODUCTS: dict[int, tuple[Pair, ...]] = {
     6: ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2)),
     9: ((2, 2), (1, 2), (0, 2), (0, 1), (1, 1), (2, 1), (2, 0), (1, 0)),
 }
-"""The products of parts but high by high, by the number of products of parts with it. From each product to the next,
-one factor stays the same, and stays in its registers.
+"""The small products of parts (all but high by high), in the order in which they are added, by the number of all
+products of parts. From each product to the next, one factor stays the same, and stays in its registers.
 """
 _HIGH: Pair = (0, 0)
 _C, _A, _B = (0, 1, 2, 3), (4, 5), (6, 7)

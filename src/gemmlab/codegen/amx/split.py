@@ -8,7 +8,8 @@ before it, rounded to nearest, so three parts have every bit:
 A line is a row of A or a column of B. A tile has 16 lines and 32 steps of k, two of them in each 32-bit word. The order
 of k within a tile is free as long as both operands have the same, so k and k + 16 share a word:
 
-    A tile: word p of row i  = k p, p + 16 of line i          B tile: word j of row p = k p, p + 16 of line j
+    A tile: word p of row i  has steps p and p + 16 of line i
+    B tile: word j of row p  has steps p and p + 16 of line j
 
 If memory is contiguous along k, words come out in rows of one line (`along`), as A needs them. If it is contiguous from
 line to line, they come out in rows of one pair of k (`across`), as B needs them. Otherwise squares of 16 x 16 words are

@@ -41,7 +41,7 @@ def emit_blas(module: Module, product: Function, workspace_bytes: int, cpus_a_co
 def _emit_fortran(module: Module, check: Function, by_columns: Function, errors: Errors) -> None:
     """Emit `sgemm_`, which takes all arguments by address.
 
-    Fortran passes the lengths of the two texts as further arguments at the end; they are ignored.
+    Fortran passes the lengths of `transa` and `transb` as further arguments at the end; they are ignored.
     """
     texts, numbers = pointer(I8), [(name, _INT) for name in _EXTENTS]
     matrices = [("a", FLOATS), ("lda", _INT), ("b", FLOATS), ("ldb", _INT), ("beta", FLOATS), ("c", FLOATS)]

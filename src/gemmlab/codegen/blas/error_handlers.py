@@ -25,13 +25,15 @@ FORTRAN_NAME, C_NAME = "SGEMM ", "cblas_sgemm"
 _FORTRAN_HANDLER, _C_HANDLER, _ROW_MAJOR_FLAG = "xerbla_", "cblas_xerbla", "RowMajorStrg"
 WEAK_SYMBOLS = (_FORTRAN_HANDLER, _C_HANDLER, _ROW_MAJOR_FLAG)
 ABSENT = 1
-"""The address of an undefined weak symbol in code that is linked in memory, where no symbol can be at 0. Otherwise its
-address is 0.
+"""The address that stands for an undefined weak symbol in code that is linked in memory, where no symbol can be at 0.
+In code that is linked into a file, that address is 0.
 """
 _FORMATS = {1: "layout is %d\n", 2: "TransA is %d\n", 3: "TransB is %d\n"}
 """The format that `cblas_xerbla` is given, by the number of the argument."""
 EXCHANGED = {4: 5, 5: 4, 9: 11, 11: 9}
-"""Numbers of arguments of `cblas_sgemm` that change places when A and B are exchanged: m and n, lda and ldb."""
+"""The position in `cblas_sgemm` of each argument that moves when A and B are exchanged (m, n, lda, ldb) -> that of the
+argument with which it changes places.
+"""
 
 _STANDARD_ERROR = 2
 
@@ -49,7 +51,7 @@ class Errors:
 
 
 def emit_errors(module: Module) -> Errors:
-    """Emit `Errors`, and the exported `gemmlab_blas_set_xerbla(handler)`, where 0 removes the handler."""
+    """Emit the functions of `Errors`, and the exported `gemmlab_blas_set_xerbla(handler)`; 0 removes a handler."""
     with module.function("gemmlab_blas_set_xerbla", [("handler", BYTES)], exported=True) as fn:
         fn.atomic_store(word(fn, HANDLER_AT), fn.address(fn.args[0]))
         fn.finish()

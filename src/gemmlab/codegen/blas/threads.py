@@ -4,7 +4,8 @@
            -pid      process pid is starting threads; other calls meanwhile work alone
             pid      the threads are pid's
 
-A fork copies the block of memory but not the threads; the child's own pid then differs from OWNER: it starts afresh.
+A fork copies the block of memory but not the threads. The child's own pid then differs from OWNER, so the child starts
+threads of its own.
 """
 
 from __future__ import annotations

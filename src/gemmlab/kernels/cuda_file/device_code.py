@@ -26,7 +26,7 @@ _OF_TORCH = re.compile(r"(?:torch|ATen|c10)/")
 _OF_RANDOM = re.compile(r"curand\w*\.h")
 """cuRAND's headers stay unchanged: a macro of another header adds the qualifiers of their functions."""
 _OF_TORCH_TOO = f"{_NOTHING}#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cmath>\n#include <algorithm>\n"
-"""The text in place of a header of torch: those that torch includes, and that files which include torch omit."""
+"""The text in place of a header of torch: it includes headers that torch's includes, as files often rely on that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class DeviceCode:
 
     text: str
     headers: dict[str, str] = field(default_factory=dict)
-    """Texts of headers by the name in `#include`: user's headers without host code, cuRAND's headers unchanged, and
-    nothing but a comment or other includes for headers that were not found.
+    """Texts of headers by the name in `#include`: the user's without host code, cuRAND's unchanged, and for headers
+    that were not found a comment, or a few other includes.
     """
 
 

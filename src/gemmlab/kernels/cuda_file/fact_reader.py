@@ -83,9 +83,9 @@ class FactReader:
         return value is True
 
     def condition(self, key: str, known: Iterable[str]) -> Expression:
-        """Return a condition as an expression: `true`, `false` or an expression over the `known` names is stated.
+        """Return a key's `true`, `false` or expression over the `known` names, as an expression.
 
-        It is false if the key is not stated.
+        The expression is false if the key is not stated.
         """
         value = self._stated.get(key)
         if value is None or isinstance(value, bool):
@@ -172,7 +172,7 @@ class FactReader:
             expression = parse(self._spelled_out(str(text)))
             if known is not None:
                 known = [*known]
-                # Only a product has leading dimensions: gemm is what nobody stated.
+                # Without `op` the operation is gemm, which alone has leading dimensions: another one may be meant.
                 if self._stated.get("op") is None and "lda" in known:
                     hint = f". {other_operation('gemm')}"
                 expression.check_names(known)

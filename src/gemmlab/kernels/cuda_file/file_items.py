@@ -45,7 +45,7 @@ class Item:
 
 
 def macros_of(found: Iterable[Token]) -> dict[str, frozenset[str]]:
-    """Return, by each macro that the file defines, the names in its text, and `"{"` and `";"` if these occur in it.
+    """Return, for each macro that the file defines, the names in its text, and `"{"` and `";"` if these occur in it.
 
     `found` are the file's tokens with directives. A macro that is defined more than once has the names of all texts.
     """

@@ -1,4 +1,4 @@
-"""The statements of a kernel file as values, whose types, names and expressions are checked without its code."""
+"""The statements of a kernel file as values. Their types, names and expressions are checked; the code is not read."""
 
 from __future__ import annotations
 

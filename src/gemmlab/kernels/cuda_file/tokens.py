@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 
 _TOKEN = re.compile(
     r"""
@@ -23,6 +24,21 @@ _DEFINED = re.compile(r"(!?)\s*defined\s*\(?\s*(\w+)\s*\)?\Z")
 CONDITIONS = ("#if", "#else", "#endif")
 """Tokens that stand for conditional directives whose condition only the compiler knows."""
 _ALWAYS_DEFINED = ("__CUDACC_RTC__", "__CUDACC__", "__cplusplus")
+
+
+class _Branch(Enum):
+    """The present branch of a conditional directive."""
+
+    COMPILED = 1
+    SKIPPED = 2
+    """Neither this branch nor one before it is compiled."""
+    OVER = 3
+    """A branch before it is compiled, so none after that is."""
+    UNKNOWN = 4
+
+    @staticmethod
+    def of(truth: bool | None) -> _Branch:
+        return _Branch.UNKNOWN if truth is None else _Branch.COMPILED if truth else _Branch.SKIPPED
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,42 +71,49 @@ def tokens(text: str) -> Iterator[Token]:
 def pieces(text: str) -> Iterator[Token]:
     """Yield what `tokens` yields, and every other directive as one token: `#define N 4`, `#include <mma.h>`."""
     line = 1
-    branches: list[bool | None] = []
+    branches: list[_Branch] = []
     for found in _TOKEN.finditer(text):
         kind, written = found.lastgroup, found[0]
         if kind == "directive":
             directive = _COMMENT.sub(" ", written).strip()
             if _CONDITION.match(directive):
                 yield from (Token(mark, line, *found.span()) for mark in _branch(directive, branches))
-            elif False not in branches:
+            elif _may_be_compiled(branches):
                 yield Token(directive, line, *found.span())
-        elif kind != "space" and False not in branches:
+        elif kind != "space" and _may_be_compiled(branches):
             yield Token('""' if kind in ("string", "fence") else written, line, *found.span())
         line += written.count("\n")
 
 
-def _branch(directive: str, branches: list[bool | None]) -> Iterator[str]:
+def _may_be_compiled(branches: list[_Branch]) -> bool:
+    return not {_Branch.SKIPPED, _Branch.OVER}.intersection(branches)
+
+
+def _branch(directive: str, branches: list[_Branch]) -> Iterator[str]:
     """Yield the token of `CONDITIONS` for a conditional directive, if only the compiler knows the condition.
 
-    `branches` is updated: for each open `#if`, whether its present branch is compiled, or `None` if that is unknown.
+    `branches`, the present branch of each open `#if`, is updated.
     """
     match = _CONDITION.match(directive)
     if match is None:
         return
     word, rest = match[1], match[2].strip()
     if word.startswith("if"):
-        branches.append(_truth(word, rest))
-        if branches[-1] is None:
+        branches.append(_Branch.of(_truth(word, rest)))
+        if branches[-1] is _Branch.UNKNOWN:
             yield "#if"
     elif branches and word == "endif":
-        if branches.pop() is None:
+        if branches.pop() is _Branch.UNKNOWN:
             yield "#endif"
     elif branches:
-        if branches[-1] is None:
+        if branches[-1] is _Branch.UNKNOWN:
             yield "#else"
+        elif branches[-1] is _Branch.SKIPPED:
+            branches[-1] = _Branch.of(word == "else" or _truth("if", rest))
+            if branches[-1] is _Branch.UNKNOWN:
+                yield "#if"
         else:
-            # After a taken branch no other is compiled; after one that was not taken, `#elif` counts as unknown.
-            branches[-1] = not branches[-1]
+            branches[-1] = _Branch.OVER
 
 
 def _truth(word: str, rest: str) -> bool | None:

@@ -1,8 +1,8 @@
 """The left operand, A, as the tiles of a job read it: in place, packed, or copied to a larger row distance.
 
 If A's rows are not contiguous (it is transposed, say), its blocks are packed into k-major panels before they are
-multiplied; but if its columns are contiguous and C has a single strip, they are read in place. Contiguous rows that
-crowd L1 (`codegen/blocking.py`) are copied by the tiles of the first strip while they multiply.
+multiplied; but if its columns are contiguous and C has a single strip, A is read in place. Contiguous rows that crowd
+L1 (`codegen/blocking.py`) are copied by the tiles of the first strip while they multiply.
 """
 
 from __future__ import annotations

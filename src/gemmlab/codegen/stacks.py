@@ -208,7 +208,7 @@ def _emit_run(module: Module, blocks: Blocks, product: Function) -> Function:
         scalars = fn.cast(context, F32)
         alpha, beta = scalars[2 * _SCALARS], scalars[2 * _SCALARS + 1]
         products = (k > 0) & alpha.differs(0.0)
-        # A single product that uses dot products adds in another order.
+        # A product outside of a stack computes these by `gemv_dot`, which adds in another order than `small`.
         vectors = (m.equals(1) | n.equals(1)) & a_col.equals(1) & b_row.equals(1)
         with fn.when(products & vectors.equals(0) & is_small(m, n, k, blocks)):
             steps = (count, a_next, b_next, c_next)

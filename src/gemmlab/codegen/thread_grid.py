@@ -38,7 +38,10 @@ def alone_cost(rows: Any, cols: Any, k: Any, element: Any) -> Any:
 
 
 def shared_cost(rows: Any, cols: Any, k: Any, element: Any, n: Any, threads: Any, kc: int) -> Any:
-    """Return the cost of a rectangle if all threads together pack B, of `n` columns, in k-blocks of `kc` steps."""
+    """Return the cost of a rectangle of `rows` x `cols` if all `threads` together pack B, which has `n` columns.
+
+    They pack it in k-blocks of `kc` steps; `element` is as in `alone_cost`.
+    """
     return alone_cost(rows, cols, k, 0) + k * element * (n // threads) + (k // kc + 1) * threads * TURN
 
 

@@ -265,9 +265,9 @@ def cpu_kernel(
 
 
 def keeps(*constraints: str) -> Callable[[Config], str]:
-    """Return a function of a configuration that returns the first of these expressions that it does not fulfil.
+    """Return an `objection` of `Kernel`: a function that returns the first of these constraints that is broken.
 
-    The function returns an empty text if the configuration fulfils all.
+    Constraints are expressions over a configuration. The function returns an empty text if all hold.
     """
     expressions = [parse(text) for text in constraints]
     return lambda config: next((each.text for each in expressions if not each(config)), "")

@@ -30,9 +30,11 @@ _NC = 2048
 _RANGE_WORDS = 2
 _MANTISSA_BITS = 23
 _LEAST_EXPONENT = 24
-"""Least exponent, biased, of an element whose last bit is a normal number: 2^-103."""
+"""Least biased exponent of an element whose last bit is a normal number: the element is at least 2^-103."""
 _LEAST_SUM = 174
-"""Least sum of two biased exponents for which the product of both last bits is a normal number: 2^-80."""
+"""Least sum of two elements' biased exponents for which the product of their last bits is a normal number: the product
+of the elements is at least 2^-80.
+"""
 _MOST_EXPONENT = 253
 """Largest biased exponent of an element that rounds to a finite high part."""
 _MOST_SUM = 366

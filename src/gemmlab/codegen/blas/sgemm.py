@@ -5,9 +5,9 @@ The compiled product takes a C with contiguous rows, so it computes the transpos
     C      (m x n, by columns, ldc)  =  op(A) op(B)
     C^T    (n x m, by rows, ldc)     =  op(B)^T op(A)^T
 
-The rules about scalars are the reference's: with m or n 0, or with beta 1 and alpha or k 0, nothing is read or written;
-alpha 0 reads neither A nor B; beta 0 does not read C. The compiled product chooses its loops as for `gemmlab.gemm`. If
-no workspace is free, plain loops run, which need none.
+The rules about scalars are the reference's. If m or n is 0, or if beta is 1 and alpha or k is 0, nothing is read or
+written. If alpha is 0, A and B are not read; if beta is 0, C is not read. The compiled product chooses its loops as for
+`gemmlab.gemm`. If no workspace is free, plain loops run, which need none.
 """
 
 from __future__ import annotations

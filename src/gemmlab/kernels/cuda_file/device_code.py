@@ -43,8 +43,8 @@ class DeviceCode:
 def device_code(text: str, path: str, options: Sequence[str]) -> DeviceCode:
     """Return the text and the headers that the compiler gets for a file; `path` is empty for text without a file.
 
-    Host code is removed from the text and from headers in the folders of `options`. Headers in angle brackets that are
-    in none of these folders are empty, unless they belong to the standard library or to CUDA.
+    Host code is removed from the text, and from headers in the file's folder and in those of `options`. Headers in
+    angle brackets that are in none of these folders are empty, unless they belong to the standard library or to CUDA.
     """
     folders = [Path(folder) for folder in include_path(path, options).folders.values()]
     return DeviceCode(without_host_code(text), dict(_headers(text, folders, set())))

@@ -72,8 +72,9 @@ class Facts:
     k.
     """
     align: int
-    """Stated alignment of operands and their rows in bytes; 0 if only elements are aligned."""
+    """Alignment of operands in bytes, as stated, or at least 16 with tensor maps; 0 if only elements are aligned."""
     aligned_rows: bool
+    """True if the file states `align`: rows have the same alignment as operands."""
     always_reads: tuple[str, ...]
     """Operands that it reads even if their factor is 0."""
     layouts: tuple[str, ...]

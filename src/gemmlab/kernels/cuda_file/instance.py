@@ -54,7 +54,7 @@ class Instances:
         The text is the file's, without host code if there are `options`. A kernel for a single architecture, as sm_90a,
         is built for that one.
         """
-        # Code with features of one architecture runs only there, and its GPUs run all code for it.
+        # Features of a single architecture, as of sm_90a, need that target, which runs on all GPUs of the architecture.
         target = self.arch if is_only(self.arch) and runs(self.arch, target) else target
         _check_target(self.path.stem, self.arch, target)
         defines = tuple(f"-D{name}={instance[name]}" for name in self.macros)

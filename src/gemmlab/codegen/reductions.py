@@ -22,8 +22,8 @@ from gemmlab.ir.values import Operand, Value
 PARTS = 64
 """The most parts into which one long row or nest is cut."""
 GRAIN = 64
-"""A part of a row, and a range of columns, has a multiple of this many elements, unless it is the last: threads share no
-cache line if the row starts on one.
+"""A part of a row, and a range of columns, has a multiple of this many elements, unless it is the last: threads share
+no cache line if the row starts on one.
 """
 SERIAL = 1 << 16
 """Elements below which one thread is faster: 256 KiB, some ten microseconds."""

@@ -109,8 +109,9 @@ def _branch(directive: str, branches: list[_Branch]) -> Iterator[str]:
         if branches[-1] is _Branch.UNKNOWN:
             yield "#else"
         elif branches[-1] is _Branch.SKIPPED:
-            branches[-1] = _Branch.of(word == "else" or _truth("if", rest))
-            if branches[-1] is _Branch.UNKNOWN:
+            branch = _Branch.of(word == "else" or _truth("if", rest))
+            branches[-1] = branch
+            if branch is _Branch.UNKNOWN:
                 yield "#if"
         else:
             branches[-1] = _Branch.OVER

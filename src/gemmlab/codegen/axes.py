@@ -1,4 +1,4 @@
-"""Element addresses in arrays of many axes: from an index over all axes, the last one fastest, to byte offsets."""
+"""Offsets of elements in arrays of many axes, from an index over all axes, of which the last varies fastest."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from gemmlab.ir.values import Operand, Value
 
 
 def unravelled(fn: Function, index: Value, axes: Value, count: Operand, steps: int) -> list[Value]:
-    """Return the offset of element number `index` from the first, in each of `steps` arrays.
+    """Return, for each of `steps` arrays of the same extents, the offset of element number `index` from the first.
 
-    `axes` has 1 + `steps` words for each of `count` axes: its extent, and the step along it in each array.
+    `axes` has 1 + `steps` words for each of `count` axes, the last of which varies fastest: the axis's extent, and the
+    step along it in each array. Offsets are in the unit of the steps.
     """
     words = 1 + steps
     rest = fn.var(I64, index)

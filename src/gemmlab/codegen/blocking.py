@@ -25,26 +25,26 @@ _LINE = 16
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Cache blocks in elements: A is MC x KC, B is KC x NC; `kc_max` bounds the length of an even k-block."""
+    """Nominal sizes of cache blocks, in elements: a block of A is MC x KC, a block of B is KC x NC."""
 
     mc: int
     kc: int
     nc: int
     crowd_period: int = 0
-    """Rows of A are crowded if their distance is about a multiple of this many floats; a power of two, or 0 if no
-    distance crowds.
+    """Rows of A are crowded if their distance is a multiple of this many floats, or nearly so (`crowd_slack`). It is a
+    power of two, or 0 if rows are crowded at no distance.
     """
     crowd_slack: int = 0
-    """Distances up to this many floats from the multiple still count as crowded."""
+    """Distances that are at most this many floats from the multiple count as crowded, too."""
 
     @property
     def kc_max(self) -> int:
-        """The longest k-block when k is cut evenly."""
+        """The most steps of k in a block when k is cut into equal blocks."""
         return self.kc * 4 // 3 + 16
 
 
 def cache_blocks(tile: Tile, l1d_bytes: int, l1d_ways: int, l2_bytes: int) -> Blocks:
-    """Return the blocks for a register tile and a core's private caches."""
+    """Return the sizes of blocks for a register tile and a core's private caches."""
     kc = max(_LEAST_KC, l1d_bytes * 3 // 4 // (4 * tile.rows) // 16 * 16)
     mc = max(1, l2_bytes // 4 // (4 * kc) // tile.rows) * tile.rows
     nc = max(1, B_BLOCK_BYTES // (4 * kc) // tile.cols) * tile.cols

@@ -17,9 +17,9 @@ EXPORTS = ("gemmlab_pool_init", "gemmlab_worker", C_ENTRY, STACK_ENTRY, PYTHON_E
 def emit_entries(
     module: Module, blocks: Blocks, product: Function, serial_work: int = SERIAL_WORK, *, small: bool = True
 ) -> Function:
-    """Emit the exported entries for a product, and return the one for C.
+    """Emit the exported entries for `product`, a function with the arguments `product.PRODUCT`; return the one for C.
 
-    With `small`, small products of a stack have separate loops, which compute the same bits as the product.
+    With `small`, small products of a stack have separate loops, which compute the same bits as `product`.
     """
     stack = emit_stack(module, blocks, product, serial_work, small=small)
     entry = emit_c_entry(module, product, C_ENTRY)

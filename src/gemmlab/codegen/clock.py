@@ -12,7 +12,10 @@ _BILLION = 1_000_000_000
 
 
 def emit_clock(module: Module) -> Function:
-    """Emit `read_clock()`: nanoseconds since some fixed moment, as a 64-bit integer (about 25 ns a call)."""
+    """Emit `read_clock()` unless the module has it: nanoseconds since a fixed moment, as a 64-bit integer.
+
+    A call takes about 25 ns.
+    """
     if "read_clock" in module:
         return module["read_clock"]
     with module.function("read_clock", [], I64) as fn:

@@ -1,8 +1,8 @@
-"""Sums of columns: adjacent elements belong to different results, and rows are added to each other.
+"""Reductions of columns: adjacent elements belong to different results, and rows are added to each other.
 
 Eight rows at a time are added as a tree, and their sum is added to the sums of a block, which stay in the L1 cache.
 After `CHAIN` such additions the block's sums are added to the totals, in double precision. So a term goes through some
-seventy additions in a row, however many rows there are.
+seventy float32 additions in a row, however many rows there are. A maximum or minimum goes the same way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gemmlab.ir.values import Operand, Value
 COLUMN_ROWS = 8
 """Rows added at once, each a stream from memory."""
 TILE = 1024
-"""Columns summed at a time: 4 KiB for a block's sums, 8 KiB for the totals."""
+"""Columns reduced at a time: their block sums take 4 KiB, their totals 8 KiB."""
 COLUMNS = (
     ("cols", I64),
     ("col_apart", I64),
@@ -28,15 +28,15 @@ COLUMNS = (
     ("out", pointer(I8)),
     ("out_apart", I64),
 )
-"""Arguments of `reduce_columns`: rows of a nest, each of `cols` columns that are `col_apart` bytes apart.
+"""Arguments of `reduce_columns`: `cols` columns of equal shape, each `col_apart` bytes after the one before.
 
-`length` is the number of rows at a distance of `apart` bytes. Results are multiplied by `times` and lie `out_apart`
-bytes from each other.
+`NEST` describes the terms of the first column. Each column has one result; the results are multiplied by `times`, and
+lie at `out`, `out_apart` bytes from each other.
 """
 
 
 def emit_columns(module: Module, operator: int) -> Function:
-    """Emit `reduce_columns`: a result for each column."""
+    """Emit `reduce_columns(*COLUMNS)`: one float for each column."""
     with module.function("reduce_columns", COLUMNS) as fn:
         cols, col_apart, x, *nest, times, out, out_apart = fn.args
         first_row, end_row, length, apart = nest[:4]
@@ -58,7 +58,10 @@ def emit_columns(module: Module, operator: int) -> Function:
 
 
 def _few(fn: Function, operator: int, lanes: int, cols: Value, rows: list[Value], times: Value, out: Value) -> None:
-    """Sum the columns of a few rows as one tree, without sums of blocks."""
+    """Emit the reduction of `cols` adjacent columns, with one term in each of `rows` (addresses), as one tree.
+
+    The results are multiplied by `times` and written to adjacent places from `out` on.
+    """
     wide, scale = vector(F32, lanes), fn.splat(times, lanes)
 
     def some(c: Value, mask: Value | None) -> None:
@@ -78,7 +81,10 @@ def _few(fn: Function, operator: int, lanes: int, cols: Value, rows: list[Value]
 def _sweep(
     fn: Function, operator: int, lanes: int, width: Value, col_apart: Value, x: Value, nest: list[Value]
 ) -> Value:
-    """Return the address of the totals of `width` columns, as doubles."""
+    """Emit the reduction of `width` columns, and return the address of their totals, as doubles.
+
+    With `lanes` > 1 the columns must be adjacent.
+    """
     first, end, length, apart, middle, middle_apart, axes, count = nest
     block, totals = fn.scratch(F32, TILE), fn.scratch(F64, TILE)
     added = fn.var(I64, 0)
@@ -146,7 +152,10 @@ def _write(fn: Function, lanes: int, width: Value, totals: Value, times: Value, 
 
 
 def _across(lanes: int, width: Value) -> Callable[[Function, Callable[[Value, Value | None], None]], None]:
-    """Return a function that calls `body(c, mask)` for all columns, vector by vector."""
+    """Return a function that emits `body(c, mask)` for each vector of the columns 0 to `width`.
+
+    `c` is the vector's first column; `mask` excludes columns after the last, and is None for whole vectors.
+    """
 
     def run(fn: Function, body: Callable[[Value, Value | None], None]) -> None:
         vectors: Operand = width - width % lanes if lanes > 1 else width
@@ -160,5 +169,5 @@ def _across(lanes: int, width: Value) -> Callable[[Function, Callable[[Value, Va
 
 
 def column_roundings() -> int:
-    """The most float32 additions that a term goes through: in its block, in the tree of eight rows, and at the end."""
+    """Return the most float32 additions that a term goes through: in its block, in the tree of rows, and at the end."""
     return CHAIN + COLUMN_ROWS + 3 + 2

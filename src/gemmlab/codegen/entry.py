@@ -45,8 +45,10 @@ STACK_ENTRY = (*C_ENTRY, ("axes", pointer(I64)), ("axis_count", I64))
 
 
 def emit_c_entry(module: Module, product: Function, name: str) -> Function:
-    """Emit the exported `name`: the product with a workspace from the runtime. It returns 0 when done, 1 if no
-    workspace is free.
+    """Emit the exported function `name(*C_ENTRY)`, which calls `product` with a workspace of the runtime.
+
+    It returns 0, or 1 if no workspace is free; then nothing is computed. The other entries of this file need a module
+    for which this has been called.
     """
     module.imported(SYMBOL)
     _emit_workspace(module)
@@ -54,7 +56,7 @@ def emit_c_entry(module: Module, product: Function, name: str) -> Function:
 
 
 def emit_stack_entry(module: Module, stack: Function, name: str) -> Function:
-    """Emit the exported `name`: a stack of products, with a workspace and a result as in `emit_c_entry`."""
+    """Emit the exported function `name(*STACK_ENTRY)`: as in `emit_c_entry`, for the stack of products `stack`."""
     return _emit_with_workspace(module, stack, name, STACK_ENTRY)
 
 
@@ -72,13 +74,13 @@ def _emit_with_workspace(module: Module, callee: Function, name: str, signature:
 
 
 def slot_flag(fn: Function, index: Operand) -> Value:
-    """Return the word that says whether workspace number `index` is taken."""
+    """Return the address of the word that is 0 if workspace number `index` is free, and 1 if it is taken or absent."""
     base = fn.symbol(f"@{SYMBOL}", I8)
     return fn.cast(base + (fn.index(index) * 16 + SLOTS_AT), I64)
 
 
 def workspace_at(fn: Function, slot: Value) -> Value:
-    """Return the workspace of a slot, whose address follows its flag."""
+    """Return the address of workspace number `slot`, which the runtime stores after the workspace's flag."""
     return fn.cast(fn.load(slot_flag(fn, slot) + 1), F32)
 
 
@@ -93,7 +95,7 @@ def _emit_workspace(module: Module) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Matrix:
-    """Facts about an array, loaded from its structure; strides in elements."""
+    """A two-dimensional array: its first element, extents, and steps in elements."""
 
     data: Value
     rows: Var
@@ -112,7 +114,7 @@ class _Matrix:
             self.col_step.set(row_step)
 
     def extent(self, fn: Function) -> tuple[Value, Value]:
-        """Return the first and last byte address that its elements touch (any sign of strides)."""
+        """Return the lowest and the highest address of a byte of its elements; steps may be negative."""
         base = fn.address(self.data)
         down, over = (self.rows - 1) * self.row_step * 4, (self.cols - 1) * self.col_step * 4
         low = base + fn.minimum(down, 0) + fn.minimum(over, 0)
@@ -121,11 +123,12 @@ class _Matrix:
 
 
 def emit_python_entry(module: Module, product: Function, stack: Function, name: str) -> Function:
-    """Emit `name(a, b, out, c, alpha, beta, trans_a, trans_b, threads)`: the result, or None when Python must help.
+    """Emit the Python function `name(a, b, out, c, alpha, beta, trans_a, trans_b, threads)`.
 
-    a, b: 2-D float32 `numpy.ndarray`s; out: None for a new array, or one of these that is C-contiguous along rows,
-    writeable, and apart from a and b; c: out itself, or None with beta == 0. If one of the three has other than two
-    axes, `stack` is called, a function with the same arguments.
+    It returns the result, or None, without an effect, if an argument is not as follows. a, b: float32 `numpy.ndarray`s
+    of two axes and with elements; out: None for a new array, or such an array that is writeable, has contiguous rows
+    and shares no memory with a and b; c: the same object as out, or None with beta == 0. If a, b or out has another
+    number of axes, `stack` is called with the same arguments.
     """
     with module.function(name, METHOD, pointer(I8), exported=True) as fn:
         _self, args, count = fn.args
@@ -179,8 +182,10 @@ def emit_python_entry(module: Module, product: Function, stack: Function, name: 
 def result_array(
     fn: Function, give_up_when: GiveUp, python: Objects, out: Value, shape: tuple[Value, Value], slot: Value, data: Var
 ) -> Value:
-    """Return a new reference to `out`, or to a new array if it is None; `data` is set to its elements. `shape`: count
-    and extents.
+    """Return a new reference to `out`, or to a new array if `out` is None; then `data` is set to its first element.
+
+    `shape` is the number of axes and the address of their extents. If there is no memory, workspace number `slot` is
+    freed, and the function gives up.
     """
     result = fn.var(pointer(I8), out)
     with fn.choose(fn.address(out).equals(python["none"])) as fresh:
@@ -201,9 +206,10 @@ def result_array(
 def options(
     fn: Function, give_up_when: GiveUp, python: Objects, objects: Sequence[Value]
 ) -> tuple[Value, Value, Value, Value]:
-    """Return alpha, beta, and whether a and b are transposed, from the arguments' objects.
+    """Return alpha, beta, whether a is transposed and whether b is, from the `objects` of the arguments.
 
-    Give up if a flag is not a bool, if `c` is another object than `out`, or if beta is not 0 without `c`.
+    Give up if alpha or beta is not a number that `number` reads, if a flag is not a bool, if `c` is neither None nor
+    `out`, or if `c` is None and beta is not 0.
     """
     alpha, beta = (number(fn, give_up_when, python, obj) for obj in objects[4:6])
     addend = fn.address(objects[3])

@@ -1,4 +1,4 @@
-"""Removal of memory from every cache, for timing a call whose operands have not been used for long."""
+"""Eviction of memory from every cache, for timing a call whose operands are in none."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from gemmlab.ir.types import I8, I64, pointer
 from gemmlab.ir.values import Value
 
 LINE = 64
-"""Step in bytes; a longer line is flushed twice."""
+"""Bytes from one flushed address to the next; a longer cache line is flushed more than once."""
 
 
 def flush(address: int, nbytes: int) -> None:
-    """Write the lines of `nbytes` bytes back and drop them from every level of every core's caches.
+    """Write the cache lines of `nbytes` bytes at `address` back to memory, and evict them from the caches of all cores.
 
-    The call returns when no cache has the lines; contents do not change. Address translations stay in the TLB.
+    The call returns when no cache has the lines. Address translations stay in the TLB.
     """
     _entry()(address, nbytes)
 
 
 def emit_flush(module: Module) -> Function:
-    """Emit the exported `flush(first, nbytes)`: evict these bytes from every cache, and wait until that is done."""
+    """Emit the exported `flush(first, nbytes)`: evict `nbytes` bytes at `first`, and wait until no cache has them."""
     optimised = "+clflushopt" in module.target.features.split(",")
     with module.function("flush", [("first", pointer(I8)), ("nbytes", I64)], exported=True) as fn:
         first, nbytes = fn.args

@@ -1,8 +1,8 @@
 """Products with a single row or column: one pass over the matrix at the speed of memory.
 
-`dot` is for rows contiguous along k: four rows at a time, each a dot product in vector lanes. `axpy` is for rows
-contiguous across k: eight rows at a time are scaled and added to the result, so that memory is read in eight forward
-streams.
+`dot` is for a matrix that is contiguous along k: four rows at a time, each a dot product in vector lanes. `axpy` is for
+a matrix that is contiguous along the result: eight rows at a time, one for each step of k, are scaled and added to the
+result, so that memory is read in eight forward streams.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DOT_ROWS = 4
 _DOT_UNROLL = 2
 _AXPY_ROWS = 8
 AXPY_COLS = 2048
-"""Columns that `axpy` sums in its workspace before it writes them."""
+"""Elements of y that `axpy` sums in its workspace before it writes them."""
 
 DOT = (
     ("m", I64),
@@ -46,7 +46,7 @@ AXPY = (
 
 
 def update(fn: Function, where: Value, total: Value, alpha: Value, beta: Value) -> None:
-    """Emit `*where = alpha * total + beta * *where` for one element; beta == 0 does not read it."""
+    """Emit `*where = alpha * total + beta * *where` for one element, which is not read if beta == 0."""
     with fn.choose(beta.equals(0.0)) as fresh:
         with fresh.yes():
             fn.store(where, total * alpha)
@@ -55,7 +55,10 @@ def update(fn: Function, where: Value, total: Value, alpha: Value, beta: Value) 
 
 
 def emit_dot(module: Module) -> Function:
-    """Emit `y[i * y_step] = alpha * sum_p a[i, p] x[p] + beta * y[i * y_step]`; x contiguous."""
+    """Emit `gemv_dot(*DOT)`: `y[i * y_step] = alpha * sum_p a[i, p] x[p] + beta * y[i * y_step]`.
+
+    x and the rows of a are contiguous.
+    """
     lanes = module.lanes
     with module.function("gemv_dot", DOT) as fn:
         m, k, alpha, a, a_row, x, beta, y, y_step = fn.args
@@ -95,7 +98,10 @@ def emit_dot(module: Module) -> Function:
 
 
 def emit_axpy(module: Module) -> Function:
-    """Emit `y[j * y_step] = alpha * sum_p x[p * x_step] b[p, j] + beta * y[j * y_step]`; b's rows contiguous."""
+    """Emit `gemv_axpy(*AXPY)`: `y[j * y_step] = alpha * sum_p x[p * x_step] b[p, j] + beta * y[j * y_step]`.
+
+    The rows of b are contiguous; `workspace` has room for `AXPY_COLS` floats.
+    """
     lanes = module.lanes
     with module.function("gemv_axpy", AXPY, noalias=("workspace",)) as fn:
         n, k, alpha, x, x_step, b, b_row, beta, y, y_step, sums = fn.args

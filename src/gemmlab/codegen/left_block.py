@@ -1,8 +1,8 @@
-"""A as the tiles of a job read it: in place; in packed panels if transposed; copied to a larger row distance if its
-rows crowd L1.
+"""The left operand, A, as the tiles of a job read it: in place, packed, or copied to a larger row distance.
 
-A transposed A is packed a block at a time, before the block is multiplied. Rows that crowd L1 are copied by the tiles
-of the first strip while they multiply.
+If A's rows are not contiguous (it is transposed, say), its blocks are packed into k-major panels before they are
+multiplied; but if its columns are contiguous and C has a single strip, A is read in place. Contiguous rows that crowd
+L1 (`codegen/blocking.py`) are copied by the tiles of the first strip while they multiply.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHORT = 64
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The A of a job: its strides, and room for copies at `room`."""
+    """A job's left operand: its strides in floats, how tiles read it, and `room`, the address of memory for copies."""
 
     tile: Tile
     a_row: Value
@@ -34,11 +34,11 @@ class Left:
     copied: Value
     """True if blocks of A are packed before they are multiplied."""
     crowded: Value
-    """True if its rows evict each other from L1."""
+    """True if A is read in rows that evict each other from L1."""
 
     @staticmethod
     def of(fn: Function, tile: Tile, blocks: Blocks, a_row: Value, a_col: Value, n: Value, room: Value) -> Left:
-        """Return the A of a job with `n` columns of C."""
+        """Return the left operand of a job with `n` columns of C."""
         panel = a_col.differs(1)
         copied = panel & (a_row.differs(1) | (n > tile.cols))
         crowded = panel.equals(0) & _crowded(blocks, a_row) if blocks.crowd_period else fn.constant(0, I1)
@@ -47,28 +47,32 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class LeftBlock:
-    """The A of one k-block of `depth` steps, of which `cols` columns of C are computed."""
+    """The left operand within one k-block of `depth` steps, as it is read for a block of C with `cols` columns."""
 
     fn: Function
     left: Left
     depth: Value
     step: Value
-    """Distance between rows, or between steps of k in a panel."""
+    """Distance in floats between the rows that tiles read, or between the steps of k in a panel, if A is not
+    `loosened`.
+    """
     loosened: Value
-    """True if the first strip's tiles copy full panels to a larger row distance."""
+    """True if the tiles of the first strip copy each panel of MR rows to a larger row distance; smaller panels are read
+    in place.
+    """
     loose: Value
-    """Distance between the copied rows."""
+    """Distance in floats between the copied rows."""
 
     @staticmethod
     def of(fn: Function, left: Left, depth: Value, cols: Value) -> LeftBlock:
-        """Return the block of A."""
+        """Return the left operand within a k-block of `depth` steps."""
         in_place = fn.select(left.panel, left.a_col, left.a_row)
         step = fn.select(left.copied, panel_stride(left.tile), in_place)
         loosened = left.crowded & (cols >= left.tile.cols) & (depth >= _SHORT)
         return LeftBlock(fn, left, depth, step, loosened, loose_stride(fn, depth))
 
     def pack(self, tiles: Tiles, pack_panel: Function, origin: Value, rows_below: Value) -> None:
-        """Pack the panels of `rows_below` rows from `origin` on, if A is packed."""
+        """Emit the packing of `rows_below` rows, the first of which is at `origin`, if blocks of A are packed."""
         left = self.left
 
         def pack_one(ir: Value, rows: Value) -> None:
@@ -79,8 +83,10 @@ class LeftBlock:
             each_panel(self.fn, tiles, rows_below, pack_one)
 
     def tile_at(self, origin: Value, ir: Value, rows: Value) -> tuple[Value, Value, Value, Value]:
-        """Return, for the tile of `rows` rows from `ir` on, its address and step, whether it copies its rows, and their
-        source.
+        """Return where a tile finds its rows of A: the address and step with which it reads them, whether the first
+        strip's tile must copy them there, and their address in the caller's A.
+
+        The tile has `rows` rows from row `ir` of the block on; the block's first row is at `origin`.
         """
         fn, left = self.fn, self.left
         apart, source = self.loosened & rows.equals(left.tile.rows), origin + left.a_row * ir
@@ -94,13 +100,13 @@ class LeftBlock:
 
 
 def left_floats(tile: Tile, blocks: Blocks, elements: int) -> int:
-    """Return the floats of room for copies of a block of A of so many elements."""
+    """Return the number of floats of memory that copies of a block of A with `elements` elements need."""
     panels = -(-elements * panel_stride(tile) // tile.rows) + 2 * panel_stride(tile) * blocks.kc_max
     # `loose_stride` adds less than two lines to a row of at least _SHORT.
     return max(panels, elements * (_SHORT + 2 * LINE) // _SHORT) if blocks.crowd_period else panels
 
 
 def _crowded(blocks: Blocks, distance: Value) -> Value:
-    """Return whether rows at this distance evict each other from L1."""
+    """Return whether rows at this distance, in floats, evict each other from L1; `crowd_period` must not be 0."""
     off = (distance + blocks.crowd_slack) & (blocks.crowd_period - 1)
     return off <= 2 * blocks.crowd_slack

@@ -41,18 +41,22 @@ JOB = (
     ("ldc", I64),
     ("workspace", FLOATS),
 )
-"""Strides are in elements, of any sign; C's rows are contiguous and `ldc` apart. alpha != 0, k > 0."""
+"""Arguments of a job. Strides are in elements, of any sign; C's rows are contiguous and `ldc` apart. alpha is not 0,
+and k is positive.
+"""
 
 _PAGE = 1024
 """Floats in 4 KiB: rows of B at a multiple of that distance share few cache sets and evict each other."""
 _FEW_STRIPS = 4
-"""Up to this many strips, a tall A is read in place panel by panel instead of by blocks of MC rows."""
+"""With at most this many strips of B, a tall A is multiplied panel by panel instead of by blocks of MC rows."""
 _BARE_STRIPS = 10
-"""Up to this many strips, a product is small enough for its first strip of B to be read unpacked."""
+"""With at most this many strips of B, the first strip may be read unpacked if A is a single block."""
 
 
 def workspace_floats(tile: Tile, blocks: Blocks) -> int:
-    """Return the number of floats that a job needs for its packed blocks, with a spare cache line between blocks."""
+    """Return the number of floats of a job's workspace: a packed block of B, copies of a block of A, and some space
+    between them.
+    """
     return _b_floats(tile, blocks) + _a_floats(tile, blocks) + 64
 
 
@@ -61,7 +65,9 @@ def _b_floats(tile: Tile, blocks: Blocks) -> int:
 
 
 def _single_floats(blocks: Blocks) -> int:
-    """Largest size of A that makes a single block: 2/5 of L2."""
+    """Return the most floats that all rows of A may have within a k-block so that they are kept as one block: 2/5 of
+    L2.
+    """
     return blocks.mc * blocks.kc * 8 // 5
 
 
@@ -71,14 +77,17 @@ def _a_floats(tile: Tile, blocks: Blocks) -> int:
 
 
 def even_block(fn: Function, total: Value, block: int, multiple: int) -> Value:
-    """Return the block length that cuts `total` evenly into blocks of at most about 4/3 `block`."""
+    """Return the block length, a multiple of `multiple`, that cuts `total` into equal blocks (but for the last one).
+
+    Blocks are at most 4/3 as long as `block`, before the length is rounded up.
+    """
     count = fn.maximum((total + block * 2 // 3) // block, 1)
     return fn.ceil_div(fn.ceil_div(total, count), multiple) * multiple
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Code that computes products on one thread: `job`, which multiplies a rectangle of C, and its parts."""
+    """Functions that compute products on one thread: `job`, which computes a rectangle of C, and those it calls."""
 
     job: Function
     tiles: Tiles
@@ -87,19 +96,20 @@ class Engine:
     pack_panel: Function
 
     def left_at(self, workspace: Value) -> Value:
-        """Return the room for copies of A in a workspace."""
+        """Return the address within a workspace of the memory for copies of A."""
         return workspace + (_b_floats(self.tiles.tile, self.blocks) + 32)
 
 
 def is_narrow(tile: Tile, blocks: Blocks, m: Value, n: Value) -> Value:
-    """Return whether blocks of A are single panels: they are multiplied by so few strips that they need not stay in
-    L2.
+    """Return whether C has so few columns and so many rows that a block of A is a single panel of MR rows.
+
+    A panel is then multiplied by so few strips that it need not stay in L2.
     """
     return (n <= min(_FEW_STRIPS * tile.cols, blocks.nc)) & (m > blocks.mc)
 
 
 def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
-    """Emit the tiles, the packing and `job`, which multiplies one rectangle of C on one thread."""
+    """Emit the tiles, the packing functions, and `job(*JOB)`, which computes one rectangle of C on one thread."""
     tiles = Tiles(module, tile, loosening=blocks.crowd_period > 0)
     pack_strip, pack_panel = emit_pack_strip(module, tile), emit_pack_panel(module, tile)
     mr, nr = tile.rows, tile.cols

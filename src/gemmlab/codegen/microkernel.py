@@ -8,8 +8,8 @@ Every step of k multiplies one element of each row of A, broadcast, with one row
            :          :            :                1 or 2 for the broadcast element
         a[11, k]  acc[11][0]   acc[11][1]
 
-The 16 x 6 AVX2 kernel of the source that the rung names is the same picture transposed (column-major there): 12
-accumulators, 2 loads and 6 broadcasts a step, 15 of 16 registers.
+On 16 registers a tile has 6 x 16 floats with AVX2: 12 accumulators, 2 loads and 6 broadcasts a step, 15 registers. The
+16 x 6 kernel of the article that the rung `microkernel` names is the same tile for column-major matrices.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ LINE = 16
 _GROUP = 3
 """Rows reached from one base pointer: x86 addresses base, base + stride and base + 2 * stride."""
 _C_LEAD = 8
-"""Rounds before the end at which the tile of C is prefetched: late, because the operands would evict it from L1
-again.
+"""Rounds of the loop from the prefetch of C's last row to the end. An earlier prefetch would be lost: the operands
+would evict C from L1 again.
 """
 COPY_LEAD = 16
-"""Rounds between the prefetch of a row of B into L2 and its copy: some 1000 cycles, the way from memory. A prefetch
-into L1 would be too early: rows of B at a multiple of 4 KiB share so few sets there that they would evict each other.
+"""Rounds from the prefetch of a row of B into L2 to its copy: some 1000 cycles, as long as a read of memory takes. The
+prefetch is not into L1: rows of B at a multiple of 4 KiB share so few sets there that they would evict each other.
 """
 _LOOSEN_LEAD = 8 * LINE
-"""Steps between the prefetch of A's rows into L2 and their copy: some 3000 cycles, the way from memory."""
+"""Steps of k from the prefetch of A's rows into L2 to their copy: some 3000 cycles, longer than a memory read takes."""
 
 SIGNATURE = (
     ("k", I64),
@@ -56,20 +56,20 @@ SIGNATURE = (
     ("ahead_rows", I64),
     ("ahead_rate", I64),
 )
-"""`cols` is the number of columns of C that the tile covers; further ones are computed and discarded.
+"""Arguments of every tile. Strides are in floats. Of the tile's columns, the first `cols` are written to C.
 
-The tile also prefetches or packs `ahead_rows` rows of B, `ahead_step` apart, a slice of the next strip:
-`ahead_rate` rows in each round.
+Meanwhile the tile prefetches or packs a slice of the strip of B that comes next: `ahead_rows` rows, the first at
+`ahead`, `ahead_step` apart. Each round of the loop handles `ahead_rate` of them.
 """
 
 COPYING = (("packed", FLOATS), ("beyond", I64))
-"""Arguments that copying tiles have besides `SIGNATURE`: the rows `ahead` are packed to `packed`, and `ahead_rows` is a
-multiple of `ahead_rate`. `beyond` is the distance from a row to the data prefetched with it in the last `COPY_LEAD`
-rounds.
+"""Further arguments of copying tiles, which pack the rows at `ahead` to `packed`; `ahead_rows` is a multiple of
+`ahead_rate`. With each row, the row that is packed `COPY_LEAD` rounds later is prefetched. In the last `COPY_LEAD`
+rounds there is none, and the data `beyond` floats after the row are prefetched instead.
 """
 
 LOOSENING = (("source", FLOATS), ("source_row", I64))
-"""Further arguments of loosening tiles: rows of A lie at `source`, `source_row` apart, and are copied to `a`."""
+"""Further arguments of loosening tiles, which copy the rows of A from `source`, `source_row` floats apart, to `a`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Tile:
 
     @property
     def unroll(self) -> int:
-        """Steps of k in one round of the loop: enough multiply-adds to carry the round's prefetches."""
+        """Steps of k in one round of the loop: enough multiply-adds to hide the round's prefetches."""
         return 4 if self.rows * self.vectors > 12 else 8
 
 
@@ -109,13 +109,13 @@ def emit_microkernel(
     copying: bool = False,
     loosening: bool = False,
 ) -> Function:
-    """Emit `C[rows, cols] = alpha * A B + beta * C` for one register tile and any k >= 0.
+    """Emit a function for one register tile, `C[rows, cols] = alpha * A B + beta * C`; C is not read if beta is 0.
 
-    `panel`: A is k-major, element (r, k) at `a[k * a_stride + r]`; otherwise row-major, at `a[r * a_stride + k]`. B's
-    row k starts at `b[k * b_stride]`. The rows `ahead` are prefetched into L2, or, with `copying`, packed one after the
-    other to `packed`: a few loads and stores among many multiply-adds, where a separate packing pass would wait for
-    memory. `loosening` does the same for A in rows, k >= LINE: it copies a line's width of each row before it
-    multiplies the one before. `beta == 0` does not read C.
+    With `panel`, A is k-major: element (r, k) is at `a[k * a_stride + r]`; otherwise it is row-major, at
+    `a[r * a_stride + k]`. Row k of B starts at `b[k * b_stride]`. k may be 0. The rows at `ahead` are prefetched into
+    L2 or, with `copying`, packed one after the other: a few loads and stores among many multiply-adds, where a separate
+    packing pass would wait for memory. With `loosening`, which needs a row-major A and k >= LINE, the tile also copies
+    A's rows to `a`, one cache line of each row before it multiplies that line.
     """
     lanes = module.lanes
     width = vectors * lanes
@@ -227,9 +227,9 @@ def _emit_loosening(
     source_row: Value,
     one_round: Callable[[Value], None],
 ) -> None:
-    """Emit the rounds of all whole lines of k. Each round also copies the next line of some rows of A.
+    """Emit the rounds for the first k - k % LINE steps. Each round also copies the next cache line of some rows of A.
 
-    If k ends inside a line, the last copy begins earlier and so covers the remainder. Afterwards all of A lies at `a`.
+    If k is no multiple of LINE, the last copy is of each row's last LINE floats, so all of A lies at `a` afterwards.
     """
     share = rows * unroll // LINE
 

@@ -1,9 +1,10 @@
-"""Sums of elements that are not contiguous: at an even distance, or along several axes.
+"""Reductions of elements that are not contiguous: a row with gaps, or a nest of rows.
 
-A row with gaps goes through sixteen scalar accumulators, in chains as short as those of `rowsum.emit_row`. Several axes
-make a nest. The sums of its innermost rows, or the elements themselves if the rows are short, are collected in a buffer
-that stays in the L1 cache and is summed as a row whenever it is full. The totals of buffers and of blocks are added
-in double precision, so that their number does not matter.
+A row has elements at an even distance. If there are gaps, they go through sixteen accumulators, in chains as short as
+those of `rowsum.emit_row`. A nest is the rows along one or more further axes. The sums of its rows, or the elements
+themselves if the rows are short, are collected in a buffer that stays in the L1 cache and is summed as a row whenever
+it is full. The totals of buffers and of blocks are added in double precision, so that their number does not matter.
+Maxima and minima go the same way.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _GROUP = 4
 _SIZE = 4
 BUFFER = 2048
 LONG = 128
-"""Rows of a nest with at least this many elements are summed one by one."""
+"""Rows of a nest with at least this many elements are summed one by one; shorter ones are copied to the buffer."""
 NEST = (
     ("x", pointer(I8)),
     ("first", I64),
@@ -35,15 +36,18 @@ NEST = (
     ("axes", pointer(I64)),
     ("axis_count", I64),
 )
-"""Arguments of a nest: rows number `first` to `end` of a nest at `x`, each of `length` elements `apart` bytes apart.
+"""Arguments of a nest at `x`, of which rows number `first` to `end` - 1 are reduced; distances are in bytes.
 
-The rows along the `middle` axis lie `middle_apart` bytes from each other; `axes` are those outside of it, each an
-extent and a step.
+A row has `length` elements, `apart` from each other. The axis next to the rows has `middle` rows, `middle_apart` from
+each other. `axes` has an extent and a step for each of the `axis_count` axes outside of that one, outermost first.
 """
 
 
 def emit_apart(module: Module, operator: int) -> Function:
-    """Emit `reduce_apart(n, x, apart)`: one float from `n` elements that lie `apart` bytes from each other."""
+    """Emit `reduce_apart(n, x, apart)`: one float from `n` elements that lie `apart` bytes from each other.
+
+    The module has `reduce_row` already.
+    """
     row, every_second = module["reduce_row"], _emit_every_second(module, operator)
     with module.function("reduce_apart", [("n", I64), ("x", pointer(I8)), ("apart", I64)], F32) as fn:
         n, x, apart = fn.args
@@ -79,10 +83,10 @@ def emit_apart(module: Module, operator: int) -> Function:
 
 
 def _emit_every_second(module: Module, operator: int) -> Function:
-    """Emit `reduce_every_second(n, x)`: a double from the first of each pair of `n` pairs of floats.
+    """Emit `reduce_every_second(n, x)`: a double from the first float of each of `n` adjacent pairs.
 
-    n must be a multiple of a turn of all accumulators. Whole vectors are read, and every second lane is set to the
-    identity.
+    n must be a multiple of `SCALARS` * lanes / 2. Both floats of each pair are read, and the second is replaced by the
+    operator's identity.
     """
     lanes = module.lanes
     wide, turn = vector(F32, lanes), SCALARS * lanes
@@ -104,7 +108,7 @@ def _emit_every_second(module: Module, operator: int) -> Function:
 
 
 def emit_nest(module: Module, operator: int, apart_sum: Function) -> Function:
-    """Emit `reduce_nest`: one float from some rows of a nest."""
+    """Emit `reduce_nest(*NEST)`: one float from some rows of a nest; `apart_sum` is the function that reduces a row."""
     row, lanes = module["reduce_row"], module.lanes
     with module.function("reduce_nest", NEST, F32) as fn:
         x, first, end, length, apart, middle, middle_apart, axes, count = fn.args
@@ -143,7 +147,10 @@ def for_rows(
     x: Value,
     body: Callable[[Value], None],
 ) -> None:
-    """Call `body(place)` for rows number `rows[0]` to `rows[1]` of a nest at `x`."""
+    """Emit `body(place)` for rows number `rows[0]` to `rows[1]` - 1 of a nest at `x`; `place` is a row's address.
+
+    `middle` is the extent of the axis next to the rows and the step along it; `axes` has the `count` axes outside.
+    """
     extent, step = middle
     at = fn.var(I64, rows[0])
     with fn.loop() as done:
@@ -161,7 +168,7 @@ def for_rows(
 
 
 def _copy(fn: Function, to: Value, place: Value, length: Value, apart: Value, lanes: int) -> None:
-    """Copy a short row; up to `lanes` places after it are overwritten."""
+    """Emit the copy of a short row at `place` to `to`; up to `lanes` - 1 floats after the copy are overwritten."""
     with fn.choose(apart.equals(_SIZE)) as how:
         with how.yes():
             row = fn.cast(place, F32)
@@ -175,7 +182,7 @@ def _copy(fn: Function, to: Value, place: Value, length: Value, apart: Value, la
 
 
 def nest_roundings(terms: int) -> int:
-    """The most float32 additions that one of `terms` terms of a result goes through, whatever the axes."""
+    """Return the most float32 additions that a term goes through in a result of `terms` terms, along any axes."""
     alone = max(row_roundings(-(-terms // 64) + 64), CHAIN + 8)
     # Additions in a row, in the buffer of the rows' sums, and of 64 parts; each double is rounded once.
     return alone + row_roundings(BUFFER + LONG) + row_roundings(64) + 4

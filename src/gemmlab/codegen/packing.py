@@ -1,9 +1,8 @@
-"""Copies of A and B in the order the register tile reads them.
+"""Copies of A and B in the order in which the register tile reads them.
 
-B goes into strips of NR columns, k-major. A goes into k-major panels or, if only the distance of its rows is bad, into
-rows at a better distance, which a tile copies while it multiplies. Data in a suitable order are copied with wide loads
-and stores, transposed data are transposed in registers, and all other data (views with two strides) are copied element
-by element.
+B goes into strips of NR columns, k-major, and A into panels of MR rows, k-major. Data that are contiguous in the order
+of the copy are copied by vectors; columns of B that are contiguous are transposed in registers; everything else is
+copied element by element. (Contiguous rows of A that crowd L1 are copied by a loosening tile, not here.)
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ def transpose(fn: Function, rows: list[Value]) -> list[Value]:
 
 
 def emit_pack_strip(module: Module, tile: Tile) -> Function:
-    """Emit `pack_strip(k, cols, b, row_stride, col_stride, out)`: one strip of B, cols <= NR.
+    """Emit `pack_strip(k, cols, b, row_stride, col_stride, out)`: copy one strip of B, `k` rows of `cols` <= NR.
 
-    Row p of the strip starts at `out[p * width]`, width = cols rounded up to whole vectors; columns beyond
-    `cols` are zeros.
+    Row p of the copy starts at `out[p * width]`, where width is cols rounded up to whole vectors; columns from `cols`
+    on are zeros.
     """
     lanes = module.lanes
     params = [("k", I64), ("cols", I64), ("b", FLOATS), ("row_stride", I64), ("col_stride", I64), ("out", FLOATS)]
@@ -98,7 +97,9 @@ def _gather(
     out: Value,
     width: Operand,
 ) -> None:
-    """Copy element by element; columns from `last_col` to `zero_to` become zeros."""
+    """Emit the copy, element by element, of rows `first_row` to `last_row` - 1 and columns `first_col` to
+    `last_col` - 1; in these rows, columns `last_col` to `zero_to` - 1 become zeros.
+    """
     with fn.range(first_row, last_row) as p:
         with fn.range(first_col, last_col) as col:
             fn.store(out + p * width + col, fn.load(b + row_stride * p + col_stride * col))
@@ -107,12 +108,15 @@ def _gather(
 
 
 def panel_stride(tile: Tile) -> int:
-    """Return the distance between the k-steps of a packed panel of A: MR rounded up to whole vectors."""
+    """Return the floats from one step of k to the next in a packed panel of A: MR rounded up to whole vectors."""
     return -(-tile.rows // tile.lanes) * tile.lanes
 
 
 def emit_pack_panel(module: Module, tile: Tile) -> Function:
-    """Emit `pack_panel(rows, k, a, row_stride, k_stride, out)`: one k-major panel of A, rows <= MR."""
+    """Emit `pack_panel(rows, k, a, row_stride, k_stride, out)`: copy one panel of A, `rows` <= MR rows of `k` elements.
+
+    Element (r, p) of the copy is `out[p * panel_stride + r]`; the places of further rows are undefined.
+    """
     lanes, stride = module.lanes, panel_stride(tile)
     params = [("rows", I64), ("k", I64), ("a", FLOATS), ("row_stride", I64), ("k_stride", I64), ("out", FLOATS)]
     with module.function("pack_panel", params, noalias=("a", "out")) as fn:
@@ -131,7 +135,7 @@ def emit_pack_panel(module: Module, tile: Tile) -> Function:
 
 
 def loose_stride(fn: Function, k: Value) -> Value:
-    """Return the distance between rows of `k` floats copied apart: an odd number of lines, so that they use all cache
-    sets.
+    """Return the distance in floats at which rows of `k` floats do not crowd L1: an odd number of cache lines, so that
+    the rows are spread over all sets.
     """
     return (fn.ceil_div(k, LINE) | 1) * LINE

@@ -1,4 +1,4 @@
-"""Reference rates: multiply-adds in registers alone, and the register tile alone, in short interleaved bursts."""
+"""Reference rates of one thread, in short bursts: multiply-adds in registers alone, and the register tile alone."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ Burst = Callable[[], float]
 
 
 def chains(module: Module) -> int:
-    """Number of independent accumulators: three quarters of the registers, which covers latency times units."""
+    """Return the number of independent accumulators: three quarters of the registers, enough to keep all multiply-add
+    units busy while each waits for its last result.
+    """
     return module.target.registers * 3 // 4
 
 
 def emit_peak(module: Module) -> Function:
-    """Emit the exported `peak(steps, values)`: `steps` rounds of FMAs in registers; values[0..2) are read.
+    """Emit the exported `peak(steps, values)`: `steps` rounds of multiply-adds in registers.
 
-    A round is `chains` multiply-adds of `lanes` float32 each. The sum lands in values[2 .. 2 + lanes).
+    A round is `chains` multiply-adds of `lanes` float32 each, with the factor values[0] and the addend values[1]. The
+    sum of all accumulators is written to values[2 .. 2 + lanes).
     """
     lanes = module.lanes
     with module.function("peak", [("steps", I64), ("values", FLOATS)], exported=True) as fn:
@@ -55,7 +58,10 @@ def emit_peak(module: Module) -> Function:
 
 
 def emit_tile_probe(module: Module) -> Function:
-    """Emit the exported `tile(calls, k, a, b, c)`: the full register tile again and again on packed operands."""
+    """Emit the exported `tile(calls, k, a, b, c)`: `calls` times the full register tile, C = A B.
+
+    Rows of A are k + 16 floats apart; B is a packed strip; rows of C are adjacent.
+    """
     tile = best_tile(module.target)
     micro = emit_microkernel(module, tile.rows, tile.vectors, panel=False, unroll=tile.unroll)
     params = [("calls", I64), ("k", I64), ("a", FLOATS), ("b", FLOATS), ("c", FLOATS)]
@@ -77,7 +83,7 @@ def _linked() -> LoadedObject:
 
 
 def peak_burst() -> Burst:
-    """Return a burst of multiply-adds in registers alone."""
+    """Return a burst that measures multiply-adds in registers alone."""
     target = host_target()
     probe = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(_linked().addresses["peak"])
     values = np.full(64, 0.5, np.float32)
@@ -86,7 +92,7 @@ def peak_burst() -> Burst:
 
 
 def tile_burst() -> Burst:
-    """Return a burst of the register tile, k = 512, on operands that stay in L1 and L2."""
+    """Return a burst that measures the register tile, with k = 512, on operands that stay in L1 and L2."""
     tile = best_tile(host_target())
     word = ctypes.c_void_p
     probe: Any = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, word, word, word)(_linked().addresses["tile"])

@@ -2,8 +2,8 @@
 
 Workers are started once, as Python threads, and stay in `worker`: they spin for a bounded time on a sequence number,
 then sleep on a condition variable, where they cost nothing. A call publishes a function and a number of jobs, and takes
-part itself; each free thread takes the next job number. Starting on a call costs a worker well under a microsecond
-while it spins; handing work to Python threads would cost 60.
+part itself; each free thread takes the next job number. A worker that spins starts on a call in well under a
+microsecond; Python threads would take 60 us.
 
 The gate is one atomic word: the upper half is the number of workers that may still join a call, the lower half the
 number that work on it. A worker joins only by decrementing the upper half, so one that wakes late finds 0 and cannot
@@ -37,19 +37,22 @@ BUSY = 5 * _LINE
 MUTEX = 6 * _LINE
 CONDITION = 8 * _LINE
 AREA = 10 * _LINE
-"""Word with the address of the memory that the threads of one call share, 0 if there is none."""
+"""Offset of the address of the memory that the threads of one call share; the address is 0 if there is none."""
 POOL_BYTES = 11 * _LINE
 AREA_BYTES = 32 << 20
 """Size of the shared memory: two blocks of B of some 700 x 5000."""
 
 _SPIN_NS = 1_000_000
-"""Time that a worker spins before it sleeps. Waking takes 50 us, and the scheduler may put a woken thread behind its
-caller on one core for milliseconds; OpenMP runtimes spin for 1 to 200 ms."""
+"""Nanoseconds that a worker spins before it sleeps. Waking it takes 50 us, and the scheduler may run it on its caller's
+core, after the caller, for milliseconds. (OpenMP runtimes spin for 1 to 200 ms.)
+"""
 _SPINS_A_LOOK = 64
 _SPINS_BEFORE_YIELD = 20000
 
 TASK_SIGNATURE = (pointer(I64), I64, pointer(F32))
-"""A task takes its context, the job's number and the thread's own workspace."""
+"""Arguments of a task: the address of its context, which all jobs of a call share, the number of the job, and the
+workspace of the thread that does the job.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,17 @@ class Pool:
     """The pool's emitted functions."""
 
     run: Function
-    """`run(pool, task, context, jobs, threads, workspace)`."""
+    """`run(pool, task, context, jobs, threads, workspace)`: do jobs 0 to `jobs` - 1 of `task` on up to `threads`
+    threads, or on the caller's alone if another caller holds the pool.
+    """
     take: Function
-    """`take(pool)`: 1 if the caller now holds the pool and the shared memory, 0 if another one does."""
+    """`take(pool)`: return 1 if the caller now holds the pool and the shared memory, 0 if another caller does."""
     share: Function
-    """`share`, with the arguments of `run`, may be called many times by the caller that holds the pool."""
+    """`share`, with the arguments of `run`: do jobs as `run` does, for a caller that holds the pool already. It may be
+    called many times until `leave`.
+    """
     leave: Function
-    """`leave(pool)`: the caller no longer holds the pool."""
+    """`leave(pool)`: give up the pool."""
 
 
 def _word(fn: Function, pool: Value, offset: int) -> Value:
@@ -71,7 +78,9 @@ def _word(fn: Function, pool: Value, offset: int) -> Value:
 
 
 def emit_pool(module: Module) -> Pool:
-    """Emit `pool_run`, and the exported `gemmlab_worker` and `gemmlab_pool_init`."""
+    """Emit the functions of a pool, and two exported ones: `gemmlab_pool_init(pool)`, and
+    `gemmlab_worker(pool, workspace, sequence)`, which a worker thread never leaves.
+    """
     memory, sleeping = pointer(I8), Sleeping.on(module.target, MUTEX, CONDITION)
     with module.function("gemmlab_pool_init", [("pool", memory)], exported=True) as fn:
         (pool,) = fn.args
@@ -186,7 +195,7 @@ def _emit_share(module: Module, draw: Function, sleeping: Sleeping) -> Function:
 
 
 def _close(fn: Function, pool: Value, sleeping: Sleeping) -> None:
-    """Let no more workers join, and wait for those at work."""
+    """Emit code that lets no more workers join the call, and waits until those at work are done."""
     gate = _word(fn, pool, GATE)
     fn.atomic_and(gate, _PLACE - 1)
     spins = fn.var(I64, 0)
@@ -199,7 +208,7 @@ def _close(fn: Function, pool: Value, sleeping: Sleeping) -> None:
 
 
 def pack_words(fn: Function, words: list[Operand]) -> Value:
-    """Return stack memory with 64-bit words: a task's context."""
+    """Return the address of stack memory that holds 64-bit words: a task's context."""
     memory = fn.scratch(I64, len(words))
     for index, word in enumerate(words):
         memory[index] = word

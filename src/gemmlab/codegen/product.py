@@ -19,21 +19,23 @@ from gemmlab.ir.types import F32, I8, I64, pointer, vector
 from gemmlab.ir.values import Operand, Value
 
 PRODUCT = (*JOB, ("pool", pointer(I8)), ("threads", I64))
-"""Arguments of a job for all of C, and the pool and threads. alpha and k may be 0."""
+"""Arguments of a whole product: those of a job, where alpha and extents may be 0, the pool, and the most threads."""
 
 SERIAL_WORK = 1 << 20
 """Multiply-adds below which a second thread costs more than it saves (about 10 us of one core)."""
 
 
 def product_workspace_bytes(tile: Tile, blocks: Blocks) -> int:
-    """Return the bytes of workspace that each thread needs."""
+    """Return the bytes of workspace that each thread needs for `product`."""
     return 4 * max(workspace_floats(tile, blocks), small_workspace_floats(tile), AXPY_COLS)
 
 
 @dataclass(frozen=True, slots=True)
 class Divisible:
-    """An engine whose product can be divided into jobs: its function with the signature `JOB`, the multiples of rows
-    and columns at which jobs begin, and the function for packed strips of B that all threads share, if it has one.
+    """An engine whose product can be divided into jobs.
+
+    `job` has the arguments `JOB`. A job's first row is a multiple of `rows`, its first column one of `cols`. `shared`,
+    if it is given, computes the product with strips of B that all threads share (`codegen/shared_strips.py`).
     """
 
     job: Function
@@ -41,13 +43,14 @@ class Divisible:
     cols: int
     shared: Function | None = None
     kc: int = 0
-    """Nominal length of the k-blocks that threads pack together."""
+    """Nominal length of the k-blocks of `shared`."""
 
 
 def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = SERIAL_WORK) -> Function:
-    """Emit `product`, which computes `C = alpha * A B + beta * C` for any sizes and strides.
+    """Emit the pool, and `product(*PRODUCT)`, which computes `C = alpha * A B + beta * C` for any sizes and strides.
 
-    Below `serial_work` multiply-adds it takes one thread. Small products are computed in place, without packing.
+    Below `serial_work` multiply-adds it takes one thread, but matrix-vector products have a limit of their own
+    (`VECTOR_SERIAL`). Small products on one thread are computed in place, without packing.
     """
     engine = emit_engine(module, tile, blocks)
     pool = emit_pool(module)
@@ -78,7 +81,11 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = 
 
 
 def emit_shares(module: Module, engine: Divisible, serial_work: int = SERIAL_WORK) -> Function:
-    """Emit a product by one engine, divided among the threads; the module has the pool. alpha != 0, no extent is 0."""
+    """Emit a function with the arguments `PRODUCT` that divides the product of one engine among threads.
+
+    Below `serial_work` multiply-adds it takes one thread. The module has the pool already. alpha and all extents are
+    not 0.
+    """
     multiply = engine.job
     task = _emit_matrix_task(module, multiply)
     with module.function(f"{multiply.name}_shares", PRODUCT) as fn:
@@ -149,7 +156,7 @@ def _emit_matrix_task(module: Module, multiply: Function) -> Function:
 
 
 def emit_scale(module: Module) -> Function:
-    """Emit `C = beta * C`; beta == 0 writes zeros without reading."""
+    """Emit `scale(m, n, beta, c, ldc)`: `C = beta * C`; if beta is 0, zeros are written and C is not read."""
     lanes = module.lanes
     params = [("m", I64), ("n", I64), ("beta", F32), ("c", FLOATS), ("ldc", I64)]
     with module.function("scale", params) as fn:
@@ -175,7 +182,10 @@ def emit_scale(module: Module) -> Function:
 
 
 def _emit_vector_products(module: Module, pool: Pool) -> Function:
-    """Emit `vector_products(...)`: it returns 1 if it computed a product with a single row or column."""
+    """Emit `vector_products(*PRODUCT)`, which computes a product with a single row or column and returns 1.
+
+    It returns 0, without an effect, for other products, and for strides that neither `gemv_dot` nor `gemv_axpy` takes.
+    """
     dot, axpy = emit_dot(module), emit_axpy(module)
     params = list(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
     with module.function("dot_task", params) as task:

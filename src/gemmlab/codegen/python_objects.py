@@ -12,8 +12,8 @@ from gemmlab.ir.types import F32, F64, I8, I32, I64, VOID, pointer
 from gemmlab.ir.values import Value
 
 PYTHON_WORDS = ("ndarray", "float32", "float", "int", "none", "true", "false", "new_array")
-"""Objects whose addresses are stored in the runtime's memory from `PYTHON_AT` on, and NumPy's function
-`PyArray_New`.
+"""Names of Python objects, and of NumPy's function `PyArray_New` (`new_array`), whose addresses the runtime stores from
+`PYTHON_AT` on, in this order.
 """
 
 # Offsets in CPython's and NumPy's structures, the same since NumPy 1.7; checked when the entry is made.
@@ -34,13 +34,13 @@ Objects = dict[str, Value]
 
 
 def python_words(fn: Function) -> Objects:
-    """Return the address of the `PYTHON_WORDS`."""
+    """Return the addresses of the objects and of the function, by the names in `PYTHON_WORDS`."""
     base = fn.symbol(f"@{SYMBOL}", I8)
     return {label: fn.load(fn.cast(base + (PYTHON_AT + 8 * index), I64)) for index, label in enumerate(PYTHON_WORDS)}
 
 
 def giving_up(fn: Function, python: Objects) -> GiveUp:
-    """Return a function that makes the compiled function return None when a condition holds."""
+    """Return a function that emits code by which `fn` returns Python's None if a condition holds."""
 
     def give_up_when(condition: Value) -> None:
         with fn.when(condition):
@@ -57,12 +57,12 @@ def type_of(fn: Function, obj: Value) -> Value:
 
 
 def axis_count(fn: Function, obj: Value) -> Value:
-    """Number of axes of an array."""
+    """Return the number of axes of an array."""
     return fn.zero_extend(fn.load(fn.cast(obj + NDIM, I32)))
 
 
 def new_array(fn: Function, python: Objects, count: Value, dims: Value) -> Value:
-    """Return a new array of float32 with `count` axes, their extents at `dims`; null if there is no memory for it."""
+    """Return a new array of float32 with `count` axes, whose extents are at `dims`; null if there is no memory."""
     types = (pointer(I8), I32, pointer(I64), I32, pointer(I64), pointer(I8), I32, I32, pointer(I8))
     new, kind = (fn.cast(python[label], I8) for label in ("new_array", "ndarray"))
     nothing = fn.cast(fn.index(0), I8)
@@ -76,12 +76,15 @@ def new_array(fn: Function, python: Objects, count: Value, dims: Value) -> Value
 
 
 def read_only(fn: Function, obj: Value) -> Value:
-    """Return whether an array is read-only."""
+    """Return whether NumPy's flags say that an array is not writeable."""
     return (fn.zero_extend(fn.load(fn.cast(obj + _FLAGS, I32))) & _WRITEABLE).equals(0)
 
 
 def without_lock(fn: Function, work: Value, call: Callable[[], object]) -> None:
-    """Emit `call` twice: with the interpreter's lock for little work, without it for more."""
+    """Emit `call`, before which the interpreter's lock is released if `work` is at least `_KEEP_GIL_WORK`.
+
+    `call` is emitted twice, once for each case.
+    """
     with fn.choose(work < _KEEP_GIL_WORK) as small:
         with small.yes():
             call()
@@ -92,13 +95,17 @@ def without_lock(fn: Function, work: Value, call: Callable[[], object]) -> None:
 
 
 def number(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value) -> Value:
-    """Return a Python float, rounded to float32."""
+    """Return a Python float, rounded to float32. Give up if `obj` is of any other type, a subclass included."""
     give_up_when(type_of(fn, obj).differs(python["float"]))
     return fn.convert(fn.load(fn.cast(obj + _FLOAT_VALUE, F64)), F32)
 
 
 def thread_word(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value, work: Value, target: Target) -> Value:
-    """Return the thread count from None or a positive int. Give up if Python must first start more workers."""
+    """Return the number of threads: that of `obj`, a positive int, or the default if it is None.
+
+    Give up for any other object, and if more workers must be started first and `work` (multiply-adds) is large enough
+    to use them.
+    """
     # C's long has 32 bits on Windows.
     as_integer = "PyLong_AsLongLong" if target.windows else "PyLong_AsLong"
     base = fn.symbol(f"@{SYMBOL}", I8)

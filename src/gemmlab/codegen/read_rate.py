@@ -1,4 +1,4 @@
-"""Reference rate for memory-bound work: reading a long row in order, by the code that sums one."""
+"""Reference rate for memory-bound work: reading a long row in order, by the code that sums a row."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ from gemmlab.ir.types import F32, I64, pointer
 
 _LEAST_BYTES, _MOST_BYTES = 128 << 20, 512 << 20
 _CACHES = 2
-"""Size of the data that a thread reads, in multiples of the last-level cache."""
+"""Size of the data that a thread reads, in multiples of the last-level cache, within the limits above."""
 
 
 def read_burst(part: int) -> Callable[[], float]:
-    """Return a burst that reads the memory of thread number `part` once and returns the rate in 10^9 bytes a second."""
+    """Return a function that reads the array of thread number `part` once and returns the rate in 10^9 bytes a second.
+
+    Functions of the same `part` read the same array.
+    """
     row, entry = _row(part), _entry()
 
     def burst() -> float:
@@ -37,13 +40,13 @@ def read_burst(part: int) -> Callable[[], float]:
 
 @cache
 def _row(_part: int) -> npt.NDArray[np.float32]:
-    """Return an array far larger than the caches, with every page present."""
+    """Return the array that a thread reads, with every page present; the same one for the same part."""
     last = max((each.size_bytes for each in cpu_info().caches), default=0)
     return np.ones(min(_MOST_BYTES, max(_LEAST_BYTES, _CACHES * last)) // 4, np.float32)
 
 
 def emit_read(module: Module) -> Function:
-    """Emit the exported `read_row(n, x)`."""
+    """Emit the exported `read_row(n, x)`: the sum of `n` contiguous float32."""
     row = emit_row(module, SUM)
     with module.function("read_row", [("n", I64), ("x", pointer(F32))], F32, exported=True) as fn:
         fn.finish(fn.call(row, *fn.args))

@@ -1,9 +1,9 @@
 """Reductions along any axes, by several threads: a plan gives the elements of each result.
 
-A plan is made in Python once for a layout (`dispatch/sum_plans.py`). The elements summed into a result are a nest of
-rows (`codegen/nests.py`). Either each result has its own nest, or adjacent results are summed together, as columns
-(`codegen/columns.py`). Whatever the number of threads, one long row is cut into the same parts, and other rows are not
-cut along their length, so results are the same to the bit.
+A plan is made in Python once for a layout (`dispatch/sum_plans.py`). The elements reduced to a result are a nest of
+rows (`codegen/nests.py`). Either each result is reduced by itself, or adjacent results together, as columns
+(`codegen/columns.py`). A result of at least `SERIAL` terms is cut into parts for the threads, the same for any number
+of threads; others are not cut. So results are the same to the bit for any number of threads.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from gemmlab.ir.types import F32, F64, I8, I64, pointer
 from gemmlab.ir.values import Operand, Value
 
 PARTS = 64
-"""Number of parts into which one long row or nest is cut."""
+"""The most parts into which one long row or nest is cut."""
 GRAIN = 64
-"""Every part is a multiple of this many elements: parts share no cache line if the row starts on one."""
+"""A part of a row, and a range of columns, has a multiple of this many elements, unless it is the last: threads share
+no cache line if the row starts on one.
+"""
 SERIAL = 1 << 16
 """Elements below which one thread is faster: 256 KiB, some ten microseconds."""
 LEAST_COLUMNS = 256
-"""The fewest columns of a job: a kilobyte of every row."""
+"""The fewest columns of a job, unless there are fewer in all: a kilobyte of every row."""
 _JOBS_A_THREAD = 8
 
 SUMS = "gemmlab_sums"
@@ -36,12 +38,14 @@ PLAN = (
     "middle", "middle_apart", "nest_at", "nest_axes", "cols", "col_apart", "out_apart", "free_at", "free_axes",
     "dims_at",
 )  # fmt: skip
-"""Words of a plan, by position.
+"""Names of the 64-bit words with which a plan begins, in order. Distances are in bytes.
 
-First come the byte offsets, from the first element, at which reading and writing start, and the factor of every result.
-Then the number of elements, of terms of a result, of results and of their axes. Then the nest, as in `nests.NEST`,
-whose other axes are at `nest_at` (extent and step). Then the axis of columns, or else the innermost axis of results,
-whose other axes are at `free_at` (extent, step, step of the result). The result's extents are at `dims_at`.
+`by_columns` is 1 if adjacent results are reduced together. Reading starts `x_first` after the address of x, writing
+`out_first` after that of out. Every result is multiplied by `times`. There are `elements` in all, `terms` for each
+result, and `results` along `result_axes` axes. `length` to `nest_axes` are the nest of the first result, as in
+`nests.NEST`. `cols` is the extent of the innermost axis of results, with the step `col_apart` in x and `out_apart` in
+out; `free_axes` is the number of its other axes. The words ending in `_at` are positions in the plan of lists: extent
+and step of the nest's outer axes; extent, step in x and step in out of the other axes of results; the result's extents.
 """
 _TASK = tuple(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
 
@@ -56,17 +60,20 @@ class _Plan:
         return self._plan[PLAN.index(name)]
 
     def axes(self, name: str) -> Value:
-        """Return the address of a list of axes in the plan; the word `name` has its position."""
+        """Return the address of the list in the plan whose position is the word `name`."""
         return self._plan + self._plan[PLAN.index(name)]
 
     def nest(self, x: Value, first: Operand, end: Operand) -> tuple[Operand, ...]:
-        """Return the arguments of a nest for some of its rows."""
+        """Return the arguments `nests.NEST` for rows `first` to `end` - 1 of a result whose first term is at `x`."""
         middle = (self.middle, self.middle_apart)
         return (x, first, end, self.length, self.apart, *middle, self.axes("nest_at"), self.nest_axes)
 
 
 def emit_sums(module: Module, operator: int) -> Function:
-    """Emit `reduce_long(n, x, threads)`, and the exported entry for any axes, which returns 0."""
+    """Emit the reductions by one operator, and return `reduce_long(n, x, threads)`, which reduces a contiguous row.
+
+    The exported function `gemmlab_sums(*ENTRY)` reduces along any axes and returns 0.
+    """
     module.imported(SYMBOL)
     pool, row = emit_pool(module), emit_row(module, operator)
     apart = emit_apart(module, operator)
@@ -109,7 +116,7 @@ def _store(fn: Function, plan: _Plan, place: Value, value: Value) -> None:
 
 
 def _place(fn: Function, plan: _Plan, result: Value) -> tuple[Value, Value]:
-    """Return the offset of a result's elements from the first, and the offset of the result itself."""
+    """Return the offset of the first term of result number `result` in x, and the offset of the result in out."""
     cols = plan.cols
     outer = result // cols
     inner = result - outer * cols
@@ -126,7 +133,10 @@ def _run(fn: Function, pool: Pool, task: Function, words: list[Operand], jobs: V
 
 
 def _emit_long(module: Module, row: Function, apart: Function, pool: Pool) -> Function:
-    """Emit `reduce_long(n, x, threads)`, and `reduce_long_apart` for a row with gaps."""
+    """Emit `reduce_long_apart(n, x, apart, threads)`, and return `reduce_long(n, x, threads)`, for contiguous rows.
+
+    From `SERIAL` elements on, threads share the work.
+    """
     with module.function("long_part", _TASK) as fn:
         context, job, _workspace = fn.args
         n, share, step = context[0], context[1], context[2]
@@ -153,7 +163,9 @@ def _emit_long(module: Module, row: Function, apart: Function, pool: Pool) -> Fu
 
 
 def _emit_whole(module: Module, operator: int, row: Function, nest: Function, pool: Pool) -> Function:
-    """Emit `reduce_whole(plan, x, threads)`: one result of many terms, divided among the threads."""
+    """Emit `reduce_whole(plan, x, threads)`: one float, a result of many terms, which threads share; `x` is its first
+    term.
+    """
     long_apart = module["reduce_long_apart"]
     with module.function("whole_part", _TASK) as fn:
         context, job, _workspace = fn.args
@@ -188,7 +200,7 @@ def _emit_whole(module: Module, operator: int, row: Function, nest: Function, po
 
 
 def _emit_rows_part(module: Module, row: Function, nest: Function, apart: Function) -> Function:
-    """Emit the task of a thread: some results, each the sum of its own nest."""
+    """Emit a task of the pool: each job reduces some results, each by itself."""
     with module.function("rows_part", _TASK) as fn:
         context, job, _workspace = fn.args
         plan, x, out = _Plan(fn.cast(context[0], I64)), fn.cast(context[1], I8), fn.cast(context[2], I8)
@@ -222,7 +234,7 @@ def _emit_rows_part(module: Module, row: Function, nest: Function, apart: Functi
 
 
 def _emit_columns_part(module: Module, operator: int) -> Function:
-    """Emit the task of a thread: some ranges of columns."""
+    """Emit a task of the pool: each job reduces some ranges of columns."""
     columns = emit_columns(module, operator)
     with module.function("columns_part", _TASK) as fn:
         context, job, _workspace = fn.args

@@ -1,4 +1,4 @@
-"""Reduction of a row on a CPU: the operator on two values, and a row by vectors, its terms in short chains.
+"""Reduction of a contiguous row on a CPU: the operator on two values, and a row by vectors, its terms in short chains.
 
     x       [ block 0            | block 1            | .. | rest ]
     block     CHAIN turns of ACCUMULATORS vectors: every lane of every accumulator adds CHAIN numbers
@@ -26,7 +26,9 @@ IDENTITIES = (0.0, -math.inf, math.inf)
 
 
 def combine(fn: Function, operator: int, left: Value, right: Operand) -> Value:
-    """Return the sum, the greater or the lesser; NaN if either is."""
+    """Return the sum, maximum or minimum of two values, as `operator` is `SUM`, `MAX` or `MIN`; lane by lane for
+    vectors. It is NaN if either value is.
+    """
     if operator == SUM:
         return left + right
     type_ = left.type
@@ -38,7 +40,7 @@ def combine(fn: Function, operator: int, left: Value, right: Operand) -> Value:
 
 
 def tree(fn: Function, operator: int, values: Sequence[Value]) -> Value:
-    """Combine all values pairwise, adjacent ones first."""
+    """Return all values combined into one: adjacent ones in pairs, then adjacent results in pairs, and so on."""
     found = list(values)
     while len(found) > 1:
         pairs = [combine(fn, operator, one, two) for one, two in zip(found[::2], found[1::2], strict=False)]
@@ -47,7 +49,7 @@ def tree(fn: Function, operator: int, values: Sequence[Value]) -> Value:
 
 
 def lanes_into_one(fn: Function, operator: int, value: Value) -> Value:
-    """Combine a vector's lanes, halves first."""
+    """Return the lanes of a vector combined into one: its lower with its upper half, until one lane is left."""
     while value.type.lanes > 1:
         half = value.type.lanes // 2
         low, high = fn.shuffle(value, value, range(half)), fn.shuffle(value, value, range(half, 2 * half))
@@ -56,7 +58,7 @@ def lanes_into_one(fn: Function, operator: int, value: Value) -> Value:
 
 
 def emit_row(module: Module, operator: int) -> Function:
-    """Emit `reduce_row(n, x)`: one float from `n` contiguous elements."""
+    """Emit `reduce_row(n, x)`: one float from `n` contiguous elements; the operator's identity if n is 0."""
     lanes = module.lanes
     wide, turn = vector(F32, lanes), lanes * ACCUMULATORS
     with module.function("reduce_row", [("n", I64), ("x", pointer(F32))], F32) as fn:
@@ -75,7 +77,7 @@ def emit_row(module: Module, operator: int) -> Function:
 
 
 def _rest(fn: Function, operator: int, x: Value, first: Value, n: Value, total: Var, wide: Type) -> None:
-    """Add the elements after the last full turn: whole vectors, then a part of one."""
+    """Emit the combination of `total` with elements `first` to n - 1: whole vectors, then a part of one."""
     lanes = wide.lanes
     vectors = n - n % lanes
     with fn.range(first, vectors, lanes) as i:
@@ -87,7 +89,7 @@ def _rest(fn: Function, operator: int, x: Value, first: Value, n: Value, total: 
 
 
 def row_roundings(n: int) -> int:
-    """The most consecutive additions that a term goes through, whatever the width (4 lanes and more)."""
+    """Return the most consecutive additions that one of `n` terms goes through, for vectors of 4 or more lanes."""
     blocks = -(-n // (4 * ACCUMULATORS * CHAIN))
     # Additions in its block, in the block's tree, from block to block, of vectors after the last turn, and of lanes.
     return CHAIN + 3 + blocks + ACCUMULATORS + 4

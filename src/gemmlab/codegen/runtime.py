@@ -1,8 +1,8 @@
 """The process's state for compiled code: pool memory, worker threads, workspaces.
 
 One block of memory holds the pool and the workspace slots; compiled code reaches it as the imported symbol
-`gemmlab_runtime`. A slot is a flag (0 free, 1 taken or absent) and an address; a call takes a free one with one
-atomic exchange, so that Python threads calling at once never share a workspace.
+`gemmlab_runtime`. A slot is a flag (0: free, 1: taken or absent) and the address of a workspace. A call takes a free
+slot with one atomic exchange, so Python threads that call at once never share a workspace.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ SLOTS_AT = POOL_BYTES
 WORKERS_AT = SLOTS_AT + SLOTS * _SLOT_BYTES
 DEFAULT_THREADS_AT = WORKERS_AT + WORD
 PYTHON_AT = DEFAULT_THREADS_AT + WORD
-"""Offset of the addresses of Python objects that the entry compares with (see `entry.PYTHON_WORDS`)."""
+"""Offset of the addresses of Python objects that compiled entries compare with (`python_objects.PYTHON_WORDS`)."""
 _BYTES = PYTHON_AT + 16 * WORD
 HUGE_PAGE = 2 << 20
 MOST_THREADS = 1024
-"""The most threads that a call is divided among; more threads are treated as this many."""
+"""The most threads of a call; a request for more counts as this many."""
 _WORKERS_A_CORE = 4
-"""The most workers for each core; a call divided among more threads is done by fewer."""
+"""The most workers that are started for each CPU of the machine."""
 
 _T = TypeVar("_T")
 
 
 def _immortal(item: _T) -> _T:
-    """Return `item` and never free it: a worker still reads it while an ending interpreter frees its modules."""
+    """Return `item`, which is never freed from now on: workers still read it while an ending interpreter frees its
+    modules.
+    """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
     return item
 
 
 def huge_pages(nbytes: int) -> int:
-    """Return the address of zeroed memory that is never freed, on 2 MiB pages if the system has them. `MemoryError`.
+    """Return the address of `nbytes` zeroed bytes that are never freed, on 2 MiB pages if the system has them.
 
-    A page is allocated when a thread first writes to it, so a worker's workspace lies in the memory of the worker's own
-    node.
-
-    Private to the process: after a fork, parent and child write to separate pages.
+    A page is allocated when a thread first writes to it, so a worker's workspace lies in the memory of the worker's
+    NUMA node. After a fork, parent and child have separate copies. Raises `MemoryError`.
     """
     try:
         memory = private_memory(nbytes + HUGE_PAGE)
@@ -77,11 +77,14 @@ class Runtime:
             self.word(SLOTS_AT + slot * _SLOT_BYTES).value = 1
 
     def word(self, offset: int) -> ctypes.c_int64:
-        """One 64-bit word of the block."""
+        """Return the 64-bit word of the block at a byte offset, to read or write."""
         return ctypes.c_int64.from_address(self.address + offset)
 
     def start(self, pool_init: int, worker: int, workspace_bytes: int, default_threads: int) -> None:
-        """Store the compiled functions' addresses and prepare the pool; a second call changes nothing."""
+        """Prepare the pool with the compiled functions at these addresses, and add a workspace; later calls do nothing.
+
+        Raises `MemoryError`.
+        """
         with self._lock:
             if self._init is not None:
                 return
@@ -99,14 +102,14 @@ class Runtime:
 
     @property
     def default_threads(self) -> int:
-        """Number of threads of a call that names none."""
+        """Number of threads of a call that does not state a number."""
         return self.word(DEFAULT_THREADS_AT).value
 
     def ensure_workers(self, count: int) -> None:
-        """Start workers until there are `count`; fewer if that is too many for this machine, or if no threads or memory
-        are left.
+        """Start workers until there are `count`, or as many as this machine may have (`_WORKERS_A_CORE`).
 
-        The callers and the existing workers then do the work.
+        If a thread or its workspace cannot be had, no more are started, and nothing is raised: a call works with the
+        threads that there are.
         """
         count = min(count, _WORKERS_A_CORE * (os.cpu_count() or 1))
         if self.workers >= count:
@@ -132,14 +135,16 @@ class Runtime:
                     return
 
     def _share_memory(self) -> None:
-        """Map the memory that the threads of a call share; without it each thread packs for itself."""
+        """Map the memory that the threads of a call share, unless it is there; if that fails, each thread packs for
+        itself.
+        """
         if not self._area:
             with suppress(MemoryError):
                 self._area = huge_pages(AREA_BYTES)
             self.word(AREA).value = self._area
 
     def add_slot(self) -> bool:
-        """Add one more workspace for callers; return `False` at the limit."""
+        """Add one more workspace for callers; return `False` if there are `SLOTS` already. Raises `MemoryError`."""
         with self._lock:
             if self._slots == SLOTS:
                 return False
@@ -150,7 +155,7 @@ class Runtime:
             return True
 
     def after_fork(self) -> None:
-        """Reset the state in a forked child, where only the forking thread lives: no workers, no call in progress."""
+        """Reset the state in a forked child, which has no other thread: no workers, no call in progress."""
         self._lock = threading.Lock()
         ctypes.memset(self.address, 0, POOL_BYTES)
         self.word(AREA).value = self._area
@@ -166,7 +171,7 @@ _runtime_lock = threading.Lock()
 
 
 def runtime() -> Runtime:
-    """The one runtime of this process."""
+    """Return the one runtime of this process, made by the first call."""
     global _runtime
     with _runtime_lock:
         if _runtime is None:

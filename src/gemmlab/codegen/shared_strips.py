@@ -1,15 +1,15 @@
 """Products for which the strips of B are packed once, for all threads, instead of once for each rectangle of C.
 
-B is cut into blocks, and each is packed by all threads together into memory that they share. One call of the pool
-multiplies by one block and packs the next one:
+B is cut into blocks, and each is packed by all threads together into memory that they share. In a turn, which is one
+call of the pool, they multiply by one block and pack the next one:
 
     turn 0      pack block 0
     turn 1      pack block 1,  rectangles of C with block 0
     turn 2                     rectangles of C with block 1
 
 A turn ends when all of its jobs are done, so a rectangle meets the k-blocks in the order in which `job` adds them: the
-result is the same to the bit. If packing overlaps with multiply-adds, it is cheaper that each thread packs for itself
-(`codegen/thread_grid.py` decides).
+result is the same to the bit. Where a thread's own packing overlaps with its multiply-adds, it is cheaper that each
+thread packs for itself; `codegen/thread_grid.py` chooses.
 """
 
 from __future__ import annotations
@@ -28,25 +28,32 @@ from gemmlab.ir.values import Operand, Value
 
 _STRIPS_JOB = tuple(argument for argument in JOB if argument[0] not in ("b_row", "b_col"))
 HALF = AREA_BYTES // 8
-"""Floats of a block of B: half of the shared memory, as one block is read while the next one is packed."""
+"""The most floats of a block of B: half of the shared memory, as one block is read while the next one is packed."""
 _PARTS_A_THREAD = 2
 _LEAST_PART = 64
-"""Least steps of k in a packing job."""
+"""The fewest steps of k in a packing job, unless the block has fewer."""
 
 SHARED = (*JOB[:-1], ("pool", pointer(I8)), ("threads", I64), ("rows", I64), ("cols", I64), ("workspace", FLOATS))
-"""Arguments as in `macrokernel.JOB`, and the rows and columns of a rectangle. The caller holds the pool."""
+"""Arguments as in `macrokernel.JOB` for all of C, the pool, which the caller holds, the number of threads, and the rows
+and columns of each thread's rectangle.
+"""
 _WORDS = (
     "m", "k", "a_row", "a_col", "b_row", "b_col", "ldc", "a", "b", "c", "scalars", "rows",
     "cols", "at", "jc", "pc", "wide", "deep", "next_at", "next_jc", "next_pc", "next_wide", "next_deep", "part",
     "packs",
 )  # fmt: skip
-"""The task's context: the product, the block that is multiplied by, and the one that is packed, in jobs of `part` steps
-of k; the first `packs` jobs pack.
+"""Words of the task's context. `m` to `c` describe the product, `scalars` is alpha and beta, and `rows` and `cols` are
+the extents of a rectangle. `at` to `deep` are the block of B that is multiplied by: its packed address, first column,
+first step of k, columns and steps. `next_at` to `next_deep` are the block that is packed. The first `packs` jobs pack,
+`part` steps of k each; the others multiply.
 """
 
 
 def emit_shared_product(module: Module, engine: Engine) -> Function:
-    """Emit `shared_product`: `C = alpha * A B + beta * C`, packed blocks of B shared. alpha != 0, no extent is 0."""
+    """Emit `shared_product(*SHARED)`: `C = alpha * A B + beta * C` with packed blocks of B that all threads share.
+
+    alpha and all extents are not 0.
+    """
     task = _emit_task(module, engine, _emit_strips_job(module, engine))
     tile, blocks = engine.tiles.tile, engine.blocks
     with module.function("shared_product", SHARED) as fn:
@@ -101,7 +108,7 @@ class _Context:
 
 
 def _emit_task(module: Module, engine: Engine, strips_job: Function) -> Function:
-    """Emit the jobs of a turn: parts of strips to pack, then rectangles of C."""
+    """Emit the task of a turn: its first jobs pack parts of strips, the others multiply rectangles of C."""
     tile = engine.tiles.tile
     params = list(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
     with module.function("shared_task", params) as fn:
@@ -137,7 +144,7 @@ def _emit_task(module: Module, engine: Engine, strips_job: Function) -> Function
 
 
 def _emit_strips_job(module: Module, engine: Engine) -> Function:
-    """Emit `strips_job`: like `job` for one k-block, with strips of B that are packed already, one after the other."""
+    """Emit `strips_job(*_STRIPS_JOB)`: as `job` for one k-block, but `b` is B's packed strips, one after the other."""
     tiles, blocks = engine.tiles, engine.blocks
     tile = tiles.tile
     mr, nr = tile.rows, tile.cols

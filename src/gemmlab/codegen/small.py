@@ -3,7 +3,7 @@
 Packing, cache blocks and prefetches cost more than a small product itself. Here the rows of B are read in place, the
 last vector of each under a mask, and the elements of A are broadcast from their places:
 
-    for each product                      addresses step on by the distances in the batch
+    for each product                      its operands lie at even distances from the last one's
       for each step of k                  acc[r][v] += a[r, k] * b[k, v]
       C[r, v] = alpha * acc[r][v] + beta * C[r, v]
 
@@ -27,13 +27,15 @@ from gemmlab.ir.types import F32, I64, VOID, vector
 from gemmlab.ir.values import Operand, Value
 
 SMALL = (*STEPS, *JOB)
-"""Arguments as in `macrokernel.JOB`, `count` times; 0 < k <= `LONGEST`."""
+"""Arguments of `count` products: those of the first as in `macrokernel.JOB`, where 0 < k <= `LONGEST`, and the
+distances in floats from each product's a, b and c to those of the next.
+"""
 LONGEST = 256
-"""The longest k."""
+"""The largest k."""
 _MOST_B = 1 << 14
 """The most elements of B: 64 KiB."""
 _MOST_WORK = (1 << 20) - 1
-"""The most multiply-adds: from 100 x 100 x 100 on, packing is as fast, and several threads share a product."""
+"""The most multiply-adds of a product: beyond about 100 x 100 x 100, packing is as fast, and threads can share it."""
 _STRIP = 64
 """Columns of the widest strip, four vectors of AVX-512."""
 _MOST_ALIGNED_WORK = 1 << 22
@@ -41,15 +43,18 @@ _LINE_BYTES = 64
 
 
 def is_small(m: Value, n: Value, k: Value, blocks: Blocks) -> Value:
-    """Return whether this code computes products of these extents. Their k fits into one block of the blocked product,
-    so that both add in the same order.
+    """Return whether products of these extents are computed by this code.
+
+    It requires that k fits into one k-block, so that the blocked product adds in the same order.
     """
     return (k <= min(LONGEST, blocks.kc)) & (n * k <= _MOST_B) & (m * n * k <= _MOST_WORK)
 
 
 def is_small_aligned(fn: Function, job: Sequence[Value], blocks: Blocks) -> Value:
-    """Return whether this code is faster than packing for a larger product with 16 lanes: all strips are whole, and no
-    vector of B crosses a cache line. `job` are the arguments of `macrokernel.JOB`.
+    """Return whether this code, with 16 lanes, is faster than packing for a product that `is_small` may not accept.
+
+    It requires that all strips are whole, and that no vector of B crosses a cache line. `job` begins with the arguments
+    `macrokernel.JOB`.
     """
     m, n, k, _alpha, _a, _a_row, _a_col, b, b_row, b_col, *_rest = job
     aligned = ((fn.address(b) | (b_row * 4)) & (_LINE_BYTES - 1)).equals(0) & b_col.equals(1)
@@ -58,12 +63,14 @@ def is_small_aligned(fn: Function, job: Sequence[Value], blocks: Blocks) -> Valu
 
 
 def small_workspace_floats(tile: Tile) -> int:
-    """Return the number of floats of a packed B: each strip is padded to whole vectors, and k to a whole square."""
+    """Return the most floats that a packed B takes: each strip is padded to whole vectors, and k to a multiple of a
+    vector's lanes.
+    """
     return 2 * _MOST_B + 2 * max(tile_shapes(tile)) * tile.lanes * (LONGEST + tile.lanes)
 
 
 def emit_small(module: Module, tile: Tile) -> Function:
-    """Emit `small`: `count` products whose extents `is_small` accepts."""
+    """Emit `small(*SMALL)`: `count` products that `is_small` or `is_small_aligned` accepts."""
     shapes = tile_shapes(tile)
     tiles = [emit_tile(module, rows, vectors) for vectors, most in shapes.items() for rows in range(1, most + 1)]
     table = module.table("small_tiles", tiles)
@@ -79,7 +86,7 @@ def emit_small(module: Module, tile: Tile) -> Function:
             readable = readable & (n % lanes).equals(0)
 
         def of_shape(vectors: Value, numbers: Mapping[int, int]) -> Value:
-            """Return the one of `numbers` that belongs to a strip's width in vectors."""
+            """Return that one of `numbers`, by a strip's width in vectors, that belongs to the width `vectors`."""
             found: Value = fn.index(numbers[widest])
             for width in sorted(shapes, reverse=True)[1:]:
                 found = fn.select(vectors <= width, numbers[width], found)
@@ -91,7 +98,11 @@ def emit_small(module: Module, tile: Tile) -> Function:
             many: Value, steps: tuple[Operand, Operand, Operand], rows: Value, cols: Value,
             at: tuple[Value, Value, Value], b_step: Value, ahead: tuple[Value, Operand],
         ) -> None:  # fmt: skip
-            """Emit `many` tiles, `steps` apart in A, B and C; `at` are the addresses of the first."""
+            """Emit a call that computes `many` tiles of C, of `rows` x `cols` elements each.
+
+            `at` has the addresses of the first tile's A, B and C, `steps` their distances to the next tile's, and
+            `ahead` the address that the first tile prefetches and the distance to the next tile's.
+            """
             vectors = fn.ceil_div(cols, lanes)
             target = fn.table_entry(table, of_shape(vectors, firsts) + (rows - 1))
             a_at, b_at, c_at = at
@@ -170,9 +181,10 @@ def emit_small(module: Module, tile: Tile) -> Function:
 
 
 def _emit_pack(module: Module) -> Function:
-    """Emit `small_pack(k, cols, b, row_stride, col_stride, out)`: one strip of B, its rows padded to whole vectors.
+    """Emit `small_pack(k, cols, b, row_stride, col_stride, out)`: copy one strip of B.
 
-    Up to `lanes` rows after the last one are written, too, and columns after the last one are undefined.
+    Its rows are padded to whole vectors; the padding is undefined. Fewer than `lanes` further rows may be overwritten
+    after the last one.
     """
     lanes = module.lanes
     params = [("k", I64), ("cols", I64), ("b", FLOATS), ("row_stride", I64), ("col_stride", I64), ("out", FLOATS)]
@@ -208,7 +220,7 @@ def _emit_pack(module: Module) -> Function:
 def _squares(
     fn: Function, side: int, lanes: int, k: Value, cols: Value, width: Value, b: Value, col_stride: Value, out: Value
 ) -> None:
-    """Transpose a strip whose columns are contiguous, in registers."""
+    """Emit the copy of a strip whose columns are contiguous: squares of `side` x `side` are transposed in registers."""
     zeros = fn.constant(0.0, vector(F32, side))
     with fn.range(0, width, lanes) as first:
         # Columns after the last one repeat it.

@@ -1,7 +1,8 @@
 """Dot products, many in one call: the short ones of small matrices times vectors.
 
-Terms are added in the order of `gemv.emit_dot`, so that a result is the same to the bit in a stack and alone: one
-vector for all of k up to its width, whose lanes are added halves first.
+Terms are added in the order of `gemv.emit_dot`, so a result is the same to the bit in a stack and alone. If k is no
+more than a vector's lanes, a dot product is one multiplication of vectors and the sum of its lanes; for longer k,
+`gemv_dot` is called for each product.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from gemmlab.ir.types import F32, vector
 from gemmlab.ir.values import Value
 
 DOTS = (*STEPS, *DOT)
-"""Arguments as in `gemv.DOT`, `count` times; a_next, b_next and c_next are the distances of a, x and y."""
+"""Arguments of `count` products: those of the first as in `gemv.DOT`, and the distances in floats, a_next, b_next and
+c_next, from each product's a, x and y to those of the next.
+"""
 
 
 def emit_dots(module: Module) -> Function:
-    """Emit `small_dots`; the module has `gemv_dot` already. k > 0."""
+    """Emit `small_dots(*DOTS)`, for k > 0; the module has `gemv_dot` already."""
     lanes, dot = module.lanes, module["gemv_dot"]
     with module.function("small_dots", DOTS) as fn:
         count, a_next, b_next, c_next, m, k, alpha, a, a_row, x, beta, y, y_step = fn.args

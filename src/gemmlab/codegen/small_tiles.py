@@ -15,7 +15,7 @@ from gemmlab.ir.types import F32, I64, vector
 from gemmlab.ir.values import Value, Var
 
 STEPS = (("count", I64), ("a_next", I64), ("b_next", I64), ("c_next", I64))
-"""Number of products, and the distance in elements from one product's operand to that of the next."""
+"""Number of products, and the distances in elements from a product's A, B and C to those of the next."""
 TILE = (
     *STEPS,
     ("k", I64),
@@ -32,9 +32,11 @@ TILE = (
     ("ahead", FLOATS),
     ("ahead_next", I64),
 )
-"""`last` is the number of columns in the last vector; `ahead` is the address that the first product prefetches,
-`ahead_next` the distance to the address of the next product. Panels of one product, one below the other, count as
-products, too.
+"""Arguments of a tile, which computes `count` products of the tile's rows and vectors, or as many panels of one
+product, one below the other.
+
+`last` is the number of columns in the last vector. From `ahead` on, the first product prefetches `AHEAD` floats in each
+step of k; each further product does so from an address `ahead_next` floats after the one before.
 """
 _GROUP = 3
 AHEAD = 16
@@ -42,10 +44,10 @@ AHEAD = 16
 
 
 def tile_shapes(tile: Tile) -> dict[int, int]:
-    """Return the most rows of a tile by its vectors in a row.
+    """Return the most rows of a tile of small products, by the number of vectors in its rows.
 
-    Where 24 accumulators hold 12 rows of two vectors, they also hold 8 of three and 6 of four: fewer elements of A are
-    broadcast for as many multiply-adds. 9 rows of three fit as well.
+    With the blocked product's tile of 12 x 2 vectors, there are also tiles of 9 x 3 and 6 x 4: as many accumulators or
+    three more, and fewer elements of A to broadcast for as many multiply-adds.
     """
     shapes = dict.fromkeys(range(1, tile.vectors + 1), tile.rows)
     return shapes | {3: 9, 4: 6} if (tile.rows, tile.vectors) == (12, 2) else shapes

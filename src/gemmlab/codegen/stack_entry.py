@@ -1,7 +1,7 @@
-"""The entry for stacks of Python arrays: arrays of other than two axes, read from NumPy's structures.
+"""The entry for products of NumPy arrays of which one or more do not have two axes, read from NumPy's structures.
 
-Leading axes are aligned at their ends and broadcast; a one-dimensional operand is a row or a column. Unusual cases are
-left to Python, as in `entry.emit_python_entry`.
+The axes before the last two are aligned at their ends and broadcast, as in `numpy.matmul`. A one-dimensional left
+operand is a row, a right one a column. Unusual cases are left to Python, as in `entry.emit_python_entry`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from gemmlab.ir.values import Operand, Value, Var
 
 @dataclass(frozen=True, slots=True)
 class _Array:
-    """Matrices in a stack: the first element, the last two axes, and the leading axes with strides in bytes."""
+    """A stack of matrices: its first element, the extents of a matrix and its steps in elements, and the array's shape
+    and strides (in bytes), which begin with the leading axes.
+    """
 
     data: Value
     rows: Var
@@ -57,10 +59,12 @@ class _Array:
 
 
 def emit_python_stack(module: Module, stack: Function, name: str) -> Function:
-    """Emit `name(a, b, out, c, alpha, beta, trans_a, trans_b, threads)`: the result, or None when Python must help.
+    """Emit the Python function `name(a, b, out, c, alpha, beta, trans_a, trans_b, threads)`.
 
-    a, b: float32 `numpy.ndarray`s; out: None for a new array, or one that is writeable, apart from a and b, its
-    matrices adjacent, each contiguous along rows or along columns; c: out itself, or None with beta == 0.
+    It returns the result, or None, without an effect, if an argument is not as follows. a, b: float32 `numpy.ndarray`s
+    with elements, whose leading axes can be broadcast; out: None for a new array, or such an array of the result's
+    shape that is writeable, shares no memory with a and b, and whose matrices do not overlap, lie in C order, and are
+    contiguous along rows or along columns; c: the same object as out, or None with beta == 0.
     """
     with module.function(name, METHOD, pointer(I8)) as fn:
         _self, args, _count = fn.args
@@ -121,7 +125,7 @@ def emit_python_stack(module: Module, stack: Function, name: str) -> Function:
 
 
 def _stand_in(fn: Function, a: _Array, b: _Array, row: Value, column: Value) -> Value:
-    """Return a structure like that of the array that will be made: shape and strides, but no memory."""
+    """Return the address of a NumPy array structure with the shape and strides of a new result, but no elements."""
     structure = fn.scratch(I8, DESCR)
     shape, strides = fn.scratch(I64, MOST_AXES + 2), fn.scratch(I64, MOST_AXES + 2)
     leading = fn.maximum(a.leading, b.leading)
@@ -150,7 +154,9 @@ def _stand_in(fn: Function, a: _Array, b: _Array, row: Value, column: Value) -> 
 
 
 def _array(fn: Function, give_up_when: GiveUp, obj: Value, row: Value, column: Value) -> _Array:
-    """Return an array; for a `row` or a `column` the first or second matrix axis is missing."""
+    """Return the matrices of the array `obj`. If `row` or `column` holds, its matrices lack the axis of rows or that of
+    columns, whose extent is then 1.
+    """
     count = axis_count(fn, obj)
     missing = fn.zero_extend(row) + fn.zero_extend(column)
     leading = count - 2 + missing
@@ -174,7 +180,7 @@ def _elements(fn: Function, give_up_when: GiveUp, nbytes: Value) -> Value:
 
 
 def _either(fn: Function, condition: Value, yes: _Array, no: _Array) -> _Array:
-    """Return one of two arrays, as values."""
+    """Return the array `yes` if the condition holds, else `no`."""
 
     def pick(one: Operand, two: Operand) -> Var:
         return fn.var(I64, fn.select(condition, one, two))
@@ -195,7 +201,11 @@ def _either(fn: Function, condition: Value, yes: _Array, no: _Array) -> _Array:
 def _stack_axes(
     fn: Function, give_up_when: GiveUp, axes: Value, left: _Array, right: _Array, out: _Array, has_out: Value
 ) -> Value:
-    """Fill `axes` and return the number of products. Gives up if `out` overlaps itself or an operand."""
+    """Fill `axes` with the leading axes, as in `stacks.STACK`, and return the number of products.
+
+    Give up if the leading axes cannot be broadcast or are not those of `out`, if an extent is 0, or if matrices of
+    `out` overlap each other, are not in C order, or (if `has_out`) share memory with an operand.
+    """
     give_up_when(out.leading.differs(fn.maximum(left.leading, right.leading)))
     total = fn.var(I64, 1)
     arrays = (left, right, out)

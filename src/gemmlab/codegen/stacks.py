@@ -20,12 +20,14 @@ from gemmlab.ir.values import Operand, Value
 
 MOST_AXES = 32
 AXIS_WORDS = 4
-"""Words of an axis: its extent, and elements from product to product of A, B and C."""
+"""Words of an axis: its extent, and the distances in elements along it in A, B and C."""
 STACK = (*PRODUCT, ("axes", pointer(I64)), ("axis_count", I64))
-"""Arguments of the first product of the stack, and the axes, outermost first. No extent is 0."""
+"""Arguments of a stack: those of its first product, and its axes, outermost first, as at most `MOST_AXES` times
+`AXIS_WORDS` words. m, n and the axes' extents are not 0.
+"""
 
 _OVERHEAD = 512
-"""Fixed cost of a product besides its multiply-adds, in the time of one multiply-add."""
+"""Fixed cost of a product besides its multiply-adds, in multiply-adds."""
 _LARGE = 1 << 24
 """Multiply-adds from which a product is divided among all threads, whatever the number of products."""
 _JOBS_A_THREAD = 4
@@ -35,16 +37,16 @@ _POOL = 16
 
 
 def stack_cost(total: Value, m: Value, n: Value, k: Value) -> Value:
-    """Return the cost of a stack in multiply-adds, overheads included."""
+    """Return the cost of `total` products in multiply-adds, overheads included."""
     return total * (m * n * k + _OVERHEAD)
 
 
 def emit_stack(
     module: Module, blocks: Blocks, product: Function, serial_work: int = SERIAL_WORK, *, small: bool = True
 ) -> Function:
-    """Emit `stack`, which computes every product of a stack; the module has the product already.
+    """Emit `stack(*STACK)`, which computes every product of a stack; the module has `product` and the pool already.
 
-    With `small`, small products have separate loops.
+    With `small`, small products have separate loops, and the module has `small` and `gemv_dot` already, too.
     """
     run = _emit_run(module, blocks, product) if small else _emit_plain_run(module, product)
     part = _emit_part(module, run)
@@ -88,9 +90,10 @@ def emit_stack(
 
 
 def _emit_fold(module: Module) -> Function:
-    """Emit `fold_axes(axes, count, out)`: drop axes of extent 1, join evenly spaced ones, return their number.
+    """Emit `fold_axes(axes, count, out)`: copy the axes of a stack to `out`, simplified, and return their number.
 
-    The longest axis goes to the end, where the runs are.
+    Axes of extent 1 are dropped, and neighbours along which products are evenly spaced become one. The longest axis
+    changes places with the innermost one, so that runs are long.
     """
     words = pointer(I64)
     with module.function("fold_axes", [("axes", words), ("count", I64), ("out", words)], I64) as fn:
@@ -131,14 +134,14 @@ def _emit_fold(module: Module) -> Function:
 def _place(
     fn: Function, index: Value, axes: Value, count: Operand, starts: tuple[Value, Value, Value]
 ) -> tuple[Value, Value, Value]:
-    """Return the operands of product number `index` of a stack, or of the first of a run."""
+    """Return the addresses of A, B and C of product number `index` of a stack."""
     moved = unravelled(fn, index, axes, count, 3)
     a, b, c = (start + step for start, step in zip(starts, moved, strict=True))
     return a, b, c
 
 
 def _emit_part(module: Module, run: Function) -> Function:
-    """Emit the task of a thread: the runs of a share of the stack."""
+    """Emit a task of the pool: each job computes a share of the stack, by calls of `run`."""
     params = list(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
     with module.function("stack_part", params) as fn:
         context, job, workspace = fn.args
@@ -169,12 +172,14 @@ _RUN = (
     ("context", pointer(I64)), ("count", I64), ("a_next", I64), ("b_next", I64), ("c_next", I64), ("a", pointer(F32)),
     ("b", pointer(F32)), ("c", pointer(F32)), ("workspace", pointer(F32)),
 )  # fmt: skip
-"""Arguments of evenly spaced products, which are computed on one thread."""
+"""Arguments of `stack_run`, which computes `count` evenly spaced products on one thread: the context of the pool's
+task, the distances in elements from product to product, and the first product's operands.
+"""
 _EXTENTS = (_M, _N, _K, _A_ROW, _A_COL, _B_ROW, _B_COL, _LDC)
 
 
 def _emit_plain_run(module: Module, product: Function) -> Function:
-    """Emit `stack_run`: each product by `product`."""
+    """Emit `stack_run(*_RUN)`, which calls `product` for each product."""
     with module.function("stack_run", _RUN) as fn:
         _each_product(fn, product)
         fn.finish()
@@ -195,7 +200,7 @@ def _each_product(fn: Function, product: Function) -> None:
 
 
 def _emit_run(module: Module, blocks: Blocks, product: Function) -> Function:
-    """Emit `stack_run`: evenly spaced products, on one thread."""
+    """Emit `stack_run(*_RUN)`, which computes small products in loops of their own and calls `product` for others."""
     small, dots = module["small"], emit_dots(module)
     with module.function("stack_run", _RUN) as fn:
         context, count, a_next, b_next, c_next, a, b, c, workspace = fn.args
@@ -203,7 +208,7 @@ def _emit_run(module: Module, blocks: Blocks, product: Function) -> Function:
         scalars = fn.cast(context, F32)
         alpha, beta = scalars[2 * _SCALARS], scalars[2 * _SCALARS + 1]
         products = (k > 0) & alpha.differs(0.0)
-        # A single product that uses dot products adds in another order.
+        # A product outside of a stack computes these by `gemv_dot`, which adds in another order than `small`.
         vectors = (m.equals(1) | n.equals(1)) & a_col.equals(1) & b_row.equals(1)
         with fn.when(products & vectors.equals(0) & is_small(m, n, k, blocks)):
             steps = (count, a_next, b_next, c_next)

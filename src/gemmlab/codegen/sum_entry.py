@@ -19,10 +19,11 @@ from gemmlab.ir.types import F32, F64, I8, I64, pointer
 
 
 def emit_python_sum(module: Module, name: str) -> Function:
-    """Emit `name(x, plan, threads)`: a new array, a float for a result without axes, or None when Python must help.
+    """Emit the Python function `name(x, plan, threads)`: a new array, or a float for a result without axes.
 
-    x: the `numpy.ndarray` that the plan at this address was made for; arrays of another dtype than float32, and of
-    subclasses, are left to Python. threads: a positive int.
+    x is the array that the plan was made for, plan an int, the plan's address, and threads a positive int. The function
+    returns None, without an effect, if x is not a float32 array of NumPy's own class, or if there is no memory. The
+    module has `reductions.SUMS` already.
     """
     with module.function(name, METHOD, pointer(I8), exported=True) as fn:
         _self, args, count = fn.args

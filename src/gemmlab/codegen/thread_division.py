@@ -12,9 +12,9 @@ from gemmlab.codegen.shared_strips import HALF
 from gemmlab.codegen.thread_grid import SCATTERED, TRANSPOSED, alone_cost, shared_cost, too_many
 
 VECTOR_SERIAL = 1 << 18
-"""Matrix elements below which a product with a vector stays on one thread."""
+"""Elements of the matrix below which a product with a vector stays on one thread."""
 VECTOR_SHARE = 16
-"""A thread's share of a product with a vector is a multiple of so many elements of the result."""
+"""Every thread's share of a product with a vector, but the last, is a multiple of so many elements of the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True)
 class ThreadDivision:
-    """The jobs of one product. A thread that is free takes the next job, so which one takes it is not fixed."""
+    """The jobs of one product. Any thread that is free takes the next job."""
 
     threads: int
     """The most threads that take part."""
@@ -52,8 +52,8 @@ class ThreadDivision:
     rectangles: tuple[Rectangle, ...]
     """The jobs in the order in which they are taken."""
     shared_block: tuple[int, int] | None = None
-    """Rows and columns of the block of B that all threads pack together while they multiply by the block before it;
-    `None` if each thread packs for itself. The rectangles are computed once for each such block of rows.
+    """Rows (steps of k) and columns of the blocks of B that all threads pack together; `None` if each thread packs for
+    itself. A rectangle then lies within the columns of one block, and is a job for each k-block.
     """
 
     @property
@@ -68,7 +68,10 @@ class ThreadDivision:
 
 
 def divide(problem: Problem, threads: int, tile: Tile, blocks: Blocks, serial_work: int) -> ThreadDivision:
-    """Return the jobs of a product on up to `threads` threads; products of fewer than `serial_work` have one."""
+    """Return the jobs of a product on up to `threads` threads.
+
+    Products of fewer than `serial_work` multiply-adds have one job; with a vector, `VECTOR_SERIAL` is the limit.
+    """
     m, n, k = problem.m, problem.n, problem.k
     if min(m, n, k) < 1 or (share := _of_vector(problem, threads)) == (m, n):
         return _cut(m, n, 1, m, n)
@@ -102,13 +105,16 @@ def cheapest(
 
 
 def useful(threads: int, work: int) -> int:
-    """Return how many threads shorten a product of `work` multiply-adds, as `worthwhile` does."""
+    """Return the most of `threads` threads that are not `too_many` for a product of `work` multiply-adds.
+
+    It is the number that the code of `thread_grid.worthwhile` computes.
+    """
     return next(count for count in range(threads, 0, -1) if not too_many(count, work))
 
 
 def _of_vector(problem: Problem, threads: int) -> tuple[int, int] | None:
-    """Return rows and columns of a share of a product with a vector; `None` for a product without a vector, or one that
-    is computed like other products.
+    """Return rows and columns of a thread's share of a product with a vector; `None` for a product without one, or with
+    strides for which it is computed like other products.
     """
     m, n, k = problem.m, problem.n, problem.k
     if n == 1 and ((problem.a_col == 1 and problem.b_row == 1) or problem.a_row == 1):

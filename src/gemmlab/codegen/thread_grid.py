@@ -1,9 +1,10 @@
 """The division of C among threads: the cheapest grid of rectangles, one for each thread.
 
 Costs are in multiply-adds of one core. For each step of k, a rectangle of r x c costs r * c of them, and each of its
-rows and columns costs the time to bring an element of A or B into the core's own caches. With two threads this decides
-between halves of equal size. With many threads it prevents thin rectangles: a thread with one strip of B would read its
-rows of A for only 32 columns. docs/many-cores.md has the model that the figures come from.
+rows and columns costs the time to bring an element of A or B into the core's own caches. With two threads, the costs
+decide whether C is cut into upper and lower or left and right halves. With many threads, they prevent thin rectangles:
+a thread with one strip of B would read its rows of A for only 32 columns. docs/many-cores.md has the model that the
+figures come from.
 """
 
 from __future__ import annotations
@@ -22,31 +23,32 @@ TRANSPOSED, SCATTERED = 10, 80
 neither rows nor columns are. Nothing hides this cost.
 """
 TURN = 50_000
-"""Cost of a turn of the pool for each of its threads, in multiply-adds: half a microsecond, because threads join one by
-one.
+"""Cost of one call of the pool (a turn) for each of its threads, in multiply-adds: half a microsecond, because threads
+join one by one.
 """
 
 
 def alone_cost(rows: Any, cols: Any, k: Any, element: Any) -> Any:
-    """Return the cost of a rectangle whose thread packs for itself; an element of B costs `element` in addition to
-    `COLUMN`.
+    """Return the cost of a rectangle of `rows` x `cols` whose thread packs for itself.
 
-    Arguments are numbers, or values of code under construction; so is the result.
+    `element` is the cost of packing an element of B in addition to `COLUMN`. Arguments are numbers, or values of code
+    under construction; so is the result. The same is true of `shared_cost` and `too_many`.
     """
     return k * (rows * cols + rows * ROW + cols * (COLUMN + element))
 
 
 def shared_cost(rows: Any, cols: Any, k: Any, element: Any, n: Any, threads: Any, kc: int) -> Any:
-    """Return the cost of a rectangle if all threads together pack a B of `n` columns, a k-block of `kc` steps a
-    turn.
+    """Return the cost of a rectangle of `rows` x `cols` if all `threads` together pack B, which has `n` columns.
+
+    They pack it in k-blocks of `kc` steps; `element` is as in `alone_cost`.
     """
     return alone_cost(rows, cols, k, 0) + k * element * (n // threads) + (k // kc + 1) * threads * TURN
 
 
 def too_many(threads: Any, work: Any) -> Any:
-    """Return whether so many threads, more than two, are slower than fewer: each waits for the turns of all others.
+    """Return whether a product of `work` multiply-adds is slower with this many threads than with fewer.
 
-    `work` is in multiply-adds. Arguments are as above.
+    A call costs `TURN` times the square of the number of threads. Two threads are never too many.
     """
     return (threads > 2) & (threads * threads * TURN > work)
 
@@ -83,10 +85,11 @@ def division(
     fn: Function, multiples: tuple[int, int], extents: tuple[Value, Value, Value], threads: Value,
     element: Operand = 0, kc: int | None = None,
 ) -> Division:  # fmt: skip
-    """Return the cheapest grid of at most `threads` rectangles, whose extents are multiples of `multiples`.
+    """Return the cheapest grid of at most `threads` rectangles, whose rows and columns are multiples of `multiples`.
 
-    `extents` are m, n and k. Of equally cheap grids it is the one with the most rows of rectangles: rectangles side by
-    side share a cache line in every row of C. Packing is shared only if there is a `kc`.
+    `extents` are m, n and k; `element` is the cost of packing an element of B (`packing_cost`). Of equally cheap grids
+    it is the one with the most rectangles one below the other: those side by side share a cache line in every row of
+    C. Shared packing, in k-blocks of `kc` steps, is considered only if `kc` is given.
     """
     (tile_rows, tile_cols), (m, n, k) = multiples, extents
     tiles_m, tiles_n = fn.ceil_div(m, tile_rows), fn.ceil_div(n, tile_cols)
@@ -103,7 +106,7 @@ def division(
 
 
 def worthwhile(fn: Function, threads: Value, work: Value) -> Value:
-    """Return how many threads shorten a product of `work` multiply-adds."""
+    """Return the most of `threads` threads that are not `too_many` for a product of `work` multiply-adds."""
     count = fn.var(I64, threads)
     with fn.loop() as enough:
         fn.leave_if(enough, too_many(count.read(), work).equals(0))
@@ -112,7 +115,8 @@ def worthwhile(fn: Function, threads: Value, work: Value) -> Value:
 
 
 def packing_cost(fn: Function, b_row: Value, b_col: Value) -> Value:
-    """Return the cost of packing an element of B, by its strides; 0 for contiguous rows, whose packing multiply-adds
-    hide.
+    """Return the cost of packing an element of B in addition to `COLUMN`, by B's strides.
+
+    It is 0 for contiguous rows, because multiply-adds hide their packing.
     """
     return fn.select(b_col.equals(1), 0, fn.select(b_row.equals(1), TRANSPOSED, SCATTERED))

@@ -11,10 +11,11 @@ from gemmlab.ir.values import Value, Var
 def emit_epilogue(
     fn: Function, acc: list[list[Var]], c: Value, ldc: Value, alpha: Value, beta: Value, cols: Value
 ) -> None:
-    """C = alpha * acc + beta * C: C read or not, all columns or a mask on the last vector.
+    """Emit `C = alpha * acc + beta * C` for the first `cols` columns of a tile; C is not read if beta is 0.
 
-    For whole columns, alpha 1, and beta 0 or 1 there is no multiplication, which would compete with multiply-adds. The
-    result is the same to the bit.
+    `acc` has a list of vectors for each row; only columns of the last vector may be left out. If none are, alpha is 1,
+    and beta is 0 or 1, there is no multiplication, which would compete with multiply-adds; the result is the same to
+    the bit.
     """
     vectors, lanes = len(acc[0]), acc[0][0].type.lanes
 

@@ -1,4 +1,4 @@
-"""Tables of the micro-kernels of one register tile, by kind, height and width, and calls through them."""
+"""The micro-kernels of one register tile for every kind, number of rows and number of vectors, and calls of them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Args = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Variants of a tile: its truth values, in the code under construction, choose the micro-kernel."""
+    """The kind of a tile: truth values, in the code under construction, by which a micro-kernel is chosen."""
 
     panel: Value
     """True if A is k-major, False if it is row-major."""
     copying: Value
     """True if the tile packs a slice of the next strip of B."""
     loosening: Value
-    """True if the tile copies its panel of A, whose rows are crowded."""
+    """True if the tile copies its panel of A, whose rows crowd L1."""
 
 
 class Tiles:
-    """Tables of micro-kernels by height and width, and calls through them."""
+    """Emits the micro-kernels of a tile, tables of their addresses, and calls of them."""
 
     def __init__(self, module: Module, tile: Tile, *, loosening: bool) -> None:
         self.tile = tile
@@ -55,8 +55,8 @@ class Tiles:
         }
 
     def height(self, fn: Function, left: Value) -> Value:
-        """Return the rows of the next panel when `left` remain: MR, but the last two panels share their rows evenly if
-        the last would be thin.
+        """Return the number of rows of the next panel if `left` rows remain: MR at most. If the last panel would have
+        less than 2/3 MR rows, the last two panels share their rows evenly.
         """
         mr = self.tile.rows
         thin = mr * 2 // 3
@@ -64,9 +64,10 @@ class Tiles:
         return fn.select(shared, (left + 1) // 2, fn.minimum(left, mr))
 
     def call(self, fn: Function, kind: Kind, rows: Value, vectors: Value, shared: Args, of_b: Args, of_a: Args) -> None:
-        """Call the tile of that kind, height and width; a copying tile has full width, a loosening one full height too.
+        """Emit a call of the micro-kernel of a kind for `rows` rows of `vectors` vectors.
 
-        `of_b` and `of_a` are the further arguments of copying and loosening tiles.
+        `shared` are the arguments `SIGNATURE`; copying tiles get `of_b`, too, and loosening ones `of_a`. Only tiles of
+        full width with at least `least_copying` rows can copy, and only those of full width with MR rows can loosen.
         """
         if not self._loosening:
             self._call_in_place(fn, kind, rows, vectors, shared, of_b)
@@ -95,7 +96,7 @@ class Tiles:
 
 
 def each_panel(fn: Function, tiles: Tiles, m: Value, body: Callable[[Value, Value], object]) -> None:
-    """Call `body(first_row, rows)` for each panel of the next `m` rows."""
+    """Emit a loop over the panels of `m` rows; `body(first_row, rows)` emits what is done for a panel."""
     at = fn.var(I64, 0)
     with fn.loop() as done:
         fn.leave_if(done, at.read() >= m)

@@ -18,7 +18,7 @@ from gemmlab.toolchain import cache as store
 
 @cache
 def compiler() -> str:
-    """The code generator's name: llvmlite and the LLVM in it."""
+    """Return the code generator's name, with the versions of llvmlite and of the LLVM in it."""
     binding = llvm.binding()
     import llvmlite
 
@@ -26,14 +26,17 @@ def compiler() -> str:
 
 
 def generator_fingerprint() -> str:
-    """Return a key that changes with the code generator's own source; empty if that has changed since this process
+    """Return a key that changes with the code generator's source; empty if a file of it has changed since this process
     began.
     """
     return GENERATOR.fingerprint()
 
 
 def build(program: Program, target: Target) -> Artifact:
-    """Return the compiled program, from the cache if it is there. Raises `CompileError`, `MemoryError`."""
+    """Return the compiled program, from the cache if it is there; a program without a fingerprint is never cached.
+
+    Raises `CompileError`, `MemoryError`.
+    """
     if not program.fingerprint:
         return _compile(program, target)
     key = store.key_of(
@@ -50,9 +53,10 @@ def build(program: Program, target: Target) -> Artifact:
 
 
 def load_functions(name: str, symbols: Sequence[str], emit: Callable[[Module], object]) -> LoadedObject:
-    """Build and link exported functions for this machine that are not part of a kernel.
+    """Build and link functions for this machine that belong to no kernel.
 
-    `emit` adds them to a module. `symbols` are their names. Raises `CompileError`, `MemoryError`.
+    `emit` adds them to a module as exported functions with the names `symbols`; `name` stands for them in the cache.
+    Raises `CompileError`, `MemoryError`.
     """
     target, (entry, *others) = host_target(), symbols
 

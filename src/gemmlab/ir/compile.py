@@ -15,10 +15,11 @@ from gemmlab.ir import llvm
 from gemmlab.ir.target import Target, host_target
 
 _COMPILING_BYTES, _COMPILING = 32 << 20, 12
-"""Memory that compiling may take: a constant, plus a multiple of the text's length. At most half of it was ever
-measured.
+"""Bytes that must be available for compiling: a constant, and so many bytes for each character of the IR. Compiling
+took at most half of that when it was measured.
 """
 _LINKING_BYTES, _LINKING = 8 << 20, 4
+"""Bytes that must be available for linking: a constant, and so many for each byte of object code."""
 
 
 @cache
@@ -61,9 +62,10 @@ def _optimised(text: str, target: Target, *, vectorize: bool, level: int) -> tup
 
 
 def compile_object(text: str, target: Target, *, vectorize: bool = False, level: int = 2) -> bytes:
-    """Return object code of a module. `vectorize` lets LLVM's own loop passes widen and unroll scalar loops.
+    """Return the object code of a module in LLVM IR.
 
-    Raises `CompileError` when the IR is malformed, `MemoryError` if there is less memory than LLVM may need.
+    `vectorize` lets LLVM vectorize and unroll loops; `level` is LLVM's optimisation level. Raises `CompileError` when
+    the IR is malformed, `MemoryError` if there is less memory than LLVM may need.
     """
     require_room(_COMPILING_BYTES + _COMPILING * len(text), "compile")
     machine, module = _optimised(text, target, vectorize=vectorize, level=level)
@@ -81,7 +83,9 @@ def _jit() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class LoadedObject:
-    """Object code linked into this process. It is never unloaded, because threads may still run in it."""
+    """Object code linked into this process, and the addresses of its symbols. It is never unloaded, because threads may
+    still run in it.
+    """
 
     name: str
     addresses: Mapping[str, int]
@@ -92,9 +96,10 @@ _linking = threading.Lock()
 
 
 def load_object(code: bytes, symbols: Sequence[str], imports: Mapping[str, int] | None = None) -> LoadedObject:
-    """Link object code and look up `symbols`. `imports` gives addresses of symbols that the process lacks.
+    """Link object code into this process and look up `symbols`.
 
-    Raises `CompileError` when a symbol is missing or the code is not an object file, `MemoryError`.
+    `imports` gives the addresses of symbols that the code uses and the process does not define. Raises `CompileError`
+    when a symbol is missing or the code is not an object file, `MemoryError`.
     """
     require_room(_LINKING_BYTES + _LINKING * len(code), "link compiled code")
     name = f"gemmlab{next(_numbers)}"

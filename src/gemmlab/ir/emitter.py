@@ -10,7 +10,7 @@ from gemmlab.ir.values import Operand, Value, Var, literal
 
 
 class Emitter(ABC):
-    """Instructions as text, constants, locals and integer helpers. Values belong to the whole function."""
+    """Instructions as text, constants, local variables and integer arithmetic."""
 
     def __init__(
         self,
@@ -37,18 +37,18 @@ class Emitter(ABC):
 
     @abstractmethod
     def value(self, type_: Type, name: str) -> Value:
-        """Return a value of this function by its text in the IR."""
+        """Return the value of type `type_` whose text in the IR is `name`: a register, a constant or a symbol."""
 
     @abstractmethod
     def slot(self, type_: Type, name: str) -> Var:
-        """Return a variable of this function by the name of its stack slot."""
+        """Return the variable of type `type_` that lies in the stack slot `name`."""
 
     def line(self, text: str) -> None:
         """Append one instruction that has no result."""
         self._body.append("  " + text)
 
     def emit(self, type_: Type, text: str) -> Value:
-        """Append one instruction and name its result."""
+        """Append one instruction under a new name, and return its result, of type `type_`."""
         self._count += 1
         name = f"%v{self._count}"
         self._body.append(f"  {name} = {text}")
@@ -63,15 +63,18 @@ class Emitter(ABC):
         self._body.append(f"{label}:")
 
     def text(self) -> str:
-        """The function as LLVM IR."""
+        """Return the whole function as LLVM IR."""
         return "\n".join([self._header + " {", "entry:", *self._slots, *self._body, "}"])
 
     def declare(self, name: str, text: str) -> None:
-        """Record an external function that this one calls."""
+        """Record that this function calls the external function `name`; `text` is its declaration in LLVM IR."""
         self.declared[name] = text
 
     def constant(self, item: Operand, type_: Type) -> Value:
-        """`item` as a value of `type_`: Python numbers become constants, scalars fill vectors."""
+        """Return `item` as a value of `type_`: Python numbers become constants, scalars fill vectors.
+
+        A value of any other type is a `TypeError`: nothing is converted.
+        """
         if isinstance(item, Var):
             item = item.read()
         if isinstance(item, Value):
@@ -86,7 +89,7 @@ class Emitter(ABC):
         return self.value(type_, literal(item, type_))
 
     def splat(self, value: Value, lanes: int) -> Value:
-        """A vector with `value` in every lane."""
+        """Return a vector with the scalar `value` in every lane; with one lane, `value` itself."""
         type_ = vector(value.type, lanes)
         if lanes == 1:
             return value
@@ -94,18 +97,18 @@ class Emitter(ABC):
         return self.emit(type_, f"shufflevector {type_} {first.name}, {type_} poison, <{lanes} x i32> zeroinitializer")
 
     def index(self, item: Operand) -> Value:
-        """`item` as a 64-bit integer."""
+        """Return `item`, a Python int or a 64-bit integer, as a 64-bit integer value."""
         return self.constant(item, I64)
 
     def binary(self, word: str, left: Value, right: Operand) -> Value:
-        """Apply a two-operand instruction; a scalar is widened to the vector of the other operand."""
+        """Return the result of the LLVM instruction `word`; if one operand is a vector, a scalar operand fills one."""
         other = right.read() if isinstance(right, Var) else right
         type_ = other.type if isinstance(other, Value) and other.type.lanes > left.type.lanes else left.type
         first, second = self.constant(left, type_), self.constant(other, type_)
         return self.emit(type_, f"{word} {type_} {first.name}, {second.name}")
 
     def var(self, type_: Type, initial: Operand | None = None) -> Var:
-        """A mutable local."""
+        """Return a new local variable, which holds `initial` if that is given."""
         self._count += 1
         slot = f"%s{self._count}"
         self._slots.append(f"  {slot} = alloca {type_}")
@@ -115,7 +118,7 @@ class Emitter(ABC):
         return variable
 
     def scratch(self, element: Type, count: int, align: int = 64) -> Value:
-        """Uninitialised stack memory for `count` elements."""
+        """Return the address of uninitialised stack memory for `count` elements, aligned to `align` bytes."""
         self._count += 1
         name = f"%s{self._count}"
         self._slots.append(f"  {name} = alloca [{count} x {element}], align {align}")
@@ -123,27 +126,32 @@ class Emitter(ABC):
         return self.value(pointer(element), name)
 
     def select(self, condition: Value, yes: Operand, no: Operand, type_: Type = I64) -> Value:
-        """`yes` if the condition holds, else `no`, lane by lane for vectors; both are evaluated."""
+        """Return `yes` if the condition holds, else `no`, lane by lane for vectors; both are evaluated.
+
+        `type_` is the type of both.
+        """
         first, second = self.constant(yes, type_), self.constant(no, type_)
         text = f"select {condition.type} {condition.name}, {type_} {first.name}, {type_} {second.name}"
         return self.emit(type_, text)
 
     def minimum(self, left: Operand, right: Operand) -> Value:
-        """The smaller of two integers."""
+        """Return the smaller of two signed 64-bit integers."""
         first, second = self.index(left), self.index(right)
         return self.select(first < second, first, second)
 
     def maximum(self, left: Operand, right: Operand) -> Value:
-        """The larger of two integers."""
+        """Return the larger of two signed 64-bit integers."""
         first, second = self.index(left), self.index(right)
         return self.select(first > second, first, second)
 
     def ceil_div(self, value: Operand, divisor: Operand) -> Value:
-        """Quotient rounded up, of non-negative integers."""
+        """Return the quotient, rounded up, of 64-bit integers: `value` >= 0, `divisor` > 0."""
         return (self.index(value) + (self.index(divisor) - 1)) // divisor
 
     def convert(self, value: Value, type_: Type) -> Value:
-        """Convert between integer widths (sign-extending) and between float and double, vectors included."""
+        """Return a number, or vector, in another width: an integer sign-extended or truncated, a float as a double, a
+        double rounded.
+        """
         if value.type.name == type_.name:
             return value
         if value.type.is_float:
@@ -153,15 +161,15 @@ class Emitter(ABC):
         return self.emit(type_, f"{word} {value.type} {value.name} to {type_}")
 
     def zero_extend(self, value: Value, type_: Type = I64) -> Value:
-        """An unsigned integer (or truth value) in a wider type."""
+        """Return an unsigned integer, or a truth value, in a wider integer type."""
         return self.emit(type_, f"zext {value.type} {value.name} to {type_}")
 
     def address(self, value: Value) -> Value:
-        """A pointer's address as an integer."""
+        """Return a pointer's address as a 64-bit integer."""
         return self.emit(I64, f"ptrtoint ptr {value.name} to i64")
 
     def cast(self, value: Value, element: Type) -> Value:
-        """Return the same address as a pointer to `element`, from a pointer or an integer."""
+        """Return the address `value`, a pointer or a 64-bit integer, as a pointer to `element`."""
         if value.type.is_pointer:
             return self.value(pointer(element), value.name)
         return self.emit(pointer(element), f"inttoptr i64 {value.name} to ptr")

@@ -12,17 +12,21 @@ from gemmlab.ir.vectors import Vectors
 
 
 class Watcher(Protocol):
-    """An emitter of code around a function's own accesses and calls."""
+    """An emitter of code before a function's accesses to memory and around its calls."""
 
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
-        """Emit code before each load and store of floating-point memory other than the function's own stack."""
+        """Emit code into `fn` before it loads or stores (`write`) a value of `type_` at `address`.
+
+        It is called for every load and store of floating-point type but those of the function's own stack. `mask` has
+        the lanes that are accessed; all are if it is None.
+        """
 
     def around(self, fn: Function, callee: Function) -> AbstractContextManager[None]:
-        """Return a context in which each call of a function of the module is emitted."""
+        """Return a context in which `fn` emits one call of `callee`, a function of the same module."""
 
 
 class Function(Vectors):
-    """Emits the body of one LLVM function. Obtain it from `Module.function`."""
+    """A function of LLVM IR whose body is being emitted. `Module.function` makes it."""
 
     def __init__(
         self, name: str, params: Sequence[tuple[str, Type]], returns: Type, header: str, *, arm: bool, fused: bool,
@@ -46,7 +50,10 @@ class Function(Vectors):
 
     @contextmanager
     def range(self, start: Operand, stop: Operand | None = None, step: Operand = 1) -> Iterator[Value]:
-        """`for i in range(start, stop, step)` for a positive step; `range(stop)` starts at 0."""
+        """Emit the block as the body of a loop, and yield `i` of `for i in range(start, stop, step)`; step > 0.
+
+        `range(stop)` starts at 0.
+        """
         first, last = (0, start) if stop is None else (start, stop)
         limit, stride = self.index(last), self.index(step)
         counter = self.var(I64, first)
@@ -66,7 +73,7 @@ class Function(Vectors):
 
     @contextmanager
     def loop(self) -> Iterator[str]:
-        """An endless loop; leave it with `leave_if(label, condition)` on the label it yields."""
+        """Emit the block as the body of an endless loop, and yield a label; `leave_if(label, condition)` ends it."""
         body, done = self._label("body"), self._label("done")
         self.line(f"br label %{body}")
         self.open_block(body)
@@ -75,14 +82,14 @@ class Function(Vectors):
         self.open_block(done)
 
     def leave_if(self, label: str, condition: Value) -> None:
-        """Leave the loop whose label this is when the condition holds."""
+        """Emit an exit, if the condition holds, from the loop that yielded `label`."""
         stay = self._label("stay")
         self._branch(condition, label, stay)
         self.open_block(stay)
 
     @contextmanager
     def when(self, condition: Value) -> Iterator[None]:
-        """Run the block when the condition holds."""
+        """Emit the block so that it runs only if the condition holds."""
         body, done = self._label("then"), self._label("done")
         self._branch(condition, body, done)
         self.open_block(body)
@@ -92,40 +99,43 @@ class Function(Vectors):
 
     @contextmanager
     def choose(self, condition: Value) -> Iterator[Choice]:
-        """Two-way choice: `with fn.choose(c) as choice: with choice.yes(): ...; with choice.no(): ...`."""
+        """Emit a choice between two arms, both of which the block must emit.
+
+        `with fn.choose(condition) as choice:`, and in it `with choice.yes(): ...` and `with choice.no(): ...`.
+        """
         choice = Choice(self, self._label("yes"), self._label("no"), self._label("done"))
         self._branch(condition, choice.yes_label, choice.no_label)
         yield choice
         self.open_block(choice.done_label)
 
     def ret(self, item: Operand | None = None) -> None:
-        """Return; code after it in the same block is unreachable."""
+        """Emit a return of `item`, or of nothing, inside a `when`, `choose` or loop; code after it there never runs."""
         self.finish(item)
         self.open_block(self._label("dead"))
 
     def finish(self, item: Operand | None = None) -> None:
-        """Emit a return of `item`, or of nothing, and open no block after it: for the end of a function."""
+        """Emit the return of `item`, or of nothing, that ends the function's text."""
         if item is None:
             self.line("ret void")
         else:
             self.line(f"ret {self.returns} {self.constant(item, self.returns).name}")
 
     def function_address(self, callee: Function) -> Value:
-        """A pointer to a function of the module."""
+        """Return a pointer to a function of the module."""
         return self.value(pointer(I8), f"@{callee.name}")
 
     def call(self, callee: Function, *args: Operand) -> Value:
-        """Call a function of the same module."""
+        """Emit a call of a function of the same module and return its result."""
         with nullcontext() if self._watcher is None else self._watcher.around(self, callee):
             return self._call(f"@{callee.name}", callee.returns, callee.signature, args)
 
     def call_external(self, name: str, returns: Type, signature: Sequence[Type], *args: Operand) -> Value:
-        """Call a C function found in the process when the code is loaded."""
+        """Emit a call of a C function and return its result; its address is looked up when the code is loaded."""
         self.declare(name, f"declare {returns} @{name}({', '.join(map(str, signature))})")
         return self._call(f"@{name}", returns, signature, args)
 
     def call_pointer(self, target: Value, returns: Type, signature: Sequence[Type], *args: Operand) -> Value:
-        """Call through a function pointer."""
+        """Emit a call through a function pointer and return its result."""
         return self._call(target.name, returns, signature, args)
 
     def _call(self, target: str, returns: Type, signature: Sequence[Type], args: Sequence[Operand]) -> Value:
@@ -150,12 +160,12 @@ class Choice:
 
     @contextmanager
     def yes(self) -> Iterator[None]:
-        """Emit the code of the block for when the condition holds."""
+        """Emit the block as the arm that runs if the condition holds."""
         yield from self._arm(self.yes_label)
 
     @contextmanager
     def no(self) -> Iterator[None]:
-        """Emit the code of the block for when it does not."""
+        """Emit the block as the arm that runs if the condition does not hold."""
         yield from self._arm(self.no_label)
 
     def _arm(self, label: str) -> Iterator[None]:

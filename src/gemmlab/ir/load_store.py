@@ -15,7 +15,7 @@ class Memory(Emitter):
     """Addresses, and the accesses through them."""
 
     def offset(self, base: Value, index: Operand) -> Value:
-        """`base + index`, counted in elements."""
+        """Return the pointer `index` elements after `base`; bytes if the type of the elements is unknown."""
         element = base.type.element or I8
         where = self.index(index)
         moved = self.emit(base.type, f"getelementptr {element}, ptr {base.name}, i64 {where.name}")
@@ -25,14 +25,20 @@ class Memory(Emitter):
 
     @abstractmethod
     def watch(self, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
-        """Hook that is called before each load and store of memory other than the function's own stack."""
+        """Hook that `load` and `store` call first, unless the address is on the function's own stack.
+
+        `type_` is the type of the whole access; `mask` is None if all lanes are accessed.
+        """
 
     def _watched(self, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
         if address.name not in self._private:
             self.watch(address, type_, mask, write=write)
 
     def load(self, address: Value, lanes: int = 1, mask: Value | None = None) -> Value:
-        """Read an element or a vector; floats need no alignment. Masked-off lanes are 0."""
+        """Return the element, or the vector of `lanes` elements, at `address`; floats need no alignment.
+
+        A mask is for vectors of float32, and is ignored for one lane. Lanes that it excludes are not read, and are 0.
+        """
         element = address.type.element or I8
         type_ = vector(element, lanes)
         align = _alignment(element)
@@ -46,7 +52,10 @@ class Memory(Emitter):
         return self.emit(type_, f"call {type_} @{name}({operands})")
 
     def store(self, address: Value, item: Operand, mask: Value | None = None) -> None:
-        """Write an element or a vector (`item`'s own type); masked-off lanes are not written."""
+        """Write `item` at `address`: a Python number as one element, a value or a vector as it is.
+
+        A mask is for vectors of float32, and is ignored for one lane. Lanes that it excludes are not written.
+        """
         element = address.type.element or I8
         value = item.read() if isinstance(item, Var) else item
         if not isinstance(value, Value):
@@ -63,31 +72,34 @@ class Memory(Emitter):
         self.line(f"call void @{name}({operands})")
 
     def prefetch(self, address: Value, locality: int = 3, *, write: bool = False) -> None:
-        """Prefetch a cache line: locality 3 into all levels, 2 into L2 and L3, 1 into L3. It never faults."""
+        """Prefetch the cache line at `address`, which need not be mapped, to read it or to `write` it.
+
+        Locality 3 brings it into all cache levels, 2 into L2 and L3, 1 into L3.
+        """
         self.declare("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         self.line(f"call void @llvm.prefetch.p0(ptr {address.name}, i32 {int(write)}, i32 {locality}, i32 1)")
 
     def atomic_load(self, address: Value) -> Value:
-        """Sequentially consistent read of a 64-bit word."""
+        """Return a 64-bit word, read atomically. All atomic operations are sequentially consistent."""
         return self.emit(I64, f"load atomic i64, ptr {address.name} {ATOMIC}, align 8")
 
     def atomic_store(self, address: Value, item: Operand) -> None:
-        """Sequentially consistent write of a 64-bit word."""
+        """Write a 64-bit word atomically."""
         self.line(f"store atomic i64 {self.index(item).name}, ptr {address.name} {ATOMIC}, align 8")
 
     def atomic_add(self, address: Value, item: Operand) -> Value:
-        """Fetch and add on a 64-bit word; return the old value."""
+        """Add to a 64-bit word atomically; return the old value."""
         return self._read_modify_write("add", address, item)
 
     def atomic_and(self, address: Value, item: Operand) -> Value:
-        """Fetch and bitwise and on a 64-bit word; return the old value."""
+        """Replace a 64-bit word atomically by its bitwise `and` with `item`; return the old value."""
         return self._read_modify_write("and", address, item)
 
     def _read_modify_write(self, word: str, address: Value, item: Operand) -> Value:
         return self.emit(I64, f"atomicrmw {word} ptr {address.name}, i64 {self.index(item).name} {ATOMIC}, align 8")
 
     def compare_exchange(self, address: Value, expected: Operand, desired: Operand) -> Value:
-        """Replace a 64-bit word if it holds `expected`; return whether it did."""
+        """Atomically replace a 64-bit word by `desired` if it holds `expected`; return whether it did (one bit)."""
         pair = Type("{i64, i1}")
         old, new = self.index(expected), self.index(desired)
         result = self.emit(
@@ -96,15 +108,17 @@ class Memory(Emitter):
         return self.emit(I1, f"extractvalue {{i64, i1}} {result.name}, 1")
 
     def symbol(self, name: str, element: Type) -> Value:
-        """The address of a global of the module."""
+        """Return the address of a global of the module, `name` with its `@`, as a pointer to `element`."""
         return self.value(pointer(element), name)
 
     def table_entry(self, table: str, index: Operand) -> Value:
-        """A function pointer from a table of the module."""
+        """Return a function pointer from a table of the module; `table` is the symbol that `Module.table` returned."""
         where = self.emit(pointer(I64), f"getelementptr ptr, ptr {table}, i64 {self.index(index).name}")
         return self.emit(pointer(I8), f"load ptr, ptr {where.name}, align 8")
 
 
 def _alignment(element: Type) -> int:
-    """Return the alignment in bytes that an element's address has at least: users' floats may be unaligned."""
+    """Return the alignment in bytes that LLVM may assume of an element's address: 1 for floats, as arrays of users may
+    be unaligned.
+    """
     return 1 if element.is_float else max(1, element.bits // 8)

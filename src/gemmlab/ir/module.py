@@ -12,21 +12,25 @@ from gemmlab.ir.types import VOID, Type
 
 
 class Probe(Watcher, Protocol):
-    """A probe of running kernels. Its memory is `words` 64-bit words at `probe.STATE`, zero at first."""
+    """Code that observes a running kernel. Its memory is `words` 64-bit words at the symbol `probe.STATE`, which are 0
+    at first.
+    """
 
     @property
     def name(self) -> str:
-        """The name in targets and cache keys, without a colon."""
+        """Name in targets and cache keys; it contains no colon."""
 
     @property
     def words(self) -> int: ...
 
     def prepare(self, module: Module) -> None:
-        """Emit the functions that the probe needs, before all others of the module; they are not probed themselves."""
+        """Emit the functions that the probe needs. They come first in the module and are not probed themselves."""
 
 
 class Module:
-    """Functions that are compiled together for one target; a `probe` observes their accesses and calls."""
+    """Functions that are compiled together for one target; a `probe`, if there is one, observes their accesses and
+    calls.
+    """
 
     def __init__(self, target: Target, probe: Probe | None = None) -> None:
         self.target = target
@@ -49,9 +53,11 @@ class Module:
         inline: bool = False,
         noalias: Sequence[str] = (),
     ) -> Iterator[Function]:
-        """Define a function; the block must end every path with `ret` or `finish`.
+        """Define a function, whose body is emitted in the `with` block; its last instruction must be `finish`.
 
-        `noalias` names pointers whose memory is accessed through no other pointer while the function runs.
+        `exported` makes its name visible outside of the object code, `inline` copies it into all callers, and without
+        both it is never inlined. `noalias` names pointers among the parameters whose memory is accessed through no
+        other pointer while the function runs.
         """
         listing = ", ".join(f"{type_}{' noalias' if label in noalias else ''} %{label}" for label, type_ in params)
         linkage = "" if exported else "internal "
@@ -68,7 +74,7 @@ class Module:
         return self._functions[name]
 
     def table(self, name: str, functions: Sequence[Function]) -> str:
-        """Define a constant table of function pointers; return its symbol, to index with `Function.table_entry`."""
+        """Define a constant table of function pointers; return its symbol, which `Function.table_entry` takes."""
         entries = ", ".join(f"ptr @{fn.name}" for fn in functions)
         self._globals.append(f"@{name} = internal constant [{len(functions)} x ptr] [{entries}], align 8")
         return f"@{name}"
@@ -79,12 +85,12 @@ class Module:
         return f"@{name}"
 
     def variable(self, name: str, definition: str) -> str:
-        """Define a global in LLVM IR; return its symbol."""
+        """Define a global by its definition in LLVM IR; return its symbol, `@name`."""
         self._globals.append(f"@{name} = {definition}")
         return f"@{name}"
 
     def text(self) -> str:
-        """The whole module as LLVM IR."""
+        """Return the whole module as LLVM IR."""
         declared: dict[str, str] = {}
         for fn in self._functions.values():
             declared.update(fn.declared)

@@ -1,7 +1,7 @@
 """The interface for probes of running kernels: code that a module runs in addition to its own.
 
-A program's target names a probe after the vector width and the processor: `x86_64:16:sapphirerapids:packing-clock`.
-Code for a target without a probe is the same as without this file.
+If a program has a probe, the name of its target ends with the probe's: `x86_64:16:sapphirerapids:packing-clock`. A
+program without a probe contains no code for one.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ _PACKING = "pack_"
 
 
 def packs(callee: Function) -> bool:
-    """Return whether a function packs operands into the order in which they are read."""
+    """Return whether a function is one of those that pack operands for the register tile: their names begin with
+    `pack_`.
+    """
     return callee.name.startswith(_PACKING)
 
 
 def accessed_bytes(fn: Function, type_: Type, mask: Value | None) -> Operand:
-    """Return the number of bytes that an access moves. The active lanes of a mask are assumed to be its first ones."""
+    """Return the number of bytes that an access moves: those of all lanes, or of the lanes that the mask includes.
+
+    Callers take them as the first bytes from the address on, so the lanes must be the first ones.
+    """
     each = type_.bits // 8
     if mask is None:
         return type_.lanes * each

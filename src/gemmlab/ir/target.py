@@ -41,15 +41,15 @@ class Target:
 
     @property
     def name(self) -> str:
-        """The name in programs and records."""
+        """Name in programs and records: architecture, lanes and processor, as in `x86_64:16:sapphirerapids`."""
         return f"{self.triple.split('-')[0]}:{self.lanes}:{self.cpu}"
 
 
 @cache
 def host_target(lanes: int | None = None) -> Target:
-    """The target for this processor at a vector width, by default its widest.
+    """Return the target for this processor with vectors of `lanes` float32 (4, 8 or 16), by default its widest.
 
-    Raises `DeviceError` when the processor cannot execute vectors of `lanes` float32.
+    Raises `DeviceError` for another width, or one that the processor does not have.
     """
     binding = llvm.binding()
     features = dict(binding.get_host_cpu_features())
@@ -81,9 +81,9 @@ def host_target(lanes: int | None = None) -> Target:
 
 
 def _triple(process: str) -> str:
-    """Return the process's own triple; on Windows with ELF objects, which LLVM can link and which allow 64-bit
-    references.
+    """Return LLVM's triple for code that is linked into this process, whose own triple is `process`.
 
-    The calling convention stays the system's.
+    On Windows the objects are ELF, which LLVM can link and which allow 64-bit references; the calling convention stays
+    that of Windows.
     """
     return f"{process}-elf" if "-windows-" in process and not process.endswith("-elf") else process

@@ -1,4 +1,4 @@
-"""The machine types CPU kernels are written in, as LLVM spells them."""
+"""The types of values in CPU kernels, with LLVM's names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Type:
 
     @property
     def scalar(self) -> Type:
-        """The element type of a vector; any other type itself."""
+        """The element type of a vector; for any other type, the type itself."""
         return self.element if self.lanes > 1 and self.element is not None else self
 
     @property
@@ -47,10 +47,10 @@ F64 = Type("double")
 
 
 def vector(element: Type, lanes: int) -> Type:
-    """`lanes` elements side by side; one lane is the scalar itself."""
+    """Return the type of vectors of `lanes` elements; for one lane, `element` itself."""
     return element if lanes == 1 else Type(f"<{lanes} x {element}>", element, lanes)
 
 
 def pointer(element: Type) -> Type:
-    """Address of an `element`, counted in elements when an integer is added."""
+    """Return the type of addresses of an `element`; an integer added to such an address counts elements."""
     return Type("ptr", element)

@@ -1,4 +1,4 @@
-"""Values of a kernel under construction: Python expressions over them emit LLVM instructions."""
+"""Values of a function under construction: Python expressions over them emit LLVM instructions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FLOAT_COMPARE = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq",
 
 
 class Builder(Protocol):
-    """The part of a function that operators on its values need."""
+    """The methods of a function that the operators on its values call."""
 
     def value(self, type_: Type, name: str) -> Value: ...
 
@@ -45,8 +45,9 @@ class Builder(Protocol):
 
 
 def literal(value: float, type_: Type) -> str:
-    """Return an LLVM constant; floats by their bits, so that none is rounded twice. `TypeError` if the type cannot hold
-    it.
+    """Return the text of a constant in LLVM IR; a float or double is written as its bits, so that it is rounded once.
+
+    Raises `TypeError` for an integer type and a fraction, and for a pointer other than 0.
     """
     if type_.is_float:
         rounded = value if type_.scalar == F64 else struct.unpack("f", struct.pack("f", value))[0]
@@ -62,12 +63,12 @@ def literal(value: float, type_: Type) -> str:
 
 
 class Arithmetic:
-    """Operators of values and variables. Integers are signed 64-bit unless stated otherwise."""
+    """Operators of values and variables. Integers are signed, except that `>>` shifts in zeros."""
 
     __slots__ = ()
 
     def read(self) -> Value:
-        """The current value."""
+        """Return the current value; a variable emits a load of it."""
         raise NotImplementedError
 
     def __add__(self, other: Operand) -> Value:
@@ -93,7 +94,7 @@ class Arithmetic:
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Operand) -> Value:
-        """Divide with truncation; kernels only divide non-negative numbers."""
+        """Divide integers; the quotient is truncated, so it is Python's for non-negative ones only."""
         value = self.read()
         return value.fn.binary("sdiv", value, other)
 
@@ -130,11 +131,11 @@ class Arithmetic:
         return self._compare(">=", other)
 
     def equals(self, other: Operand) -> Value:
-        """Compare with `==`, under another name because Python's own must stay an identity test."""
+        """Return whether the values are equal. Python's `==` on them compares identity instead."""
         return self._compare("==", other)
 
     def differs(self, other: Operand) -> Value:
-        """Compare with `!=` (true for NaN against anything)."""
+        """Return whether the values differ; NaN differs from everything."""
         return self._compare("!=", other)
 
     def _compare(self, sign: str, other: Operand) -> Value:
@@ -158,7 +159,7 @@ class Arithmetic:
 
 
 class Value(Arithmetic):
-    """An SSA value or constant: `name` is its text in the IR."""
+    """A value that does not change, or a constant: `name` is its text in the IR."""
 
     __slots__ = ("fn", "name", "type")
 
@@ -172,7 +173,7 @@ class Value(Arithmetic):
 
 
 class Var(Arithmetic):
-    """A mutable local: a stack slot that LLVM promotes to a register."""
+    """A local variable: a stack slot, which LLVM turns into a register."""
 
     __slots__ = ("fn", "slot", "type")
 
@@ -185,7 +186,7 @@ class Var(Arithmetic):
         return self.fn.emit(self.type, f"load {self.type}, ptr {self.slot}")
 
     def set(self, item: Operand) -> None:
-        """Assign."""
+        """Assign `item`: a value of the variable's type, a number, or a scalar that fills a vector."""
         value = self.fn.constant(item, self.type)
         self.fn.line(f"store {self.type} {value.name}, ptr {self.slot}")
 

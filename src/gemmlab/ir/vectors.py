@@ -13,7 +13,10 @@ class Vectors(Memory):
     """Operations on all lanes at once."""
 
     def shuffle(self, left: Value, right: Value, pattern: Sequence[int]) -> Value:
-        """Lanes picked from `left` (0 .. lanes-1) and `right` (lanes .. 2*lanes-1)."""
+        """Return a vector of the lanes in `pattern`: 0 .. lanes-1 are those of `left`, lanes .. 2*lanes-1 of `right`.
+
+        A pattern of one lane gives a scalar, and that lane must be one of `left`.
+        """
         if len(pattern) == 1:
             return self.emit(left.type.scalar, f"extractelement {left.type} {left.name}, i64 {pattern[0]}")
         picks = ", ".join(f"i32 {lane}" for lane in pattern)
@@ -24,14 +27,14 @@ class Vectors(Memory):
         )
 
     def first_lanes(self, count: Operand, lanes: int) -> Value:
-        """A mask whose first `count` lanes are on; all of them when `count >= lanes`."""
+        """Return a mask of `lanes` lanes that includes the first `count`, or all if `count >= lanes`."""
         limit = self.convert(self.minimum(count, lanes), I32)
         steps = ", ".join(f"i32 {lane}" for lane in range(lanes))
         wide = self.splat(limit, lanes)
         return self.emit(vector(I1, lanes), f"icmp slt <{lanes} x i32> <{steps}>, {wide.name}")
 
     def lane_sum(self, value: Value) -> Value:
-        """The sum of a vector's lanes, halves first: always the same order."""
+        """Return the sum of a vector's lanes: its lower and upper half are added until one lane is left."""
         while value.type.lanes > 1:
             half = value.type.lanes // 2
             low = self.shuffle(value, value, range(half))
@@ -40,7 +43,10 @@ class Vectors(Memory):
         return value
 
     def fma(self, left: Operand, right: Operand, addend: Value) -> Value:
-        """`left * right + addend`, rounded once (twice on a processor that has no fused instruction)."""
+        """Return `left * right + addend`, rounded once, or twice on a processor that has no fused instruction.
+
+        `addend` has the type of all three, float or double or a vector of them; scalars fill vectors.
+        """
         type_ = addend.type
         if not self.fused:
             return self.constant(left, type_) * right + addend
@@ -53,9 +59,9 @@ class Vectors(Memory):
         )
 
     def pin(self, variables: Sequence[Var]) -> None:
-        """Keep these vector variables in registers at this point, and do not move memory accesses across it.
+        """Make LLVM keep these vector variables in registers here, and move no access to memory across this point.
 
-        Costs no instruction. LLVM's scheduler otherwise gathers the loads of several steps and spills
+        This adds no instruction. Otherwise LLVM's scheduler gathers the loads of several steps and spills
         accumulators to make room for them.
         """
         values = [variable.read() for variable in variables]
@@ -76,7 +82,7 @@ class Vectors(Memory):
         return self.emit(value.type, f'call ptr asm "", "=r,0"(ptr {value.name})')
 
     def pause(self) -> None:
-        """Tell the processor that this is a spin loop."""
+        """Emit the instruction that tells the processor that it is in a spin loop."""
         if self.arm:
             self.declare("llvm.aarch64.hint", "declare void @llvm.aarch64.hint(i32)")
             self.line("call void @llvm.aarch64.hint(i32 1)")

@@ -13,17 +13,20 @@ _HEADS = ("kernel:", "baseline:", "")
 
 
 def read_record(path: str | os.PathLike[str], *, notice: bool = True) -> Record:
-    """Return the record in a file, with current ids. Raises `RecordError`; `notice` as in `current_id`."""
+    """Return the record in a file, with current ids of kernels. Raises `RecordError`; `notice` as in `current_id`."""
     return with_current_ids(load_record(path), notice=notice)
 
 
 def with_current_ids(record: Record, *, notice: bool) -> Record:
-    """Return the record with the current ids of all kernels in it."""
+    """Return the record with the current ids of all kernels in it; `notice` as in `current_id`."""
     return replace(record, results=tuple(_with_current_id(result, notice=notice) for result in record.results))
 
 
 def current_contestant(name: str, *, notice: bool) -> str:
-    """Return `kernel:old[BM=32]` as `kernel:new[BM=32]`; a library's contestant as it is."""
+    """Return a contestant's name with the kernel's current id: `kernel:new[BM=32]` for `kernel:old[BM=32]`.
+
+    Other names are returned unchanged; `notice` as in `current_id`.
+    """
     head = next(head for head in _HEADS if name.startswith(head))
     kernel, bracket, config = name.removeprefix(head).partition("[")
     return f"{head}{current_id(kernel, notice=notice)}{bracket}{config}"

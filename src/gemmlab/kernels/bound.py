@@ -39,12 +39,15 @@ class BoundKernel:
     """Words that each execution leaves zero; `None` for a kernel without tickets."""
 
     def run(self) -> None:
-        """Execute once."""
+        """Execute the kernel once: all of its launches."""
         for launch in self.launches:
             self.device.launch(self.loaded, launch)
 
     def time(self, repeats: int, inner: int = 1) -> list[float]:
-        """Return `repeats` times of one execution in microseconds, each the mean over `inner` executions in a row."""
+        """Return `repeats` times of one execution in microseconds, each the mean over `inner` executions in a row.
+
+        If a device cannot time several launches together, the sum of their separate times is returned.
+        """
         if len(self.launches) > 1 and isinstance(self.device, SequenceDevice):
             return self.device.time_launches(self.loaded, self.launches, repeats, inner)
         totals = [0.0] * repeats
@@ -54,8 +57,9 @@ class BoundKernel:
         return totals
 
     def observe(self, *, races: bool = False, filling: int | None = None) -> Observation:
-        """Execute once and return the counters, as `CountingDevice.observe` does; `UsageError` if the device does not
-        count.
+        """Execute once and return what `CountingDevice.observe` returns, for all launches together.
+
+        Raises `UsageError` if the device does not count.
         """
         device = self.device
         if not isinstance(device, CountingDevice):
@@ -73,7 +77,7 @@ class BoundKernel:
         return int(np.count_nonzero(words))
 
     def download(self, name: str, out: npt.NDArray[np.float32]) -> None:
-        """Copy operand `name` back into a C-contiguous array (a no-op if memory is shared)."""
+        """Copy operand `name` from the device into the C-contiguous array `out`, unless they share memory."""
         self.device.download(self.buffers[name], out)
 
 
@@ -91,9 +95,9 @@ class PlacedKernel:
         self, op: Op, problem: Problem, buffers: Mapping[str, Buffer], *, threads: int = 1,
         workspace: Buffer | None = None,
     ) -> BoundKernel:  # fmt: skip
-        """Prepare it for `problem`; `buffers` maps each operand's name to its memory on the device.
+        """Return the kernel bound to a problem; `buffers` has each operand's memory on the device by name.
 
-        `workspace` is that of an earlier execution, to be used again.
+        `workspace` is that of an earlier binding, to be used again; by default it is allocated.
 
         Raises `CompileError`, `UsageError` (a problem that the kernel does not take), `MemoryError`.
         """
@@ -151,7 +155,10 @@ def _no_blocks(kernel: Kernel, problem: Problem) -> str:
 
 
 def place(kernel: Kernel, device: Device, config: Mapping[str, int] | None = None) -> PlacedKernel:
-    """Return the kernel placed on a device, nothing built yet. `UsageError` for an illegal configuration."""
+    """Return the kernel for a device in a configuration (by default its own), without building it.
+
+    Raises `UsageError` for an illegal configuration.
+    """
     return PlacedKernel(kernel, device, kernel.configure(config))
 
 
@@ -165,10 +172,11 @@ def bind(
     config: Mapping[str, int] | None = None,
     threads: int = 1,
 ) -> BoundKernel:
-    """Prepare `kernel` for `problem` on a copy of its operands; on a CPU, on the operands themselves.
+    """Return a kernel bound to a problem, with copies of the operands on the device; on a CPU, with the operands
+    themselves.
 
-    `arrays` maps each operand's name to a contiguous one-dimensional float32 array that starts at the
-    operand's first element and spans all its rows. Raises `CompileError`, `UsageError`, `MemoryError`.
+    `arrays` has, by each operand's name, a contiguous one-dimensional float32 array that starts at the operand's first
+    element and spans all its rows. Raises `CompileError`, `UsageError`, `MemoryError`.
     """
     buffers = {operand.name: device.upload(arrays[operand.name]) for operand in op.operands(problem)}
     return place(kernel, device, config).bind(op, problem, buffers, threads=threads)

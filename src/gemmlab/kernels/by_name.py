@@ -16,9 +16,10 @@ from gemmlab.kernels.user_kernel import user_kernel
 
 @dataclass(frozen=True, slots=True)
 class NamedKernel:
-    """A kernel, read once for a whole command, with the name by which another process finds it.
+    """A kernel with the name by which another process finds it.
 
-    A kernel contains functions, which cannot be sent to another process: a worker reads the user's file itself.
+    A kernel contains functions, which cannot be sent to another process: a worker looks it up, or reads the user's
+    file, itself.
     """
 
     kernel: Kernel
@@ -34,7 +35,7 @@ class NamedKernel:
 
 
 def is_own(name: str) -> bool:
-    """Return whether a name is that of a file."""
+    """Return whether a name is that of a CUDA source file: it ends in `.cu` or `.cuh`."""
     return name.endswith(SOURCE_SUFFIXES)
 
 
@@ -53,7 +54,7 @@ def named_kernel(name: str, flags: Mapping[str, Any] | None = None) -> NamedKern
 
 
 def named_kernels(names: Iterable[str], flags: Mapping[str, Any] | None = None) -> dict[str, NamedKernel]:
-    """Return the named kernels, each read once. Raises `UsageError`."""
+    """Return kernels by name, in the order of `names`, each read once. Raises `UsageError`."""
     return {name: named_kernel(name, flags) for name in dict.fromkeys(names)}
 
 

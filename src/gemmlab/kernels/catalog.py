@@ -40,7 +40,7 @@ def broken_kernels() -> Mapping[str, str]:
 
 
 def noted_broken() -> tuple[str, ...]:
-    """Return `broken_kernels` if the folders have been read already; do not read them."""
+    """Return the faults of `broken_kernels` if the folders have been read already, else none. It never reads them."""
     return tuple(_catalog().broken.values()) if _catalog.cache_info().currsize else ()
 
 
@@ -52,7 +52,7 @@ class _Catalog:
 
 @cache
 def _catalog() -> _Catalog:
-    """Read the folders. A faulty file does not remove other kernels: rungs after it come after the rung before it."""
+    """Read the folders. A faulty file removes no other kernel: the rungs after it come after the rung before it."""
     from gemmlab.kernels.cuda_kernel import shipped_kernel
 
     found, broken, gaps = list[Kernel](), dict[str, str](), dict[str, tuple[str, bool]]()
@@ -75,14 +75,17 @@ def _catalog() -> _Catalog:
 
 
 def _stated_place(path: Path) -> tuple[str, bool]:
-    """Return the `after` that the text of an unusable file states, and whether the file is a branch."""
+    """Return the `after` that the text of an unusable file states (`START` if none), and whether it is a branch."""
     text = path.read_text(encoding="utf-8", errors="replace")
     after = _AFTER.search(text)
     return after[1] if after else START, bool(_BRANCH.search(text))
 
 
 def _bridged(kernel: Kernel, gaps: Mapping[str, tuple[str, bool]]) -> Kernel:
-    """Return the kernel with its place on a ladder without the rungs `gaps`."""
+    """Return the kernel with the `after` and `branch` that it has on a ladder without the rungs `gaps`.
+
+    `gaps` has the same two facts of each missing rung by id.
+    """
     passed = set[str]()
     while kernel.after is not None and kernel.after in gaps and kernel.after not in passed:
         passed.add(kernel.after)
@@ -125,10 +128,10 @@ def current_id(name: str, *, notice: bool = True) -> str:
 
 
 def find_kernel(kernel_id: str) -> Kernel:
-    """Return the kernel with that id, or in that `.cu` file; `UsageError` names the fault of its file, says that a file
-    is no kernel, or gives the nearest names.
+    """Return the kernel with an id, or the one in a file whose name ends in `.cu` or `.cuh`.
 
-    An id of an earlier version is accepted, with one `DeprecationWarning`.
+    An id of an earlier version is accepted, with one `DeprecationWarning`. `UsageError` names the fault of the kernel's
+    file, says that a file is no kernel, or gives the nearest names.
     """
     if kernel_id.endswith(SOURCE_SUFFIXES):
         from gemmlab.kernels.user_kernel import user_kernel

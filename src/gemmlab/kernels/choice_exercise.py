@@ -1,7 +1,7 @@
 """Exercises of CPU rungs: choose a few values, judged by figures that follow from them on any machine.
 
 An exercise is one file, `exercises/RUNG.toml`, with the task, the values to start from and the criteria. `gemmlab new
---exercise RUNG` writes a file with one table, `gemmlab check` judges it:
+--exercise RUNG` writes a file with one table of values, which the user changes; `gemmlab check` judges it:
 
     exercise = "cache_block"
 
@@ -42,7 +42,7 @@ class ChoiceExercise:
     rung: str
     task: str
     measure: str
-    """The figures that judge it (`instruments.choice_figures`)."""
+    """Name of the set of figures by which a solution is judged (`instruments.choice_figures`)."""
     table: str
     """Name of the table in a solution: `blocks`, `sizes`, ..."""
     start: Chosen
@@ -50,38 +50,41 @@ class ChoiceExercise:
     expect: tuple[Mapping[str, str], ...]
     """Statements on the figures, as tables with `that` and `says`."""
     size: str = ""
-    """The problem, in the size grammar of the operation; `{NAME}` stands for a chosen value."""
+    """The problem for which figures are computed, in the size grammar of the operation; `{NAME}` stands for a chosen
+    value.
+    """
     config: Mapping[str, int] = field(default_factory=dict)
     """Parameters of the kernel that are not chosen."""
     l1: str = ""
-    """Size and ways of the simulated first cache, as `8K/8`."""
+    """Size and ways of the simulated L1 cache, as `8K/8`; empty if caches are not simulated."""
     l2: str = ""
+    """Size and ways of the simulated L2 cache."""
     threads: int = 1
     least: int = 1
-    """The least of the whole numbers that may be chosen."""
+    """The least whole number that may be chosen."""
     most: int = 65536
-    """The largest."""
+    """The largest whole number that may be chosen."""
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The words that a value may be, by name; the others are whole numbers."""
+    """The words that may be chosen, by name of the value; values that are not named here are whole numbers."""
     computes: bool = True
     """True if the kernel's results are checked with the chosen values, too."""
 
     @property
     def file_name(self) -> str:
-        """The name of the file that is written where none is chosen."""
+        """The name of the file that is written if the user gives none."""
         return f"my_{self.rung}{SUFFIX}"
 
     def command(self, solution: Path) -> str:
-        """Return the command that shows the misses of a solution's values; empty where caches do not judge it."""
+        """Return the command that shows the cache misses of a solution; empty if caches are not simulated."""
         return f"gemmlab cache {solution}" if self.l1 else ""
 
     def lines(self) -> str:
-        """Return the file to start from, without the task."""
+        """Return the text of the file to start from, without the comment that states the task."""
         values = "\n".join(f"{name} = {_toml(value)}" for name, value in self.start.items())
         return f'exercise = "{self.rung}"\n\n[{self.table}]\n{values}\n'
 
     def text(self) -> str:
-        """Return the file to start from, with the task and its criteria in front."""
+        """Return the text of the file to start from, which begins with a comment: the task and the criteria."""
         task = wrap(f"Exercise for {self.rung}. {self.task}", _WIDTH, break_on_hyphens=False)
         shown = [
             *task,
@@ -91,15 +94,15 @@ class ChoiceExercise:
         return "\n".join(f"# {line}" for line in shown) + f"\n\n{self.lines()}"
 
     def criteria(self) -> list[Criterion]:
-        """Return the criteria."""
+        """Return the criteria that the figures of a solution must meet."""
         return [one for each in self.expect for one in criteria(parse(each["that"]), frozenset(), each.get("says", ""))]
 
     def requests(self) -> list[str]:
-        """Return what the figures must be, in words and numbers."""
+        """Return a line for each criterion, in words and numbers."""
         return [one.request({}) for one in self.criteria()]
 
     def size_for(self, chosen: Chosen) -> str:
-        """Return the problem with chosen values."""
+        """Return the problem (`size`) with the chosen values filled in."""
         return self.size.format(**chosen)
 
 
@@ -116,7 +119,7 @@ def choice_ids() -> list[str]:
 
 
 def find_choice(rung: str) -> ChoiceExercise:
-    """Return the exercise of a rung; `UsageError` gives the nearest names where there is none."""
+    """Return the exercise of a rung. If it has none of this kind, `UsageError` gives the nearest names."""
     if rung not in choice_ids():
         raise UsageError(f"no exercise for {rung!r}; {nearest(rung, choice_ids(), 'rungs with one')}")
     stated = tomllib.loads(read_text(_FOLDER / f"{rung}{SUFFIX}"))
@@ -125,9 +128,10 @@ def find_choice(rung: str) -> ChoiceExercise:
 
 
 def read_solution(path: Path) -> tuple[ChoiceExercise, dict[str, int | str]]:
-    """Return the exercise that a file is a solution of, and its values.
+    """Return the exercise that a file solves, and all values: those in the file, and those to start from for the rest.
 
-    Raises `UsageError`, with the file, for a file that cannot be read or states something else.
+    Raises `UsageError`, with the file, for a file that cannot be read or that is no such solution, and for values that
+    may not be chosen.
     """
     try:
         stated: dict[str, Any] = tomllib.loads(read_text(path))
@@ -152,10 +156,10 @@ def read_solution(path: Path) -> tuple[ChoiceExercise, dict[str, int | str]]:
 
 
 def kernel_with_values(path: Path) -> tuple[ChoiceExercise, Kernel, dict[str, int | str]]:
-    """Return the exercise that a file is a solution of, its kernel with those values that are parameters, and all of
-    the values.
+    """Return the exercise that a file solves, the rung's kernel, and all values (`read_solution`).
 
-    Raises `UsageError` as `read_solution`, and for values that the kernel does not take.
+    The values that are parameters of the kernel are its defaults. Raises `UsageError` as `read_solution`, and for
+    values that the kernel does not take.
     """
     from gemmlab.kernels.catalog import find_kernel
 

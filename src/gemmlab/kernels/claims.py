@@ -14,15 +14,18 @@ from gemmlab.core.program import Config
 from gemmlab.kernels.names import problem_names
 
 DEFAULT_SHAPE = "128"
-"""The default shape of a statement: a multiple of every tile."""
+"""The default size of the problem that a statement applies to: a multiple of every tile."""
 _EXECUTED = "executed_"
 OF_EXERCISE = "exercise "
-"""The beginning of `Expectation.where`, and so of the claim, for a check of an exercise."""
+"""The beginning of `Expectation.where`, and so of the verdict, for a check of an exercise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """A condition on problems, over `M N K lda ... alpha beta TRANS_A` and the kernel's parameters."""
+    """A condition on problems, over the names `M N K lda ... alpha beta TRANS_A` and the kernel's parameters.
+
+    `why` is the reason of a condition that the file does not state itself.
+    """
 
     that: Expression
     why: str = ""
@@ -43,12 +46,12 @@ def always_read_words(operands: Sequence[str], factors: Mapping[str, str], facto
 
 
 def demand(claim: str) -> str:
-    """Return the origin of a claim (`Expectation.verdict`), in words: the exercise, or the kernel's file."""
+    """Return words for the origin of a claim, a text of `Expectation.verdict`: the exercise, or the kernel's file."""
     return "the exercise requires" if claim.startswith(OF_EXERCISE) else "its file expects"
 
 
 def judgement_line(criterion: Criterion, values: Mapping[str, float]) -> str:
-    """Return a criterion with what was counted, and whether that meets it."""
+    """Return a line that says whether counted values meet a criterion, with the criterion and the values."""
     return f"{'met' if criterion.that(values) else 'NOT MET'}: {criterion.result(values)}"
 
 
@@ -64,9 +67,11 @@ class Expectation:
     where: str = ""
     """File and line of the statement."""
     hidden: bool = False
-    """True for a check of an exercise: it is not in the file, and only such checks decide."""
+    """True for a check of an exercise: the file does not state it, and only such checks decide whether the exercise is
+    solved.
+    """
     says: str = ""
-    """Words for the figure, or for the whole statement (`core.criteria`); its own names are used if it is empty."""
+    """Words for the figure, or for the whole statement (`core.criteria`); empty to use the names in the statement."""
 
     def check_names(self, instance: Config, scalars: Mapping[str, Any]) -> None:
         """Raise `UsageError`, with file and line, for a name that `verdict` does not know."""
@@ -93,12 +98,12 @@ class Expectation:
         return f"{self.where}: {self.that.text} does not hold for {self.shape}: {figures}"
 
     def judgements(self, counters: Counters, instance: Config, scalars: Mapping[str, Any]) -> list[str]:
-        """Return each criterion with what was counted, `met: barriers: 72 (at most 80) at 128x64x128`."""
+        """Return a line for each criterion, with the counted values: `met: barriers: 72 (at most 80) at 128x64x128`."""
         values = self._values(counters, instance, scalars)
         return [f"{judgement_line(one, values)} at {self.shape}" for one in self.criteria(values)]
 
     def criteria(self, values: Mapping[str, Any]) -> list[Criterion]:
-        """Return the criteria in it. Names of `values` that nothing counts are known before a run."""
+        """Return the criteria of the statement. Names in `values` that are no counters are known before a run."""
         counters = frozenset(Counters.names())
         known = frozenset(name for name in values if name not in counters and not name.startswith(_EXECUTED))
         return criteria(self.that, known, self.says)

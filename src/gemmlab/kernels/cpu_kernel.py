@@ -59,7 +59,7 @@ ALL_LAYOUTS = ("nn", "nt", "tn", "tt")
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """A kernel's arguments by name, and the configuration it is built for."""
+    """The arguments of a kernel under construction, as attributes, and the configuration that it is built for."""
 
     module: Module
     config: Config
@@ -78,7 +78,10 @@ Emit = Callable[[Function, Arguments], None]
 
 
 def update(fn: Function, g: Gemm, where: Value, total: Value) -> None:
-    """`*where = alpha * total + beta * *where`; beta == 0 does not read it, alpha == 0 ignores the total."""
+    """Emit `*where = alpha * total + beta * *where` for one element.
+
+    If beta is 0, the element is not read; if alpha or k is 0, `total` is ignored.
+    """
     result = fn.var(F32, 0.0)
     with fn.when(g.alpha.differs(0.0) & (g.k > 0)):
         result.set(total * g.alpha)
@@ -88,7 +91,7 @@ def update(fn: Function, g: Gemm, where: Value, total: Value) -> None:
 
 
 def scale_row(fn: Function, g: Gemm, row: Value) -> None:
-    """`row = beta * row` for n elements; beta == 0 writes zeros without reading."""
+    """Emit `row = beta * row` for `g.n` elements; if beta is 0, zeros are written and nothing is read."""
     with fn.choose(g.beta.equals(0.0)) as fresh:
         with fresh.yes(), fn.range(g.n) as j:
             row[j] = 0.0
@@ -97,7 +100,7 @@ def scale_row(fn: Function, g: Gemm, row: Value) -> None:
 
 
 def add_row(fn: Function, g: Gemm, row: Value, element: Value, b_row: Value, n: Operand) -> None:
-    """`row += alpha * element * b_row` for n elements.
+    """Emit `row += alpha * element * b_row` for `n` elements.
 
     alpha multiplies the product, not the element: alpha * element may be subnormal and lose its digits.
     """
@@ -109,7 +112,7 @@ def add_row(fn: Function, g: Gemm, row: Value, element: Value, b_row: Value, n: 
 
 
 def strides(fn: Function, g: Gemm) -> tuple[Value, Value, Value, Value]:
-    """Row and column strides of op(A) and op(B) from leading dimensions and transposition flags."""
+    """Return the row and column strides of op(A), then those of op(B), in elements."""
     turned_a, turned_b = g.trans_a.differs(0), g.trans_b.differs(0)
     return (
         fn.select(turned_a, 1, g.lda),
@@ -120,7 +123,7 @@ def strides(fn: Function, g: Gemm) -> tuple[Value, Value, Value, Value]:
 
 
 ROOM = 2
-"""The workspace of a thread, as a multiple of the need of the default blocks: other configurations must fit into it."""
+"""The workspace of a thread, as a multiple of what the default blocks need; other configurations must fit into it."""
 
 
 def job_arguments(fn: Function, g: Gemm) -> tuple[Value, ...]:
@@ -130,7 +133,10 @@ def job_arguments(fn: Function, g: Gemm) -> tuple[Value, ...]:
 
 
 def thread_resources(_lanes: int) -> dict[str, int]:
-    """Return the workspace of each thread: the same for every kernel and width, because all share one pool."""
+    """Return the bytes of each thread's workspace, as `workspace_bytes`, for `resources` of `cpu_kernel`.
+
+    They are the same for every kernel and vector width, because all share one pool.
+    """
     tiled = 0 if tiles_refusal() else tile_blocks(cpu_info().l2_bytes, 9).workspace_bytes
     return {"workspace_bytes": multiply_add_bytes() + tiled}
 
@@ -144,12 +150,12 @@ def multiply_add_bytes() -> int:
 
 
 def blocks_for(lanes: int, tile: Tile | None = None) -> Blocks:
-    """Return this machine's cache blocks for a register tile (default: `best_tile`) at a vector width."""
+    """Return this machine's cache blocks for a register tile, by default `best_tile` for vectors of `lanes` floats."""
     return cache_blocks(tile or best_tile(host_target(lanes)), *_caches())
 
 
 def _caches() -> tuple[int, int, int]:
-    """Return the cache sizes that determine the blocks: bytes and ways of the L1 data cache, bytes of L2."""
+    """Return the facts that determine the blocks: bytes and ways of the L1 data cache (1 if unknown), bytes of L2."""
     info = cpu_info()
     level1 = info.cache(1)
     return info.l1d_bytes, level1.ways if level1 else 1, info.l2_bytes
@@ -186,13 +192,12 @@ def cpu_kernel(
     from_problem: tuple[str, ...] = (),
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = lambda _instance, _scalars: None,
 ) -> Kernel:
-    """Return the descriptor of the kernel in `file`, whose name is its id; `emit` writes the function's body.
+    """Return the descriptor of the kernel in `file`, whose name without suffix is its id.
 
-    `types` are those of the operation's arguments by name, of which the kernel takes `args`.
-
-    `resources(lanes)` states the resources that the code needs. `LANES` (float32 vector width; 0 is the processor's
-    widest) is added to `params` if missing. `meant` replaces zeros in the other parameters by the values that they
-    stand for.
+    `emit` writes the function's body; the function returns 0 unless the body returns something else. The kernel takes
+    the arguments `args`, whose types are in `types`. `resources(lanes)` states the resources that the code needs.
+    `LANES` (float32 vector width; 0 is the processor's widest) is added to `params` if missing. `meant` replaces zeros
+    in the other parameters by the values that they stand for. The other arguments are those of `Kernel`.
     """
     path = Path(file)
     name = path.stem
@@ -260,7 +265,10 @@ def cpu_kernel(
 
 
 def keeps(*constraints: str) -> Callable[[Config], str]:
-    """Return a function that names the first of these expressions that a configuration does not fulfil."""
+    """Return an `objection` of `Kernel`: a function that returns the first of these constraints that is broken.
+
+    Constraints are expressions over a configuration. The function returns an empty text if all hold.
+    """
     expressions = [parse(text) for text in constraints]
     return lambda config: next((each.text for each in expressions if not each(config)), "")
 

@@ -1,7 +1,7 @@
 """The common part of the CPU kernels that reduce: their signature and their descriptor.
 
-Every one is a function `status = name(n, x, out)` on `n` contiguous float32; `threads` follows if a kernel takes it.
-The operator is known when the code is generated.
+Every one is a function `status = name(n, x, out)` that reduces the `n` contiguous float32 at `x` to one at `out`;
+`threads` follows if a kernel takes it. The operator is known when the code is generated.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ PLAIN = ("n", "x", "out")
 def reduce_kernel(
     file: str, *, emit: Emit, roundings: Callable[[Config, int], int], args: tuple[str, ...] = PLAIN, **facts: Any
 ) -> Kernel:
-    """Return the descriptor of the kernel in `file` (see `cpu_kernel`); `roundings(config, n)` gives the roundings of n
-    terms.
+    """Return the descriptor of the kernel in `file`; `facts` are further arguments of `cpu_kernel`.
+
+    `roundings(config, n)` returns the most consecutive additions that one of n terms goes through.
     """
 
     def of_problem(instance: Config, scalars: Mapping[str, Any]) -> int:
@@ -35,5 +36,5 @@ def reduce_kernel(
 
 
 def operator_of(g: Arguments) -> int:
-    """Return the operator's number."""
+    """Return the operator: `SUM`, `MAX` or `MIN` of `codegen/rowsum.py`."""
     return g.config["OPERATOR"]

@@ -68,9 +68,10 @@ def shipped_kernel(path: Path) -> Kernel:
 
 
 def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, options: tuple[str, ...] = ()) -> Kernel:
-    """Return the descriptor of the kernel `signature` in the file `path`; the file's name is the kernel's id.
+    """Return the descriptor of the kernel `signature` in the file `path`, whose text is `text`.
 
-    `options` are for the compiler. `UsageError` names file, line and key if facts and code contradict each other.
+    The file's name without suffix is the kernel's id; `options` are for the compiler. `UsageError` names file, line and
+    key if facts and code contradict each other.
     """
     instances = find_instances(path, text, facts, signature, options)
     signature = instances.signature
@@ -137,7 +138,7 @@ def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -
 
 
 def _typed_op(facts: Facts, signature: Signature, matched: ArgumentMatch) -> Op:
-    """Return the operation on operands of the types in the signature."""
+    """Return the stated operation for operands of the types that the signature has."""
     try:
         op = find_op(facts.op)
         stated = {operand.name: operand.element for operand in _operands(op)}
@@ -155,7 +156,7 @@ def _precision(facts: Facts, op: Op) -> str:
 
 
 def _eight_bits(op: Op) -> str:
-    """Return advice if `unsigned char` may have been meant for 8-bit floats; else an empty text."""
+    """Return advice if `unsigned char` in the signature may stand for 8-bit floats; else an empty text."""
     kinds = {one.element.name: one.element.whole for one in _operands(op)}
     if "uint8" not in kinds or any(whole for name, whole in kinds.items() if name != "uint8"):
         return ""
@@ -189,8 +190,10 @@ def _check_layouts(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) -
 def _restrictions(
     facts: Facts, op: Op, signature: Signature, matched: ArgumentMatch, flags: Sequence[str]
 ) -> tuple[Restriction, ...]:
-    """Return the stated restrictions (`require`), then those implied by the arguments for names that `require` does not
-    mention.
+    """Return the kernel's restrictions on problems: those stated by `require`, then those that the code implies.
+
+    A missing argument implies one unless `require` mentions its name, as do aligned rows, tensor maps, arguments that
+    are whole numbers, and operands that are always read.
     """
     required = [expression for expression in facts.require if not expression.names <= set(facts.params)]
     spoken_of = {name for expression in required for name in expression.names}
@@ -211,14 +214,18 @@ def _restrictions(
 
 
 def _nonzero_factors(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Yield the condition on the factor of each operand that is always read, with its reason."""
+    """Yield, for each factor of operands that are always read, the condition that it is not 0, and the reason."""
     factors = facts.names.factors
     for factor in dict.fromkeys(factors[name] for name in facts.always_reads):
         yield f"{factor} != 0", always_read_words(facts.always_reads, factors, factor)
 
 
 def _objection(facts: Facts, on_config: Sequence[Expression], config: Config) -> str:
-    """Return the reason that a configuration is not legal; empty when it is."""
+    """Return the reason that a configuration is not legal; empty if it is legal.
+
+    It is legal if it meets the conditions `on_config`, and if its threads fit a block. Threads that depend on the
+    problem are not checked.
+    """
     try:
         broken = next((expression.text for expression in on_config if not expression(config)), "")
         known = {PHASE: 0, **config}

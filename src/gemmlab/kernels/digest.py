@@ -14,9 +14,10 @@ _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
 def source_digest(kernel: Kernel) -> str:
-    """Return SHA-256, in hexadecimal, over a kernel's file and the headers that it includes in quotes.
+    """Return the SHA-256, in hexadecimal, of a kernel's file and all headers that are included in quotes.
 
-    For a CPU kernel it is over the program's fingerprint, which covers the code generator.
+    For a CPU kernel it is that of the fingerprint of its default configuration on this machine, which covers the code
+    generator.
     """
     if kernel.device == "cpu":
         from gemmlab.ir.target import host_target

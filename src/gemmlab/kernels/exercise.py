@@ -1,7 +1,7 @@
-"""The exercises of rungs: a file to start from, a task, and statements about the counters of a right solution.
+"""Exercises of CUDA rungs: a kernel to start from, a task, and statements about the counters of a right solution.
 
-An exercise is one file, `exercises/RUNG.cu`. Its opening comment has the task and the checks, `gemmlab new --exercise
-RUNG` writes the rest:
+An exercise is one file, `exercises/RUNG.cu`. Its opening comment has the task and the checks, and `gemmlab new
+--exercise RUNG` writes the rest:
 
     /* exercise
     task = "Turn x and y."
@@ -41,12 +41,12 @@ _WIDTH = 115
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """The exercise of one rung."""
+    """The exercise of one CUDA rung."""
 
     rung: str
     task: str
     start: str
-    """The file to start from, whose kernel is called `my_kernel`."""
+    """The text of the file to start from, whose kernel is called `my_kernel`."""
     expect: tuple[Any, ...]
     """Statements that the counters of a solution must meet: texts, or tables with `that`, `shape` and `says`."""
     untried: tuple[str, ...] = ()
@@ -54,11 +54,14 @@ class Exercise:
 
     @property
     def file_name(self) -> str:
-        """The default name of the file that is written."""
+        """The name of the file that is written if the user gives none."""
         return f"my_{self.rung}.cu"
 
     def text(self, kernel: str) -> str:
-        """Return the file to start from, with the task and its criteria in front, for a kernel of that name."""
+        """Return the text of the file to start from, after a comment with the task and the criteria.
+
+        Its kernel is called `kernel`.
+        """
         task = wrap(f"Exercise for {self.rung}. {self.task}", _WIDTH, break_on_hyphens=False)
         lines = "\n".join(f"// {line}" for line in [*task, SOLVED_WHEN, *(f"  - {one}" for one in self.criteria())])
         return f"{lines}\n\n{self.start.replace('my_kernel', kernel)}"
@@ -76,7 +79,7 @@ class Exercise:
         return found
 
     def expectations(self, op: str) -> tuple[Expectation, ...]:
-        """Return the checks as statements about a kernel of the operation."""
+        """Return the statements that the counters of a solution must meet, for a kernel of the operation `op`."""
         stated = [one if isinstance(one, dict) else {"that": one} for one in self.expect]
         plain = [{key: value for key, value in one.items() if key != "says"} for one in stated]
         statement = Statement(f"{OF_EXERCISE}{self.rung}", {"expect": plain})
@@ -88,12 +91,12 @@ class Exercise:
 
 
 def exercise_ids() -> list[str]:
-    """Return the ids of all rungs that have an exercise."""
+    """Return the ids of all rungs whose exercise is a CUDA kernel (`choice_ids` has those of the others)."""
     return sorted(path.stem for path in _FOLDER.glob("*.cu"))
 
 
 def find_exercise(rung: str) -> Exercise:
-    """Return the exercise of a rung; `UsageError` with the nearest names if there is none."""
+    """Return the exercise of a CUDA rung. If there is none, `UsageError` says why, or gives the nearest names."""
     if rung not in exercise_ids():
         if why := NO_EXERCISE.get(rung):
             raise UsageError(f"no exercise for {rung}: {why}")
@@ -111,10 +114,9 @@ def find_exercise(rung: str) -> Exercise:
 
 
 def with_checks(kernel: Kernel, rung: str) -> Kernel:
-    """Return the kernel as a solution of a rung's exercise: the exercise's checks are added to the kernel's own
-    statements, and contents that the exercise leaves untried are left out of checks.
+    """Return the kernel as a solution of the exercise of `rung`: it has the exercise's checks besides its own.
 
-    Raises `UsageError` for a rung without an exercise.
+    Contents of operands that the exercise leaves out are not tried. Raises `UsageError` for a rung without an exercise.
     """
     exercise = find_exercise(rung)
     every = (*kernel.expect, *exercise.expectations(kernel.op))

@@ -1,4 +1,4 @@
-"""Words that exercises of all kinds share, and the reasons for which rungs have none."""
+"""Words that exercises of all kinds share, and the reasons why some rungs have no exercise."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ NO_EXERCISE: Mapping[str, str] = {
     "reduce_threaded": "It has nothing to choose: its 64 parts are fixed, so that the result is the same on any number "
     "of threads. The exercise of `reduce_scalar` is about parts.",
 }
-"""The rungs without an exercise, and why: their pages say it."""
+"""The reason why a rung has no exercise, by the rung's id; the rung's page says it, too."""

@@ -1,4 +1,4 @@
-"""Problems that a kernel takes, made by the smallest changes to problems that it does not take.
+"""Problems that a kernel takes, made by small changes to problems that it does not take.
 
 A kernel without beta, for square matrices or for whole tiles refuses most of an operation's cases; the others would
 test little. So rows are made contiguous, factors set, extents made equal or rounded up until the kernel takes the
@@ -23,8 +23,9 @@ _MULTIPLES = (2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def fitted(kernel: Kernel, op: Op, config: Config, problems: Iterable[Any]) -> list[Any]:
-    """Return the problems, changed so that the kernel takes them in `config`, in order and once, without those that
-    cannot be changed so.
+    """Return the problems in order, changed where necessary so that the kernel takes them in `config`, each once.
+
+    Problems for which no such change is found are left out.
     """
     found: dict[Any, None] = {}
     for problem in problems:
@@ -37,7 +38,7 @@ def fitted(kernel: Kernel, op: Op, config: Config, problems: Iterable[Any]) -> l
 def with_factors(kernel: Kernel, op: Op, problem: Any) -> Any:
     """Return the problem, with factors of 0 replaced by 1 if the kernel always reads the operands that they multiply.
 
-    With a factor of 0 these operands have no readable values (`Op.fill`).
+    With a factor of 0, `Op.fill` gives an operand values that must not be read.
     """
     factors = {op.factors[name] for name in kernel.always_reads}
     zeros = {name: 1.0 for name in factors if getattr(problem, name) == 0.0}
@@ -58,9 +59,9 @@ def factor_notes(kernel: Kernel, op: Op) -> list[str]:
 
 
 def same_for_all(kernels: Iterable[Kernel], op: Op, problems: Sequence[Any]) -> tuple[list[Any], list[str]]:
-    """Return problems that are the same for all compared contestants, and notes.
+    """Return the problems on which all kernels are compared, and notes on what was changed.
 
-    If one of the kernels always reads an operand, the operand's factor is not 0 in any problem.
+    If one of the kernels always reads an operand, the operand's factor is not 0 in any problem (`with_factors`).
     """
     found, notes = list(problems), list[str]()
     for kernel in kernels:
@@ -89,8 +90,9 @@ def _fit(kernel: Kernel, op: Op, config: Config, problem: Any) -> Any:
 
 
 def _changes(names: OpNames, problem: Any) -> Iterator[Any]:
-    """Yield functions that change a problem so that it demands less of a kernel in one respect; none if the extents are
-    not fields of the problem.
+    """Yield functions that each return a changed problem, which demands less of a kernel in one respect.
+
+    They are made for `problem`, in the order in which they are tried; none if the extents are not fields of it.
     """
     if not names.extents or not {*names.extents} <= {each.name for each in fields(problem)}:
         return
@@ -131,7 +133,10 @@ def _with_extents(problem: Any, rows: Iterable[str], extents: Mapping[str, int])
 
 
 def _padding(problem: Any, rows: Iterable[str]) -> dict[str, int]:
-    """Return the number of elements between the end of a row and the next one, by leading dimension, without zeros."""
+    """Return the number of elements between the end of a row and the next one, by the names of leading dimensions.
+
+    Leading dimensions without such elements are left out; all are if the problem needs long rows.
+    """
     try:
         packed = replace(problem, **dict.fromkeys(rows, 0))
     except UsageError:

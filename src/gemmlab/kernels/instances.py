@@ -1,7 +1,7 @@
 """The way from a kernel to loaded code: its instance for a problem, built and loaded on a device.
 
-Launches of an instance for library calls are made without memory: each pointer is 0, and each call fills in its
-addresses. `bound.py` binds a kernel to existing memory.
+Library calls make the launches of an instance before there is memory: each pointer is 0, and each call fills in its
+addresses. `bound.py` binds a kernel to existing memory instead.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ def load(kernel: Kernel, device: Device, parameters: Config) -> Any:
 
 
 class LoadedCode:
-    """The code of kernels on one device, each program loaded once, for as long as this object lives."""
+    """The code of CUDA kernels on one device, each program loaded once, for as long as this object lives."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
         self._by_program: dict[str, Any] = {}
 
     def load(self, kernel: Kernel, parameters: Config) -> Any:
-        """Return loaded code as the function `load` does. Its key is the program's fingerprint, because parameters do
-        not identify code.
+        """Return what the function `load` returns, loaded by this or an earlier call.
+
+        Code is found by the program's fingerprint, because different parameters may give the same code.
         """
         program = kernel.program(parameters, self._device.target(parameters))
         if program.fingerprint not in self._by_program:
@@ -56,12 +57,17 @@ class Instance:
     launches: tuple[Launch, ...]
 
     def places(self, *names: str) -> tuple[int, ...]:
-        """Return the positions of arguments, in the order of `names`, without those that the kernel does not take."""
+        """Return the positions of the named arguments in the kernel's signature, in the order of `names`.
+
+        Names that the kernel does not take are left out.
+        """
         return tuple(self.kernel.args.index(name) for name in names if name in self.kernel.args)
 
     def words(self, *names: str) -> tuple[int, ...]:
-        """Return the positions of arguments among the 64-bit words of all, as `places` does. For an operand with a
-        tensor map it is the position of the map's first word, which is the operand's address.
+        """Return, as `places` does, the positions of arguments in 64-bit words from the start of the first argument.
+
+        An operand that is passed as a tensor map is at the map's first word, which is the operand's address. The result
+        is empty if there are no launches.
         """
         args = self.launches[0].args if self.launches else ()
         starts = list(accumulate((-(-argument.nbytes // _WORD_BYTES) for argument in args), initial=0))
@@ -71,9 +77,9 @@ class Instance:
 
 
 def instance_for(kernel: Kernel, config: Config, scalars: Bound, **values: Any) -> Instance:
-    """Return the instance for a problem, given by `Op.scalars`; `values` replace some of them. Nothing is built.
+    """Return the instance for a problem, without building it. Raises `UsageError` for an impossible launch.
 
-    Raises `UsageError` for an impossible launch.
+    `scalars` is what `Op.scalars` returns for the problem; `values` replace or add arguments in the launches.
     """
     parameters = kernel.instantiate(config, scalars)
     launches = kernel.launches(parameters, {**dict.fromkeys(kernel.args, _NOWHERE), **scalars, **values})

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from gemmlab.kernels.claims import Expectation, Restriction
 
 Bound = Mapping[str, Any]
-"""A NumPy scalar or a device buffer by each name of the operation, and `threads`, `workspace` and `tickets`."""
+"""The arguments of one execution by name, as NumPy scalars and device buffers: the operation's values, `threads`,
+`workspace` and `tickets`.
+"""
 ALL_STEPS = "K"
 """`Kernel.steps` of kernels whose blocks do not share k: every block takes all steps along k."""
 NO_MEMORY: Bound = {"workspace": None, "tickets": None}
@@ -37,7 +39,7 @@ class Kernel:
     id: str
     op: str
     device: str
-    """Family of devices it runs on: `"cpu"` or `"cuda"`."""
+    """The family of devices that it runs on: `"cpu"`, or `"cuda"` (emulated GPUs, too)."""
     summary: str
     """A description of the kernel in one line."""
     idea: str
@@ -46,11 +48,11 @@ class Kernel:
     """The publication or project that the technique comes from."""
     params: Config
     args: tuple[str, ...]
-    """Argument names in signature order; the caller of `launches` supplies `threads`, `workspace` and `tickets`."""
+    """Names of the arguments, as in `Bound`, in the order of the signature; the text of one that is an expression."""
     make_program: Callable[[Config, str], Program] = field(repr=False)
     path: Path
     after: str | None = None
-    """Id of the rung that this one improves on, empty for the first of a line; `None` for a kernel that is no rung."""
+    """Id of the rung that this one comes after, empty for the first rung; `None` for a kernel that is no rung."""
     branch: bool = False
     """True for a side branch of the rung that it comes after: the main line continues without it."""
     step: int | None = None
@@ -62,33 +64,37 @@ class Kernel:
     precisions: Mapping[int, str] = field(default_factory=dict)
     """Other precisions by the value of the parameter `PRODUCTS`."""
     unavailable: Callable[[], str] = field(default=lambda: "", repr=False)
-    """Return the requirements of the kernel that this machine lacks; empty if there are none."""
+    """Return the requirements of the kernel that this machine does not meet; empty if it meets all."""
     layouts: tuple[str, ...] = ("nn",)
-    """Operand layouts that the kernel reads in place; for others the front end copies operands."""
+    """Operand layouts that the kernel reads in place, such as `nt`: A as it is, B transposed. For others, operands are
+    copied first.
+    """
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Values that tuning tries, by parameter, in all combinations that are legal."""
     search: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Values of parameters besides `tune` that only a search within a budget tries."""
+    """Values by parameter, besides those of `tune`, that only a search within a budget tries."""
     meant: Callable[[Config], Config] = field(default=lambda config: config, repr=False)
-    """Return a legal configuration with each 0 replaced by the value that it stands for on this machine. Equal results
-    are the same code.
+    """Return a legal configuration with each 0 that stands for a value of this machine replaced by that value. Equal
+    results are the same code.
     """
     objection: Callable[[Config], str] = field(default=lambda _config: "", repr=False)
     """Return the constraint that a configuration breaks; empty for a legal one."""
     workspace_bytes: Callable[[Any, Config], int] = field(default=lambda _problem, _config: 0, repr=False)
+    """Return the bytes of memory besides the operands for a problem and an instance."""
     zeroed_workspace: bool = False
     """True if the workspace must be zeros before its first use. Executions that share a workspace run one after
     another.
     """
     tickets: Callable[[Any, Config], int] = field(default=lambda _problem, _config: 0, repr=False)
-    """Number of 32-bit words, for a problem and an instance, that are zero before and after each launch. With tickets,
-    the initial contents of the workspace are undefined.
+    """Return the number of 32-bit words, for a problem and an instance, that are zero before and after each launch.
+    With tickets, the initial contents of the workspace are undefined.
     """
     threaded: bool = False
     """True if it can use more than one CPU thread."""
     divide: Callable[[Config, Any, int], ThreadDivision] | None = field(default=None, repr=False)
     """Return how up to a number of threads divide the result of a problem in a configuration; `None` if unknown."""
     make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)
-    """Return the launches of one execution; by default one call with `threads` workers."""
+    """Return the launches of one execution; if `None`, one call on `threads` threads."""
     phased: bool = False
     """True if the file states `phases`: the launches of one execution do different work."""
     grid: tuple[str, ...] = ()
@@ -96,12 +102,14 @@ class Kernel:
     steps: str = ALL_STEPS
     """The number of steps along k that a block takes, as an expression of its file."""
     tiles: tuple[str, ...] = ()
-    """The numbers of blocks that take `steps` steps, as expressions of its file; by default the whole grid."""
+    """The number of blocks that take `steps` steps each, as expressions whose product it is; all blocks of `grid`
+    unless the file states `tiles`.
+    """
     from_problem: tuple[str, ...] = ()
     """Compile-time parameters that the problem determines, not the configuration: `TRANS_A`, `OPERATOR`."""
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = field(default=lambda _i, _s: None, repr=False)
-    """The most consecutive additions that a term goes through, from an instance and `Op.scalars`; `None` if not
-    stated.
+    """Return the most consecutive additions that a term goes through, from an instance and `Op.scalars`; `None` if the
+    file does not state it.
     """
     in_order: Callable[[Config], bool] = field(default=lambda _config: False, repr=False)
     """Return whether each sum is one chain of multiply-adds in the order of k and the result
@@ -120,12 +128,14 @@ class Kernel:
     expect: tuple[Expectation, ...] = ()
     """Statements that its counters must meet."""
     untried: tuple[str, ...] = ()
-    """Contents of operands, as `special`, that a check leaves out: those that its exercise is not about."""
+    """Contents of operands, such as `special`, with which it is not checked, because its exercise is not about them."""
     exercise: str = ""
-    """The rung whose exercise it is to solve; empty if it solves none."""
+    """Id of the rung whose exercise it is to solve; empty if it is to solve none."""
 
     def configure(self, overrides: Mapping[str, int] | None = None) -> dict[str, int]:
-        """Return the default configuration with `overrides`; `UsageError` for an unknown or illegal parameter."""
+        """Return the default configuration with `overrides`; `UsageError` for an unknown parameter or if the result is
+        not legal.
+        """
         config = dict(self.params)
         for name, value in (overrides or {}).items():
             if name not in config:
@@ -145,9 +155,7 @@ class Kernel:
         return self.precisions.get(config.get("PRODUCTS", 0), self.precision)
 
     def configurations(self) -> Iterator[dict[str, int]]:
-        """Return every legal configuration of the tuning space, the default first, and only one of those with the same
-        code.
-        """
+        """Yield the default, then the legal configurations of `tune`, each with different code."""
         yield from self.among(self.tune)
 
     def among(self, ranges: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
@@ -175,8 +183,8 @@ class Kernel:
         return {**config, **{name: int(scalars[name.lower()]) for name in self.from_problem}}
 
     def instances(self, config: Config) -> list[dict[str, int]]:
-        """Return all instances to compile so that any problem can run in `config`: every layout, every value of other
-        flags.
+        """Return all instances to compile so that any problem can run in `config`: one for every layout that the kernel
+        reads and every value of other compile-time flags.
         """
         from gemmlab.kernels.names import names_of
 
@@ -195,7 +203,11 @@ class Kernel:
         return self.make_program(instance, target)
 
     def launches(self, instance: Config, bound: Bound, threads: int = 1) -> list[Launch]:
-        """Return the launches of one execution from all arguments by name; none if there is nothing to compute."""
+        """Return the launches of one execution; none if there is nothing to compute.
+
+        `bound` has all arguments by name; `threads` is for CPU kernels. Raises `UsageError` for a launch that is
+        impossible.
+        """
         if self.make_launches is not None:
             return self.make_launches(instance, bound)
         return [Launch(args=tuple(bound[name] for name in self.args), threads=(threads, 1, 1))]

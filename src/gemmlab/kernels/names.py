@@ -14,7 +14,7 @@ from gemmlab.ops.op import Op
 
 
 def other_operation(op: str) -> str:
-    """Return what to do about a kernel that computes something else than the operation."""
+    """Return advice for the author of a kernel that computes something else than the operation `op`."""
     return (
         f"A kernel that computes something else than {op} needs its operation, in a Python file, as "
         "examples/operations/softmax.py is one: gemmlab check softmax.cu --op ./softmax.py"
@@ -23,7 +23,7 @@ def other_operation(op: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OpNames:
-    """Names of an operation's values, as in `Op.scalars` and `Op.operands`."""
+    """Names of an operation's values, as in `Op.scalars` (`whole` and `real` numbers) and `Op.operands`."""
 
     op: str
     whole: tuple[str, ...]
@@ -32,7 +32,7 @@ class OpNames:
     flags: Mapping[str, tuple[int, ...]]
     """The names in `whole` that have few values and may be compile-time parameters, with all of their values."""
     records: tuple[str, ...] = ()
-    """Names of structures that a kernel takes by value (`np.void` among the scalars)."""
+    """Names of structures that a kernel takes by value (`np.void` in `Op.scalars`)."""
     factors: Mapping[str, str] = field(default_factory=dict)
     """The scalar that multiplies each operand (`Op.factors`)."""
     extents: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ def _names(operation: Op) -> OpNames:
 
 
 def shown(name: str) -> str:
-    """Return an operation's name as CUDA kernels write it: extents and compile-time flags in capitals."""
+    """Return the name of an operation's value as CUDA kernels write it: single letters and flags in capitals."""
     return name.upper() if len(name) == 1 or name in _all_flags() else name
 
 
@@ -95,6 +95,8 @@ def without_memory(operand: str) -> dict[str, Any]:
 
 
 def problem_names(scalars: Mapping[str, Any]) -> dict[str, float]:
-    """Return the values that expressions use, from `Op.scalars`; other entries, such as buffers, are left out."""
+    """Return the numbers among `scalars` by the names that expressions use; other entries, such as buffers, are left
+    out.
+    """
     numbers = {name: value for name, value in scalars.items() if isinstance(value, np.number | np.bool_)}
     return {shown(name): value.item() for name, value in numbers.items()}

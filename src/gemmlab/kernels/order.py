@@ -1,7 +1,8 @@
 """The order of a ladder, determined by the `after` of each rung.
 
-First comes the main line, from the rung with `after = ""` up to the last one. Then come the branches, from the top of
-the line down, by name if several leave one rung. A branch is a line again, followed by its own branches.
+First comes the main line, from the rung with `after = ""` to the last one. Then come the branches, beginning with those
+that leave the last rung of the line, by name if several leave one rung. A branch is a line again, followed by its own
+branches.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from gemmlab.kernels.kernel import Kernel
 
 
 class PlaceError(UsageError):
-    """An error in the order of a ladder. Without the kernels `misplaced` the others have this error no longer."""
+    """An error in the order of a ladder; the other kernels do not have it if the kernels `misplaced` are left out."""
 
     def __init__(self, message: str, *misplaced: Kernel) -> None:
         super().__init__(message)
@@ -28,11 +29,12 @@ START = ""
 
 
 def in_order(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Return kernels by operation and device, in ladder order with their `step`; those that are no rungs come last, by
-    id.
+    """Return kernels sorted by operation and device, and there in ladder order, with their `step`. Those that are no
+    rungs come last, by id.
 
     Raises `PlaceError`, which names the files, for an id or alias that two kernels have, for `after` that names no rung
-    of the same ladder, for two rungs that continue one, and for a circle.
+    of the same ladder, for two rungs that continue one, for a circle, for a ladder without a first rung, and for a
+    branch without `after`.
     """
     _require_own_names(kernels)
     found = list[Kernel]()
@@ -73,7 +75,9 @@ def _no_rung(kernel: Kernel) -> Kernel:
 
 
 def _climbed(rungs: Sequence[Kernel], ladder: str) -> list[Kernel]:
-    """Return the rungs of one ladder in order. `rungs` are sorted by name."""
+    """Return the rungs of one ladder in order, from `rungs` sorted by id. Raises `PlaceError`; `ladder` is its name
+    there.
+    """
     known = {rung.id: rung for rung in rungs}
     following = dict[str, Kernel]()
     branches = dict[str, list[Kernel]]()
@@ -98,7 +102,9 @@ def _climbed(rungs: Sequence[Kernel], ladder: str) -> list[Kernel]:
 
 
 def _from(before: str, following: Mapping[str, Kernel], branches: Mapping[str, Sequence[Kernel]]) -> Iterator[Kernel]:
-    """Yield the rungs after a rung: the line to its end, then the branches, from the line's end back to the rung."""
+    """Yield the rungs after the rung `before`: the line to its end, then all branches, from the line's end back to
+    `before`.
+    """
     line = list[Kernel]()
     place = before
     while place in following:

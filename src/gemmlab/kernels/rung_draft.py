@@ -1,7 +1,7 @@
-"""A new rung of a ladder in a checkout: its file, as a copy of the rung it comes after, and its section of the docs.
+"""A new rung of a ladder in a checkout: its file, a copy of the rung it comes after, and its section in the docs.
 
-The copy works from the start, so a check passes before the first change, and the diff to the rung before shows only
-later changes.
+The copy works from the start, so a check passes before the first change, and the diff to the rung that it comes after
+shows only later changes.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Draft:
     kernel: Path
     page: Path
     texts: Mapping[Path, str]
-    """Whole texts by file: the new rung, its page, and the rung that now comes after the new one."""
+    """Whole texts by file: the new rung, its page, and the rung that will come after the new one, if there is one."""
     follower: str = ""
-    """Id of the rung that now comes after the new one; empty if the new one is the last of its line or a branch."""
+    """Id of the rung that will come after the new one; empty if the new one is a branch or the last of its line."""
 
     def write(self) -> None:
         """Write every file. `UsageError` if one cannot be written."""
@@ -47,9 +47,10 @@ class Draft:
 
 
 def draft_rung(name: str, after: str, *, branch: bool = False) -> Draft:
-    """Return the draft of a rung `name` that comes after `after`: inserted into that line, or a side branch.
+    """Return the draft of a rung `name` that comes after the rung `after`; nothing is written yet.
 
-    Raises `UsageError` for a name that exists or is impossible, for an unknown rung, and outside a checkout.
+    The new rung is inserted between `after` and the rung that follows it; with `branch`, it is a side branch. Raises
+    `UsageError` for a name that exists or is impossible, for an unknown rung, and outside a checkout.
     """
     before = find_kernel(after)
     if before.step is None:
@@ -90,13 +91,13 @@ def page_of(kernel: Kernel) -> Path:
 
 
 def section_of(kernel: Kernel, page: str) -> str | None:
-    """Return the text of a rung's section on its page, `None` if there is none."""
+    """Return the text of a rung's section in the text of its page, without the heading; `None` if there is none."""
     found = re.search(rf"^## {kernel.id}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     return None if found is None else found[1]
 
 
 def section_text(kernel: Kernel) -> str:
-    """Return a section to begin with."""
+    """Return the section that is written for a new rung, with its heading."""
     parts = [
         f"## {kernel.id}",
         f"{OPEN}: its change to [`{kernel.after}`](#{kernel.after}), and the gain.",
@@ -119,7 +120,9 @@ def _follower(before: Kernel) -> Kernel | None:
 
 
 def _copied(before: Kernel, rung: Kernel) -> str:
-    """Return the file of the rung before, with the new name and place, and every description still to be written."""
+    """Return the text of the new rung's file: that of `before`, with the new name and place, and `OPEN` in place of
+    every description.
+    """
     placeholders = dict.fromkeys(("summary", "idea", "source"), f"{OPEN}.")
     text = restated(before.path, {**placeholders, "after": before.id, "branch": True if rung.branch else None,
                                   "aliases": None, "expect": None})  # fmt: skip
@@ -129,7 +132,10 @@ def _copied(before: Kernel, rung: Kernel) -> str:
 
 
 def _with_section(page: Path, rung: Kernel, order: list[Kernel]) -> str:
-    """Return the page with a section for the rung after that of the rung before it."""
+    """Return the page's text with a section for `rung`, after that of the nearest earlier rung in `order` that has one.
+
+    Raises `UsageError` if no earlier rung has one.
+    """
     text = page.read_text(encoding="utf-8")
     there = [kernel.id for kernel in order if kernel.id == rung.id or section_of(kernel, text) is not None]
     place = there.index(rung.id)

@@ -12,14 +12,14 @@ from gemmlab.kernels.kernel import Kernel
 
 @dataclass(frozen=True, slots=True)
 class Rungs:
-    """The rungs of a ladder that a device runs, and a line for each of the others."""
+    """The rungs of a ladder that a device runs, in order, and a line for each other rung that says why not."""
 
     kernels: tuple[Kernel, ...]
     left_out: tuple[str, ...] = ()
 
 
 def rungs_on(op: str, device: Device) -> Rungs:
-    """Return the rungs for an operation that run on an open device, in order."""
+    """Return the rungs for an operation that run on an open device."""
     kernels, left_out = list[Kernel](), list[str]()
     for kernel in ladder(op, device.kernels):
         target = device.target(kernel.params)

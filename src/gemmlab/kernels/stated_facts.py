@@ -1,4 +1,6 @@
-"""Rewrite the facts that a shipped kernel states in its file: keys of the header, keywords of a descriptor."""
+"""Rewrite the facts that a shipped kernel states in its file: keys of a CUDA file's header, keyword arguments of
+`cpu_kernel`.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,10 @@ _HEADER = re.compile(r"/\*[ \t]*gemmlab[ \t]*\n(.*?)\*/", re.DOTALL)
 
 
 def restated(path: Path, facts: Mapping[str, Fact]) -> str:
-    """Return the text of a shipped kernel's file with these facts; a fact that is `None` is removed.
+    """Return the text of a shipped kernel's file with these facts by name; a fact that is `None` is removed.
 
-    A new fact is put after `after`. Raises `UsageError` for a file that states nothing.
+    A fact that the file did not state follows `after`. The file itself is not changed. Raises `UsageError` for a file
+    without statements.
     """
     text = path.read_text(encoding="utf-8")
     return _in_header(path, text, facts) if path.suffix == SOURCE_SUFFIX else _in_descriptor(path, text, facts)
@@ -39,7 +42,7 @@ def _in_header(path: Path, text: str, facts: Mapping[str, Fact]) -> str:
 
 
 def _statement(lines: list[str], key: str) -> tuple[int, int]:
-    """Return the first line of a key's statement and the line after its last; equal if there is none."""
+    """Return the index of the first line that states a key, and of the line after the last; equal if none does."""
     for start, line in enumerate(lines):
         if re.match(rf"{key}\s*=", line):
             for end in range(start + 1, len(lines) + 1):

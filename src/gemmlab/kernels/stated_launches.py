@@ -22,9 +22,10 @@ from gemmlab.kernels.names import map_over, problem_names
 def launcher(
     kernel: str, facts: Facts, signature: Signature, matched: ArgumentMatch
 ) -> Callable[[Config, Bound], list[Launch]]:
-    """Return the function that makes the launches of one execution, in order, of a configuration and its memory.
+    """Return a function of an instance and its arguments that returns the launches of one execution, in order.
 
-    The function raises `UsageError` for a grid, threads or shared memory that cannot be launched.
+    It returns none if there is nothing to compute, and raises `UsageError` for a grid, threads or shared memory that
+    cannot be launched. `kernel` is the id in its messages.
     """
     maps = {map_over(one.operand): one for one in facts.maps}
 
@@ -52,7 +53,7 @@ def launcher(
 
 
 def _phases(kernel: str, facts: Facts, instance: Config, bound: Bound) -> int:
-    """Return the number of launches of one execution. `UsageError` for one that is no whole number of at least 1."""
+    """Return the number of launches of one execution; `UsageError` if it is not a whole number of at least 1."""
     try:
         phases = facts.phases.whole({**problem_names(bound), **instance})
     except UsageError as error:
@@ -76,6 +77,6 @@ def _argument(
 
 
 def dimensions(expressions: Sequence[Expression], names: Mapping[str, float]) -> tuple[int, int, int]:
-    """Return the values of one to three expressions, and 1 for those that are missing."""
+    """Return x, y and z: the values of one to three expressions, and 1 for those that are missing."""
     x, y, z = (*(expression.whole(names) for expression in expressions), 1, 1, 1)[:3]
     return x, y, z

@@ -1,4 +1,6 @@
-"""A user's own `.cu` file as a kernel: unchanged, with facts from its header, a `.toml` beside it, or flags."""
+"""A user's own `.cu` file as a kernel, with facts from its header, a `.toml` beside it, or flags. The compiler gets its
+text without host code.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def user_kernel(path: Path, *, facts: str | Path | None = None, **flags: Any) ->
     """Return the kernel in the file `path`; its id is the file's name without `.cu`.
 
     Facts (the keys of `header.KEYS`) come from the `/* gemmlab` comment in the file, then from the file `facts` (by
-    default the `.toml` file of the same name, if there is one), then from `flags`; for each key the last one counts.
+    default the `.toml` file of the same name, if there is one), then from `flags`; for each key the last value counts,
+    but of `options` all do.
     `kernel` names the function if the file has several. Without `args`, arguments are matched by their names.
     `UsageError` names the missing or wrong fact and its place, and how to state it.
     """
@@ -41,7 +44,7 @@ def user_kernel(path: Path, *, facts: str | Path | None = None, **flags: Any) ->
 
 
 def stated_kernel(path: Path, **flags: Any) -> Kernel | None:
-    """Return the kernel in a file that states its launch; `None` for one with neither a header nor a `.toml` beside it.
+    """Return the kernel in a file with a `/* gemmlab` comment or a `.toml` file beside it; else `None`.
 
     `flags` and `UsageError` as in `user_kernel`.
     """
@@ -84,10 +87,10 @@ def _kernel(
 
 
 def starting_text(path: Path, exercise: str | None = None) -> str:
-    """Return a working, commented kernel to start from, for the file `path`; with `exercise`, that of a rung's
-    exercise.
+    """Return the text of a working, commented kernel to start from, which is named after the file `path`.
 
-    Raises `UsageError` for an impossible kernel name, and for a rung without an exercise.
+    With `exercise`, the id of a rung, it is the text to start that rung's exercise from. Raises `UsageError` for an
+    impossible kernel name, and for a rung without an exercise in CUDA C++.
     """
     name = path.stem
     if path.suffix != ".cu" or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or name in _RESERVED:

@@ -96,6 +96,16 @@ def test_lines_are_those_of_the_file() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.sampled(99)
+@pytest.mark.parametrize(("first", "second", "compiled"), [
+    ("1", "X", "a"), ("0", "X", "b c"), ("0", "1", "b"), ("0", "0", "c"), ("X", "1", "a b c"),
+    ("defined(__CUDACC__)", "X", "a"), ("!defined(__CUDACC__)", "X > 2", "b c"),
+])  # fmt: skip
+def test_branches_that_are_never_compiled_are_left_out(first: str, second: str, compiled: str) -> None:
+    text = f"#if {first}\na\n#elif {second}\nb\n#else\nc\n#endif\nd"
+    assert " ".join(token.text for token in tokens(text) if token.is_name) == f"{compiled} d"
+
+
 @pytest.mark.parametrize("text", ["(" * 20_000, "template <" * 5_000, "#if X\n" * 5_000, '"' * 20_000, "/*" * 20_000])
 def test_no_text_takes_long(text: str) -> None:
     started = time.perf_counter()

@@ -1,9 +1,9 @@
 """The next strip of B, split row by row while tiles multiply.
 
 A tile instruction is one micro-operation for 16 cycles. Meanwhile the vector units, most issue slots and the paths from
-memory are idle. Each call of `split_ahead` splits one pair of rows of the next strip; there is one call for four tile
-instructions. If no strip is left to split, a call prefetches part of the next packed strip into L2. The strip's state
-is in memory:
+memory are idle. Each call of `split_ahead` splits one pair of rows of the next strip, k and k + 16; there is one call
+for four tile instructions. If nothing is left to split, a call prefetches part of the next packed strip into L2. The
+state is in memory:
 
     word 0        1        2             3       4            5               8 ..
     pairs left    source   row of tile   out     row stride   line to fetch   extremes (`split.py`)
@@ -20,27 +20,29 @@ from gemmlab.ir.values import Operand, Value
 
 _LEFT, _SOURCE, _ROW, _OUT, _STRIDE, _NEXT, _EXTREMES = 0, 1, 2, 3, 4, 5, 8
 _LINES_A_CALL = 4
-"""Cache lines that a call prefetches. Multiplying four panels by a strip makes 768 calls, which fetch a next strip of
-3,072 lines.
+"""Cache lines that a call prefetches. Multiplying four panels by a strip makes 768 calls, which prefetch 3,072 lines,
+as many as the next strip has.
 """
 WORDS = _EXTREMES + ROWS
 AHEAD = pointer(I64)
 
 
 def extremes_of(fn: Function, state: Value) -> Value:
-    """Return the extremes of the strip."""
+    """Return the address of the largest and least magnitudes of the strip that is split (`split.Extremes`)."""
     return fn.cast(state + _EXTREMES, I32)
 
 
 def fetch(fn: Function, state: Value, packed: Value) -> None:
-    """Have the calls prefetch a packed strip into L2 and split nothing."""
+    """Emit code after which calls of `split_ahead` prefetch the packed strip at `packed` into L2 and split nothing."""
     state[_LEFT] = 0
     state[_NEXT] = fn.address(packed)
 
 
 def start(fn: Function, state: Value, depth: Value, source: Value, stride: Value, out: Value) -> None:
-    """Begin to split a strip of full width with contiguous rows; the part of k beyond the last whole tile is not
-    split.
+    """Emit code after which calls of `split_ahead` split a strip of 32 columns with contiguous rows, `stride` floats
+    apart, from `source` to `out`.
+
+    Of `depth` steps of k, those after the last multiple of 32 are not split. The extremes are not reset.
     """
     for word, item in ((_LEFT, depth // DEPTH * ROWS), (_ROW, 0), (_STRIDE, stride)):
         state[word] = item
@@ -49,13 +51,13 @@ def start(fn: Function, state: Value, depth: Value, source: Value, stride: Value
 
 
 def finished(state: Value, depth: Value) -> Value:
-    """Return the k up to which the strip is split."""
+    """Return the number of steps of k, a multiple of 32, that are split so far of a strip of `depth` steps."""
     done: Value = (depth // DEPTH * ROWS - state[_LEFT]) // ROWS * DEPTH
     return done
 
 
 def emit_split_ahead(module: Module, parts: int) -> Function:
-    """Emit `split_ahead(state)`: one pair of rows, 32 columns wide, if any are left."""
+    """Emit `split_ahead(state)`: split a pair of rows, 32 columns wide, or prefetch if none is left."""
     with module.function("split_ahead", [("state", AHEAD)]) as fn:
         (state,) = fn.args
         left = state[_LEFT]

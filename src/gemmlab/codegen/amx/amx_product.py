@@ -13,16 +13,18 @@ from gemmlab.ir.module import Module
 
 _LARGE_B = 1 << 22
 _LEAST_LINES, _LEAST_K = 128, 64
-"""Rows and columns, and k, below which tiles are slower than multiply-adds: packing takes too much of the time."""
+"""The fewest rows and columns, and the least k, for which tiles are faster than multiply-adds: below them, packing
+takes too much of the time.
+"""
 
 
 def emit_tiled_product(
     module: Module, product: Function, blocks: TileBlocks, offset: int, *, everywhere: bool
 ) -> Function:
-    """Emit `tiled_product`, with the arguments of `product`. It calls `product` where tiles are not used.
+    """Emit `tiled_product(*PRODUCT)`, which divides a product among threads that use tiles, or calls `product`.
 
-    With `everywhere`, tiles compute every product that is not empty, otherwise only those that they compute faster.
-    `offset` is the number of bytes of the workspace that `product` uses.
+    It calls `product` if an extent or alpha is 0, and, without `everywhere`, if tiles would be `slower`. `offset` is
+    the number of bytes of the workspace that `product` uses. The module has `job` and the pool already.
     """
     job = emit_tiled_engine(module, module["job"], blocks, offset)
     share = emit_shares(module, Divisible(job, LINES, LINES))
@@ -39,10 +41,10 @@ def emit_tiled_product(
 
 
 def slower(m: Any, n: Any, k: Any) -> Any:
-    """Return whether multiply-adds are at least as fast as tiles. It depends on extents alone, so that bits do not
-    depend on threads.
+    """Return whether tiles are slower than multiply-adds, or hardly faster.
 
-    Extents are numbers, or values of code under construction; so is the result.
+    It depends on the extents alone, so that the result's bits do not depend on the number of threads. Extents are
+    numbers, or values of code under construction; so is the result.
     """
     whole = _padded(m, LINES) * _padded(n, LINES) * _padded(k, DEPTH)
     # If B comes from memory, splitting it pays off from so many rows on. At most a quarter of the tiles' work may be

@@ -2,11 +2,12 @@
 
             B tile 0   B tile 1           tile registers 0 .. 3: C      4, 5: A      6, 7: B
     A tile 0   C00        C01
-    A tile 1   C10        C11             each multiplication is the fourth after the last on the same C, whose result
-                                          takes 52 cycles, at 16 cycles each
+    A tile 1   C10        C11
 
-All of k is processed twice: first the products with a factor that is not a high part, then high by high. So small
-products are added to each other before a large one joins them, and a large sum is rounded once for 32 of k.
+A multiplication takes 16 cycles, and its result is there after 52. Each C is used by every fourth one, so none waits.
+
+All of k is processed twice: first the products of parts of which at least one is not a high part, then high by high. So
+small products are added to each other before a large one joins them, and a large sum is rounded once for 32 steps of k.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ SMALL_PRODUCTS: dict[int, tuple[Pair, ...]] = {
     6: ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2)),
     9: ((2, 2), (1, 2), (0, 2), (0, 1), (1, 1), (2, 1), (2, 0), (1, 0)),
 }
-"""The products with a factor that is not a high part, by the number of all products. Only one factor changes from each
-product to the next, so that the other stays in its registers.
+"""The small products of parts (all but high by high), in the order in which they are added, by the number of all
+products of parts. From each product to the next, one factor stays the same, and stays in its registers.
 """
 _HIGH: Pair = (0, 0)
 _C, _A, _B = (0, 1, 2, 3), (4, 5), (6, 7)
@@ -42,15 +43,15 @@ BLOCK = (
 
 
 def part_count(products: int) -> int:
-    """Return the number of parts that each operand has for that number of products."""
+    """Return the number of parts of each operand if there are `products` (3, 6 or 9) products of parts."""
     return 2 if products == 3 else 3
 
 
 def emit_block(module: Module, products: int) -> Function:
-    """Emit `block`: `C = alpha * A B + keep * C` for `rows` x `cols` of C, at most 32 x 32.
+    """Emit `block(*BLOCK)`: `C = alpha * A B + keep * C` for `rows` x `cols` of C, at most 32 x 32.
 
-    `a` and `b` are packed blocks of `steps` times 32 of k. `keep` 0 does not read C. The thread must have tile state.
-    Meanwhile the strip of `state` is split.
+    `a` and `b` are a packed panel and strip, `steps` times 32 steps of k. C is not read if `keep` is 0. The thread must
+    have tile state. After every four multiplications, `split_ahead(state)` is called.
     """
     ahead = emit_split_ahead(module, part_count(products))
     each = step_bytes(part_count(products))
@@ -78,7 +79,10 @@ def emit_block(module: Module, products: int) -> Function:
 
 
 def _add(fn: Function, a: Value, b: Value, products: Sequence[Pair], beside: Callable[[], object]) -> None:
-    """Add products of parts for 32 of k to all four accumulators; `beside` emits the code after each product."""
+    """Emit the addition of products of parts to all four accumulators, for 32 steps of k.
+
+    `beside` emits what is done after each product of two parts, which takes four multiplications.
+    """
     at: tuple[int | None, int | None] = (None, None)
     for left, right in products:
         if left != at[0] and right != at[1]:
@@ -117,7 +121,10 @@ def _join(
     fn: Function, sums: Value, c: Value, ldc: Value, alpha: Value, keep: Value, rows: Value,
     masks: Sequence[Value | None],
 ) -> None:  # fmt: skip
-    """`C = alpha * sums + keep * C`, row by row."""
+    """Emit `C = alpha * sums + keep * C` for `rows` rows; C is not read if `keep` is 0.
+
+    `masks` has, for columns 0 to 15 and 16 to 31, a mask or None for all of them.
+    """
     wide = vector(F32, tile_registers.ROWS)
     with fn.choose(keep.equals(0.0)) as fresh:
         for arm, reads in ((fresh.yes, False), (fresh.no, True)):

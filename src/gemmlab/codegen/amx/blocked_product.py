@@ -4,7 +4,7 @@
       for each k-block (pc)                    C is read and written once per k-block
         for each block of MC rows (ic)         panels of A, 32 rows each, split: stay in L2
           for each strip of 32 columns (jr)    strip of B, split while tiles multiply by the one before
-            for each panel (ir)                tiles, or multiply-adds: `fits` of panel and strip decides
+            for each panel (ir)                tiles, or multiply-adds: `fits(panel, strip)` decides
 
 Jobs begin at multiples of 32 rows and columns, k-blocks depend on k alone. So the same panels are multiplied by the
 same strips for any number of threads, and the result has the same bits.
@@ -24,15 +24,17 @@ from gemmlab.ir.types import F32, I1, I8, I32, I64, pointer
 from gemmlab.ir.values import Value
 
 KC = 1024
-"""Nominal k-block: C is updated once for it, 2 % of the time."""
+"""Nominal length of a k-block. C is read and written once for each, which takes 2 % of the time."""
 _KC_MOST = KC * 4 // 3 + tile_registers.DEPTH
 _NC = 2048
 _RANGE_WORDS = 2
 _MANTISSA_BITS = 23
 _LEAST_EXPONENT = 24
-"""Least exponent, biased, of an element whose last bit is a normal number: 2^-103."""
+"""Least biased exponent of an element whose last bit is a normal number: the element is at least 2^-103."""
 _LEAST_SUM = 174
-"""Least sum of two biased exponents for which the product of both last bits is a normal number: 2^-80."""
+"""Least sum of two elements' biased exponents for which the product of their last bits is a normal number: the product
+of the elements is at least 2^-80.
+"""
 _MOST_EXPONENT = 253
 """Largest biased exponent of an element that rounds to a finite high part."""
 _MOST_SUM = 366
@@ -41,7 +43,10 @@ _MOST_SUM = 366
 
 @dataclass(frozen=True, slots=True)
 class TileBlocks:
-    """Cache blocks of the product by tiles: A is MC x KC, B is KC x NC, both as `products` need them."""
+    """Cache blocks of the product by tiles: a block of A is MC x KC, a block of B KC x NC elements.
+
+    Both are split into as many parts as `products`, the number of products of parts, needs (`block.part_count`).
+    """
 
     mc: int
     products: int
@@ -57,17 +62,17 @@ class TileBlocks:
 
     @property
     def panels(self) -> int:
-        """The most panels of a block of A."""
+        """The most panels that a block of A has."""
         return (self.mc * 4 // 3 + LINES) // LINES
 
     @property
     def strips(self) -> int:
-        """The most strips of a block of B."""
+        """The most strips that a block of B has."""
         return (_NC * 4 // 3 + LINES) // LINES
 
     @property
     def workspace_bytes(self) -> int:
-        """Bytes for packed panels and strips and their ranges."""
+        """Bytes that a thread needs for packed panels and strips, and the range of magnitudes of each."""
         return (self.panels + self.strips) * (self.panel_bytes + 8 * _RANGE_WORDS) + 64
 
 
@@ -78,9 +83,9 @@ def tile_blocks(l2_bytes: int, products: int) -> TileBlocks:
 
 
 def emit_tiled_engine(module: Module, multiply_adds: Function, blocks: TileBlocks, offset: int) -> Function:
-    """Emit `tiled_job`, which multiplies one rectangle of C on one thread.
+    """Emit `tiled_job(*JOB)`, which computes one rectangle of C on one thread.
 
-    `multiply_adds` is the engine of float32, whose workspace takes the first `offset` bytes.
+    `multiply_adds` is the `job` of the float32 engine, which uses the first `offset` bytes of the workspace.
     """
     tile_registers.define_shape(module)
     parts = part_count(blocks.products)
@@ -163,10 +168,11 @@ def emit_tiled_engine(module: Module, multiply_adds: Function, blocks: TileBlock
 
 
 def _emit_fits(module: Module) -> Function:
-    """Emit `fits(a_range, b_range)`: 1 if tiles compute the product of two packed blocks without loss.
+    """Emit `fits(a_range, b_range)`: 1 if no part, product or sum of a panel and a strip is subnormal or overflows.
 
-    Everything is a multiple of the last bit of the least element (times that of the other operand, for products and
-    sums), so nothing is subnormal if these are normal numbers. Infinities and NaN have the largest exponent.
+    Ranges are those of `find_range`. Every part is a multiple of the last bit of its operand's least element, and every
+    product and sum a multiple of the product of both last bits. So none is subnormal if these are normal numbers.
+    Infinities and NaN do not fit.
     """
     ranges = pointer(I64)
     with module.function("fits", [("a_range", ranges), ("b_range", ranges)], I64) as fn:

@@ -1,21 +1,22 @@
 """Operands split into bfloat16 parts while they are packed into tiles.
 
-A float32 has 24 bits, a bfloat16 8 and the same exponents. Each part is the remainder after the parts before it,
-rounded to nearest, so three parts have every bit:
+A float32 has 24 significant bits, a bfloat16 8 and the same exponents. Each part is the remainder after the parts
+before it, rounded to nearest, so three parts have every bit:
 
     x = high + mid + low        |mid| <= 2^-8 |x|        |low| <= 2^-16 |x|
 
-A line is a row of A or a column of B. A tile takes 16 lines and 32 of k, two of them in each 32-bit word. The order of
-k within a tile is free as long as both operands have the same, so k and k + 16 share a word:
+A line is a row of A or a column of B. A tile has 16 lines and 32 steps of k, two of them in each 32-bit word. The order
+of k within a tile is free as long as both operands have the same, so k and k + 16 share a word:
 
-    A tile: word p of row i  = k p, p + 16 of line i          B tile: word j of row p = k p, p + 16 of line j
+    A tile: word p of row i  has steps p and p + 16 of line i
+    B tile: word j of row p  has steps p and p + 16 of line j
 
 If memory is contiguous along k, words come out in rows of one line (`along`), as A needs them. If it is contiguous from
 line to line, they come out in rows of one pair of k (`across`), as B needs them. Otherwise squares of 16 x 16 words are
 transposed. Ragged edges and other strides go through a square that is filled with zeros.
 
-The packers also find the largest and the least magnitude but 0, which decide whether tiles may be used
-(`blocked_product._emit_fits`).
+The packers also find the largest magnitude and the least one that is not 0, by which `blocked_product._emit_fits`
+decides whether tiles may be used.
 """
 
 from __future__ import annotations
@@ -31,15 +32,16 @@ from gemmlab.ir.types import F32, I8, I32, I64, Type, pointer, vector
 from gemmlab.ir.values import Operand, Value
 
 LINES = 2 * ROWS
-"""Lines of a block: two tiles beside each other."""
+"""The most lines of a packed panel of A or strip of B: those of two tiles."""
 BYTES = pointer(I8)
 _WORDS = vector(I32, ROWS)
 _HALF_UNIT, _UPPER = 0x8000, -0x10000
 _MAGNITUDE = 0x7FFFFFFF
 _SQUARE = (("source", FLOATS), ("step", I64), ("out", BYTES), ("part_bytes", I64), ("extremes", pointer(I32)))
-"""16 x 32 elements at `source`, contiguous one way and `step` apart the other. `extremes`: the largest magnitude in
-each lane, then the least minus 1, as unsigned integers."""
-
+"""Arguments of the split of a square: 16 lines of 32 steps of k at `source`, contiguous along one and `step` apart
+along the other. The tiles of the parts begin at `out`, `part_bytes` apart. `extremes` is the address of 16 largest
+magnitudes, one for each lane, and of 16 least ones minus 1, as the bits of floats.
+"""
 
 SPLIT = (
     ("lines", I64), ("first", I64), ("depth", I64), ("source", FLOATS), ("line_step", I64), ("k_step", I64),
@@ -48,15 +50,15 @@ SPLIT = (
 
 
 def step_bytes(parts: int) -> int:
-    """Bytes of 32 of k of a packed block: its parts one after the other, of each both tiles."""
+    """Return the bytes of 32 steps of k in a packed panel or strip: for each part, the two tiles of 16 lines."""
     return parts * 2 * TILE_BYTES
 
 
 def emit_split(module: Module, name: str, parts: int, *, lines_are_rows: bool) -> Function:
-    """Emit `name(lines, first, depth, source, line_step, k_step, out, extremes)`: pack up to 32 lines, `depth` of each.
+    """Emit `name(*SPLIT)`: pack steps `first` to `depth` - 1 of k of up to 32 lines, and update the extremes.
 
-    `lines_are_rows` is true for tiles of A, false for tiles of B. `first` is the k, a multiple of 32, from which the
-    lines are packed.
+    `first` must be a multiple of 32. `lines_are_rows` is true for tiles of A, false for tiles of B. `parts` must be the
+    same in all calls for a module.
     """
     squares = {
         kind: module[kind] if kind in module else _emit_square(module, kind, parts)
@@ -95,10 +97,10 @@ def emit_split(module: Module, name: str, parts: int, *, lines_are_rows: bool) -
 
 
 def emit_extremes(module: Module) -> tuple[Function, Function]:
-    """Emit `clear_extremes(extremes)` and `find_range(extremes, range)`.
+    """Emit `clear_extremes(extremes)`, which prepares extremes, and `find_range(extremes, range)`.
 
-    `range` receives two words: the bits of the largest magnitude, and those of the least magnitude but 0, minus 1, as
-    integers. The second is 2^32 - 1 if all elements are 0.
+    `range` receives two integers: the bits of the largest magnitude, and the bits of the least magnitude that is not 0,
+    minus 1. The second is 2^32 - 1 if all elements are 0.
     """
     with module.function("clear_extremes", [("extremes", pointer(I32))]) as clear:
         (extremes,) = clear.args
@@ -114,7 +116,11 @@ def emit_extremes(module: Module) -> tuple[Function, Function]:
 
 
 def _emit_square(module: Module, name: str, parts: int) -> Function:
-    """Emit the split of a square into rows of words: of one line each (`along`), or of one pair of k (`across`)."""
+    """Emit `name(*_SQUARE)`, which splits a square into words and updates the extremes.
+
+    `split_along` is for a square that is contiguous along k, and writes rows of one line each; `split_across` is for
+    one that is contiguous from line to line, and writes rows of one pair of k each.
+    """
     with module.function(name, _SQUARE, noalias=("source", "out")) as fn:
         source, step, out, part_bytes, extremes = fn.args
         found = Extremes(fn, extremes)
@@ -130,7 +136,10 @@ def _emit_square(module: Module, name: str, parts: int) -> Function:
 def split_row(
     fn: Function, source: Value, apart: Operand, out: Value, part_bytes: Operand, parts: int, found: Extremes
 ) -> None:
-    """Split two vectors, `apart` elements from each other, into a row of words of each part."""
+    """Emit the split of two vectors, at `source` and `apart` elements further, into a row of words for each part.
+
+    The rows are written at `out`, `part_bytes` apart; `found` includes the elements.
+    """
     pair = [_bits(fn, fn.load(place, ROWS)) for place in (source, source + apart)]
     found.watch(pair)
     for part, (one, two) in enumerate(zip(*(_parts(fn, bits, parts) for bits in pair), strict=True)):
@@ -139,7 +148,7 @@ def split_row(
 
 
 def _emit_turn(module: Module, parts: int) -> Function:
-    """Emit `turn_words(words, out)`: transpose the square of words of each part into tiles of a block."""
+    """Emit `turn_words(words, out)`: write the transpose of the square of 16 x 16 words of each part as a tile."""
     with module.function("turn_words", [("words", BYTES), ("out", BYTES)], noalias=("words", "out")) as fn:
         words, out = fn.args
         with fn.range(parts) as part:
@@ -151,8 +160,8 @@ def _emit_turn(module: Module, parts: int) -> Function:
 
 
 def _emit_gather(module: Module) -> Function:
-    """Emit `gather_square(lines, depth, source, line_step, k_step, out)`: copy up to 16 lines of 32 elements, padded
-    with zeros.
+    """Emit `gather_square(lines, depth, source, line_step, k_step, out)`: copy `depth` <= 32 elements of each of the
+    first 16 of `lines` lines, and pad the copy to 16 x 32 with zeros.
     """
     params = [("lines", I64), ("depth", I64), ("source", FLOATS), ("line_step", I64), ("k_step", I64), ("out", FLOATS)]
     with module.function("gather_square", params, noalias=("source", "out")) as fn:
@@ -166,7 +175,7 @@ def _emit_gather(module: Module) -> Function:
 
 
 class Extremes:
-    """Largest and least magnitudes in registers while a square is split."""
+    """Largest and least magnitudes, by lane, in registers while a square is split; `save` writes them to `memory`."""
 
     def __init__(self, fn: Function, memory: Value) -> None:
         self._fn, self._memory = fn, memory
@@ -174,8 +183,9 @@ class Extremes:
         self._least = fn.var(_WORDS, fn.load(memory + ROWS, ROWS))
 
     def watch(self, vectors: Sequence[Value]) -> None:
-        """Include some elements. Subtracting 1 makes zeros wrap to the largest integer, so the least magnitude ignores
-        them.
+        """Include the elements of some vectors of float32 bits.
+
+        The least magnitude is that of bits minus 1: zeros wrap to the largest integer and are ignored.
         """
         for bits in vectors:
             magnitude = bits & _MAGNITUDE
@@ -189,7 +199,7 @@ class Extremes:
 
 
 def _parts(fn: Function, bits: Value, parts: int) -> list[Value]:
-    """Return the parts as float32 bits, whose lower halves are 0."""
+    """Return `parts` parts of a vector, given and returned as float32 bits; the lower 16 bits of each part are 0."""
     floats = vector(F32, ROWS)
     found = []
     for part in range(parts):
@@ -208,7 +218,7 @@ def _bits(fn: Function, value: Value) -> Value:
 
 
 def _as(fn: Function, value: Value, type_: Type) -> Value:
-    """Return the same bits as another type."""
+    """Return the same bits as a value of another type."""
     return fn.emit(type_, f"bitcast {value.type} {value.name} to {type_}")
 
 

@@ -1,4 +1,4 @@
-"""AMX: eight tile registers of 16 rows by 64 bytes, and the instructions on them.
+"""AMX: eight tile registers of 16 rows by 64 bytes, and functions that emit the instructions on them.
 
     C tile  16 x 16 float32       A tile  16 x 32 bfloat16          B tile  16 pairs of k x 16 columns
        C[i][j]                       A[i][0 .. 31]                     B[p][j] = b(2p, j), b(2p + 1, j)
@@ -33,7 +33,7 @@ def define_shape(module: Module) -> None:
 
 
 def configure(fn: Function) -> None:
-    """Load the shape; registers become zeros. The thread has tile state until `release`."""
+    """Emit `ldtilecfg`: all registers get full size and become zeros. The thread has tile state until `release`."""
     _call(fn, "ldtilecfg", ("ptr",), (f"@{_CONFIG}",))
 
 
@@ -43,22 +43,22 @@ def release(fn: Function) -> None:
 
 
 def zero(fn: Function, register: int) -> None:
-    """Set a register to zeros."""
+    """Emit the instruction that sets a register to zeros."""
     _call(fn, "tilezero", ("i8",), (str(register),))
 
 
 def load(fn: Function, register: int, address: Value) -> None:
-    """Load a tile that lies in one piece."""
+    """Emit the load of a tile of 1024 contiguous bytes."""
     _call(fn, "tileloadd64", ("i8", "ptr", "i64"), (str(register), address.name, str(ROW_BYTES)))
 
 
 def store(fn: Function, register: int, address: Value, row_bytes: Value) -> None:
-    """Store a tile, its rows `row_bytes` apart."""
+    """Emit the store of a tile, its rows `row_bytes` apart."""
     _call(fn, "tilestored64", ("i8", "ptr", "i64"), (str(register), address.name, row_bytes.name))
 
 
 def multiply(fn: Function, into: int, left: int, right: int) -> None:
-    """Add the product of an A tile and a B tile of bfloat16 to a C tile."""
+    """Emit the instruction that adds the product of an A tile and a B tile of bfloat16 to the C tile `into`."""
     _call(fn, "tdpbf16ps", ("i8", "i8", "i8"), (str(into), str(left), str(right)))
 
 

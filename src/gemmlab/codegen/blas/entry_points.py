@@ -1,8 +1,8 @@
 """The single-precision matrix product under BLAS's names: Fortran's `sgemm_` and C's `cblas_sgemm`.
 
-A row-major call is the column-major call of the transposed product, with A and B exchanged, as in the reference BLAS.
-Its arguments are checked in the order of the column-major call, and errors name their positions in the call that was
-made.
+A row-major call computes the transposed product column-major, with A and B exchanged, as in the reference BLAS. Its
+arguments are checked in the order of that column-major call, and an error names the argument's position in the call
+that the program made.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _EXTENTS = ("m", "n", "k")
 
 
 def emit_blas(module: Module, product: Function, workspace_bytes: int, cpus_a_core: int) -> None:
-    """Emit both entries around `product`, and the exports of `blas_threads` and `blas_errors`."""
+    """Emit both entries around `product`, and the exported functions of `threads.py` and `error_handlers.py`.
+
+    `workspace_bytes` is what `product` needs for each thread; `cpus_a_core` is the number of logical CPUs of a core.
+    """
     workspaces = emit_workspaces(module, workspace_bytes)
     errors = emit_errors(module)
     helped = emit_threads(module, workspaces.pages, cpus_a_core)
@@ -36,7 +39,10 @@ def emit_blas(module: Module, product: Function, workspace_bytes: int, cpus_a_co
 
 
 def _emit_fortran(module: Module, check: Function, by_columns: Function, errors: Errors) -> None:
-    """Emit `sgemm_`, which takes all arguments by address. The lengths of the two texts follow them and are ignored."""
+    """Emit `sgemm_`, which takes all arguments by address.
+
+    Fortran passes the lengths of `transa` and `transb` as further arguments at the end; they are ignored.
+    """
     texts, numbers = pointer(I8), [(name, _INT) for name in _EXTENTS]
     matrices = [("a", FLOATS), ("lda", _INT), ("b", FLOATS), ("ldb", _INT), ("beta", FLOATS), ("c", FLOATS)]
     params = [("transa", texts), ("transb", texts), *numbers, ("alpha", FLOATS), *matrices, ("ldc", _INT)]
@@ -53,7 +59,10 @@ def _emit_fortran(module: Module, check: Function, by_columns: Function, errors:
 
 
 def _letter(fn: Function, text: Value, number: int, errors: Errors) -> Value:
-    """Return 1 for T and C, 0 for N, in either case; the routine returns for another letter."""
+    """Return 1 for the letters T and C, 0 for N, upper or lower case.
+
+    For another letter, the emitted code reports argument `number` and returns from `sgemm_`.
+    """
     lower = fn.load(text) | 0x20
     turned = lower.equals(ord("t")) | lower.equals(ord("c"))
     with fn.when((turned | lower.equals(ord("n"))).equals(0)):
@@ -93,7 +102,10 @@ def _emit_c(module: Module, check: Function, by_columns: Function, errors: Error
 
 
 def _enumerated(fn: Function, value: Value, number: int, row_major: Value, errors: Errors) -> Value:
-    """Return 1 for a transposition, 0 for none; the routine returns for another value."""
+    """Return 1 for CblasTrans and CblasConjTrans, 0 for CblasNoTrans.
+
+    For another value, the emitted code reports argument `number` and returns from `cblas_sgemm`.
+    """
     turned = value.equals(_TRANS) | value.equals(_CONJ_TRANS)
     with fn.when((turned | value.equals(_NO_TRANS)).equals(0)):
         fn.call(errors.c, number, value, row_major)

@@ -6,8 +6,9 @@ The first of these handlers that exists is called:
     2. the program's own `xerbla_` (Fortran), or `cblas_xerbla` (C)
     3. a line on standard error
 
-Then the routine returns and C is as it was. The symbols of 2 are weak references: they are found when code is linked or
-loaded, absent if nothing defines them, and never defined here, so that another BLAS in the program keeps its own.
+Then the BLAS routine returns and C is as it was. The symbols of 2 are weak references: they are found when code is
+linked or loaded, absent if nothing defines them, and never defined here, so that another BLAS in the program keeps its
+own.
 """
 
 from __future__ import annotations
@@ -24,31 +25,33 @@ FORTRAN_NAME, C_NAME = "SGEMM ", "cblas_sgemm"
 _FORTRAN_HANDLER, _C_HANDLER, _ROW_MAJOR_FLAG = "xerbla_", "cblas_xerbla", "RowMajorStrg"
 WEAK_SYMBOLS = (_FORTRAN_HANDLER, _C_HANDLER, _ROW_MAJOR_FLAG)
 ABSENT = 1
-"""A second address, beside 0, that stands for an undefined symbol: code that is linked in memory cannot be given a
-symbol at 0.
+"""The address that stands for an undefined weak symbol in code that is linked in memory, where no symbol can be at 0.
+In code that is linked into a file, that address is 0.
 """
 _FORMATS = {1: "layout is %d\n", 2: "TransA is %d\n", 3: "TransB is %d\n"}
-"""The format that `cblas_xerbla` prints, by the number of the argument."""
+"""The format that `cblas_xerbla` is given, by the number of the argument."""
 EXCHANGED = {4: 5, 5: 4, 9: 11, 11: 9}
-"""Argument numbers of m, n, lda, ldb in a row-major call -> their numbers after A and B are exchanged."""
+"""The position in `cblas_sgemm` of each argument that moves when A and B are exchanged (m, n, lda, ldb) -> that of the
+argument with which it changes places.
+"""
 
 _STANDARD_ERROR = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """The emitted error handlers."""
+    """The emitted functions that report an illegal argument to the first handler that exists."""
 
     fortran: Function
-    """`illegal_fortran(number)`."""
+    """`illegal_fortran(number)`: `number` is the argument's position in `sgemm_`."""
     c: Function
-    """`illegal_c(number, value, row_major)`: `number` is the argument's in the C signature, `value` is used if the
-    argument is an enumeration.
+    """`illegal_c(number, value, row_major)`: `number` is the argument's position in `cblas_sgemm`; `value` is that of
+    an enumeration (arguments 1 to 3), and is ignored for others; `row_major` is 1 for a row-major call.
     """
 
 
 def emit_errors(module: Module) -> Errors:
-    """Emit the handlers, and the exported `gemmlab_blas_set_xerbla(handler)`; 0 removes the handler."""
+    """Emit the functions of `Errors`, and the exported `gemmlab_blas_set_xerbla(handler)`; 0 removes a handler."""
     with module.function("gemmlab_blas_set_xerbla", [("handler", BYTES)], exported=True) as fn:
         fn.atomic_store(word(fn, HANDLER_AT), fn.address(fn.args[0]))
         fn.finish()
@@ -56,7 +59,7 @@ def emit_errors(module: Module) -> Errors:
 
 
 def _text(module: Module, name: str, text: str) -> str:
-    """Return the symbol of a constant text, which ends with a zero."""
+    """Define a constant ASCII text, which ends with a zero byte, and return its symbol."""
     escaped = "".join(f"\\{byte:02X}" for byte in (*text.encode("ascii"), 0))
     return module.variable(name, f'internal constant [{len(text) + 1} x i8] c"{escaped}"')
 
@@ -114,7 +117,7 @@ def _emit_c(module: Module) -> Function:
 
 
 def _handle(fn: Function, name: str, number: Value) -> None:
-    """If a handler was set, call it and return from the function."""
+    """Emit code that, if `gemmlab_blas_set_xerbla` set a handler, calls it and returns from `fn`."""
     handler = fn.atomic_load(word(fn, HANDLER_AT))
     with fn.when(handler.differs(0)):
         fn.call_pointer(fn.cast(handler, I8), VOID, (BYTES, I32), fn.symbol(name, I8), number)

@@ -1,13 +1,13 @@
 """The product behind every entry under BLAS's names: column-major matrices, checked and computed.
 
-The compiled product has C by rows, so it computes the transposed one, with A and B exchanged:
+The compiled product takes a C with contiguous rows, so it computes the transposed product, with A and B exchanged:
 
     C      (m x n, by columns, ldc)  =  op(A) op(B)
     C^T    (n x m, by rows, ldc)     =  op(B)^T op(A)^T
 
-The rules about scalars are the reference's: with m or n 0, or with beta 1 and alpha or k 0, nothing is read or written;
-alpha 0 reads neither A nor B; beta 0 does not read C. The compiled product chooses its loops as for `gemmlab.gemm`. If
-no workspace is free, plain loops run, which need none.
+The rules about scalars are the reference's. If m or n is 0, or if beta is 1 and alpha or k is 0, nothing is read or
+written. If alpha is 0, A and B are not read; if beta is 0, C is not read. The compiled product chooses its loops as for
+`gemmlab.gemm`. If no workspace is free, plain loops run, which need none.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ BY_COLUMNS: tuple[tuple[str, Type], ...] = (
 
 
 def emit_check(module: Module) -> Function:
-    """Emit `check(...)`, for the arguments of a column-major call after the two flags: the number of the first illegal
-    one, or 0.
+    """Emit `check(turned_a, turned_b, m, n, k, lda, ldb, ldc)` for a column-major call.
+
+    It returns the number of the first illegal argument in the order of `sgemm_`, or 0. The flags are 0 or 1 already.
     """
     names = ("turned_a", "turned_b", "m", "n", "k", "lda", "ldb", "ldc")
     with module.function("check", [(name, I64) for name in names], I32) as fn:
@@ -52,7 +53,10 @@ def emit_check(module: Module) -> Function:
 
 
 def emit_by_columns(module: Module, product: Function, workspaces: Workspaces, helped: Function) -> Function:
-    """Emit `by_columns(...)`: the product of checked arguments."""
+    """Emit `by_columns(*BY_COLUMNS)`, which computes a column-major call whose arguments are checked.
+
+    `helped` returns the number of threads that may share a product; small products do not call it.
+    """
     bare = _emit_bare(module)
     with module.function("by_columns", BY_COLUMNS) as fn:
         turned_a, turned_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc = fn.args
@@ -75,12 +79,15 @@ def emit_by_columns(module: Module, product: Function, workspaces: Workspaces, h
 
 
 def _turned(fn: Function, flag: Value, ld: Value) -> tuple[Value, Value]:
-    """Return row and column stride of op(X)^T for a column-major X."""
+    """Return the row and column stride of op(X)^T for a column-major X with leading dimension `ld`.
+
+    op(X) is X^T if `flag` is not 0.
+    """
     return fn.select(flag.differs(0), 1, ld), fn.select(flag.differs(0), ld, 1)
 
 
 def _emit_bare(module: Module) -> Function:
-    """Emit `bare(...)`: a job's product element by element, which needs no workspace."""
+    """Emit `bare(...)`, with the arguments `JOB` but no workspace: C element by element; alpha and k may be 0."""
     with module.function("bare", JOB[:-1]) as fn:
         m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc = fn.args
         # Without products the sum is 0, and must stay 0 even if alpha is infinite or NaN.

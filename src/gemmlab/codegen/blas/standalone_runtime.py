@@ -22,13 +22,13 @@ SLOTS = 1024
 """The most calls that can have a workspace at once."""
 OWNER_AT = POOL_BYTES
 REQUESTED_AT = OWNER_AT + WORD
-"""Offset of the number of threads requested besides the caller; the code never tries to start more."""
+"""Offset of the number of worker threads that were requested so far; a later product starts only those beyond it."""
 THREADS_AT = REQUESTED_AT + WORD
 HANDLER_AT = THREADS_AT + WORD
 SLOTS_AT = HANDLER_AT + WORD
 MEMORY_BYTES = SLOTS_AT + SLOTS * 2 * WORD
 _ABSENT, _FREE, _BUSY = 0, 1, 2
-"""States of a slot. The state is its first word; the second is the address of its workspace."""
+"""States of a slot, the first of its two words; the second is the address of its workspace."""
 
 BYTES = pointer(I8)
 
@@ -38,28 +38,28 @@ class Workspaces:
     """The emitted functions that map, take and release workspaces."""
 
     pages: Function
-    """`pages()`: address of zeroed memory for one workspace, 0 if the system refuses."""
+    """`pages()`: map zeroed memory for one workspace and return its address, or 0 if the system refuses."""
     take: Function
-    """`take()`: number of a free workspace, -1 if there is none."""
+    """`take()`: take a free workspace, which may be mapped for it, and return its number, or -1 if there is none."""
 
     @staticmethod
     def at(fn: Function, slot: Operand) -> Value:
-        """Return the memory of a workspace that was taken."""
+        """Return the address of workspace number `slot`, which must have been taken."""
         return fn.cast(fn.load(_slot(fn, slot) + 1), F32)
 
     @staticmethod
     def release(fn: Function, slot: Operand) -> None:
-        """Give a workspace back."""
+        """Emit the release of workspace number `slot`."""
         fn.atomic_store(_slot(fn, slot), _FREE)
 
 
 def word(fn: Function, offset: int) -> Value:
-    """Return the address of the word at an offset in that block."""
+    """Return the address of the 64-bit word at a byte offset in the object's block of memory."""
     return fn.cast(memory(fn) + offset, I64)
 
 
 def memory(fn: Function) -> Value:
-    """Return the address of the object's block of memory, which begins with the worker pool's words."""
+    """Return the address of the object's block of memory, which begins with the pool."""
     return fn.symbol(f"@{MEMORY}", I8)
 
 
@@ -68,7 +68,7 @@ def _slot(fn: Function, index: Operand) -> Value:
 
 
 def emit_workspaces(module: Module, nbytes: int) -> Workspaces:
-    """Emit the object's block of memory, and the functions that map and hand out workspaces of `nbytes`."""
+    """Emit the object's block of memory, and the functions that map and take workspaces of `nbytes` bytes."""
     module.variable(MEMORY, f"internal global [{MEMORY_BYTES} x i8] zeroinitializer, align 64")
     pages = _emit_pages(module, nbytes)
     return Workspaces(pages, _emit_take(module, pages))

@@ -4,7 +4,8 @@
            -pid      process pid is starting threads; other calls meanwhile work alone
             pid      the threads are pid's
 
-A fork copies the block of memory but not the threads; the child's own pid then differs from OWNER: it starts afresh.
+A fork copies the block of memory but not the threads. The child's own pid then differs from OWNER, so the child starts
+threads of its own.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _CPU_WORDS = 128
 
 
 def emit_threads(module: Module, pages: Function, cpus_a_core: int) -> Function:
-    """Emit `helped()`: the number of threads that may share a product, the caller included. The module must have a
-    pool.
+    """Emit `helped()`, which starts threads if need be and returns how many may share a product, the caller included.
 
-    It is the argument of the exported `gemmlab_blas_set_threads(int)`, else GEMMLAB_NUM_THREADS, else the number of
-    CPUs that the process may use, divided by `cpus_a_core`.
+    The number is the argument of the exported `gemmlab_blas_set_threads(int)`, else GEMMLAB_NUM_THREADS, else the
+    number of CPUs that the process may use, divided by `cpus_a_core`; it is 1 while another call starts threads. The
+    module must have a pool.
     """
     with module.function("gemmlab_blas_set_threads", [("count", I32)], exported=True) as fn:
         fn.atomic_store(word(fn, THREADS_AT), fn.maximum(0, fn.minimum(fn.convert(fn.args[0], I64), MOST_THREADS)))
@@ -99,7 +100,9 @@ def _emit_helped(module: Module, pages: Function, thread_count: Function) -> Fun
 
 
 def _start(fn: Function, main: Function, pages: Function, first: Value, last: Value) -> None:
-    """Start threads number `first` to `last`, as far as the system allows. They block the program's signals."""
+    """Emit the start of threads number `first` to `last` - 1, or of as many as the system allows; they block all
+    signals.
+    """
     every, before = fn.scratch(I8, _SIGNALS_BYTES), fn.scratch(I8, _SIGNALS_BYTES)
     with fn.range(0, _SIGNALS_BYTES, WORD) as offset:
         fn.cast(every + offset, I64)[0] = -1

@@ -1,4 +1,4 @@
-"""The value of the operation that is passed for each argument of a CUDA kernel."""
+"""The value that is passed for each argument of a CUDA kernel: found by the argument's name, or stated in order."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _OTHER_NAMES: Mapping[str, str] = {
     "result": "out",
 }  # fmt: skip
 _UNSAID: Mapping[str, str] = {"alpha": "alpha == 1", "beta": "beta == 0", "ldc": "ldc == max(1, N)"}
-"""The restriction on problems if a kernel lacks the argument."""
+"""The restriction on problems if a kernel lacks an argument, by the argument's name."""
 _ROW_LENGTHS: Mapping[str, tuple[str, str, str]] = {"lda": ("K", "M", "TRANS_A"), "ldb": ("N", "K", "TRANS_B")}
-"""The extent that each leading dimension must equal if a kernel lacks the argument: for a plain operand, for a
-transposed operand, and the name of the transposition flag.
+"""The extent that a leading dimension must equal if a kernel lacks the argument, by its name: the extent for a plain
+operand, that for a transposed one, and the flag that tells them apart.
 """
 
 
@@ -42,19 +42,19 @@ class ArgumentMatch:
 
     values: tuple[str | Expression, ...]
     square: bool
-    """True if one argument stands for all extents."""
+    """True if one argument stands for all extents, which must then be equal."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arguments as messages show them."""
+        """The arguments as texts: names, and the texts of expressions."""
         return tuple(value if isinstance(value, str) else value.text for value in self.values)
 
     def restrictions(
         self, names: OpNames, elsewhere: Sequence[str], layouts: Sequence[str] = ("nn",)
     ) -> list[tuple[str, str]]:
-        """Return the restrictions that missing arguments put on a problem, each with its reason.
+        """Return the conditions that missing arguments put on a problem, each with its reason.
 
-        Names in `elsewhere` have a value elsewhere and restrict nothing.
+        Names in `elsewhere` reach the kernel in another way, so they put none.
         """
         equalities = [(f"{shown(a)} == {shown(b)}", "one argument stands for all extents")
                 for a, b in zip(names.extents, names.extents[1:], strict=False) if self.square]  # fmt: skip
@@ -74,7 +74,8 @@ def _row_length(name: str, layouts: Sequence[str]) -> str:
 def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str] = ()) -> ArgumentMatch:
     """Match arguments by type and name, in the usual spellings: `M` or `m`, `d_A`, `lda` or `stride_a`.
 
-    `templated` are values that the template has. `UsageError` lists the matches found and how to state the others.
+    `templated` are the values that are template parameters, so that no argument needs to have them. `UsageError` lists
+    the matches found and says how to state the others.
     """
     found = [_plain_match(argument, names) for argument in signature.args]
     have = {name for name in found if name is not None} | set(templated)
@@ -111,9 +112,11 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
 def match_in_order(
     signature: Signature, names: OpNames, texts: Sequence[str], known: Sequence[str], launch: Collection[str] = ()
 ) -> ArgumentMatch:
-    """Match arguments in the order of `texts`: each is the name of a value of the operation, or an expression over its
-    numbers and the `known` parameters. `launch` are the names that grid and threads use; an extent among them needs no
-    argument.
+    """Match arguments with `texts` in order: each is the name of a value of the operation, or an expression over its
+    numbers and the `known` names.
+
+    `launch` are the names that grid and threads use; an extent among them needs no argument. Raises `UsageError` for a
+    text that does not fit its argument, and for an operand without an argument.
     """
     if len(texts) != len(signature.args):
         raise UsageError(f"{len(texts)} names for the {len(signature.args)} arguments of {signature}")
@@ -145,8 +148,9 @@ def match_in_order(
 
 
 def check_types(signature: Signature, names: OpNames) -> None:
-    """Raise `UsageError` for an argument whose type no value has. A type that the file defines may be a structure of
-    the operation, if the operation has any.
+    """Raise `UsageError` for an argument of a type that no value can have.
+
+    If the operation has structures, an unknown type is taken for one of them.
     """
     for argument in signature.args:
         pointer = argument.type in TICKET_POINTERS or element_of(argument) is not None
@@ -162,9 +166,11 @@ def check_types(signature: Signature, names: OpNames) -> None:
 def operand_types(
     signature: Signature, matched: ArgumentMatch, names: OpNames, stated: Mapping[str, Element]
 ) -> dict[str, Element]:
-    """Return the operands' types by the pointers of the signature. For pointers to bytes, they are those `stated`.
+    """Return the element type of each operand, by its name, from the pointers in the signature.
 
-    Raises `UsageError` for two types of one operand, and for `__nv_fp8_storage_t` without a stated type.
+    If the `stated` type of an operand is stored as the elements that the pointer points to, it is the stated one: bytes
+    may be 8-bit floats. Raises `UsageError` for two types of one operand, and for `__nv_fp8_storage_t` without a stated
+    type.
     """
     found: dict[str, Element] = {}
     for argument, value in zip(signature.args, matched.values, strict=True):
@@ -199,7 +205,7 @@ def _plain_match(argument: Argument, names: OpNames) -> str | None:
 
 
 def _unstated_memory(signature: Signature, names: OpNames) -> list[str]:
-    """Return the statements that are missing for arguments named like `workspace` or `tickets`."""
+    """Return messages about arguments named `workspace` or `tickets` that the header does not state."""
     have = {argument.name for argument in signature.args}
     return [
         f"the header does not state `{name}`" for name in ("workspace", TICKETS) if name in have - {*names.operands}

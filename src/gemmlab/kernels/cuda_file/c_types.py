@@ -31,8 +31,8 @@ _NUMBERS: Mapping[str, str] = {
        for form, finite in (("e4m3", "fn"), ("e5m2", ""))},
     "__nv_fp8_storage_t": "uint8", "__nv_fp8x2_storage_t": "uint8", "__nv_fp8x4_storage_t": "uint8",
 }  # fmt: skip
-"""Type of the elements that a pointer points to. `Stored` of `cuda_common/stored.cuh` is float unless a rung is
-compiled for halves; `void` counts as float.
+"""The type of elements (`core.elements`) by the C type that a pointer points to. `Stored` of `cuda_common/stored.cuh`
+is float unless a rung is compiled for halves; `void` counts as float.
 """
 _VECTOR = re.compile(r"(__nv_bfloat16|nv_bfloat16|__half|half|float|double|char|uchar|short|int)([234])")
 """Vector types of several elements, such as `float4`, `__half2` or `__nv_bfloat162`."""
@@ -42,7 +42,7 @@ TICKET_POINTERS = ("unsigned*", "unsigned int*", "uint*", "uint32_t*")
 
 
 def element_of(argument: Argument) -> Element | None:
-    """Return the type of the numbers that a pointer points to; `None` for a pointer to anything else."""
+    """Return the type of the numbers that a pointer points to; `None` for other pointers, and arguments by value."""
     base = argument.type.removesuffix("*")
     vector = _VECTOR.fullmatch(base)
     name = _NUMBERS.get(vector[1] if vector else base)
@@ -50,12 +50,14 @@ def element_of(argument: Argument) -> Element | None:
 
 
 def is_whole(argument: Argument) -> bool:
-    """Return whether an argument is a whole number by value."""
+    """Return whether an argument is passed by value and is a whole number; `bool` is none."""
     return issubclass(C_TYPES.get(argument.type, np.void), np.integer)
 
 
 def c_value(argument: Argument, value: float) -> np.generic:
-    """Return a number as the argument's C type; `UsageError` when it does not fit."""
+    """Return a number as the argument's C type, which must be in `C_TYPES`; `UsageError` if it does not fit an integer
+    type.
+    """
     kind = C_TYPES[argument.type]
     if issubclass(kind, np.integer):
         limits = np.iinfo(kind)

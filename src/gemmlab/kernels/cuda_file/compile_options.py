@@ -17,14 +17,14 @@ _TAKEN = re.compile(
     re.DOTALL,
 )
 _NEEDLESS = re.compile(r"-O[0-3s]?|-g|--?lineinfo|--?expt-(?:relaxed-constexpr|extended-lambda)|--?extended-lambda")
-"""Options of nvcc that NVRTC does not need."""
+"""Options of nvcc that NVRTC does not need; they are dropped."""
 _EXAMPLES = "-I, -D, -U, -include=, -std=, --use_fast_math, -fmad=, -ftz=, -maxrregcount=, -Xptxas=-dlcm=ca"
 
 
 def compiler_options(stated: Iterable[str], folder: Path) -> tuple[str, ...]:
-    """Return options for NVRTC; folders of headers are relative to `folder`.
+    """Return the options in the form that NVRTC takes; folders of headers that are not absolute are within `folder`.
 
-    Raises `UsageError` for options that write files or mean nothing to NVRTC.
+    Raises `UsageError` for an option that a kernel may not have, as one that writes files or that NVRTC does not know.
     """
     folders, others = split(_joined([text.strip() for text in stated]))
     for option in others:
@@ -35,7 +35,7 @@ def compiler_options(stated: Iterable[str], folder: Path) -> tuple[str, ...]:
 
 
 def _joined(options: Sequence[str]) -> list[str]:
-    """Return the options with separate values joined to their names, as in `-Xptxas -v` or `-D N=4`."""
+    """Return the options with values that stand separately joined to their names: `-Xptxas=-v` for `-Xptxas -v`."""
     found: list[str] = []
     for option in options:
         if found and found[-1] in ("-D", "-U"):

@@ -1,4 +1,4 @@
-"""The text of a CUDA file for a compiler without a host: host code is removed, and host headers are empty."""
+"""The text of a CUDA file for NVRTC, which compiles no host code: that is removed, and headers for it are empty."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _OF_CUDA = re.compile(
     r"(?:cuda(?!_profiler)|curand_|cooperative_groups|mma\.h|cub/|thrust/|nv/|crt/|cute/|cutlass/|sm_\d|vector_|texture_"
     r"|surface_|math_constants|builtin_types|driver_types|library_types|nvfunctional)"
 )
-"""The beginnings of headers that code for a GPU needs: without them it does not compile."""
+"""The beginnings of the names of CUDA's headers: if one is not found, the compiler must report it."""
 _NOTHING = "// This header was not found; code for a GPU seldom needs one that is not CUDA's.\n"
 _OF_TORCH = re.compile(r"(?:torch|ATen|c10)/")
 _OF_RANDOM = re.compile(r"curand\w*\.h")
 """cuRAND's headers stay unchanged: a macro of another header adds the qualifiers of their functions."""
 _OF_TORCH_TOO = f"{_NOTHING}#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cmath>\n#include <algorithm>\n"
-"""Headers that torch's headers include. Files that include torch's often omit them."""
+"""The text in place of a header of torch: it includes headers that torch's includes, as files often rely on that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,16 @@ class DeviceCode:
 
     text: str
     headers: dict[str, str] = field(default_factory=dict)
-    """Texts of headers by the name in `#include`: without host code, or empty for headers that do not exist."""
+    """Texts of headers by the name in `#include`: the user's without host code, cuRAND's unchanged, and for headers
+    that were not found a comment, or a few other includes.
+    """
 
 
 def device_code(text: str, path: str, options: Sequence[str]) -> DeviceCode:
-    """Return the text and headers that the compiler gets; `path` is empty for text without a file.
+    """Return the text and the headers that the compiler gets for a file; `path` is empty for text without a file.
 
-    Headers in angle brackets are empty if they are not in the folders of `options` and belong neither to the standard
-    library nor to CUDA. Host code is removed from the user's headers, too.
+    Host code is removed from the text, and from headers in the file's folder and in those of `options`. Headers in
+    angle brackets that are in none of these folders are empty, unless they belong to the standard library or to CUDA.
     """
     folders = [Path(folder) for folder in include_path(path, options).folders.values()]
     return DeviceCode(without_host_code(text), dict(_headers(text, folders, set())))
@@ -72,7 +74,10 @@ def _headers(text: str, folders: Sequence[Path], names: set[str]) -> Iterator[tu
 
 
 def _random(name: str, folders: Sequence[Path], names: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield a cuRAND header and those that it includes, unless a folder of the options has it."""
+    """Yield name and text of a cuRAND header and of those that it includes, unless one of `folders` has it.
+
+    Names are added to `names`, which are not yielded again.
+    """
     names.add(name)
     folder = cuda_headers.random_folder()
     if folder is None or any((each / name).is_file() for each in folders) or not (folder / name).is_file():

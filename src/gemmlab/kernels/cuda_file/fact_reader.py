@@ -30,7 +30,9 @@ _MOST_COMBINATIONS = 1 << 16
 
 
 class FactReader:
-    """The statements of one kernel file by key. Every `UsageError` names file, line and key."""
+    """The statements about one kernel by key. Every method raises `UsageError`, with file, line and key, for a value
+    that the key cannot have.
+    """
 
     def __init__(self, stated: HeaderValues) -> None:
         self._stated = stated
@@ -53,7 +55,7 @@ class FactReader:
         return value
 
     def written_anew(self) -> tuple[str, ...]:
-        """Return the architectures for which the main loop is written anew."""
+        """Return the architectures for which the main loop in the package's machine code is written anew."""
         names = self.texts("written_anew")
         for name in names:
             if name not in ARCHITECTURES:
@@ -81,7 +83,10 @@ class FactReader:
         return value is True
 
     def condition(self, key: str, known: Iterable[str]) -> Expression:
-        """Parse true, false or an expression over the `known` names; false if the key is not stated."""
+        """Return a key's `true`, `false` or expression over the `known` names, as an expression.
+
+        The expression is false if the key is not stated.
+        """
         value = self._stated.get(key)
         if value is None or isinstance(value, bool):
             return parse("1" if value else "0")
@@ -108,8 +113,8 @@ class FactReader:
         return params
 
     def name_parts(self, names: OpNames) -> None:
-        """Read `let`, names for parts of expressions: all expressions read from here on may use them, and a part those
-        before it.
+        """Read `let`, names for parts of expressions. Every expression that is read after this call may use them, and
+        each part may use the parts before it.
         """
         for name, text in self._table("let").items():
             if not _PART.fullmatch(name):
@@ -121,11 +126,11 @@ class FactReader:
             self._parts[name] = f"({self._spelled_out(text)})"
 
     def _spelled_out(self, text: str) -> str:
-        """Return an expression with the parts that `let` names in place of their names."""
+        """Return an expression in which each name of `let` is replaced by its part."""
         return re.sub(r"(?<![\w.])[a-z][a-z0-9_]*(?![\w.])", lambda found: self._parts.get(found[0], found[0]), text)
 
     def ranges(self, key: str, params: Config) -> dict[str, tuple[int, ...]]:
-        """Return lists of values by name of parameter."""
+        """Return the values of a table such as `tune`, by parameter; empty if the key is not stated."""
         table = self._table(key)
         for name, values in table.items():
             if name not in params:
@@ -158,13 +163,16 @@ class FactReader:
         return checked
 
     def expression(self, key: str, text: int | str, known: Iterable[str] | None) -> Expression:
-        """Parse an expression that may use the `known` names; any names if `None`."""
+        """Return a parsed expression, the value of `key` or a part of it.
+
+        It may use the `known` names, or any names if `known` is `None`.
+        """
         hint = ""
         try:
             expression = parse(self._spelled_out(str(text)))
             if known is not None:
                 known = [*known]
-                # Only a product has leading dimensions: gemm is what nobody stated.
+                # Without `op` the operation is gemm, which alone has leading dimensions: another one may be meant.
                 if self._stated.get("op") is None and "lda" in known:
                     hint = f". {other_operation('gemm')}"
                 expression.check_names(known)
@@ -183,8 +191,9 @@ class FactReader:
         return tuple(self.expression(key, part, known) for part in listed)
 
     def again(self, names: OpNames) -> dict[str, str]:
-        """Return `again`, such as `{ N = "blocks", x = "out" }`: in the next launch the extent is the number of blocks,
-        the input the previous output.
+        """Return `again`, such as `{ N = "blocks", x = "out" }`, with the extent in small letters; empty if not stated.
+
+        In the next launch, the extent is the number of blocks of this one, and the input is its output.
         """
         table = self._table("again")
         counts = [name for name, value in table.items() if name.lower() in names.extents and value == "blocks"]

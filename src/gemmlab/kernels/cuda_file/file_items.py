@@ -11,7 +11,7 @@ from gemmlab.kernels.cuda_file.tokens import CONDITIONS, Token
 
 _TYPE_KEYS = frozenset(("class", "struct", "union", "enum"))
 _ATTRIBUTES = re.compile(r"__\w+|alignas|decltype|noexcept|explicit|requires|asm|static_assert|operator")
-"""Names before a parenthesis that name neither a function nor a macro that defines one."""
+"""Words that may stand before a parenthesis, and are neither the name of a function nor of a macro that defines one."""
 HOST_SPACES = frozenset(("torch", "at", "c10", "pybind11", "py", "chrono", "filesystem"))
 """Namespaces that only code for the host uses."""
 _DEFINE = re.compile(r"#\s*define\s+(\w+)(.*)", re.DOTALL)
@@ -24,15 +24,15 @@ class Item:
 
     tokens: Sequence[Token]
     kind: str
-    """`"function"`, `"type"`, `"constant"`, `"variable"`, `"macro"` (a call of one), or `"rule"`, which is never
-    removed.
+    """`"function"`, `"type"`, `"constant"`, `"variable"`, `"macro"` (a call of a macro), or `"rule"`, which is never
+    removed: a static assertion, assembly, a using-directive, or an operator.
     """
     names: frozenset[str]
-    """The names that it defines."""
+    """The names that it defines; empty for a macro and a rule."""
 
     @property
     def words(self) -> frozenset[str]:
-        """All names in it."""
+        """All identifiers and keywords in it."""
         return frozenset(token.text for token in self.tokens if token.is_name)
 
     @property
@@ -45,7 +45,10 @@ class Item:
 
 
 def macros_of(found: Iterable[Token]) -> dict[str, frozenset[str]]:
-    """Return, for each macro that the file defines, the names in its text, and `"{"` and `";"` if these occur in it."""
+    """Return, for each macro that the file defines, the names in its text, and `"{"` and `";"` if these occur in it.
+
+    `found` are the file's tokens with directives. A macro that is defined more than once has the names of all texts.
+    """
     macros: dict[str, frozenset[str]] = {}
     for token in found:
         if token.is_directive and (match := _DEFINE.match(token.text)):
@@ -55,7 +58,7 @@ def macros_of(found: Iterable[Token]) -> dict[str, frozenset[str]]:
 
 
 def expanded(words: frozenset[str], macros: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return the words and those in the macros among them."""
+    """Return the words, and those in the texts of macros among them, and of macros in these texts."""
     whole, pending = set(words), [word for word in words if word in macros]
     while pending:
         new = macros[pending.pop()] - whole
@@ -65,7 +68,7 @@ def expanded(words: frozenset[str], macros: Mapping[str, frozenset[str]]) -> fro
 
 
 def items_of(found: Sequence[Token], macros: Mapping[str, frozenset[str]]) -> Iterator[Item]:
-    """Yield the items of a file, those in namespaces too, in order."""
+    """Yield the items of a file, those in namespaces, too, in order; `found` are its tokens."""
     words = [token for token in found if not token.is_directive or token.text in CONDITIONS]
     item: list[Token] = []
     index = 0
@@ -98,7 +101,7 @@ def _opens_scope(head: Sequence[Token]) -> bool:
 def _closing(words: Sequence[Token], start: int) -> int:
     """Return the index of the bracket that closes the one at `start`, or the last index.
 
-    If only the compiler knows a condition, its last branch counts.
+    Where only the compiler can decide between branches, the last branch counts.
     """
     opening = words[start].text
     closing = {"(": ")", "{": "}", "[": "]"}[opening]
@@ -121,7 +124,7 @@ def _closing(words: Sequence[Token], start: int) -> int:
 
 
 def _is_function(item: Sequence[Token]) -> bool:
-    """Return whether an item that ends in a body in braces is a function, and so complete."""
+    """Return whether an item whose last token closes a pair of braces is a function with its body, and so complete."""
     head = _outside(item[: next(index for index, token in enumerate(item) if token.text == "{")])
     if "=" in head or "typedef" in head:
         return False
@@ -129,7 +132,11 @@ def _is_function(item: Sequence[Token]) -> bool:
 
 
 def _is_macro_call(item: Sequence[Token], following: Token | None, macros: Mapping[str, frozenset[str]]) -> bool:
-    """Return whether an item is only a macro with arguments, which expands to a definition."""
+    """Return whether an item is complete as a call of a macro with arguments, which expands to a definition.
+
+    `following` is the next token. A macro that another file defines counts if its name is in capitals and nothing
+    follows on its line.
+    """
     name = item[0]
     if not name.is_name or len(item) < 3 or item[1].text != "(" or item[-1].text != ")":
         return False
@@ -164,7 +171,7 @@ def _item(item: list[Token]) -> Item:
 
 
 def _type_names(words: Sequence[str]) -> Iterator[str]:
-    """Yield the names of a class or an alias, and of variables that are declared with it."""
+    """Yield the names of the classes or the alias that an item declares, and of variables declared with them."""
     for index, word in enumerate(words):
         if word in _TYPE_KEYS:
             named = (each for each in words[index + 1 :] if _NAME.fullmatch(each) and not _ATTRIBUTES.fullmatch(each))
@@ -177,7 +184,7 @@ def _names_before(words: Sequence[str], marks: str) -> Iterator[str]:
 
 
 def _function_names(words: Sequence[str]) -> Iterator[str]:
-    """Yield the name before the arguments of a function."""
+    """Yield the name of a function: the word before its arguments."""
     for name, mark in pairwise(words):
         if mark == "(" and _NAME.fullmatch(name) and not _ATTRIBUTES.fullmatch(name):
             yield name

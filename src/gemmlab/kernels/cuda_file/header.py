@@ -1,4 +1,4 @@
-"""The places that state facts about a CUDA kernel: the comment that opens its file, a `.toml` beside it, or flags.
+"""The places that state facts about a CUDA kernel: a comment in its file, a `.toml` file beside it, and flags.
 
     /* gemmlab
     summary = "one thread an element"
@@ -36,7 +36,7 @@ KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The facts stated in one place."""
+    """The facts stated in one place, by key; `text` is their TOML."""
 
     origin: str
     """The file of the statement; empty for flags of the command line."""
@@ -46,7 +46,10 @@ class Statement:
     """The line of the file on which `text` begins."""
 
     def where(self, key: str, part: str) -> str:
-        """File, line and key, or the flag; the line is that of `part` within the key's value."""
+        """Return the position of a key that is stated here: `mine.cu:7: grid`, or `--grid` for a flag.
+
+        The line is the first from the key's on that contains `part`, or the key's own.
+        """
         if not self.origin:
             return f"--{key.replace('_', '-')}"
         lines = self.text.split("\n")
@@ -65,7 +68,7 @@ class HeaderValues:
     layers: tuple[Statement, ...]
 
     def get(self, key: str) -> Any:
-        """Return the value; `None` if no statement has it."""
+        """Return the value of a key; `None` if no statement has it."""
         layer = self._layer(key)
         return None if layer is None else layer.values[key]
 
@@ -74,7 +77,7 @@ class HeaderValues:
         return [layer.values[key] for layer in self.layers if key in layer.values]
 
     def error(self, key: str, message: str, part: object = "") -> UsageError:
-        """Return the error for a key, or for one part of its value, with its file and line."""
+        """Return an error about a key, or about one part of its value, that begins with its position."""
         return UsageError(f"{self.where(key, part)}: {message}")
 
     def where(self, key: str, part: object = "") -> str:
@@ -89,7 +92,10 @@ class HeaderValues:
 
 
 def read_header(origin: str, text: str) -> Statement | None:
-    """Return the opening comment of a kernel file; `None` if it has none. `UsageError` names file, line and key."""
+    """Return the facts in the `/* gemmlab` comment of a kernel file; `None` if it has none.
+
+    `origin` is the file's name in messages. `UsageError` names file, line and key.
+    """
     openings = list(_OPENING.finditer(text))
     if not openings:
         return None
@@ -105,12 +111,12 @@ def read_header(origin: str, text: str) -> Statement | None:
 
 
 def read_toml(path: Path) -> Statement:
-    """The facts in a `.toml` file. `UsageError` names file, line and key."""
+    """Return the facts in a `.toml` file. `UsageError` names file, line and key."""
     return _read_toml(path.name, read_text(path), 1)
 
 
 def from_flags(values: Mapping[str, Any]) -> Statement:
-    """Return the facts stated by flags; a flag that is `None` is not stated."""
+    """Return the facts stated by flags; a flag that is `None` states nothing. `UsageError` for an unknown key."""
     stated = {key: value for key, value in values.items() if value is not None}
     if unknown := sorted(set(stated) - set(KEYS)):
         raise UsageError(f"{unknown[0]!r} is not a fact of kernels ({', '.join(KEYS)})")
@@ -118,7 +124,7 @@ def from_flags(values: Mapping[str, Any]) -> Statement:
 
 
 def read_text(path: Path) -> str:
-    """A source file's text; `UsageError` when it cannot be read."""
+    """Return the text of a UTF-8 file, without a byte order mark; `UsageError` if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -151,7 +157,7 @@ def _read_toml(origin: str, text: str, first_line: int) -> Statement:
 
 
 def _integers(value: object) -> Iterator[int]:
-    """Return all whole numbers in a value read from TOML."""
+    """Yield all whole numbers in a value read from TOML, booleans included."""
     if isinstance(value, int):
         yield value
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -165,7 +171,7 @@ def _too_large(origin: str, text: str, first_line: int) -> UsageError:
 
 
 def _toml_error(message: str, text: str, first_line: int) -> str:
-    """Return TOML's message as `LINE: column C: ...`, with the line of the file."""
+    """Return the TOML parser's message as `LINE: column C: ...`, where LINE is counted in the file."""
     place = _TOML_PLACE.search(message)
     if place is None:
         last = first_line + text.rstrip().count("\n")

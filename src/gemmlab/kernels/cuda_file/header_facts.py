@@ -1,4 +1,4 @@
-"""The statements of a kernel file, checked: types, names and expressions. The code is not looked at."""
+"""The statements of a kernel file as values. Their types, names and expressions are checked; the code is not read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PHASE = "phase"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All facts of a file. Each has a value for "not stated"."""
+    """All facts of a file. Each has a value that says that it is not stated."""
 
     stated: HeaderValues
     summary: str
@@ -40,13 +40,13 @@ class Facts:
     params: Config
     tune: Mapping[str, tuple[int, ...]]
     search: Mapping[str, tuple[int, ...]]
-    """Values that only a search within a budget tries, besides those of `tune`."""
+    """Values by parameter, besides those of `tune`, that only a search within a budget tries."""
     require: tuple[Expression, ...]
     grid: tuple[Expression, ...]
     threads: tuple[Expression, ...]
     smem_bytes: Expression
     steps: Expression
-    """The number of steps along k that a block takes; it may also name `blocks`."""
+    """The number of steps along k that a block takes; the expression may also name `blocks`, the number of blocks."""
     tiles: Expression | None
     """The number of blocks that take `steps` steps; `None` if all blocks do."""
     again: Mapping[str, str]
@@ -54,8 +54,8 @@ class Facts:
     results; else empty.
     """
     phases: Expression
-    """The number of launches of one execution. Expressions of the launch and the arguments may name `phase`, from 0
-    on.
+    """The number of launches of one execution. Expressions of the launch and of arguments may name `phase`, the number
+    of the launch, from 0 on.
     """
     early: bool
     """True if launches after the first may begin before the previous one has ended; they wait for its results."""
@@ -64,20 +64,25 @@ class Facts:
     tickets: Expression | None
     """Number of 32-bit words that are zero before and after each launch; `None` if it has none."""
     roundings: Expression | None
-    """The roundings of one launch; the expression may also name `blocks`, the number of blocks."""
+    """The most consecutive additions that a term goes through in one launch; the expression may also name `blocks`.
+    `None` if not stated.
+    """
     in_order: Expression
-    """True for configurations in which each result is one chain of multiply-adds in the order of k."""
+    """An expression that is true for configurations in which each result is one chain of multiply-adds in the order of
+    k.
+    """
     align: int
-    """Stated alignment of operands and their rows in bytes; 0 if only elements are aligned."""
+    """Alignment of operands in bytes, as stated, or at least 16 with tensor maps; 0 if only elements are aligned."""
     aligned_rows: bool
+    """True if the file states `align`: rows have the same alignment as operands."""
     always_reads: tuple[str, ...]
     """Operands that it reads even if their factor is 0."""
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
     options: tuple[str, ...]
-    """Options of the compiler from all statements; folders of headers are relative to the file's folder."""
+    """Options of the compiler, as all statements give them; folders of headers are relative to the file's folder."""
     maps: tuple[OperandMap, ...]
-    """Operands that the copy engine loads."""
+    """Tensor maps over the operands that the copy engine loads."""
     expect: tuple[Expectation, ...]
     written_anew: tuple[str, ...]
     """Architectures for which the main loop in the package's machine code is written anew."""
@@ -93,7 +98,10 @@ class Facts:
 
 
 def read_facts(stated: HeaderValues, default_op: str) -> Facts:
-    """Check all stated values and return the facts. `UsageError` names file, line and key."""
+    """Check all stated values and return the facts; the operation is `default_op` unless one is stated.
+
+    `UsageError` names file, line and key.
+    """
     reader = FactReader(stated)
     op = reader.text("op", default_op)
     try:

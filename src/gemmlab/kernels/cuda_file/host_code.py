@@ -1,8 +1,8 @@
 """Removal of host code from users' CUDA files: `main()`, launches, bindings to torch.
 
-nvcc compiles such code with another compiler. NVRTC has none, and would refuse it. Here it becomes white space, so that
-every line keeps its number. Kernels, device functions and everything that they name stay. A file without host-only code
-is unchanged.
+nvcc passes such code to another compiler; NVRTC has none and would refuse it. Here it becomes white space, so that
+every line keeps its number. Kernels, device functions and everything that they name stay. A file without code that only
+a host can run is unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HOST_CALL = re.compile(
 
 @lru_cache(maxsize=16)
 def without_host_code(text: str) -> str:
-    """Return the text with white space in place of host-only code; the same text if it has none."""
+    """Return the text with white space in place of host code; the same text if a host is needed for none of it."""
     found = list(pieces(text))
     macros = macros_of(found)
     items = list(items_of(found, macros))
@@ -36,7 +36,7 @@ def without_host_code(text: str) -> str:
 
 
 def _needed(items: Sequence[Item], macros: Mapping[str, frozenset[str]]) -> list[Item]:
-    """Return the items for a device, and those that they name, in order."""
+    """Return the items for a device, and all that these need directly or indirectly, in the order of the file."""
     stays = [item.kind == "rule" or bool(expanded(_head(item), macros) & _OF_DEVICE) for item in items]
     while True:
         roots = [item for item, stay in zip(items, stays, strict=True) if stay]
@@ -56,7 +56,7 @@ def _may_stay(item: Item, macros: Mapping[str, frozenset[str]]) -> bool:
 
 
 def _head(item: Item) -> frozenset[str]:
-    """Return the names before the body of a function, or all names of another item."""
+    """Return the names in an item before the body if it is a function, else all names in it."""
     if item.kind != "function":
         return item.words
     body = next((index for index, token in enumerate(item.tokens) if token.text == "{"), len(item.tokens))
@@ -73,7 +73,7 @@ def _is_of_host(item: Item, macros: Mapping[str, frozenset[str]]) -> bool:
 
 
 def _blanked(text: str, spans: Sequence[tuple[int, int]], directives: Sequence[Token]) -> str:
-    """Return the text with white space in `spans`, except for line ends and directives."""
+    """Return the text with spaces in place of `spans` (offsets of start and end); line ends and directives stay."""
     parts, done = list[str](), 0
     for start, end in spans:
         parts.append(text[done:start])

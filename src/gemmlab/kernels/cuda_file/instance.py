@@ -1,4 +1,4 @@
-"""Make the program of one instance from a CUDA template and a configuration."""
+"""The programs of a CUDA kernel's instances: each is a function, or a template with values for its parameters."""
 
 from __future__ import annotations
 
@@ -23,36 +23,38 @@ COMMON = Path(__file__).parents[1] / "cuda_common"
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """The code of one kernel, and the names of its instances."""
+    """The code of one kernel, and what is needed to name and build its instances."""
 
     path: Path
     text: str
     arch: str
     signature: Signature
-    """The signature, with the types of the stated instance in place of the template's type parameters."""
+    """The kernel's signature; if the file states an instance, its types replace the template's type parameters."""
     stated: str
-    """The whole name expression if one was stated; empty if it is built from parameters."""
+    """The instance that the file states, as `sgemm<float, 32>`; empty if names are built from parameters."""
     template: tuple[TemplateParameter, ...]
     """Template parameters that get a value from the configuration or the problem, in order."""
     macros: tuple[str, ...]
-    """Parameters that are passed as `-DNAME=VALUE`."""
+    """Parameters of the configuration that are passed as `-DNAME=VALUE`."""
     flags: tuple[str, ...]
-    """Template parameters that the problem determines."""
+    """Template parameters whose value the problem determines."""
     options: tuple[str, ...] = ()
-    """Compiler options besides those of the configuration. If there are any, host code is removed from the text; a rung
-    has neither.
-    """
+    """Compiler options besides `macros`. If there are any, host code is removed from the text; rungs have none."""
     written_anew: tuple[str, ...] = ()
     """Architectures for which the main loop in the package's machine code is written anew."""
 
     def entry(self, instance: Config) -> str:
-        """Return the name expression, `block_tile<32, 32, 32>`."""
+        """Return the name of an instance as an expression of C++, `block_tile<32, 32, 32>`."""
         values = [_literal(parameter, instance.get(parameter.name, 0)) for parameter in self.template]
         return self.stated or (f"{self.signature.name}<{', '.join(values)}>" if values else self.signature.name)
 
     def program(self, instance: Config, target: str) -> Program:
-        """Return the program of one instance, with the file unchanged. `DeviceError` for an unsupported target."""
-        # Code with features of one architecture runs only there, and its GPUs run all code for it.
+        """Return the program of one instance for a target; `DeviceError` if the kernel does not run on the target.
+
+        The text is the file's, without host code if there are `options`. A kernel for a single architecture, as sm_90a,
+        is built for that one.
+        """
+        # Features of a single architecture, as of sm_90a, need that target, which runs on all GPUs of the architecture.
         target = self.arch if is_only(self.arch) and runs(self.arch, target) else target
         _check_target(self.path.stem, self.arch, target)
         defines = tuple(f"-D{name}={instance[name]}" for name in self.macros)
@@ -76,9 +78,10 @@ class Instances:
 def find_instances(
     path: Path, text: str, facts: Facts, signature: Signature, options: tuple[str, ...] = ()
 ) -> Instances:
-    """Find the source of each template parameter's value: configuration, problem or default.
+    """Return the instances of a kernel. Each template parameter gets its value from the configuration, from the problem
+    or from its default.
 
-    `UsageError` names file, line and parameter if one has no source, or a stated parameter is used nowhere.
+    `UsageError` names file, line and parameter if one has no value, or if a stated parameter is used nowhere.
     """
     flags = [shown(name) for name in facts.names.flags]
     if "<" in facts.kernel:
@@ -116,8 +119,9 @@ def _used(facts: Facts, signature: Signature, flags: Sequence[str]) -> list[Temp
 
 
 def _macros(text: str, facts: Facts, signature: Signature, used: Sequence[str]) -> tuple[str, ...]:
-    """Return the parameters that are not in the template but macros of the file. Parameters used only by the launch are
-    left out.
+    """Return the parameters of the configuration that are macros of the file, not template parameters (`used`).
+
+    Parameters that only the launch uses are left out; `UsageError` for others for which the file has no `#ifndef`.
     """
     of_launch = {name for expression in (*facts.grid, *facts.threads, facts.smem_bytes) for name in expression.names}
     in_code = {token.text for token in tokens(text)}

@@ -1,10 +1,10 @@
-"""Tensor maps of a kernel file: for each operand that the copy engine loads, its type, box and swizzle.
+"""Tensor maps of a kernel file: type, box and swizzle of each operand that the GPU's copy engine (TMA) loads.
 
     [maps]
     A = { type = "tfloat32", box = "BM, 32", swizzle = 128 }
 
 `box` has the rows and columns of the stored operand that one copy loads. A kernel's argument of the type `CUtensorMap`
-is such a map, and the first of its 16 words is the operand's address.
+is such a map: 16 words of 64 bits, of which the first is the operand's address.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STORED: Mapping[str, tuple[str, str]] = {
     "b": ("N if TRANS_B else K", "K if TRANS_B else N"),
     "c": ("M", "N"),
 }
-"""Rows and columns of an operand of a product as they are stored."""
+"""Expressions for the rows and columns with which each operand of a product is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class OperandMap:
 
     @property
     def aligned_rows(self) -> str:
-        """Return the condition that the operand's rows begin on a multiple of `ALIGNMENT`."""
+        """The condition, as an expression, that the operand's rows begin on a multiple of `ALIGNMENT`."""
         return f"ld{self.operand} * {FLOAT_BYTES} % {ALIGNMENT} == 0"
 
     def over(self, address: int, names: Mapping[str, float]) -> TiledMap:
-        """Return the map for an operand at `address`. `names` are the numbers of problem and instance.
+        """Return the map over an operand at `address`; `names` are the numbers of the problem and the instance.
 
-        Raises `UsageError` for a map that the driver refuses.
+        Raises `UsageError` for a map that the driver would refuse.
         """
         rows, cols = (max(1, _parsed[text].whole(names)) for text in _STORED[self.operand])
         box_rows, box_cols = (extent.whole(names) for extent in self.box)
@@ -69,7 +69,7 @@ class OperandMap:
         return found
 
     def argument(self, buffer: Any, names: Mapping[str, float]) -> np.void:
-        """Return the 128 bytes of the map over memory on a device, or over an address that is a number."""
+        """Return the 128 bytes of the map; `buffer` is memory on a device, or an address as a number."""
         return np.void(self.over(int(getattr(buffer, "address", buffer)), names).encode())
 
 
@@ -125,7 +125,10 @@ def _box(
 def check_maps(
     stated: HeaderValues, maps: Sequence[OperandMap], params: Mapping[str, int], layouts: Sequence[str]
 ) -> None:
-    """Raise `UsageError` for a box that the driver refuses in the default configuration, in any of the layouts."""
+    """Raise `UsageError` if the driver would refuse a map in the default configuration `params` and any of the layouts.
+
+    The operands are large ones, so only the box matters.
+    """
     for each in maps:
         for layout in layouts:
             flags = {"TRANS_A": int(layout[0] == "t"), "TRANS_B": int(layout[1] == "t")}

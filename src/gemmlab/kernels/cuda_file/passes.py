@@ -1,4 +1,4 @@
-"""Repeated launches: the results of all blocks are the input of the next launch, until one block is left.
+"""Repeated launches: the results of all blocks are the input of the next launch, until a launch has one block.
 
 A kernel file states this as `again = { N = "blocks", x = "out" }`: the next launch's N is the number of blocks of this
 one, and its x the output of this one, one float per block. Only the last launch writes the operation's own result.
@@ -36,7 +36,7 @@ class Passes:
         self._input, self._result = next(pair for pair in facts.again.items() if pair[1] != "blocks")
 
     def launches(self, instance: Config, bound: Bound) -> list[Launch]:
-        """Return the launches in order; partial results lie in the workspace."""
+        """Return the launches of one execution, in order; results of all but the last lie in the workspace."""
         extents, found = self._extents(instance, bound), list[Launch]()
         source, offset = bound[self._input], 0
         for extent, following in zip(extents, [*extents[1:], 0], strict=True):
@@ -49,12 +49,12 @@ class Passes:
         return found
 
     def workspace_bytes(self, problem: Any, instance: Config) -> int:
-        """Bytes for the partial results of every launch but the last."""
+        """Return the bytes that the results of all launches but the last take."""
         extents = self._extents(instance, find_op(self._facts.op).scalars(problem))
         return sum(_aligned(FLOAT_BYTES * extent) for extent in extents[1:])
 
     def roundings(self, instance: Config, scalars: Mapping[str, Any]) -> int | None:
-        """Return the roundings of all launches together."""
+        """Return the sum of the roundings of all launches; `None` if the file states none."""
         stated = self._facts.roundings
         if stated is None:
             return None
@@ -63,7 +63,7 @@ class Passes:
         return sum(_stated(stated, self._facts, names) for names in each)
 
     def _extents(self, instance: Config, scalars: Mapping[str, Any]) -> list[int]:
-        """Return the extent of each launch."""
+        """Return the extent of each launch; `UsageError` if a launch has as many blocks as elements."""
         extents = [int(scalars[self._extent])]
         while True:
             blocks = _blocks(self._facts, self._names(instance, scalars, extents[-1]))
@@ -78,7 +78,10 @@ class Passes:
 
 
 def stated_size(facts: Facts, stated: Expression | None) -> Callable[[Any, Config], int]:
-    """Return the stated size of memory for a problem and instance; 0 if the file states none."""
+    """Return a function of a problem and an instance that returns the value of `stated`, a size of memory.
+
+    The function returns 0 if `stated` is `None`.
+    """
     if stated is None:
         return lambda _problem, _config: 0
     scalars = find_op(facts.op).scalars
@@ -86,7 +89,10 @@ def stated_size(facts: Facts, stated: Expression | None) -> Callable[[Any, Confi
 
 
 def single_roundings(facts: Facts) -> Callable[[Config, Mapping[str, Any]], int | None]:
-    """Return the roundings that the file states, for a kernel that is launched once."""
+    """Return a function of an instance and `Op.scalars` that returns the roundings stated for a kernel without `again`.
+
+    The function returns `None` if the file states none.
+    """
     stated = facts.roundings
     if stated is None:
         return lambda _instance, _scalars: None

@@ -22,9 +22,10 @@ class TemplateParameter:
     """One parameter of a function template."""
 
     type: str
-    """`"int"`, `"bool"`; `"typename"` for a type parameter."""
+    """The parameter's type, as `"int"` or `"bool"`; `"typename"` or `"class"` if the parameter stands for a type."""
     name: str
     default: bool
+    """True if the template states a default value."""
 
     @property
     def is_type(self) -> bool:
@@ -34,7 +35,7 @@ class TemplateParameter:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of a kernel; qualifiers are left out of `type`: `"int"`, `"float*"`, `"unsigned long long"`."""
+    """One argument of a kernel. `type` is without qualifiers, as `"int"`, `"float*"` or `"unsigned long long"`."""
 
     type: str
     name: str
@@ -50,7 +51,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One kernel as its definition states it."""
+    """One kernel as its definition states it; `line` is that of its name, counted from 1."""
 
     name: str
     """The name qualified by its namespaces, `"mine::sgemm"`."""
@@ -63,7 +64,10 @@ class Signature:
 
 
 def signatures(text: str) -> list[Signature]:
-    """Return every kernel that `text` defines, once, in order. Declarations without a body are no definitions."""
+    """Return every kernel that `text` defines, in order; those of equal name and arguments once.
+
+    Declarations without a body are no definitions.
+    """
     found: dict[tuple[str, tuple[Argument, ...]], Signature] = {}
     for head, scope in _heads(text):
         if any(token.text == "__global__" for token in head):
@@ -132,8 +136,9 @@ def _signature(head: list[Token], scope: str) -> Signature | None:
 
 
 def _closing(words: Sequence[str], start: int) -> int:
-    """Return the index of the bracket that closes the one at `start`, or the end. Within parentheses, `<` and `>` are
-    comparisons.
+    """Return the index of the bracket that closes the one at `start`, or the number of words if none does.
+
+    Within parentheses, square brackets and braces, `<` and `>` are comparisons.
     """
     opened: list[str] = []
     for index in range(start, len(words)):
@@ -150,7 +155,7 @@ def _closing(words: Sequence[str], start: int) -> int:
 
 
 def _parts(words: Sequence[str]) -> list[list[str]]:
-    """Split words at the commas outside of brackets; defaults after `=` stay with their part."""
+    """Return the words between commas that are outside of brackets; a default after `=` belongs to its part."""
     parts: list[list[str]] = [[]]
     index = 0
     while index < len(words):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 
 _TOKEN = re.compile(
     r"""
@@ -21,23 +22,35 @@ _COMMENT = re.compile(r"//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.DOTALL)
 _DEFINED = re.compile(r"(!?)\s*defined\s*\(?\s*(\w+)\s*\)?\Z")
 CONDITIONS = ("#if", "#else", "#endif")
-"""Tokens in place of directives whose condition only the compiler knows."""
+"""Tokens that stand for conditional directives whose condition only the compiler knows."""
 _ALWAYS_DEFINED = ("__CUDACC_RTC__", "__CUDACC__", "__cplusplus")
+
+
+class _Branch(Enum):
+    """The present branch of a conditional directive."""
+
+    COMPILED = 1
+    SKIPPED = 2
+    """Neither this branch nor one before it is compiled."""
+    OVER = 3
+    """A branch before it is compiled, so none after that is."""
+    UNKNOWN = 4
+
+    @staticmethod
+    def of(truth: bool | None) -> _Branch:
+        return _Branch.UNKNOWN if truth is None else _Branch.COMPILED if truth else _Branch.SKIPPED
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word or mark with its line, counted from 1. A string literal is `""` whatever its text.
-
-    `#if`, `#else` and `#endif` are tokens if only the compiler knows the value of the condition.
-    """
+    """One word, mark or directive with its line, counted from 1. A string literal is `""`, whatever its text."""
 
     text: str
     line: int
     start: int = field(default=0, compare=False)
-    """Offset of its first character."""
+    """Offset of its first character in the text."""
     end: int = field(default=0, compare=False)
-    """Offset of the character after its last."""
+    """Offset of the character after its last one."""
 
     @property
     def is_name(self) -> bool:
@@ -46,53 +59,62 @@ class Token:
 
     @property
     def is_directive(self) -> bool:
-        """True if it is a whole directive, or a mark in place of one."""
+        """True if it is a whole directive, or one of `CONDITIONS`."""
         return len(self.text) > 1 and self.text[0] == "#"
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Return the words of `text` that are compiled, in order."""
+    """Yield the words and marks of `text` that may be compiled, in order, and `CONDITIONS` between them."""
     return (token for token in pieces(text) if not token.is_directive or token.text in CONDITIONS)
 
 
 def pieces(text: str) -> Iterator[Token]:
-    """Return the words of `text` that are compiled, and whole directives between them: `#define N 4`, `#include
-    <mma.h>`.
-    """
+    """Yield what `tokens` yields, and every other directive as one token: `#define N 4`, `#include <mma.h>`."""
     line = 1
-    branches: list[bool | None] = []
+    branches: list[_Branch] = []
     for found in _TOKEN.finditer(text):
         kind, written = found.lastgroup, found[0]
         if kind == "directive":
             directive = _COMMENT.sub(" ", written).strip()
             if _CONDITION.match(directive):
                 yield from (Token(mark, line, *found.span()) for mark in _branch(directive, branches))
-            elif False not in branches:
+            elif _may_be_compiled(branches):
                 yield Token(directive, line, *found.span())
-        elif kind != "space" and False not in branches:
+        elif kind != "space" and _may_be_compiled(branches):
             yield Token('""' if kind in ("string", "fence") else written, line, *found.span())
         line += written.count("\n")
 
 
-def _branch(directive: str, branches: list[bool | None]) -> Iterator[str]:
-    """Follow one directive. `branches` has for each open condition whether its branch is compiled; `None`: unknown."""
+def _may_be_compiled(branches: list[_Branch]) -> bool:
+    return not {_Branch.SKIPPED, _Branch.OVER}.intersection(branches)
+
+
+def _branch(directive: str, branches: list[_Branch]) -> Iterator[str]:
+    """Yield the token of `CONDITIONS` for a conditional directive, if only the compiler knows the condition.
+
+    `branches`, the present branch of each open `#if`, is updated.
+    """
     match = _CONDITION.match(directive)
     if match is None:
         return
     word, rest = match[1], match[2].strip()
     if word.startswith("if"):
-        branches.append(_truth(word, rest))
-        if branches[-1] is None:
+        branches.append(_Branch.of(_truth(word, rest)))
+        if branches[-1] is _Branch.UNKNOWN:
             yield "#if"
     elif branches and word == "endif":
-        if branches.pop() is None:
+        if branches.pop() is _Branch.UNKNOWN:
             yield "#endif"
     elif branches:
-        if branches[-1] is None:
+        if branches[-1] is _Branch.UNKNOWN:
             yield "#else"
+        elif branches[-1] is _Branch.SKIPPED:
+            branch = _Branch.of(word == "else" or _truth("if", rest))
+            branches[-1] = branch
+            if branch is _Branch.UNKNOWN:
+                yield "#if"
         else:
-            # After a taken branch no other is compiled; after one that was not taken, `#elif` counts as unknown.
-            branches[-1] = not branches[-1]
+            branches[-1] = _Branch.OVER
 
 
 def _truth(word: str, rest: str) -> bool | None:

@@ -5,8 +5,8 @@ BLAS stores columns contiguously and lets each operand be transposed; strides tu
     element (i, p) of op(A)  =  A[i * a_down + p * a_over]     a_down = 1, a_over = lda   ('N')
                                                                a_down = lda, a_over = 1   ('T')
 
-A row-major product is the same call with the operands exchanged, because C' = op(B)' op(A)'. Row-major callers use this
-rung so, and every row-major library calls a column-major one so.
+A row-major product is the same call with the operands exchanged, because C' = op(B)' op(A)'. The rung exchanges them
+for its callers, whose matrices are row-major.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The innermost tile in vector registers, generated for the processor's width.
 
 The tile of C lives in registers while all of a k-block passes by; a step loads one row of B's strip (2 vectors),
-broadcasts MR elements of A and does 2 MR fused multiply-adds. On AVX2 that is the source's kernel, 16 x 6
-seen from rows: 12 multiply-adds, 2 loads and 6 broadcasts a step, 15 of 16 registers. On AVX-512 it is
+broadcasts MR elements of A and does 2 MR fused multiply-adds. On AVX2 the tile is 6 x 16, the article's 16 x 6 kernel
+for row-major matrices: 12 multiply-adds, 2 loads and 6 broadcasts a step, 15 of 16 registers. On AVX-512 it is
 12 x 32 (24 accumulators of 32 registers), on NEON 8 x 12.
 
 Around it lie the cache blocks of `codegen/macrokernel.py`; their sizes come from this machine's caches by the
@@ -29,13 +29,13 @@ def _blocks(config: Config, lanes: int) -> Blocks:
 
 
 def meant(config: Config) -> Config:
-    """Return a configuration with each 0 replaced by the block that the formula gives."""
+    """Return a configuration with each 0 of MC, KC and NC replaced by the formula's value."""
     blocks = _blocks(config, host_target(config["LANES"] or None).lanes)
     return {**config, "MC": blocks.mc, "KC": blocks.kc, "NC": blocks.nc}
 
 
 def workspace_bytes(_problem: object, config: Config) -> int:
-    """Return the bytes of the packed blocks of A and B, for the widest tile that the configuration may be built for."""
+    """Return the bytes of the packed blocks of A and B in a configuration."""
     target = host_target(config["LANES"] or None)
     return 4 * workspace_floats(best_tile(target), _blocks(config, target.lanes))
 

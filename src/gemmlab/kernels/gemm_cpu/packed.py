@@ -25,11 +25,11 @@ from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, cpu_kern
 
 MR = 4
 _WIDEST = 16
-"""Floats of the widest vector: a panel or strip is padded to this at most."""
+"""Floats of the widest vector; a panel or strip is padded to a multiple of at most this."""
 
 
 def workspace_bytes(_problem: object, config: Config) -> int:
-    """Return the bytes of a panel of A and a block of B, both padded to whole vectors."""
+    """Return the bytes of a packed panel of A and a packed block of B, both padded to whole vectors."""
     return 4 * config["KC"] * (_WIDEST + config["NC"] + _WIDEST)
 
 
@@ -58,7 +58,10 @@ def emit(fn: Function, g: Gemm) -> None:
 
 
 def _tile_sums(fn: Function, tile: Tile, depth: Value, panel: Value, strip: Value) -> Value:
-    """Return MR x NR sums over `depth` steps; those of rows beyond the matrix are undefined."""
+    """Emit MR x NR sums over `depth` steps of a packed panel and strip, and return their address, row by row.
+
+    Sums of rows that the panel lacks are undefined.
+    """
     sums = fn.scratch(F32, MR * tile.cols)
     with fn.range(MR * tile.cols) as at:
         sums[at] = 0.0

@@ -42,14 +42,15 @@ USUAL_SERIAL = 20
 
 
 def tile_of(config: Config, target: Target) -> Tile:
-    """Return the register tile of a configuration; MR 0 and NV 0 are those of `best_tile`."""
+    """Return the register tile of a configuration; a 0 of MR or NV stands for the value of `best_tile`."""
     usual = best_tile(target)
     return Tile(config["MR"] or usual.rows, config["NV"] or usual.vectors, target.lanes)
 
 
 def blocks_of(config: Config, tile: Tile) -> Blocks:
-    """Return the cache blocks of a configuration; 0 stands for the formula's value. MC and NC are cut to whole
-    tiles.
+    """Return the cache blocks of a configuration; 0 stands for the formula's value.
+
+    MC and NC are rounded down to multiples of the tile's rows and columns, but to one tile at least.
     """
     formula = blocks_for(tile.lanes, tile)
     mc, nc = config["MC"] or formula.mc, config["NC"] or formula.nc
@@ -82,7 +83,7 @@ def objection(config: Config) -> str:
 
 
 def meant(config: Config) -> Config:
-    """Return a configuration with each 0 replaced by the formulas' value."""
+    """Return a configuration with each 0 but that of LANES replaced by the value that it stands for on this machine."""
     tile = tile_of(config, host_target(config["LANES"] or None))
     blocks = blocks_of(config, tile)
     return {
@@ -99,7 +100,7 @@ def emit(fn: Function, g: Gemm) -> None:
 
 
 def divide(config: Config, problem: Any, threads: int) -> ThreadDivision:
-    """Return the jobs of a `GemmProblem` on up to `threads` threads."""
+    """Return the jobs of a `GemmProblem` on up to `threads` threads, in a configuration."""
     target = host_target(config["LANES"] or None)
     tile = tile_of(config, target)
     one = problem

@@ -1,8 +1,8 @@
 """The row cut into 64 parts, whatever the number of threads: each is summed by vectors, then their sums in order.
 
 One core cannot request data as fast as memory delivers them. Parts are the same for any number of threads, so the
-result is the same to the bit (`codegen/reductions.py`). This is also the code behind `gemmlab.sum`, whose entries for
-any strides and axes are in the same object.
+result is the same to the bit (`codegen/reductions.py`); a row of fewer than 2^16 elements is not cut. This is also the
+code behind `gemmlab.sum`, whose entries for any strides and axes are in the same object.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Accumulators that are vectors: one number per lane, eight vectors in turn, in short chains (see
-`codegen/rowsum.py`).
+"""Accumulators that are vectors, with one sum in each lane: eight vectors in turn, in short chains
+(`codegen/rowsum.py`).
 """
 
 from __future__ import annotations

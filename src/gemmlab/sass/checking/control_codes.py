@@ -16,11 +16,11 @@ from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from gemmlab.sass.checking.flow import meetings
 from gemmlab.sass.checking.latencies import TIGHT, Latencies, latencies
 from gemmlab.sass.checking.reuse import broken_reuse
-from gemmlab.sass.checking.steps import Step, steps_of
-from gemmlab.sass.checking.tracker import Meeting, Relation
+from gemmlab.sass.checking.steps import BARRIER, Step, steps_of
+from gemmlab.sass.checking.tracker import SET_CYCLES, Meeting, Relation
 from gemmlab.sass.instruction import Instruction, SassFunction
 
-Fault = Literal["too early", "no barrier", "not waited for", "overwritten too early", "reuse"]
+Fault = Literal["too early", "no barrier", "not waited for", "waited for too early", "overwritten too early", "reuse"]
 Distances = Mapping[tuple[int, int, Relation], int]
 """(index of the producer, index of the consumer, relation) -> least cycles between their issues."""
 
@@ -124,6 +124,11 @@ def fault_of(
     """
     if meeting.age is None:
         barriers = ", ".join(f"SB{barrier}" for barrier in sorted(meeting.barriers))
+        if any(steps[meeting.consumer].control.wait_mask >> barrier & 1 for barrier in meeting.barriers):
+            return (
+                "waited for too early",
+                f"the wait for {barriers} comes less than {SET_CYCLES} cycles after it is set",
+            )
         if meeting.operand:
             why = f"read late, and {barriers} is not waited for" if barriers else "read late, and no barrier guards it"
             return "overwritten too early", why
@@ -152,7 +157,9 @@ def _reuse(function: SassFunction, graph: FlowGraph) -> Iterator[Finding]:
 
 
 def register_name(cell: int) -> str:
-    """Return the name of a cell: R4, UR4, P4 or UP4."""
+    """Return the name of a cell: R4, UR4, P4, UP4 or `the barrier`."""
+    if cell == BARRIER:
+        return "the barrier"
     if cell < UNIFORM:
         return f"R{cell}"
     if cell < PREDICATE:

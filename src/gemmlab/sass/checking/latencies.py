@@ -11,14 +11,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from statistics import median_low
 
 from gemmlab.core.errors import UsageError
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
-from gemmlab.sass.checking.steps import Step
+from gemmlab.sass.checking.steps import BARRIER, Step
 from gemmlab.sass.checking.tracker import Meeting
+from gemmlab.sass.instruction import Instruction
 from gemmlab.sass.pipes import pipe_of
 from gemmlab.sass.register_accesses import Access
 
@@ -33,9 +34,11 @@ _FAMILY = {"sm_86": "sm_80", "sm_87": "sm_80", "sm_90a": "sm_90"}
 Row = tuple[str, str, str, str, str]
 """(producer's kind, its register file, relation, consumer's kind, part of the consumer's operand).
 
-The file is `R`, `UR`, `P` or `UP`, and the relation `read` or `overwrite`. The part is `guard`, `value`, `address` or
-`all`; empty if the consumer overwrites the result.
+The file is `R`, `UR`, `P` or `UP`, `R+1` for the second word of a wide product, or `B` for the block's barrier. The
+relation is `read` or `overwrite`. The part is `guard`, `value`, `address`, `all`, or `addend` for the third source of
+a multiply-add of integers; empty if the consumer overwrites the result.
 """
+_SECOND, _ADDEND = "+1", "addend"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,13 @@ class Latencies:
         """
         row = row_of(meeting, producer, consumer)
         if row not in self._found:
-            self._found[row] = self._latency(row)
+            self._found[row] = self._latency(row if self.fine else _coarse(row))
         return self._found[row]
+
+    @cached_property
+    def fine(self) -> bool:
+        """True if the record tells second words and addends apart."""
+        return any(_SECOND in row[1] for row in self.rows)
 
     def _latency(self, row: Row) -> Latency | None:
         cycles = self.rows.get(row)
@@ -100,23 +108,46 @@ def _pipe(kind: str) -> str:
 
 
 def row_of(meeting: Meeting, producer: Step, consumer: Step) -> Row:
-    """Return the key under which `Latencies.rows` has a meeting's latency, if it is recorded."""
-    part = _part(meeting.access)
+    """Return the key of the row of a meeting."""
     # For an overwritten register the time of the new result counts, which depends on the consumer's kind alone.
-    return producer.kind, _file(meeting.cell), meeting.relation, consumer.kind, part
+    return (
+        producer.kind,
+        _file(meeting.cell, producer),
+        meeting.relation,
+        consumer.kind,
+        _part(meeting.access, consumer),
+    )
 
 
-def _part(access: Access | None) -> str:
+def _coarse(row: Row) -> Row:
+    """Return the key of a row in a record that does not tell second words and addends apart."""
+    return row[0], row[1].removesuffix(_SECOND), row[2], row[3], "value" if row[4] == _ADDEND else row[4]
+
+
+def _part(access: Access | None, consumer: Step) -> str:
     if access is None:
         return ""
-    return access.part if access.part in ("guard", "value", "all") else "address"
+    if access.part not in ("guard", "value", "all"):
+        return "address"
+    # A multiply-add of integers reads its third source later than its factors.
+    return _ADDEND if access.part == "value" and access.operand == _addend(consumer.instruction) else access.part
 
 
-def _file(cell: int) -> str:
+def _addend(instruction: Instruction) -> int | None:
+    if instruction.opcode != "IMAD":
+        return None
+    sources = [n for n, one in enumerate(instruction.operands) if one.kind in ("reg", "ureg", "imm", "const")]
+    return sources[3] if len(sources) > 3 else None
+
+
+def _file(cell: int, producer: Step) -> str:
     if cell < UNIFORM:
-        return "R"
+        # The second word of a wide product is complete later than the first.
+        return f"R{_SECOND}" if producer.kind == "IMAD.WIDE" and cell != producer.writes[0] else "R"
     if cell < PREDICATE:
         return "UR"
+    if cell == BARRIER:
+        return "B"
     return "P" if cell < UNIFORM_PREDICATE else "UP"
 
 

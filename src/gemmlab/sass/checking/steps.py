@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gemmlab.sass.cells import PREDICATE, UNIFORM
+from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from gemmlab.sass.instruction import Control, Instruction, SassFunction
 from gemmlab.sass.register_accesses import Access, UnknownAccessError, accesses_of
 
@@ -34,6 +34,9 @@ _IN_ORDER: frozenset[Queue] = frozenset({"shared", "texture", "xu", "constant", 
 _READ_TOGETHER: dict[Queue, Queue] = {"global": "shared"}
 """Queue -> the queue with which it shares one order of reading operands. Each queue reads in the order of issue."""
 NO_BARRIER = 7
+BARRIER = UNIFORM_PREDICATE + 8
+"""A cell that stands for the block's barrier: `BAR` writes it, and accesses of shared and global memory read it."""
+_MEMORY: frozenset[Queue] = frozenset({"shared", "global"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +83,19 @@ def step_of(instruction: Instruction) -> Step:
     guard = instruction.predicate
     always = guard is None or guard.index == NO_BARRIER
     first = PREDICATE if guard is not None and guard.kind == "pred" else PREDICATE + 8
+    queue = queue_of(instruction)
+    after_barrier = (Access(BARRIER, 1, -1, "all"),) if queue in _MEMORY else ()
     return Step(
         instruction=instruction,
         kind=kind_of(instruction),
-        reads=tuple((cell, access) for access in accesses.reads for cell in access.cells),
-        writes=tuple(cell for access in accesses.writes for cell in access.cells),
+        reads=tuple((cell, access) for access in (*accesses.reads, *after_barrier) for cell in access.cells),
+        writes=(
+            (BARRIER,)
+            if instruction.opcode == "BAR"
+            else tuple(cell for access in accesses.writes for cell in access.cells)
+        ),
         guard=None if always or guard is None else (first + guard.index, guard.invert),
-        queue=queue_of(instruction),
+        queue=queue,
     )
 
 

@@ -6,7 +6,7 @@ Instructions are named by their index in the function's steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +14,11 @@ from gemmlab.sass.cells import PREDICATE
 from gemmlab.sass.checking.steps import NO_BARRIER, Step
 from gemmlab.sass.register_accesses import Access
 
+SET_CYCLES = 2
+"""Cycles from the issue of an instruction that sets a dependency barrier until a wait for the barrier sees it.
+
+Measured on an H200 (`makers/sass_mutations.py`): a wait one cycle later lets the warp go on with the old value.
+"""
 HORIZON = 64
 """Cycles after which a result of fixed latency is surely complete."""
 Relation = Literal["read", "overwrite"]
@@ -51,11 +56,13 @@ class State:
     """Result without a fixed latency -> barriers; a wait for any one of them completes it."""
     operands: dict[Key, Barriers] = field(default_factory=dict)
     """Register that the producer reads after issue -> barriers, as in `late`."""
+    fresh: dict[int, tuple[int, frozenset[Key]]] = field(default_factory=dict)
+    """Barrier -> when it was last set, on the tracker's clock, and what only that setting protects."""
     changed: set[int] = field(default_factory=set)
     """Producers whose guard may have been written since they were issued."""
 
     def copy(self) -> State:
-        return State(dict(self.fixed), dict(self.late), dict(self.operands), set(self.changed))
+        return State(dict(self.fixed), dict(self.late), dict(self.operands), dict(self.fresh), set(self.changed))
 
     def join(self, other: State) -> bool:
         """Merge another path's state into this one; return whether this one changed.
@@ -75,6 +82,11 @@ class State:
                 if both != old:
                     mine[key] = both
                     different = True
+        for barrier, (time, keys) in other.fresh.items():
+            set_at, own = self.fresh.get(barrier, (-HORIZON, frozenset[Key]()))
+            if (max(time, set_at), keys | own) != (set_at, own):
+                self.fresh[barrier] = max(time, set_at), keys | own
+                different = True
         if not other.changed <= self.changed:
             self.changed |= other.changed
             different = True
@@ -98,7 +110,7 @@ class Tracker:
 
     def wait(self, number: int) -> None:
         """Remove from the state whatever the barriers that an instruction waits for complete."""
-        _wait(self.steps, self.steps[number], self.state)
+        _wait(self.steps, self.steps[number], self.state, self.now)
 
     def meet(self, number: int) -> Iterator[Meeting]:
         """Yield the meetings of an instruction before its issue."""
@@ -123,6 +135,9 @@ class Tracker:
         """Set the current time to 0, make times of issue relative to it, and drop results that are surely complete."""
         state, now = self.state, self.now
         state.fixed = {key: time - now for key, time in state.fixed.items() if now - time < HORIZON}
+        state.fresh = {
+            barrier: (time - now, keys) for barrier, (time, keys) in state.fresh.items() if now - time < SET_CYCLES
+        }
         state.changed &= {producer for producer, _ in (*state.fixed, *state.late, *state.operands)}
         self.now = 0
 
@@ -151,15 +166,24 @@ def _apart(earlier: Step, later: Step) -> bool:
     return earlier.guard is not None and later.guard == (earlier.guard[0], not earlier.guard[1])
 
 
-def _wait(steps: Sequence[Step], step: Step, state: State) -> None:
+def _wait(steps: Sequence[Step], step: Step, state: State, now: int) -> None:
     mask = step.control.wait_mask
     if step.instruction.opcode == "DEPBAR":
         mask |= _depbar(steps, step, state)
     if not mask:
         return
+    unseen = {barrier: keys for barrier, (time, keys) in state.fresh.items() if now - time < SET_CYCLES}
     for table in (state.late, state.operands):
-        for key in [key for key, barriers in table.items() if any(mask >> barrier & 1 for barrier in barriers)]:
+        for key in [key for key, barriers in table.items() if _seen(mask, key, barriers, unseen)]:
             del table[key]
+
+
+def _seen(mask: int, key: Key, barriers: Barriers, unseen: Mapping[int, frozenset[Key]]) -> bool:
+    """Return whether a wait for the barriers of `mask` completes a result.
+
+    `unseen` has what barriers that were just set do not protect yet.
+    """
+    return any(mask >> barrier & 1 and key not in unseen.get(barrier, ()) for barrier in barriers)
 
 
 def _depbar(steps: Sequence[Step], step: Step, state: State) -> int:
@@ -209,6 +233,7 @@ def _issue(steps: Sequence[Step], number: int, state: State, cells: dict[int, se
         return
     result = frozenset({control.write_barrier} - {NO_BARRIER})
     read = result | (frozenset({control.read_barrier}) - {NO_BARRIER})
+    before = {barrier: _guarded(state, barrier) for barrier in read}
     _cover(steps, step, state, result, read)
     for cell in step.writes:
         state.late[number, cell] = result
@@ -217,6 +242,14 @@ def _issue(steps: Sequence[Step], number: int, state: State, cells: dict[int, se
         state.operands[number, cell] = read
         cells.setdefault(cell, set()).add(number)
     state.changed.discard(number)
+    for barrier, keys in before.items():
+        own = frozenset(key for key in _guarded(state, barrier) if key[0] == number)
+        state.fresh[barrier] = now, own | _guarded(state, barrier) - keys
+
+
+def _guarded(state: State, barrier: int) -> frozenset[Key]:
+    """Return the results and operands that a wait for a barrier completes."""
+    return frozenset(key for table in (state.late, state.operands) for key, has in table.items() if barrier in has)
 
 
 def _cover(steps: Sequence[Step], step: Step, state: State, result: Barriers, read: Barriers) -> None:

@@ -122,6 +122,11 @@ def repaired(
             if finding.fault == "reuse":
                 flagged = finding.producer.address // 16
                 made[flagged] = with_control(made[flagged], replace(made[flagged].control, reuse=0))
+            elif finding.fault == "waited for too early":
+                # The barrier is set by the instruction before, or by one that issues in the same cycles.
+                if place > 0 and place - 1 not in stalled:
+                    stalled.add(place - 1)
+                    made[place - 1] = _longer(made[place - 1])
             elif finding.barriers:
                 control = made[place].control
                 made[place] = with_control(

@@ -26,7 +26,7 @@ class Operation:
     INIT = 1
     """Initialise an mbarrier [address, word]."""
     ARRIVE = 2
-    """Arrive at an mbarrier [address, operand, `Arrival`]; result: its word before."""
+    """Arrive at an mbarrier [address, operand, `Arrival`]; result: its word before (two results: `Arrival.TOGETHER`)."""
     CHECK = 3
     """Test whether a phase of an mbarrier has ended [address, state or parity, 1 if it may wait]; result: 1 if so."""
     INVALIDATE = 4
@@ -70,7 +70,7 @@ class Arrival:
     COMPLETE = 8
     """The operand is a number of bytes that are complete."""
     DROP = 16
-    """Later phases expect fewer arrivals, by the number of this one."""
+    """All later phases expect fewer arrivals: fewer by the number that this arrival counts for."""
     TOGETHER = 32
     """The results are the mask of lanes with the same address, and the mbarrier's upper word before their arrivals."""
     EXPECT_ONE = 64
@@ -89,7 +89,10 @@ TYPES = ("U32", "S32", "U64", "S64", "F16", "BF16", "F32", "F64")
 
 
 def request(x: Form, operation: int, *operands: Lanes | int) -> tuple[Value, Value]:
-    """Emit a call; return its status and the pointer to its rows of results."""
+    """Emit a call of the engine; return its `Status` and the pointer to its rows of results.
+
+    An operand is a value for each lane, or a number that is the same in all lanes.
+    """
     fn = x.fn
     rows = fn.scratch(I64, LANES * max(1, len(operands)))
     results = fn.scratch(I64, LANES * RESULTS)
@@ -102,7 +105,10 @@ def request(x: Form, operation: int, *operands: Lanes | int) -> tuple[Value, Val
 
 
 def reduction_of(x: Form) -> int:
-    """Return the number of the reduction that an instruction's modifiers name; 0 if they name none."""
+    """Return the number of the reduction that an instruction's modifiers name; 0 if they name none.
+
+    If they name no type, it is U64 for the modifier `64`, else U32.
+    """
     name = x.one_of(*REDUCTIONS[1:])
     if not name:
         return 0

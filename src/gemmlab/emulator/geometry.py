@@ -28,10 +28,11 @@ class Geometry:
     constants: dict[int, Bytes] = field(repr=False)
     """Constant banks by number; bank 0 holds the arguments."""
     check_races: bool = False
+    """True if races in shared memory are checked."""
     byte_races: bool = False
     """True if the kernel accesses shared memory by less than 4 bytes."""
     global_races: bool = False
-    """True if races in global memory are checked as well."""
+    """True if races in global memory are checked."""
     global_shift: int = 2
     """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
     wave_blocks: int = 1

@@ -69,11 +69,11 @@ class Image:
     warpgroups: bool
     """True if the kernel multiplies matrices by warpgroups."""
     asynchronous: bool
-    """True if the kernel uses mbarriers, bulk copies or cluster barriers, or prints."""
+    """True if the kernel uses mbarriers, bulk copies or cluster barriers, or if code of its cubin prints."""
     unexecuted: tuple[SiteCounters, ...] = field(repr=False)
     """The counters of each instruction for a launch that does not execute it."""
     parameter_addresses: bool
-    """True if the kernel takes addresses of its parameters (`__grid_constant__`)."""
+    """True if the kernel takes addresses of its parameters (`__grid_constant__`) and is code for sm_90."""
     shared_variables: tuple[SharedVariable, ...] = ()
     """Its `__shared__` variables, if its PTX tells where they lie."""
 
@@ -284,7 +284,10 @@ def _constants(cubin: Cubin, function: CubinFunction, symbols: Mapping[str, int]
 
 
 def plain_name(mangled: str) -> str:
-    """Return a kernel's name as in its source, without parameters: `block_tile` for `_Z10block_tileILi32EEvi`."""
+    """Return a kernel's name as in its source, without parameters: `block_tile` for `_Z10block_tileILi32EEvi`.
+
+    A name that does not begin with `_Z` and a length (`extern "C"`, in a namespace) is returned as it is.
+    """
     match = re.match(r"_Z(\d+)", mangled)
     if match is None:
         return mangled

@@ -92,7 +92,7 @@ def cluster_block(fn: Function, warp: Raw, address: Value) -> tuple[Raw, Lanes]:
 
 
 def valid_at(base: Value, offset: Value) -> Lanes:
-    """Return the address, as an i64, of the validity byte at an offset in an allocation whose first one is at `base`."""
+    """Return the address (i64) of the validity byte at an offset in an allocation; its first one is at `base`."""
     return Lanes(base + offset)
 
 

@@ -26,7 +26,7 @@ class Operation:
     INIT = 1
     """Initialise an mbarrier [address, word]."""
     ARRIVE = 2
-    """Arrive at an mbarrier [address, operand, `Arrival`]; result: its word before (two results: `Arrival.TOGETHER`)."""
+    """Arrive at an mbarrier [address, operand, `Arrival`]; result: its word before (or see `Arrival.TOGETHER`)."""
     CHECK = 3
     """Test whether a phase of an mbarrier has ended [address, state or parity, 1 if it may wait]; result: 1 if so."""
     INVALIDATE = 4

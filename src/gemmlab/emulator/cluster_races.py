@@ -167,8 +167,8 @@ class _Access:
     def _unknown(self, rank: Value, by: Lanes, clock: Lanes, own: Lanes) -> Lanes:
         """Return whether another warp's access at time `clock` is unordered with this warp's.
 
-    `by` is that access's warp * 32 + lane; `own` is true if that warp is of this warp's block.
-    """
+        `by` is that access's warp * 32 + lane; `own` is true if that warp is of this warp's block.
+        """
         known = Lanes(self.row(rank)[(by >> 5).zext("i64").value])
         mine = own & (by >> 5).zext("i64").eq(Lanes(self.index))
         return clock.gt(known) & ~mine

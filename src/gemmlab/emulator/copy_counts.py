@@ -105,8 +105,8 @@ class _Banks:
     def more(self, lane: Value, group: Lanes, place: Value) -> Lanes:
         """Count a lane's unit; return by how many units the fullest bank of its group grows.
 
-    The group's lanes are `group`, and its number is `place`.
-    """
+        The group's lanes are `group`, and its number is `place`.
+        """
         fn, number = self._fn, _number(self._fn, lane)
         new = _first(_same(fn, self._units, lane) & group).eq(number)
         fresh = Lanes(self._fresh.read()) | new.select(_bit(number), 0)

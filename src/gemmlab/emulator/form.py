@@ -85,7 +85,7 @@ class Form:
         return next((name for name in names if name in self.modifiers), default)
 
     def allow(self, *modifiers: str, suffixes: Sequence[str] = ()) -> None:
-        """Raise `UnsupportedError` if the instruction has a modifier, or an operand a suffix (`R2.H1`), not named here."""
+        """Raise `UnsupportedError` if the instruction has other modifiers, or an operand other suffixes (`R2.H1`)."""
         others = [name for name in self.modifiers if name not in modifiers]
         for operand in self.instruction.operands:
             others += [name for name in operand.suffix if name not in suffixes]
@@ -250,7 +250,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A register or convergence barrier to be written in the lanes that execute; a uniform register is always written."""
+    """A register or convergence barrier to be written in the lanes that execute; a uniform register has no lanes."""
 
     form: Form
     operand: Operand

@@ -71,7 +71,7 @@ class Geometry:
         return f"block {rank} of a cluster of {count}"
 
     def shared_array(self, address: int) -> str:
-        """The name of the variable that an access to a shared address means; empty if none is known."""
+        """Return the name of the `__shared__` variable for a shared address (`array_at`); empty if none is known."""
         return array_at(self.variables, self._offset(address)) if self._shared(address) else ""
 
     def owner(self, address: int, block: int) -> str:

@@ -25,7 +25,7 @@ class Rank(IntEnum):
     MISUSE = 2
     """Misuse of an mbarrier, a cluster's barrier or a tensor map: all waits after it may be wrong."""
     EARLY = 3
-    """A copy is read before it has landed, with the wait that was wrong."""
+    """A read of data that a bulk copy has not brought yet; the hazard names the copy, or the wait for a wrong phase."""
     RACE = 4
     """Two accesses race because a barrier, a wait or a proxy fence is missing between them."""
     OTHER = 5
@@ -58,7 +58,7 @@ class Ranked:
 
 
 def words_without_numbers(message: str) -> str:
-    """Return a message with `#` for each number, so that messages about other addresses, threads or phases are equal."""
+    """Return a message with `#` for each number, so that two that differ only in addresses or threads are equal."""
     return _NUMBER.sub("#", message)
 
 

@@ -199,7 +199,7 @@ def _touches(image: Image, outcome: Outcome) -> Iterator[Ranked]:
 
 
 def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
-    """Yield the warp-level synchronisations that wait, in a deadlock, for lanes of their mask: one for each instruction."""
+    """Yield one hazard for each warp-level synchronisation (instruction) that a deadlock leaves waiting for lanes."""
     for site in dict.fromkeys(each[2] for each in outcome.unmet):
         block, thread, _, lanes = next(each for each in outcome.unmet if each[2] == site)
         hazard = Hazard(

@@ -186,8 +186,9 @@ class Block:
     VISITED = 208
     """i64: 1 if another block of the cluster has accessed the block's memory, else 0."""
     BARRIER = 256
-    """16 barriers, each with i64 fields: threads arrived, threads required (0: all), true predicates, result (count),
-    reduction, and its result; then a row of 32 i32 with the clocks of the warps that arrived."""
+    """16 barriers, each with i64 fields: threads arrived; threads required (0: all); arrived threads whose predicate is
+    true; their number at the last reduction; its kind (1 and, 2 or, 3 count); its truth value. Then comes a row of 32
+    i32: for each warp of the block, the latest clock known to the warps that arrived."""
     BARRIER_ARRIVED, BARRIER_WAITING, BARRIER_TRUE, BARRIER_RESULT, BARRIER_MODE, BARRIER_TRUTH = range(0, 48, 8)
     BARRIER_CLOCKS = 64
     BARRIER_SIZE = 192

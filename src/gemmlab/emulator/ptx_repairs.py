@@ -31,7 +31,10 @@ def hazards_of(log: str, ptx: str, function: str, kernel: str) -> tuple[Hazard, 
 
 
 def _late(lines: list[int], groups: Groups, ptx: str, kernel: str) -> Iterator[Hazard]:
-    """Yield the uses of results in flight; `lines` are the PTX lines at which ptxas inserted waits."""
+    """Yield a hazard for each PTX line in `lines`, at which ptxas inserted a wait.
+
+    It describes the last use of a result in flight up to that line, if one is found in the PTX.
+    """
     for line in lines:
         known = [each for each in groups.in_flight if each.use <= line]
         use = max(known, key=lambda each: each.use, default=None)

@@ -16,7 +16,7 @@ from gemmlab.emulator.resident import Resident
 
 
 class Unit(Protocol):
-    """Blocks that run together."""
+    """Blocks that run together: a `Resident` or a `Cluster`. The methods are described there."""
 
     size: int
     """Bytes of a warp."""
@@ -94,7 +94,10 @@ class Cluster(Resident):
             self.engine.begin(self.members)
 
     def run(self, turn: int = TURN, most: int = ROUNDS) -> int:
-        """Give all blocks at most `most` rounds of turns; return a `Status`, as for a block."""
+        """Give all blocks at most `most` rounds of turns of `turn` instructions; return a `Status`, as for a block.
+
+        Raises the exception, if any, that occurred in the engine.
+        """
         for _ in range(most):
             before = self.epoch
             found = [self._run(rank, turn) for rank in self._order() if not self._done[rank]]

@@ -52,7 +52,10 @@ def _field(descriptor: Lanes, start: int) -> Lanes:
 
 
 def emit_fetch(fn: Function, module: Module) -> None:
-    """Emit the body of `fetch(...)` (arguments: `FETCH`). Chunks out of bounds become zeros."""
+    """Emit the body of `fetch(...)` (arguments: `FETCH`).
+
+    When it copies, it records events for chunks that are out of bounds (these become zeros), unwritten or pending.
+    """
     warp_ptr, insn, entry, word, transposed, first_row, rows, first_chunk, chunks, to, issue, operand = fn.args
     warp, descriptor = Raw(fn, warp_ptr), Lanes(word)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))

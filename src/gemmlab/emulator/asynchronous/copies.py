@@ -74,7 +74,7 @@ class Copy:
 
     @property
     def parity(self) -> int:
-        """Parity of that phase."""
+        """Parity of `phase`."""
         return self.phase & 1
 
     def land(self) -> None:

@@ -142,7 +142,10 @@ class Engine:
             groups.show()
 
     def _explain(self) -> None:
-        """Explain new events now, because later operations change the state that explains them."""
+        """Add findings for new events that are reads before a bulk copy was complete (`late_reads.explain`).
+
+        This is done before each operation, because operations change the state that explains the events.
+        """
         count = int(self._launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
         if count == self._explained:
             return
@@ -162,7 +165,7 @@ class Engine:
     def land_rest(self, residents: list[Resident]) -> bool:
         """Complete the copies between blocks for which warps wait; return whether there were any.
 
-        The machine calls this if no warp can go on.
+        The machine calls this if a round of turns changed nothing.
         """
         count = 0
         for state in map(self._state, residents):

@@ -30,8 +30,9 @@ class Mbarrier:
     site: int
     """Instruction that initialised it."""
     warp: int
-    """Warp that initialised it, and its clock then."""
+    """Index of the warp that initialised it."""
     clock: int
+    """That warp's clock then."""
     cluster_time: int = 0
     """Number of the cluster's barriers that were complete then."""
     completed: int = 0
@@ -39,8 +40,9 @@ class Mbarrier:
     copies: list[Copy] = field(default_factory=list, repr=False)
     """Copies whose bytes it will receive, in the order of their issue."""
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
+    """Vector clock with what is ordered before some arrival or completed copy so far."""
     released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """Clocks known to the arrivals so far; to those of the phases that have ended."""
+    """`arriving` at the end of the last phase; warps take it over at a successful wait."""
     now: Phase = field(default_factory=Phase)
     """The record of the current phase."""
     before: Phase = field(default_factory=Phase)
@@ -101,7 +103,7 @@ class Mbarrier:
 
     @property
     def lacks(self) -> str:
-        """The arrivals and bytes that the current phase waits for, in words."""
+        """Words for the arrivals and bytes that the current phase still waits for; `"nothing"` if for none."""
         parts = []
         if self.word.pending:
             parts.append(f"{self.word.pending} of {counted(self.word.expected, 'arrival')}")
@@ -117,5 +119,5 @@ class Mbarrier:
         return f"mbarrier {self.block.resident.geometry.shared_word(self.address)}"
 
     def describe(self) -> str:
-        """The state in words: `"the mbarrier full[1] (phase 2, parity 0) lacks 1 of 128 arrivals"`."""
+        """Return the state in words: `"the mbarrier full[1] (phase 2, parity 0) lacks 1 of 128 arrivals"`."""
         return f"the {self.name} (phase {self.completed}, parity {self.word.phase}) lacks {self.lacks}"

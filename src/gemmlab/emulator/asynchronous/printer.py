@@ -20,7 +20,7 @@ class Printer:
         self._reach = reach
 
     def print(self, request: Request) -> int:
-        """Format the arguments of every lane, the lowest first."""
+        """Print the formatted arguments of every lane that executes, the lowest first."""
         templates, arguments = request.column(0), request.column(1)
         for lane in request.lanes:
             read = partial(_bytes_at, request, self._reach, lane)

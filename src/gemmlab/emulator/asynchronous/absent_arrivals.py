@@ -68,7 +68,7 @@ class ArrivalCode:
         return following is not None and _expects(following)
 
     def _next_arrival(self, site: int) -> Instruction | None:
-        """Return the arrival that the fewest instructions separate from a wait, also over branches; `None` without one."""
+        """Return the first arrival that may run after a wait: the one on the shortest path; `None` if there is none."""
         visited, front = {site}, [site]
         while front:
             following = [to for at in front for to in self._after(at) if to not in visited]

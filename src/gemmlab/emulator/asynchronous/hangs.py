@@ -73,7 +73,7 @@ def report_waits(blocks: Iterable[BlockState], findings: Findings, code: Arrival
 
 
 def _waits(block: BlockState) -> Iterator[Wait]:
-    """Yield a `Wait` for each mbarrier that groups wait for, and another one for groups that mean a phase that is over."""
+    """Yield a `Wait` for each mbarrier and phase that groups wait for: the current phase, or one that is over."""
     found: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for warp, site, lanes, address in waiting_groups(block):
         mbarrier = block.mbarriers.get(address)

@@ -120,8 +120,10 @@ def _arrive_in_turn(request: Request, address: int, lanes: list[int]) -> None:
 
 
 def _states_together(request: Request) -> None:
-    """Write each lane's result for `Arrival.TOGETHER`: the mask of the lanes with the same address in the lower half, the
-    upper half of the mbarrier's word before their arrivals in the upper half.
+    """Write each lane's result for `Arrival.TOGETHER`.
+
+    The lower half is the mask of the lanes with the same address, the upper half that of the mbarrier's word before
+    their arrivals.
     """
     groups: dict[int, int] = {}
     for lane in request.lanes:
@@ -134,7 +136,7 @@ def _states_together(request: Request) -> None:
 
 
 def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lane: int, lanes: int = 0) -> None:
-    """Make the arrival of the thread in `lane`, or one of all threads in the mask `lanes`, and end the phase if possible.
+    """Make the arrival of the thread in `lane`, or one of all threads in the mask `lanes`; end the phase if complete.
 
     `mode` is a sum of `Arrival` flags, which say what `operand` is. Bytes to expect are added first, then arrivals are
     counted, and then complete bytes are subtracted.

@@ -98,7 +98,7 @@ def _aligned(request: Request, tensor: TiledMap, address: int) -> None:
 
 
 def tensor_copy(request: Request, reach: Reach) -> int:
-    """Execute `Operation.TENSOR`: start a copy or reduction of a box. A prefetch only checks its map and coordinates."""
+    """Execute `Operation.TENSOR`: start a copy or reduction of a box. A prefetch only checks map and coordinates."""
     direction, address, shared, mbarrier, blocks, reduction, dimensions = (request.operand(row) for row in range(7))
     tensor = _tensor(request, reach, address, dimensions)
     coordinates = [_signed(request.operand(7 + axis)) for axis in range(dimensions)]

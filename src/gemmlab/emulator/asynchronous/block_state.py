@@ -93,6 +93,11 @@ class BlockState:
         """True if races in shared memory are checked."""
         return self.resident.shadow.size > 0
 
+    @property
+    def element_shift(self) -> int:
+        """Log2 of the bytes of shared memory that one element of the race shadow covers: 0 or 2."""
+        return 0 if self.resident.geometry.byte_races else 2
+
     def begin(self, cluster: list[BlockState], rank: int) -> None:
         """Reset the state for a block that starts as number `rank` of a cluster."""
         self.cluster, self.rank, self.ended, self.cluster_time = cluster, rank, False, 0

@@ -108,8 +108,7 @@ class Copy:
             return
         at = self.places.start if isinstance(self.places, slice) else int(self.places[int(late.argmax())])
         at += int(late.argmax()) if isinstance(self.places, slice) else 0
-        shift = 0 if self.block.resident.geometry.byte_races else 2
-        row = self.block.shadow()[(at - self.block.resident.geometry.shared_low) >> shift]
+        row = self.block.shadow()[(at - self.block.resident.geometry.shared_low) >> self.block.element_shift]
         if row[WRITER_FENCES // 4] < 0:
             return
         message = (

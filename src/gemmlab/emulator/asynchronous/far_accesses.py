@@ -54,8 +54,7 @@ def compare(
                 f"{does} shared memory that thread {int(entry[by])} of block {rank} of the cluster"
                 f" {did}: nothing orders the two (a barrier of the cluster, an mbarrier)"
             )
-            shift = 0 if block.resident.geometry.byte_races else 2
-            request.report(RACE, message, address + (element << shift), other=int(entry[site]))
+            request.report(RACE, message, address + (element << block.element_shift), other=int(entry[site]))
             return
 
 

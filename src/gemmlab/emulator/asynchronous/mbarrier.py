@@ -32,9 +32,9 @@ class Mbarrier:
     warp: int
     """Index of the warp that initialised it."""
     clock: int
-    """That warp's clock then."""
+    """Clock of `warp` at the initialisation."""
     cluster_time: int = 0
-    """Number of the cluster's barriers that were complete then."""
+    """Phases of the cluster's barrier that were complete at the initialisation."""
     completed: int = 0
     """Phases that have ended."""
     copies: list[Copy] = field(default_factory=list, repr=False)

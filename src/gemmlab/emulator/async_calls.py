@@ -1,7 +1,9 @@
-"""Calls from handlers to the engine of asynchronous operations (`emulator.asynchronous`), which is written in Python.
+"""Calls from handlers, the compiled code of instructions, to the engine of asynchronous operations.
+
+The engine (`emulator.asynchronous`) is written in Python.
 
 Operations on mbarriers, bulk copies, tensor maps and cluster barriers are rare compared with the instructions that use
-the data. So their handlers only collect the operands, and all call one function of the engine.
+the data. So their handlers only collect the operands, and all of them call one function of the engine.
 """
 
 from __future__ import annotations
@@ -36,10 +38,10 @@ class Operation:
     ARRIVE_WORD = 6
     """Arrive at an mbarrier of sm_80 [address]; result: its word before."""
     BULK = 7
-    """Copy or reduce bytes [`Direction`, to, from, mbarrier, bytes, blocks of the cluster, reduction]."""
+    """Copy or reduce bytes [`Direction`, to, from, mbarrier, bytes, mask of the cluster's blocks, reduction]."""
     TENSOR = 8
-    """Copy or reduce a box of a tensor [`Direction`, tensor map, shared address, mbarrier, blocks of the cluster,
-    reduction, dimensions, five coordinates]."""
+    """Copy or reduce a box of a tensor [`Direction`, tensor map, shared address, mbarrier, mask of the cluster's
+    blocks, reduction, dimensions, five coordinates]."""
     COMMIT = 9
     """Close a bulk group []."""
     WAIT_READ = 10
@@ -72,13 +74,14 @@ class Arrival:
     DROP = 16
     """All later phases expect fewer arrivals: fewer by the number that this arrival counts for."""
     TOGETHER = 32
-    """The results are the mask of lanes with the same address, and the mbarrier's upper word before their arrivals."""
+    """The result is the mask of the lanes with the same address (lower half), and the upper half of the mbarrier's word
+    before their arrivals."""
     EXPECT_ONE = 64
     """Expect one more byte, which stands for all cp.async copies of a thread."""
 
 
 class Direction:
-    """Memory that a bulk operation reads, and memory that it writes."""
+    """Memory that a bulk operation reads, and memory that it writes; a prefetch writes none."""
 
     GLOBAL_TO_SHARED, SHARED_TO_GLOBAL, SHARED_TO_SHARED, PREFETCH = range(4)
 

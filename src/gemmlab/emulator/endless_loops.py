@@ -220,7 +220,7 @@ def _places(resident: Unit) -> tuple[tuple[int, int, int], ...]:
 
 def _columns(cells: Iterable[int], size: int) -> npt.NDArray[np.int64]:
     """Return the offsets of a warp's bytes with its groups' positions and waits, and the values of `cells`."""
-    parts = [range(Warp.PC, Warp.EXEC), range(Warp.EXITED, Warp.BUDGET), range(Warp.GROUPS, Warp.SYNCS),
+    parts = [range(Warp.PC, Warp.ACTIVE + 4), range(Warp.EXITED, Warp.STATE + 4), range(Warp.GROUPS, Warp.SYNCS),
              range(Warp.GROUP, Warp.PREDICATES), range(Warp.CONVERGENCE, Warp.TID)]  # fmt: skip
     for cell in sorted(cells):
         if cell >= UNIFORM_PREDICATE:

@@ -94,7 +94,7 @@ class Form:
 
     @property
     def execute(self) -> Lanes:
-        """The lanes that execute: an i1 for each lane, which a store of a vector takes as its mask."""
+        """The lanes that execute, as a truth value (i1) for each lane."""
         return lane_mask(self.exec_bits, self.lanes)
 
     def refuse(self, why: str = "") -> UnsupportedError:

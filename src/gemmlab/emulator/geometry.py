@@ -30,7 +30,7 @@ class Geometry:
     check_races: bool = False
     """True if races in shared memory are checked."""
     byte_races: bool = False
-    """True if the kernel accesses shared memory by less than 4 bytes."""
+    """True if the kernel accesses shared memory by less than 4 bytes: its race shadow has an element for each byte."""
     global_races: bool = False
     """True if races in global memory are checked."""
     global_shift: int = 2
@@ -75,12 +75,12 @@ class Geometry:
         return array_at(self.variables, self._offset(address)) if self._shared(address) else ""
 
     def owner(self, address: int, block: int) -> str:
-        """The block of the cluster whose shared memory an address is in; empty if it is `block` itself."""
+        """Return words for the block of the cluster that owns a shared address; empty if it is `block` itself."""
         rank = address >> RANK_BITS
         return f"block {rank} of the cluster" if self._shared(address) and rank != self.rank(block) else ""
 
     def rank(self, block: int) -> int:
-        """The rank in its cluster of a block of the grid."""
+        """Return the rank in its cluster of block number `block` of the grid."""
         rank, rest = 0, block
         step = 1
         for extent, size in zip(self.grid, self.cluster, strict=True):
@@ -89,7 +89,7 @@ class Geometry:
         return rank
 
     def shared_word(self, address: int) -> str:
-        """The place of an mbarrier in words: `full[1]`, `full[1] of block 1 of the cluster`, `at 0x4408`."""
+        """Return the place of an mbarrier in words: `full[1]`, `full[1] of block 1 of the cluster`, `at 0x4408`."""
         offset = self._offset(address)
         variable = variable_at(self.variables, offset)
         if variable is None:
@@ -102,5 +102,5 @@ class Geometry:
         return 0 <= address >> RANK_BITS < math.prod(self.cluster)
 
     def _offset(self, address: int) -> int:
-        """The number of bytes from the kernel's own shared memory to an address."""
+        """Return the number of bytes from the start of the kernel's own shared memory to an address in its block."""
         return (address & (1 << RANK_BITS) - 1) - self.shared_low

@@ -21,7 +21,7 @@ class Rank(IntEnum):
     BYTES = 0
     """An mbarrier is told to expect a wrong number of bytes: all waits for it are wrong."""
     OVERRUN = 1
-    """A stage is filled again before it was read."""
+    """A copy writes memory that an earlier copy has not filled yet."""
     MISUSE = 2
     """Misuse of an mbarrier, a cluster's barrier or a tensor map: all waits after it may be wrong."""
     EARLY = 3
@@ -31,7 +31,7 @@ class Rank(IntEnum):
     OTHER = 5
     """Any other hazard of an instruction, such as an access out of bounds."""
     END = 6
-    """A launch that did not end: a deadlock, an endless loop, a trap."""
+    """A deadlock, an endless loop, or an operation for which nothing waited before a block ended."""
 
 
 @dataclass(frozen=True, slots=True)

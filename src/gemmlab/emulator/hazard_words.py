@@ -178,7 +178,7 @@ def stalled(kind: str, places: tuple[tuple[int, int, int], ...], geometry: Geome
 
 
 def instruction_at(image: Image, index: int) -> Instruction:
-    """The instruction at an index; for an index out of range, which damaged code may lead to, the nearest one."""
+    """Return the instruction at an index; for an index out of range, as damaged code may give, the nearest one."""
     return image.code.instructions[max(0, min(index, len(image.code.instructions) - 1))]
 
 
@@ -190,7 +190,7 @@ def line_of(image: Image, index: int) -> int:
 
 
 def file_of(image: Image, index: int) -> str:
-    """The source file of an instruction; empty for an index out of range and without line information."""
+    """Return the source file of an instruction; empty for an index out of range and without line information."""
     if not 0 <= index < len(image.code.instructions):
         return ""
     line = image.code.instructions[index].line

@@ -130,7 +130,7 @@ def _without_barrier(group: list[Event]) -> bool:
 
 
 def _address(image: Image, index: int) -> int:
-    """The byte address of an instruction; -1 for an index out of range."""
+    """Return the byte address of an instruction; -1 for an index out of range."""
     code = image.code.instructions
     return code[index].address if 0 <= index < len(code) else -1
 
@@ -170,9 +170,10 @@ def _mention(image: Image, words: str, site: int) -> Mention:
 
 
 def _touches(image: Image, outcome: Outcome) -> Iterator[Ranked]:
-    """Yield the uses of registers of a warpgroup multiplication before it is complete, or without a fence before it.
+    """Yield a hazard for each early access to registers of a warpgroup multiplication (`wgmma_in_flight`).
 
-    Only instructions that ran count.
+    The instruction accesses them while the multiplication is in flight, or writes them before it without a fence
+    between. Only instructions that ran count.
     """
     if not image.warpgroups:
         return
@@ -199,7 +200,7 @@ def _touches(image: Image, outcome: Outcome) -> Iterator[Ranked]:
 
 
 def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
-    """Yield one hazard for each warp-level synchronisation (instruction) that a deadlock leaves waiting for lanes."""
+    """Yield one hazard for each instruction at which, in a deadlock, lanes wait for other lanes of their mask."""
     for site in dict.fromkeys(each[2] for each in outcome.unmet):
         block, thread, _, lanes = next(each for each in outcome.unmet if each[2] == site)
         hazard = Hazard(

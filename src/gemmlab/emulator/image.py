@@ -43,7 +43,6 @@ ASYNCHRONOUS = frozenset({
 })  # fmt: skip
 """Opcodes that the engine of asynchronous operations executes."""
 _VARIABLES = (".nv.global.init", ".nv.global")
-_LOW = {"R_CUDA_ABS32_LO_32", "R_CUDA_32_LO", "R_CUDA_ABS32_32", "R_CUDA_32", "R_CUDA_FUNC_DESC32_LO_32"}
 _HIGH = {"R_CUDA_ABS32_HI_32", "R_CUDA_32_HI", "R_CUDA_FUNC_DESC32_HI_32"}
 
 
@@ -75,7 +74,7 @@ class Image:
     parameter_addresses: bool
     """True if the kernel takes addresses of its parameters (`__grid_constant__`) and is code for sm_90."""
     shared_variables: tuple[SharedVariable, ...] = ()
-    """Its `__shared__` variables, if its PTX tells where they lie."""
+    """The kernel's `__shared__` variables; empty if its PTX does not tell their places."""
 
 
 def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, memory: MemoryMap) -> Image:

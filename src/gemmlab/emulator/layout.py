@@ -20,14 +20,10 @@ class Warp:
     """i64: index of the running group's next instruction."""
     ACTIVE = 8
     """i32: lanes of the running group."""
-    EXEC = 12
-    """i32: lanes of the running group whose guard holds for the current instruction."""
     EXITED = 16
     """i32: lanes that have ended, or that the block does not have."""
     STATE = 20
     """i32: one of `Status`."""
-    BUDGET = 24
-    """i64: instructions left in this turn."""
     BLOCK = 32
     LAUNCH = 40
     LOCAL = 48
@@ -121,13 +117,13 @@ class Status:
     SWITCH = 1
     """The running group waits or has ended: run another group."""
     SPENT = 2
-    """The instruction budget is used up."""
+    """The instruction budget is used up, or the warp gives up the rest of its turn."""
     DONE = 3
     """All lanes have ended."""
     BLOCKED = 4
     """Every group waits for an action of another warp."""
     FAULT = 5
-    """The launch cannot go on; the last event is the reason."""
+    """The launch cannot go on; the reason is an event, a finding of the engine, or an exception in it."""
     PAUSED = 6
     """Result of a block only: it can go on, but returns so that the caller can check interrupts and time limits."""
 

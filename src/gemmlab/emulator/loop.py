@@ -29,7 +29,7 @@ HANDLER = (pointer(I8), pointer(I8), I32)
 
 
 def emit_push(fn: Function) -> None:
-    """Emit the body of `push(warp, pc, lanes, wait, argument)`: add a waiting group, unless it has no lanes."""
+    """Emit the body of `push(warp, pc, lanes, wait, argument)`: add a group at the end of the queue if it has lanes."""
     warp_ptr, pc, lanes, wait, argument = fn.args
     warp = Raw(fn, warp_ptr)
     count = warp.load(Warp.GROUPS, I64)

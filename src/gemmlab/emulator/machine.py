@@ -50,7 +50,7 @@ class Outcome:
     stopped: str = ""
     """`"deadlock"`, `"endless loop"`, `"unfinished"`, `"time limit"`, `"trap"`, `"cluster"` or empty."""
     blocked: tuple[tuple[int, int, int], ...] = ()
-    """(block, warp, instruction) of the warps that cannot go on."""
+    """(block, warp, instruction) of the warps that cannot go on, or that run in an endless loop."""
     awaited: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of the warps that waited for a block that was not resident."""
     unmet: tuple[tuple[int, int, int, int], ...] = ()
@@ -71,7 +71,7 @@ def run(
     code: Code, geometry: Geometry, memory: MemoryMap, *, resident_limit: int, trace: TraceRequest | None = None,
     limit: TimeLimit | None = None,
 ) -> Outcome:  # fmt: skip
-    """Execute a grid, and return its outcome. At most `resident_limit` blocks wait for each other at the same time.
+    """Execute a grid, and return its outcome. At most `resident_limit` blocks are resident together.
 
     The launch stops when the time `limit` passes; `None` is no limit.
 

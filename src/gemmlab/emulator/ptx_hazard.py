@@ -28,7 +28,10 @@ def line_in_words(ptx: str, number: int) -> str:
 
 
 def _place(chain: tuple[tuple[str, int], ...], number: int) -> tuple[tuple[str, int], str]:
-    """Return the innermost source place (the PTX line if unknown), and the kernel's line that calls its function."""
+    """Return the innermost source place (the PTX line if unknown), and the line of the kernel that calls its function.
+
+    The second is empty if the place is in no called function.
+    """
     if not chain:
         return ("PTX", number), ""
     return chain[0], call_site(chain) if chain[1:] else ""

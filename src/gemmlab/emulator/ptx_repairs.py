@@ -61,7 +61,7 @@ def _too_weak(use: InFlight, ptx: str) -> str:
 
 
 def _open(groups: Groups, ptx: str, kernel: str) -> Iterator[Hazard]:
-    """Yield the waits after a multiplication whose group the PTX does not close."""
+    """Yield a hazard for each wait after a multiplication whose group the PTX does not close."""
     for each in groups.open:
         message = (
             "no wgmma.commit_group between the multiplication and the wait, which is for closed groups only; ptxas"

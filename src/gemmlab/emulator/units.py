@@ -126,7 +126,7 @@ class Cluster(Resident):
         return status
 
     def excuse(self) -> bool:
-        """Let waits for mbarriers time out, if all warps wait; return true if a warp can go on then."""
+        """Let a warp go on if all wait, as `Engine.excuse` does; return whether one can. False without an engine."""
         return self.engine is not None and self.engine.excuse(self.members)
 
     def places(self) -> tuple[tuple[int, int, int], ...]:

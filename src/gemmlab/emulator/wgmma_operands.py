@@ -31,7 +31,8 @@ FETCH = (
 """Arguments of the copy of an operand's rows, of `chunks` times 16 bytes each, to contiguous memory at `to`.
 
 Rows are counted along m or n and chunks along k; for a transposed operand the other way round. With `issue` = 1 nothing
-is copied: the proxy fences of the threads that wrote the operand are checked. `operand` is one of `OPERANDS`.
+is copied: proxy fences of the threads that wrote the operand, and stores of other blocks, are checked. `operand` is one
+of `OPERANDS`.
 """
 DECODE = (
     ("bits", pointer(I8)),

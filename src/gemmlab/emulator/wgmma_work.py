@@ -53,7 +53,9 @@ def _registers(work: Work, start: Value, block: Value, pair: int, half: bool) ->
 
 
 def load_sums(work: Work) -> None:
-    """Emit copies of the accumulator from registers to memory; FP16 becomes float32. Without one to read, it is zeros.
+    """Emit copies of the accumulator from registers to memory; FP16 becomes float32.
+
+    If the multiplication reads no accumulator, the memory is filled with zeros.
 
     With g = lane / 4 and t = lane % 4, a lane has columns 8 j + 2 t and 8 j + 2 t + 1 of rows g and g + 8.
     """

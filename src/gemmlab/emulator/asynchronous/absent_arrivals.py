@@ -16,7 +16,7 @@ from gemmlab.sass.instruction import Instruction
 Lanes = Mapping[tuple[int, int], int]
 """Masks of lanes, by their block's rank in the cluster and their warp."""
 WaitingWarps = Mapping[tuple[int, int], tuple[Mbarrier, int]]
-"""Mbarrier and instruction at which a warp waits, by the number of its block in the grid and its own."""
+"""(number of a block in the grid, index of a warp in it) -> (mbarrier for which it waits, index of the instruction)."""
 _NO_EXPECT = frozenset({"A1T0", "ART0", "A0TX"})
 """Modifiers of arrivals that tell an mbarrier to expect no bytes."""
 _ENDS = frozenset({"BRA", "EXIT", "RET"})

@@ -138,12 +138,12 @@ class BlockState:
         del log[:-FENCES]
 
     def fences_known(self, warp: int, clock: int) -> npt.NDArray[np.int32]:
-        """Return each lane's number of proxy fences at times when the warp's clock was at most `clock`."""
+        """Return how many proxy fences each lane of a warp executed while the warp's clock was at most `clock`."""
         rows = [row for when, row in self.fences.get(warp, ()) if when <= clock]
         return rows[-1] if rows else np.zeros(LANES, np.int32)
 
     def no_clocks(self) -> Clocks:
-        """Return a vector clock of zeros, which nothing is ordered before."""
+        """Return a vector clock of zeros: no access is ordered before it."""
         return np.zeros((len(self.cluster), LANES), np.int32)
 
     def shadow(self) -> npt.NDArray[np.int32]:

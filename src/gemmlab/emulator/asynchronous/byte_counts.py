@@ -1,4 +1,4 @@
-"""Wrong numbers of bytes that an mbarrier is told to expect: which line states them, and which copies bring others."""
+"""Reports of an mbarrier that expects a wrong number of bytes: the line that states it, and the copies it gets."""
 
 from __future__ import annotations
 

@@ -29,11 +29,11 @@ class ClusterBarrier:
     arrived: dict[int, int] = field(default_factory=dict)
     """Host address of a warp -> mask of its lanes that have arrived."""
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """Clocks of the accesses that arrivals so far order; a relaxed arrival adds only those before the last fence."""
+    """Maximum of the vector clocks of the warps that arrived: for a relaxed arrival, that at the warp's last fence."""
     released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     """`arriving` at the end of the last phase, which warps take over at their wait."""
     here: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """Clocks of all warps that arrived, also of those whose arrival is relaxed and does not order their accesses."""
+    """Maximum of the vector clocks of the warps at their arrivals, relaxed or not."""
 
     def __post_init__(self) -> None:
         self.here = np.zeros((len(self.blocks), LANES), np.int32)

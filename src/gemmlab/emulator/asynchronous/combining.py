@@ -23,11 +23,6 @@ def number_of(name: str, kind: str) -> int:
     return REDUCTIONS.index(name) + 16 * TYPES.index(kind)
 
 
-def width_of(reduction: int) -> int:
-    """Return the bytes of an element of a reduction."""
-    return np.dtype(_DTYPES[TYPES[reduction >> 4]]).itemsize
-
-
 def combined(reduction: int, old: Bytes, new: Bytes) -> Bytes:
     """Combine two arrays of bytes, element by element; sums of floats are rounded to nearest even, integers wrap.
 

@@ -23,7 +23,7 @@ class Wait:
     groups: tuple[tuple[int, int, int], ...]
     """Warp, instruction and lanes of each."""
     ahead: int
-    """Number of the phase that they mean, if it is over and the current one has the same parity; else -1."""
+    """Number of the phase that the groups wait for, if it is over and the current one has the same parity; else -1."""
 
     @property
     def warps(self) -> list[int]:
@@ -49,7 +49,7 @@ class Wait:
 
 
 def report_waits(blocks: Iterable[BlockState], findings: Findings, code: ArrivalCode) -> WaitingWarps:
-    """Add a finding for each mbarrier that a group of lanes waits for; return the warps that wait."""
+    """Add a finding for each mbarrier that a group of lanes waits for; return where each of the warps waits."""
     waits = [wait for block in blocks for wait in _waits(block)]
     where = {
         (wait.mbarrier.block.linear, warp): (wait.mbarrier, site)

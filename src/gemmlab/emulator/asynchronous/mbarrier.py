@@ -40,7 +40,7 @@ class Mbarrier:
     copies: list[Copy] = field(default_factory=list, repr=False)
     """Copies whose bytes it will receive, in the order of their issue."""
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """Vector clock with what is ordered before some arrival or completed copy so far."""
+    """Maximum of the vector clocks of the arrivals, and of the issuers of completed copies, so far."""
     released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     """`arriving` at the end of the last phase; warps take it over at a successful wait."""
     now: Phase = field(default_factory=Phase)
@@ -74,8 +74,8 @@ class Mbarrier:
     def settle(self, *, for_wait: bool = False) -> None:
         """End the phase if nothing is missing.
 
-        Copies land only if the phase needs them and a thread waits for it (`for_wait`: the caller does). That is the
-        last moment that the waits allow.
+        Copies are completed only if the phase needs them and a thread waits for it (`for_wait`: the caller does). That
+        is the latest moment that the waits allow.
         """
         if self.word.pending == 0 and self.word.transactions > 0 and (for_wait or self.waiting):
             while self.copies and self.word.transactions > 0:

@@ -137,7 +137,10 @@ def _load(request: Request, reach: Reach, tensor: TiledMap, coordinates: list[in
 
 
 def rounded(data: Bytes) -> Bytes:
-    """Round float32 to TF32, to nearest even; a NaN becomes 0x7FFFE000. Subnormal numbers stay."""
+    """Return the bytes of float32 numbers rounded to TF32, to nearest even.
+
+    A NaN becomes 0x7FFFE000; subnormal numbers are not flushed.
+    """
     words = np.ascontiguousarray(data).view(np.uint32)
     nearest = (words + np.uint32(0xFFF) + (words >> 13 & 1)) & np.uint32(0xFFFFE000)
     nan = (words & 0x7FFFFFFF) > 0x7F800000

@@ -103,7 +103,7 @@ def _operand(x: Form, *, wide: bool) -> Lanes:
 
 
 def _count(x: Form, where: Lanes, width: int, lanes: Value, *, twice: bool) -> None:
-    """Count a request, and sectors or wavefronts of `lanes` as for a store to the same space; check races with blocks.
+    """Count a request, and sectors or wavefronts of `lanes` as for a store to the same space. Check for races, too.
 
     With `twice` those in shared memory count double: a compare-and-swap sends two values a lane.
     """

@@ -63,9 +63,10 @@ def entry(instruction: Instruction) -> Entry:
 
 
 def form_key(instruction: Instruction) -> str:
-    """Return the key of an instruction's handler: its opcode and modifiers, and for each operand all but its numbers.
+    """Return the key of an instruction's handler: its opcode, its modifiers, and the form of each operand.
 
-    These are kind, sign and suffixes; the value is in the key only for `Entry.literals`.
+    The form is kind, signs and suffixes, the bank of a constant, which base registers there are, and the name of a
+    special register. An operand's value is in the key only if it is one of `Entry.literals`.
     """
     literals = {index % len(instruction.operands) for index in entry(instruction).literals if instruction.operands}
     parts = [".".join((instruction.opcode, *instruction.modifiers))]

@@ -16,7 +16,7 @@ from gemmlab.ir.types import I32, VOID
 
 @opcode("SHFL")
 def shfl(x: Form) -> None:
-    """Read the value of another lane of the segment; otherwise the lane's own, and a predicate is false.
+    """Read the source lane's value; a predicate is true if that lane is in the segment. If not, read the lane's own.
 
     The third source operand has the clamp, and from bit 8 on the mask of the segment.
     """

@@ -35,7 +35,7 @@ def _barrier(fn: Function, block: Raw, number: Value) -> Raw:
 
 
 def own_clock(fn: Function, block: Raw, index: Value) -> Value:
-    """Return a pointer to the clock of warp `index`: element `index` of its row (`_know`)."""
+    """Return a pointer to the own clock of warp `index`: element `index` of its vector clock."""
     return fn.cast(block.load(Block.CLOCKS, I64), I32) + (index * LANES + index)
 
 

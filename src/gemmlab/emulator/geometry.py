@@ -36,9 +36,9 @@ class Geometry:
     global_shift: int = 2
     """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
     wave_blocks: int = 1
-    """Number of blocks resident together on a GPU (a wave). A sector counts once for all accesses of one wave."""
+    """Number of blocks resident together on a GPU (a wave). All accesses of one wave count a distinct sector once."""
     async_copies: bool = False
-    """True if warps need room for asynchronous copies in flight."""
+    """True if warps need room for cp.async copies in flight."""
     maximum_registers: int = 0
     """Registers of each thread at the start, as setmaxnreg counts them."""
     old_tensor_core: bool = False
@@ -53,7 +53,7 @@ class Geometry:
     param_base: int = 0
     """Offset of the first parameter in the bank."""
     asynchronous: bool = False
-    """True if the kernel uses mbarriers, bulk copies or cluster barriers."""
+    """True if the launch needs the engine of asynchronous operations (as `Image.asynchronous`)."""
     constant_bytes: int = 0
     """Bytes that `__constant__` variables take."""
     cluster: tuple[int, int, int] = (1, 1, 1)

@@ -64,7 +64,7 @@ class Image:
     global_shift: int
     """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
     async_copies: bool
-    """True if the kernel copies asynchronously from global to shared memory."""
+    """True if the kernel copies from global to shared memory by cp.async."""
     warpgroups: bool
     """True if the kernel multiplies matrices by warpgroups."""
     asynchronous: bool

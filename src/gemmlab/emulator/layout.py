@@ -41,7 +41,7 @@ class Warp:
     LOCAL_VALID = 96
     """Host address of one byte for each byte of local memory: 0xFF once written."""
     PENDING = 104
-    """Host address of the copies in flight (see `emulator.async_copies`); 0 if the kernel makes none."""
+    """Host address of the cp.async copies in flight (see `emulator.async_copies`); 0 if the kernel makes none."""
     FLIGHT = 112
     """Host address of the warpgroup multiplications in flight (see `emulator.wgmma_layout`); 0 if there are none."""
     MAXIMUM = 120

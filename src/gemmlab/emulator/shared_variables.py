@@ -49,8 +49,8 @@ class SharedVariable:
 def shared_variables(ptx: str, function: str, nbytes: int) -> tuple[SharedVariable, ...]:
     """Return the variables that a kernel's PTX declares, placed one after the other as ptxas does.
 
-    These are the variables that the kernel names, or all of the PTX if only all of them fill the `nbytes` of static
-    shared memory exactly. The result is empty if neither do: then their places are unknown.
+    These are the variables that the kernel names, if they fill the `nbytes` of static shared memory exactly, or else
+    all of the PTX, if these do. Otherwise the result is empty: the places are unknown.
     """
     declared = [*_DECLARED.finditer(ptx)]
     if not declared:

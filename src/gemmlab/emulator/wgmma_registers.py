@@ -10,7 +10,7 @@ from gemmlab.sass.instruction import RZ, Instruction
 SIZE = re.compile(r"64x(\d+)x(\d+)")
 OPCODES = frozenset({"HGMMA", "QGMMA", "IGMMA"})
 LEFT = 4
-"""Registers of A."""
+"""Number of registers that A takes in each thread, if it is in registers."""
 
 
 def gmma_registers(instruction: Instruction) -> Sequence[range] | None:

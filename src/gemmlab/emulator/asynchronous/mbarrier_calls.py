@@ -174,7 +174,7 @@ def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lan
 
 
 def invalidate(request: Request) -> int:
-    """End the use of mbarriers."""
+    """Execute `Operation.INVALIDATE`: end the use of the mbarrier of every lane that executes."""
     for lane in request.lanes:
         address = request.operand(0, lane) & 0xFFFFFFFF
         find(request, address, lane).block.mbarriers.pop(address, None)

@@ -13,7 +13,7 @@ from gemmlab.emulator.memory_map import Reach
 
 
 class Printer:
-    """The text that one launch has printed."""
+    """The text that one launch has printed: the last `MOST_BYTES` characters of it."""
 
     def __init__(self, reach: Reach) -> None:
         self.text = ""

@@ -50,7 +50,7 @@ def f2f(x: Form) -> None:
 
 @opcode("FRND")
 def frnd(x: Form) -> None:
-    """Round to a whole number in the same format."""
+    """Round to a whole number in the same format: to nearest even, or in the direction of a modifier (`TO_WHOLE`)."""
     x.allow(*FLOATS, *TO_WHOLE, "FTZ", suffixes=PARTS)
     d = x.dest()
     kind = x.one_of(*FLOATS, default="F32")

@@ -26,8 +26,9 @@ def number_of(name: str, kind: str) -> int:
 def combined(reduction: int, old: Bytes, new: Bytes) -> Bytes:
     """Combine two arrays of bytes, element by element; sums of floats are rounded to nearest even, integers wrap.
 
-    A minimum or maximum of a NaN and a number is the number. A NaN result has the bits of `_CANONICAL`, except in a sum
-    of float64: it has those of the operand that is a NaN, signalling or not, and if both are, those of `new`.
+    A minimum or maximum of a NaN and a number is the number. A NaN result has the bits of `_CANONICAL` (0x7FFF in
+    BF16), except in a sum of float64: if an operand is a NaN, signalling or not, the result has its bits, and if both
+    are, those of `new`.
     """
     name, kind = REDUCTIONS[reduction & 15], TYPES[reduction >> 4]
     there, come = (np.ascontiguousarray(part).view(_DTYPES[kind]) for part in (old, new))

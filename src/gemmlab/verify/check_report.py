@@ -135,27 +135,36 @@ class CheckReport(Display):
     @property
     def remarks(self) -> list[str]:
         """Lines on what the verdict does not cover: traits of the kernel, stray reads, cases left out."""
+        return [*self._traits_and_cases(), *self.exercise]
+
+    def _traits_and_cases(self) -> list[str]:
         left_out = (f"  {counted(count, 'case')} left out: it needs {reason}" for reason, count in self.refused.items())
         strays = (f"  it {stray} ({counted(count, 'case')})" for stray, count in self.stray.items())
-        return [*(f"  it {trait}" for trait in self.traits), *strays, *left_out, *self.exercise]
+        return [*(f"  it {trait}" for trait in self.traits), *strays, *left_out]
 
     @property
     def exercise(self) -> list[str]:
         """Lines on an exercise that was judged: whether it is solved, then each criterion with its figure."""
         head = "  the exercise is solved:" if self.passed else "  the exercise is not solved:"
-        return [head, *(f"    {one}" for one in self.criteria)] if self.criteria else []
+        return [head, *self._judged()] if self.criteria else []
+
+    def _judged(self) -> list[str]:
+        return [f"    {one}" for one in self.criteria]
+
+    def headline(self) -> str:
+        """The verdict; for an exercise that is not solved, each criterion with its figure below it."""
+        return "\n".join([f"{self.subject}: {self.verdict}", *self._judged()])
 
     def explain(self) -> str:
         """The outcome in words: a few failures at length, one of each kind first, then the problems of the others."""
-        left_out = self.remarks
         if self.passed:
             error = f"{self.cases} cases right, largest error {self.worst_ratio:.3f} of its bound"
-            return "\n".join([f"{self.subject}: {error if self.computed else 'figures right'}", *left_out])
-        return f"{self.subject}: {self.verdict}\n{self.details()}"
+            return "\n".join([f"{self.subject}: {error if self.computed else 'figures right'}", *self.remarks])
+        return f"{self.headline()}\n{self.details()}"
 
     def details(self) -> str:
-        """Everything after the verdict: each hazard once, a few failures at length, the problems of the others."""
-        left_out = self.remarks
+        """Everything after the headline: each hazard once, a few failures at length, the problems of the others."""
+        left_out = self._traits_and_cases()
         if not self.failures:
             return "\n".join([f"{self.subject}: {self.time_limit}", *left_out])
         head = f"{self.subject}: {len(self.failures)} of {self.cases} cases failed"
@@ -174,9 +183,12 @@ class CheckReport(Display):
         return "\n".join([head, *left_out, *self._hazards(), *(failure.explain() for failure in shown), *also])
 
     def _listed(self, failure: Failure) -> bool:
-        """Return whether all there is to say of a failure is among the criteria of the exercise."""
+        """Return whether the verdict or the criteria of the exercise say all there is to say of a failure."""
         others = failure.mismatches or failure.violations or failure.notes or failure.hazards
-        return bool(self.criteria) and not others and all(claim.startswith(OF_EXERCISE) for claim in failure.claims)
+        return not others and all(
+            claim in self.verdict.text or (bool(self.criteria) and claim.startswith(OF_EXERCISE))
+            for claim in failure.claims
+        )
 
     def _hazards(self) -> Iterator[str]:
         """Each hazard once, with the number of cases that have it."""

@@ -20,16 +20,19 @@ _INSTRUCTION = re.compile(r" \([A-Z][\w.]*\)$")
 
 
 def sentence_on(kind: str, cases: Sequence[Sequence[Hazard]], read: Read = source_text) -> str:
-    """Return a sentence on the hazards of one kind. `cases` are those of each failing case, at least one of the kind.
+    """Return a sentence on the hazards of one kind, `leading_kind`. `cases` are the hazards of each failing case.
 
     `read` returns a file's text.
     """
     every = [hazard for case in cases for hazard in case]
-    first = next(hazard for hazard in every if hazard.kind == kind)
     if kind == RACE:
         return _race(cases)
-    if kind == BARRIER:
-        return _barrier(every, first)
+    # Races may show a barrier that not all threads reach, without a hazard of its own.
+    if kind == BARRIER and (place := faulty_barrier(every)) is not None:
+        return _passed_by(place, every)
+    first = next(hazard for hazard in every if hazard.kind == kind)
+    if kind == BARRIER and _ENDED in first.message:
+        return _ended_before(every)
     if kind in _ARRAY_LAST and first.array:
         return _access(first, read)
     # Kind and place alone do not say what is wrong; the first clause of the message does.
@@ -58,18 +61,14 @@ def _without_ld(hazard: Hazard, read: Read) -> str:
     return f", which indexes {hazard.array} without ld{name}"
 
 
-def _barrier(every: Sequence[Hazard], first: Hazard) -> str:
-    """Name the barrier, and what follows from it."""
-    place = faulty_barrier(every)
-    if place is not None:
-        return _passed_by(place, every)
-    if _ENDED not in first.message:
-        return f"{first.message}, at {first.place}"
+def _ended_before(every: Sequence[Hazard]) -> str:
+    """Name the lines of the barrier and of the ends of threads that do not reach it."""
     places = " and ".join(dict.fromkeys(one.place for one in every if one.kind == BARRIER and _ENDED in one.message))
     return f"some threads of the block end before a barrier that the others reach ({places}): all have to reach it"
 
 
 def _passed_by(place: Place, hazards: Sequence[Hazard]) -> str:
+    """Name the barrier, and what follows from it."""
     races = _arrays([hazard for hazard in hazards if hazard.kind == RACE])
     follows = f"; {races} race because of that" if races else ""
     return f"not all threads reach {barrier_words(place)}: it stands under a condition, or in divergent code{follows}"

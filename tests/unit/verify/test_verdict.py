@@ -147,7 +147,7 @@ def test_another_fault_hides_no_overflow_and_the_hint_names_what_is_read(tmp_pat
     unused = "a and b held NaN before the call, because this problem makes no use of them: they must not be read"
     assert text.startswith(f"WRONG: passes where alpha != 0; {unused}; index overflow: the offset of a row of C, row *")
     # Without beta the output holds NaN, too, but the kernel does not read it.
-    hints = [line for line in report.explain().splitlines() if "held NaN" in line]
+    hints = [line for line in report.details().splitlines() if "held NaN" in line]
     assert hints
     assert all('state always_reads = ["A", "B"]' in line for line in hints)
 

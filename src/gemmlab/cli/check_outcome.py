@@ -32,7 +32,7 @@ def _show(checked: CheckResult) -> None:
 
     for report in checked.reports:
         if not report.passed:
-            typer.echo(f"{report.subject}: {report.verdict}")
+            typer.echo(report.headline())
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("kernel", "result", "cases", "padded", "threads", "error/bound", "error/|c|/K", "seconds"):
         table.add_column(heading, justify="left" if heading in ("kernel", "result") else "right")

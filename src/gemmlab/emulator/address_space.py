@@ -30,8 +30,9 @@ ACCESS = (
     ("words", pointer(I32)),
     ("key", I32),
 )
-"""Arguments of memory services. `addresses`: 32 i64; `words`: rows of 32 i32 to read or write; `key`: width in bytes,
-plus `STORE` for a store."""
+"""Arguments of the compiled functions that access memory. `execute`: mask of the lanes that access it; `addresses`: one
+i64 for each of 32 lanes; `words`: a row of 32 i32 for each 32-bit word that a lane loads or stores; `key`: bytes that a
+lane accesses, plus `STORE` for a store."""
 COUNT = (*ACCESS[:4], ACCESS[5])
 LOCATE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("lane", I64), ("address", I64), ("key", I32))
 TOUCH = ACCESS[:4]
@@ -39,8 +40,8 @@ TOUCH = ACCESS[:4]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An emulated address on the host: its host address, the address of its validity bytes (0: all are valid), and true
-    if it is in bounds.
+    """An emulated address on the host: its host address, the address of its validity bytes (0: all are valid), and
+    whether it is in bounds.
     """
 
     host: Value
@@ -51,7 +52,8 @@ class Place:
 def translate(fn: Function, warp: Raw, space: str, address: Value, low: Value, high: Value, lane: Value) -> Place:
     """Return the place of `address` in the memory `space`, as one `lane` of the warp accesses it.
 
-    `inside` is true if all bytes from `address + low` up to `address + high` are in one allocation.
+    `inside` is true if all bytes from `address + low` up to, but not including, `address + high` are in bounds: in one
+    global allocation, in the shared memory of one block that has not ended, or in the lane's own local memory.
     """
     if space == "global":
         launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
@@ -90,14 +92,14 @@ def cluster_block(fn: Function, warp: Raw, address: Value) -> tuple[Raw, Lanes]:
 
 
 def valid_at(base: Value, offset: Value) -> Lanes:
-    """Pointer to the validity bytes at an offset in an allocation, as an integer."""
+    """Return the address (i64) of the validity byte at an offset in an allocation; its first one is at `base`."""
     return Lanes(base + offset)
 
 
 def emit_locate(fn: Function, module: Module, space: str) -> None:
     """Emit the body of `locate_SPACE(warp, insn, lane, address, key)`: return the host address of an access.
 
-    If the access is out of bounds or misaligned, the function records an event and returns 0.
+    `key` is as in `ACCESS`. If the access is out of bounds or misaligned, the function records an event and returns 0.
     """
     warp_ptr, insn, lane, address, key = fn.args
     warp = Raw(fn, warp_ptr)
@@ -127,5 +129,5 @@ def _why_not(fn: Function, warp: Raw, address: Value) -> Value:
 
 
 def bit_of(fn: Function, bits: Value, lane: Value) -> Value:
-    """True if the lane's bit is set in the mask `bits`."""
+    """Return an i1 that is true if the lane's bit is set in the mask `bits`."""
     return ((Lanes(bits) >> Lanes(fn.convert(lane, I32))) & 1).ne(0).value

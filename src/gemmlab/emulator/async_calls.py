@@ -1,7 +1,9 @@
-"""Calls from handlers to the engine of asynchronous operations (`emulator.asynchronous`), which is written in Python.
+"""Calls from handlers, the compiled code of instructions, to the engine of asynchronous operations.
+
+The engine (`emulator.asynchronous`) is written in Python.
 
 Operations on mbarriers, bulk copies, tensor maps and cluster barriers are rare compared with the instructions that use
-the data. So their handlers only collect the operands, and all call one function of the engine.
+the data. So their handlers only collect the operands, and all of them call one function of the engine.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ class Operation:
     INIT = 1
     """Initialise an mbarrier [address, word]."""
     ARRIVE = 2
-    """Arrive at an mbarrier [address, operand, `Arrival`]; result: its word before."""
+    """Arrive at an mbarrier [address, operand, `Arrival`]; result: its word before (or see `Arrival.TOGETHER`)."""
     CHECK = 3
     """Test whether a phase of an mbarrier has ended [address, state or parity, 1 if it may wait]; result: 1 if so."""
     INVALIDATE = 4
@@ -36,10 +38,10 @@ class Operation:
     ARRIVE_WORD = 6
     """Arrive at an mbarrier of sm_80 [address]; result: its word before."""
     BULK = 7
-    """Copy or reduce bytes [`Direction`, to, from, mbarrier, bytes, blocks of the cluster, reduction]."""
+    """Copy or reduce bytes [`Direction`, to, from, mbarrier, bytes, mask of the cluster's blocks, reduction]."""
     TENSOR = 8
-    """Copy or reduce a box of a tensor [`Direction`, tensor map, shared address, mbarrier, blocks of the cluster,
-    reduction, dimensions, five coordinates]."""
+    """Copy or reduce a box of a tensor [`Direction`, tensor map, shared address, mbarrier, mask of the cluster's
+    blocks, reduction, dimensions, five coordinates]."""
     COMMIT = 9
     """Close a bulk group []."""
     WAIT_READ = 10
@@ -70,15 +72,16 @@ class Arrival:
     COMPLETE = 8
     """The operand is a number of bytes that are complete."""
     DROP = 16
-    """Later phases expect fewer arrivals, by the number of this one."""
+    """All later phases expect fewer arrivals: fewer by the number that this arrival counts for."""
     TOGETHER = 32
-    """The results are the mask of lanes with the same address, and the mbarrier's upper word before their arrivals."""
+    """The result is the mask of the lanes with the same address (lower half), and the upper half of the mbarrier's word
+    before their arrivals."""
     EXPECT_ONE = 64
     """Expect one more byte, which stands for all cp.async copies of a thread."""
 
 
 class Direction:
-    """Memory that a bulk operation reads, and memory that it writes."""
+    """Memory that a bulk operation reads, and memory that it writes; a prefetch writes none."""
 
     GLOBAL_TO_SHARED, SHARED_TO_GLOBAL, SHARED_TO_SHARED, PREFETCH = range(4)
 
@@ -89,7 +92,10 @@ TYPES = ("U32", "S32", "U64", "S64", "F16", "BF16", "F32", "F64")
 
 
 def request(x: Form, operation: int, *operands: Lanes | int) -> tuple[Value, Value]:
-    """Emit a call; return its status and the pointer to its rows of results."""
+    """Emit a call of the engine; return its `Status` and the pointer to its rows of results.
+
+    An operand is a value for each lane, or a number that is the same in all lanes.
+    """
     fn = x.fn
     rows = fn.scratch(I64, LANES * max(1, len(operands)))
     results = fn.scratch(I64, LANES * RESULTS)
@@ -102,7 +108,10 @@ def request(x: Form, operation: int, *operands: Lanes | int) -> tuple[Value, Val
 
 
 def reduction_of(x: Form) -> int:
-    """Return the number of the reduction that an instruction's modifiers name; 0 if they name none."""
+    """Return the number of the reduction that an instruction's modifiers name; 0 if they name none.
+
+    If they name no type, it is U64 for the modifier `64`, else U32.
+    """
     name = x.one_of(*REDUCTIONS[1:])
     if not name:
         return 0

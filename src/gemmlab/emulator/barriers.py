@@ -35,7 +35,7 @@ def _barrier(fn: Function, block: Raw, number: Value) -> Raw:
 
 
 def own_clock(fn: Function, block: Raw, index: Value) -> Value:
-    """Return a pointer to the clock of warp `index`: element `index` of its row (`_know`)."""
+    """Return a pointer to the own clock of warp `index`: element `index` of its vector clock."""
     return fn.cast(block.load(Block.CLOCKS, I64), I32) + (index * LANES + index)
 
 
@@ -47,8 +47,10 @@ def _know(fn: Function, block: Raw, index: Value) -> Value:
 def emit_arrive(fn: Function, module: Module) -> None:
     """Emit the body of `arrive(...)`, which returns `GO` if the running group goes on at once, else `SWITCH`.
 
-    An arrival at a barrier that does not exist does not wait. `arrive_only`: 1 for BAR.ARV, plus 256 times the
-    reduction (1 and, 2 or, 3 count; 0 none).
+    It records an event if not all of the warp's threads arrive together. An arrival at a barrier that does not exist
+    does not wait, and is recorded too. `threads`: number to wait for, 0 for all of the block; `truth`: mask of the
+    lanes whose predicate is true; `arrive_only`: 1 for BAR.ARV, plus 256 times the reduction (1 and, 2 or, 3 count;
+    0 none).
     """
     warp_ptr, insn, execute, number, threads, truth, arrive_only = fn.args
     warp = Raw(fn, warp_ptr)
@@ -85,7 +87,10 @@ def emit_arrive(fn: Function, module: Module) -> None:
 
 
 def emit_release(fn: Function, module: Module) -> None:
-    """Emit the body of `release(warp, insn, number)`: release the waiting groups if enough threads have arrived."""
+    """Emit the body of `release(warp, insn, number)`: if enough threads have arrived, release all groups that wait.
+
+    It then also stores the result of the barrier's reduction.
+    """
     warp_ptr, insn, number = fn.args
     block = _block(fn, Raw(fn, warp_ptr))
     barrier = _barrier(fn, block, number)
@@ -141,9 +146,8 @@ def _pass_on(fn: Function, block: Raw, source: Value, to: Value) -> None:
 
 
 def emit_release_all(fn: Function, module: Module) -> None:
-    """Emit the body of `release_all(warp, insn)`: check every barrier again after threads have ended.
-
-    A barrier may be complete without them.
+    """Emit the body of `release_all(warp, insn)`: after threads have ended, release each barrier that is complete
+    without them.
     """
     warp_ptr, insn = fn.args
     block = _block(fn, Raw(fn, warp_ptr))

@@ -15,7 +15,7 @@ from gemmlab.ir.types import I8, I32, I64
 def emit_operand_far(fn: Function, module: Module) -> None:
     """Emit the body of `operand_far(...)` (arguments: `OPERAND_RACE`), called when a multiplication is issued.
 
-    It reports stores of other blocks to 16 bytes of an operand if nothing orders them before the issue.
+    It reports stores of other blocks to the operand's 16 bytes at `address` if nothing orders them before the issue.
     """
     warp, insn, address, operand = Raw(fn, fn.args[0]), Raw(fn, fn.args[1]), fn.args[3], fn.args[4]
     own = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))

@@ -86,7 +86,8 @@ def emit_cluster_race(fn: Function, module: Module) -> None:
 
 
 def remember_fence(fn: Function, warp: Raw, block: Raw) -> None:
-    """Emit a fence of cluster or wider scope: store the warp's vector clock, and advance its own clock.
+    """Emit a fence of cluster or wider scope: store the warp's vector clock, and advance its own clock. Without a
+    cluster, it does nothing.
 
     A relaxed arrival at the cluster's barrier passes on only the accesses before the warp's last fence.
     """
@@ -106,7 +107,11 @@ def remember_fence(fn: Function, warp: Raw, block: Raw) -> None:
 
 
 class _Access:
-    """Code that checks one warp's access to shared memory of the cluster for races, and then records it."""
+    """Code that checks one warp's access to shared memory of the cluster for races, and then records it.
+
+    In its methods, `target` is the block to which the memory belongs, `local` is true if the warp is of that block,
+    `where` is the element's index in the shadow, and `at` its shared address.
+    """
 
     def __init__(
         self, fn: Function, module: Module, warp: Raw, insn: Raw, own: Raw, key: Value, strong: Value
@@ -160,7 +165,10 @@ class _Access:
             self._record(Raw(fn, fn.cast(far + self.rank.value * FAR, I8)), lane)
 
     def _unknown(self, rank: Value, by: Lanes, clock: Lanes, own: Lanes) -> Lanes:
-        """Return whether another warp's access at `clock` is unordered; `own`: that warp is of this block."""
+        """Return whether another warp's access at time `clock` is unordered with this warp's.
+
+        `by` is that access's warp * 32 + lane; `own` is true if that warp is of this warp's block.
+        """
         known = Lanes(self.row(rank)[(by >> 5).zext("i64").value])
         mine = own & (by >> 5).zext("i64").eq(Lanes(self.index))
         return clock.gt(known) & ~mine
@@ -189,7 +197,7 @@ class _Access:
             self._note(rank, by, Lanes(entry.load(READ_FAR_SITE)), lane, at)
 
     def _against_owner(self, target: Raw, near: Raw, lane: Value, at: Value) -> None:
-        """Compare with accesses of the owner's warps."""
+        """Compare with accesses of the owner's warps; `near` is the element's entry in the owner's own shadow."""
         fn, rank = self.fn, target.load(Block.RANK, I64)
         never = Lanes(fn.constant(0, I32)).ne(0)
         by = Lanes(near.load(WRITER))
@@ -229,7 +237,7 @@ class _Access:
                     entry.store(offset, value)
 
     def leave(self, target: Raw, local: Lanes, lane: Value) -> None:
-        """Record this access to another block's memory: it must be ordered before that block's end."""
+        """Record an access to another block's memory, which must be ordered before that block's end."""
         fn = self.fn
         with fn.when((~local).value):
             place = (self.rank.value * LANES + self.index) * VISIT

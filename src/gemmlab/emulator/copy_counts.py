@@ -87,9 +87,9 @@ def emit_count_through_l1(fn: Function) -> None:
 
 
 class _Banks:
-    """Numbers of distinct units in each bank of the source or destination, counted lane by lane.
+    """Counter of the distinct units in each bank of the source or destination, lane by lane.
 
-    A unit has the copy's width.
+    A unit is as many bytes as one lane copies, aligned to their number.
     """
 
     def __init__(self, fn: Function, addresses: Value, shift: Lanes, banks: Lanes) -> None:
@@ -103,7 +103,10 @@ class _Banks:
         self._fresh = fn.var(I32, 0)
 
     def more(self, lane: Value, group: Lanes, place: Value) -> Lanes:
-        """Count a lane's unit; return the growth of the fullest bank of its group, number `place` with mask `group`."""
+        """Count a lane's unit; return by how many units the fullest bank of its group grows.
+
+        The group's lanes are `group`, and its number is `place`.
+        """
         fn, number = self._fn, _number(self._fn, lane)
         new = _first(_same(fn, self._units, lane) & group).eq(number)
         fresh = Lanes(self._fresh.read()) | new.select(_bit(number), 0)

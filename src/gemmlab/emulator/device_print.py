@@ -32,7 +32,10 @@ class Arguments:
 
 
 def formatted(read: Reader, template: int, arguments: int) -> tuple[str, int]:
-    """Return the formatted text and the number of arguments; `template` and `arguments` are generic addresses."""
+    """Return the formatted text, and the number of arguments that its conversions used.
+
+    `template` and `arguments` are generic addresses: of the format, and of the first packed argument.
+    """
     values = Arguments(read, arguments)
     text = "".join(_pieces(read, _string(read, template), values))
     return text, values.count

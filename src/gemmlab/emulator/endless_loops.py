@@ -49,6 +49,7 @@ class StoppedError(Exception):
         self.why = why
         """Reason, as in `Outcome.stopped`."""
         self.places = places
+        """Positions of the warps, as from `Unit.places`."""
 
 
 class Watch:
@@ -68,9 +69,10 @@ class Watch:
         self._analyses: dict[bytes, list[frozenset[int]] | None] = {}
 
     def look(self, resident: Unit) -> int:
-        """Check a block, if its next check is due. Return `SPENT` if it can go on, else its final or blocked `Status`.
+        """Check a block, if its next check is due; the check runs the block further.
 
-        Raises `StoppedError` if the block never ends, or executed too many instructions.
+        Return `SPENT` if the block can go on, else the `Status` with which it ended, failed or blocked. Raises
+        `StoppedError` if the block never ends, executed too many instructions, or the time limit has passed.
         """
         self.require_time()
         executed = resident.executed
@@ -136,7 +138,7 @@ class Watch:
     def _decides(self, before: npt.NDArray[np.int64]) -> list[frozenset[int]] | None:
         """Return the cells that determine the control flow at each instruction (`deciding`), `None` if unknown.
 
-        The code that ran is that whose counters differ from `before`.
+        `before` is the instructions' counters at the start of the check; an instruction ran if its counter differs now.
         """
         ran = self._counts() != before
         key = ran.tobytes()
@@ -164,7 +166,8 @@ def patience(memory: Reach, blocks: int) -> int:
 def settled(resident: Unit, watch: Watch) -> int:
     """Run a unit until it ends, or cannot go on without another block; return its `Status`.
 
-    It cannot go on if all its warps wait (`BLOCKED`), or if it repeats its state (`SPENT`).
+    It cannot go on if all its warps wait (`BLOCKED`), or if it repeats its state (`SPENT`). Raises `StoppedError` for a
+    trap, and where `Watch.look` does.
     """
     visited: set[bytes] = set()
     excuses = 0
@@ -217,7 +220,7 @@ def _places(resident: Unit) -> tuple[tuple[int, int, int], ...]:
 
 def _columns(cells: Iterable[int], size: int) -> npt.NDArray[np.int64]:
     """Return the offsets of a warp's bytes with its groups' positions and waits, and the values of `cells`."""
-    parts = [range(Warp.PC, Warp.EXEC), range(Warp.EXITED, Warp.BUDGET), range(Warp.GROUPS, Warp.SYNCS),
+    parts = [range(Warp.PC, Warp.ACTIVE + 4), range(Warp.EXITED, Warp.STATE + 4), range(Warp.GROUPS, Warp.SYNCS),
              range(Warp.GROUP, Warp.PREDICATES), range(Warp.CONVERGENCE, Warp.TID)]  # fmt: skip
     for cell in sorted(cells):
         if cell >= UNIFORM_PREDICATE:

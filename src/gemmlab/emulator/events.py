@@ -23,7 +23,8 @@ NOTE = (
 
 
 def emit_note(fn: Function) -> None:
-    """Emit the body of `note(warp, insn, kind, lane, address, extra, other)`: record an event.
+    """Emit the body of `note(warp, insn, kind, lane, address, extra, other)`: count an event, and record it if the
+    instruction has had fewer than `EVENT_LIMIT` and the launch's array of events has room.
 
     `extra` is space * 65536 + (256 for a store) + width in bytes; from bit 32 on it has the other thread of a race.
     `other` is the index of the instruction that this one conflicts with, or -1.

@@ -42,7 +42,7 @@ class Form:
         self.warp = Raw(fn, warp)
         self.insn = Raw(fn, insn)
         self.exec_bits = execute
-        """i32: the lanes that execute."""
+        """i32 mask of the lanes that execute."""
         self.uniform = instruction.opcode.startswith("U")
         self.lanes = 1 if self.uniform else LANES
         self._next = 0
@@ -59,7 +59,10 @@ class Form:
         return Raw(self.fn, self.fn.cast(self.warp.load(Warp.BLOCK, I64), I8))
 
     def service(self, name: str, returns: Type, signature: Sequence[tuple[str, Type]], *args: Value | int) -> Value:
-        """Emit a call of a function of `services` for this warp and instruction."""
+        """Emit a call of a function of `services`; return its result.
+
+        `signature` lists all its arguments. The first two are this warp and instruction, the others are `args`.
+        """
         types = [type_ for _label, type_ in signature]
         return self.fn.call_external(name, returns, types, self.warp.base, self.insn.base, *args)
 
@@ -82,7 +85,7 @@ class Form:
         return next((name for name in names if name in self.modifiers), default)
 
     def allow(self, *modifiers: str, suffixes: Sequence[str] = ()) -> None:
-        """Raise `UnsupportedError` for any other modifier, or any other suffix on an operand (`R2.H1`)."""
+        """Raise `UnsupportedError` if the instruction has other modifiers, or an operand other suffixes (`R2.H1`)."""
         others = [name for name in self.modifiers if name not in modifiers]
         for operand in self.instruction.operands:
             others += [name for name in operand.suffix if name not in suffixes]
@@ -91,7 +94,7 @@ class Form:
 
     @property
     def execute(self) -> Lanes:
-        """The lanes that execute, as a mask."""
+        """The lanes that execute, as a truth value (i1) for each lane."""
         return lane_mask(self.exec_bits, self.lanes)
 
     def refuse(self, why: str = "") -> UnsupportedError:
@@ -138,7 +141,10 @@ class Form:
     # -- sources ----------------------------------------------------------------------------------------------
 
     def source(self, kind: str = "i32", part: int = 0) -> Lanes:
-        """Take the next operand as 32 bits of `kind` (`"i32"` or `"f32"`), with its `-`, `|x|` and `~` applied."""
+        """Take the next operand as 32 bits of `kind` (`"i32"` or `"f32"`), with its `-`, `|x|` and `~` applied.
+
+        `part` 1 takes the register or constant after the one that the operand names, and so on.
+        """
         operand, record = self.take("reg", "ureg", "imm", "const", "pred")
         return self.adjust(operand, self._word(operand, record, part).bits(kind))
 
@@ -244,7 +250,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A register operand to be written, in the lanes that execute."""
+    """A register or convergence barrier to be written in the lanes that execute; a uniform register has no lanes."""
 
     form: Form
     operand: Operand
@@ -272,7 +278,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class PredicateResult:
-    """A predicate operand to be written, in the lanes that execute."""
+    """A predicate operand to be written in the lanes that execute; a uniform predicate is always written."""
 
     form: Form
     operand: Operand
@@ -291,11 +297,11 @@ class PredicateResult:
 
 
 def split(value: Lanes) -> list[Lanes]:
-    """Return 64 bits as (low word, high word)."""
+    """Return 64 bits as two i32: the low word, then the high word."""
     whole = value.bits("i64")
     return [whole.trunc("i32"), (whole >> 32).trunc("i32")]
 
 
 def join(low: Lanes, high: Lanes) -> Lanes:
-    """Return low and high words as 64 bits."""
+    """Return low and high words (i32) as one i64."""
     return low.zext("i64") | (high.zext("i64") << 32)

@@ -28,16 +28,17 @@ class Geometry:
     constants: dict[int, Bytes] = field(repr=False)
     """Constant banks by number; bank 0 holds the arguments."""
     check_races: bool = False
+    """True if races in shared memory are checked."""
     byte_races: bool = False
-    """True if the kernel accesses shared memory by less than 4 bytes."""
+    """True if the kernel accesses shared memory by less than 4 bytes: its race shadow has an element for each byte."""
     global_races: bool = False
-    """True if races in global memory are checked as well."""
+    """True if races in global memory are checked."""
     global_shift: int = 2
     """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
     wave_blocks: int = 1
-    """Number of blocks resident together on a GPU (a wave). A sector counts once for all accesses of one wave."""
+    """Number of blocks resident together on a GPU (a wave). All accesses of one wave count a distinct sector once."""
     async_copies: bool = False
-    """True if warps need room for asynchronous copies in flight."""
+    """True if warps need room for cp.async copies in flight."""
     maximum_registers: int = 0
     """Registers of each thread at the start, as setmaxnreg counts them."""
     old_tensor_core: bool = False
@@ -52,7 +53,7 @@ class Geometry:
     param_base: int = 0
     """Offset of the first parameter in the bank."""
     asynchronous: bool = False
-    """True if the kernel uses mbarriers, bulk copies or cluster barriers."""
+    """True if the launch needs the engine of asynchronous operations (as `Image.asynchronous`)."""
     constant_bytes: int = 0
     """Bytes that `__constant__` variables take."""
     cluster: tuple[int, int, int] = (1, 1, 1)
@@ -70,16 +71,16 @@ class Geometry:
         return f"block {rank} of a cluster of {count}"
 
     def shared_array(self, address: int) -> str:
-        """The name of the variable that an access to a shared address means; empty if none is known."""
+        """Return the name of the `__shared__` variable for a shared address (`array_at`); empty if none is known."""
         return array_at(self.variables, self._offset(address)) if self._shared(address) else ""
 
     def owner(self, address: int, block: int) -> str:
-        """The block of the cluster whose shared memory an address is in; empty if it is `block` itself."""
+        """Return words for the block of the cluster that owns a shared address; empty if it is `block` itself."""
         rank = address >> RANK_BITS
         return f"block {rank} of the cluster" if self._shared(address) and rank != self.rank(block) else ""
 
     def rank(self, block: int) -> int:
-        """The rank in its cluster of a block of the grid."""
+        """Return the rank in its cluster of block number `block` of the grid."""
         rank, rest = 0, block
         step = 1
         for extent, size in zip(self.grid, self.cluster, strict=True):
@@ -88,7 +89,7 @@ class Geometry:
         return rank
 
     def shared_word(self, address: int) -> str:
-        """The place of an mbarrier in words: `full[1]`, `full[1] of block 1 of the cluster`, `at 0x4408`."""
+        """Return the place of an mbarrier in words: `full[1]`, `full[1] of block 1 of the cluster`, `at 0x4408`."""
         offset = self._offset(address)
         variable = variable_at(self.variables, offset)
         if variable is None:
@@ -101,5 +102,5 @@ class Geometry:
         return 0 <= address >> RANK_BITS < math.prod(self.cluster)
 
     def _offset(self, address: int) -> int:
-        """The number of bytes from the kernel's own shared memory to an address."""
+        """Return the number of bytes from the start of the kernel's own shared memory to an address in its block."""
         return (address & (1 << RANK_BITS) - 1) - self.shared_low

@@ -43,6 +43,7 @@ STRONG = 1 << 10
 RELEASES = 1 << 16
 """Entries of the table of publications; the low bits of a block's number are its index, so blocks share entries."""
 RELEASE = 24
+"""Bytes of an entry of that table: block + 1, time of the fence, and time of the publication; i64 each."""
 RELEASE_BLOCK, RELEASE_FENCE, RELEASE_TIME = range(0, RELEASE, 8)
 GLOBAL_RACE = (*ACCESS, ("strong", I32))
 """The arguments of `ACCESS` and `strong`, which is 1 for atomic and volatile accesses."""
@@ -55,7 +56,7 @@ class Shadows:
     table: npt.NDArray[np.int64]
     """Row (host address of the shadow, bytes of memory that it covers) for each slot of the memory map."""
     releases: npt.NDArray[np.int64]
-    """The last publication of each block (`RELEASES`)."""
+    """The table of publications: `RELEASES` entries, each with the last publication of a block."""
     cells: tuple[npt.NDArray[np.uint8], ...] = field(repr=False)
 
 
@@ -85,7 +86,10 @@ def fence(launch: Raw, block: Raw) -> None:
 
 
 def emit_global_race(fn: Function, module: Module) -> None:
-    """Emit the body of `global_race(...)`, called before each access; it returns at once if races are not checked."""
+    """Emit the body of `global_race(...)`, called before each access to global memory.
+
+    It returns at once if races in global memory are not checked.
+    """
     warp_ptr, insn_ptr, execute, addresses, words, key, strong = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
     launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))

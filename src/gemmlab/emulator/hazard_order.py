@@ -1,4 +1,7 @@
-"""The order of a launch's hazards, and which of them are one: causes come first, and a pair of lines is listed once."""
+"""The order of a launch's hazards, and the rule by which several are reported as one.
+
+Causes come before effects, and a pair of source lines is reported once.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,17 @@ class Rank(IntEnum):
     BYTES = 0
     """An mbarrier is told to expect a wrong number of bytes: all waits for it are wrong."""
     OVERRUN = 1
-    """A stage is filled again before it was read."""
+    """A copy writes memory that an earlier copy has not filled yet."""
     MISUSE = 2
     """Misuse of an mbarrier, a cluster's barrier or a tensor map: all waits after it may be wrong."""
     EARLY = 3
-    """A copy is read before it has landed, with the wait that was wrong."""
+    """A read of data that a bulk copy has not brought yet; the hazard names the copy, or the wait for a wrong phase."""
     RACE = 4
-    """For want of a barrier, a wait or a proxy fence."""
+    """Two accesses race because a barrier, a wait or a proxy fence is missing between them."""
     OTHER = 5
+    """Any other hazard of an instruction, such as an access out of bounds."""
     END = 6
-    """A block's end, a deadlock."""
+    """A deadlock, an endless loop, or an operation for which nothing waited before a block ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Ranked:
 
     @property
     def key(self) -> Hashable:
-        """Equal for hazards that are one."""
+        """A value that is equal for two hazards if they are reported as one."""
         mine = self.hazard
         here = (mine.file, mine.line) if mine.line else self.site
         there = (mine.other_file or mine.file, mine.other_line) if mine.other_line else self.other
@@ -54,12 +58,15 @@ class Ranked:
 
 
 def words_without_numbers(message: str) -> str:
-    """Return a message that is the same for other addresses, threads and phases."""
+    """Return a message with `#` for each number, so that two that differ only in addresses or threads are equal."""
     return _NUMBER.sub("#", message)
 
 
 def in_order(found: Iterable[Ranked]) -> Iterator[Hazard]:
-    """Yield hazards by rank, and by their first occurrence; equal ones are one, with the sum of their counts."""
+    """Yield hazards by rank, and within a rank in the given order.
+
+    Of hazards with the same `Ranked.key`, only the first is yielded, with the sum of their counts.
+    """
     groups: dict[Hashable, list[Ranked]] = {}
     for each in sorted(found, key=lambda each: each.rank):
         groups.setdefault(each.key, []).append(each)

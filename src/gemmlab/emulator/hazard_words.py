@@ -24,12 +24,13 @@ SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local", 
 _STORES = ("STG", "ST")
 _COPIES = frozenset({"UBLKCP", "UBLKRED", "UTMALDG", "STAS", "REDAS"})
 _BULK_STORES = ("UBLKCP.G.", "UBLKRED.G.", "UTMASTG", "UTMAREDG")
-"""Beginnings of names: copies from shared to global memory, which groups of their thread wait for, no mbarrier."""
+"""Beginnings of the names of instructions that copy or reduce from shared to global memory. Their thread waits for them
+by bulk groups, not by an mbarrier."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One recorded hazard event."""
+    """One recorded hazard event; its fields are those of `instruction_layout.Event`, as `emit_note` writes them."""
 
     kind: int
     site: int
@@ -83,7 +84,7 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
 
 
 def _fellow(image: Image, geometry: Geometry, event: Event) -> str:
-    """Return the other access of a race, and what orders the two."""
+    """Return words for the other access of a race, and for the synchronisation that is missing between the two."""
     instruction = instruction_at(image, event.site)
     there = instruction_at(image, event.other) if event.other >= 0 else None
     name = there.name if there else "?"
@@ -119,7 +120,7 @@ def _fellow(image: Image, geometry: Geometry, event: Event) -> str:
 
 
 def lanes_in_words(mask: int) -> str:
-    """A lane mask in words: `"lane 3"`, `"lane 16 (and 15 more)"`."""
+    """Return a lane mask in words: `"lane 3"`, `"lane 16 (and 15 more)"`. At least one bit must be set."""
     lanes = [lane for lane in range(LANES) if mask >> lane & 1]
     return f"lane {lanes[0]}" + (f" (and {len(lanes) - 1} more)" if len(lanes) > 1 else "")
 
@@ -177,7 +178,7 @@ def stalled(kind: str, places: tuple[tuple[int, int, int], ...], geometry: Geome
 
 
 def instruction_at(image: Image, index: int) -> Instruction:
-    """The instruction at an index; for an index out of range, which damaged code may lead to, the nearest one."""
+    """Return the instruction at an index; for an index out of range, as damaged code may give, the nearest one."""
     return image.code.instructions[max(0, min(index, len(image.code.instructions) - 1))]
 
 
@@ -189,7 +190,7 @@ def line_of(image: Image, index: int) -> int:
 
 
 def file_of(image: Image, index: int) -> str:
-    """The source file of an instruction; empty for an index out of range and without line information."""
+    """Return the source file of an instruction; empty for an index out of range and without line information."""
     if not 0 <= index < len(image.code.instructions):
         return ""
     line = image.code.instructions[index].line
@@ -197,7 +198,7 @@ def file_of(image: Image, index: int) -> str:
 
 
 def space_of(event: Event) -> str:
-    """The memory that an access went to."""
+    """Return the name of the memory space of an event's access, such as `"shared"`."""
     return SPACES[event.extra >> 16 & 0xFF]
 
 

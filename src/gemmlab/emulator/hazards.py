@@ -1,4 +1,4 @@
-"""Hazards of a run: recorded events, put together by source lines, and what the launch was stuck at."""
+"""Hazards of a launch: recorded events, grouped by source lines, and the places where the launch could not go on."""
 
 from __future__ import annotations
 
@@ -73,11 +73,12 @@ def hazards(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
 
 
 def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
-    """One hazard for each kind and pair of source lines (of instructions, without line information).
+    """Yield one hazard for each kind and pair of source lines; without line information, for each pair of instructions.
 
-    It describes the first event and gives the number of events. An instruction records only its first events and counts
-    the rest; if all its recorded events are in one group, they enter with that count. A pair of lines that races
-    between warps, for want of a barrier, and within a warp too is one hazard, of the first kind; these come first.
+    A hazard describes the first event of its group and gives the number of events. An instruction records only its
+    first events, and counts all. If its recorded events are all in one group, that group's number includes those that
+    were only counted. Races between warps or blocks of a cluster, for want of a barrier, come first. If a pair of
+    lines races both between warps and within one, this is one hazard, described as a race between warps.
     """
     groups: dict[tuple[object, ...], list[Event]] = {}
     # The engine of asynchronous operations has explained these, with both lines.
@@ -116,7 +117,10 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Rank
 
 
 def _places(image: Image, event: Event) -> tuple[object, object]:
-    """The two lines of an event, or its instructions; for a race, in which neither is first, always in one order."""
+    """Return the two source lines of an event, or instructions where a line is unknown.
+
+    For a race, in which neither access is the first, the order is that of the instructions in the code.
+    """
     first, second = (line_of(image, site) or ("at", site) for site in (event.site, event.other))
     return (second, first) if NAMES[event.kind] == "race" and event.other < event.site else (first, second)
 
@@ -126,7 +130,7 @@ def _without_barrier(group: list[Event]) -> bool:
 
 
 def _address(image: Image, index: int) -> int:
-    """The byte address of an instruction; -1 for an index out of range."""
+    """Return the byte address of an instruction; -1 for an index out of range."""
     code = image.code.instructions
     return code[index].address if 0 <= index < len(code) else -1
 
@@ -136,7 +140,7 @@ def _noted(outcome: Outcome, site: int) -> int:
 
 
 def _findings(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
-    """The errors in the use of asynchronous operations."""
+    """Yield the errors in the use of asynchronous operations that their engine found."""
     for finding in outcome.findings:
         file, other_file = (file_of(image, site) for site in (finding.site, finding.other))
         hazard = Hazard(
@@ -166,7 +170,11 @@ def _mention(image: Image, words: str, site: int) -> Mention:
 
 
 def _touches(image: Image, outcome: Outcome) -> Iterator[Ranked]:
-    """Registers of warpgroup multiplications that the code that ran uses too early."""
+    """Yield a hazard for each early access to registers of a warpgroup multiplication (`wgmma_in_flight`).
+
+    The instruction accesses them while the multiplication is in flight, or writes them before it without a fence
+    between. Only instructions that ran count.
+    """
     if not image.warpgroups:
         return
     code = image.code.instructions
@@ -192,7 +200,7 @@ def _touches(image: Image, outcome: Outcome) -> Iterator[Ranked]:
 
 
 def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
-    """Warp-level synchronisations that wait for lanes of their mask in a deadlock, one hazard for each instruction."""
+    """Yield one hazard for each instruction at which, in a deadlock, lanes wait for other lanes of their mask."""
     for site in dict.fromkeys(each[2] for each in outcome.unmet):
         block, thread, _, lanes = next(each for each in outcome.unmet if each[2] == site)
         hazard = Hazard(
@@ -211,7 +219,7 @@ def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranke
 
 
 def _lone_warps(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
-    """Warps that wait for a multiplication in a deadlock, which others of their warpgroup never issue."""
+    """Yield the warpgroups that a deadlock splits: some warps wait for a multiplication that the others never issue."""
     if not image.warpgroups:
         return
     waits = [place for place in outcome.blocked if instruction_at(image, place[2]).opcode == "WARPGROUP"]

@@ -43,7 +43,6 @@ ASYNCHRONOUS = frozenset({
 })  # fmt: skip
 """Opcodes that the engine of asynchronous operations executes."""
 _VARIABLES = (".nv.global.init", ".nv.global")
-_LOW = {"R_CUDA_ABS32_LO_32", "R_CUDA_32_LO", "R_CUDA_ABS32_32", "R_CUDA_32", "R_CUDA_FUNC_DESC32_LO_32"}
 _HIGH = {"R_CUDA_ABS32_HI_32", "R_CUDA_32_HI", "R_CUDA_FUNC_DESC32_HI_32"}
 
 
@@ -65,17 +64,17 @@ class Image:
     global_shift: int
     """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
     async_copies: bool
-    """True if the kernel copies asynchronously from global to shared memory."""
+    """True if the kernel copies from global to shared memory by cp.async."""
     warpgroups: bool
     """True if the kernel multiplies matrices by warpgroups."""
     asynchronous: bool
-    """True if the kernel uses mbarriers, bulk copies or cluster barriers, or prints."""
+    """True if the kernel uses mbarriers, bulk copies or cluster barriers, or if code of its cubin prints."""
     unexecuted: tuple[SiteCounters, ...] = field(repr=False)
     """The counters of each instruction for a launch that does not execute it."""
     parameter_addresses: bool
-    """True if the kernel takes addresses of its parameters (`__grid_constant__`)."""
+    """True if the kernel takes addresses of its parameters (`__grid_constant__`) and is code for sm_90."""
     shared_variables: tuple[SharedVariable, ...] = ()
-    """Its `__shared__` variables, if its PTX tells where they lie."""
+    """The kernel's `__shared__` variables; empty if its PTX does not tell their places."""
 
 
 def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, memory: MemoryMap) -> Image:
@@ -284,7 +283,10 @@ def _constants(cubin: Cubin, function: CubinFunction, symbols: Mapping[str, int]
 
 
 def plain_name(mangled: str) -> str:
-    """Return a kernel's name as in its source, without parameters: `block_tile` for `_Z10block_tileILi32EEvi`."""
+    """Return a kernel's name as in its source, without parameters: `block_tile` for `_Z10block_tileILi32EEvi`.
+
+    A name that does not begin with `_Z` and a length (`extern "C"`, in a namespace) is returned as it is.
+    """
     match = re.match(r"_Z(\d+)", mangled)
     if match is None:
         return mangled

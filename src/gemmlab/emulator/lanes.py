@@ -43,7 +43,7 @@ class Lanes:
         return _NAMES[self.value.type.scalar.name]
 
     def like(self, item: Item) -> Lanes:
-        """`item` converted to a value of this type."""
+        """Return `item`: a number becomes a constant of this type. Raises `TypeError` for a value of another kind."""
         if isinstance(item, Lanes):
             if item.kind != self.kind:
                 raise TypeError(f"{item.kind} where {self.kind} is needed")
@@ -92,7 +92,7 @@ class Lanes:
         return self._binary("shl", bits)
 
     def __rshift__(self, bits: Item) -> Lanes:
-        """Logical shift."""
+        """Shift right, filling with zeros; poison for a shift by the width or more."""
         return self._binary("lshr", bits)
 
     def arithmetic_shift(self, bits: Item) -> Lanes:
@@ -107,7 +107,7 @@ class Lanes:
         return self._clamped("shl", bits)
 
     def lshr(self, bits: Item) -> Lanes:
-        """Logical shift right by any unsigned amount."""
+        """Logical shift right by any unsigned amount; 0 for the width or more."""
         return self._clamped("lshr", bits)
 
     def ashr(self, bits: Item) -> Lanes:
@@ -223,8 +223,8 @@ class Lanes:
         return self._call(f"llvm.{name}.{self._suffix()}", values, self._type(result or self.kind))
 
     def call_flag(self, name: str, flag: bool) -> Lanes:
-        """Call an intrinsic that takes a flag. With it, zero gives poison for `ctlz` and `cttz`, and the least integer
-        for `abs`.
+        """Call an intrinsic that takes a flag. If the flag is true, the result is poison for one value: for 0 with
+        `ctlz` and `cttz`, for the least integer with `abs`.
         """
         symbol, type_ = f"llvm.{name}.{self._suffix()}", self.value.type
         self.fn.declare(symbol, f"declare {type_} @{symbol}({type_}, i1)")
@@ -245,11 +245,11 @@ class Lanes:
         return self.call("fma", other, addend)
 
     def splat(self, lanes: int) -> Lanes:
-        """A scalar repeated in all lanes."""
+        """Return a scalar repeated in all lanes; a value that has this number of lanes is returned as it is."""
         return self if self.lanes == lanes else Lanes(self.fn.splat(self.value, lanes))
 
     def lane(self, index: int) -> Lanes:
-        """The value of lane `index`."""
+        """Return the value of lane `index` as a scalar; a scalar is returned as it is."""
         if self.lanes == 1:
             return self
         text = f"extractelement {self.value.type} {self.value.name}, i64 {index}"
@@ -272,7 +272,7 @@ class Lanes:
 
 
 def gather(parts: Sequence[Lanes]) -> Lanes:
-    """A vector of the scalars, one a lane."""
+    """Return a vector with as many lanes as there are scalars in `parts`: lane `i` is `parts[i]`."""
     fn, scalar = parts[0].fn, parts[0].value.type
     type_ = vector(scalar, len(parts))
     whole = fn.value(type_, "poison")

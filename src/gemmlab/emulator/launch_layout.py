@@ -113,7 +113,7 @@ class Texture:
 
 
 class Pending:
-    """A warp's asynchronous copies that are not complete: a header, then one entry for each copy of a lane."""
+    """A warp's cp.async copies that are not complete: a header, then one entry for each copy of a lane."""
 
     COUNT = 0
     """i64: entries in use."""

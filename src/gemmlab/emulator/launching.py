@@ -135,7 +135,10 @@ def _check_limits(image: Image, launch: Launch, limits: GpuLimits, name: str) ->
 
 
 def _pack(bank: Any, image: Image, args: tuple[Any, ...], name: str) -> None:
-    """Write the arguments at their offsets in the bank: NumPy scalars as their bytes, buffers as their addresses."""
+    """Write the arguments at their offsets in the bank: NumPy values as their bytes, buffers as their addresses.
+
+    Raises `UsageError` if the number of arguments, or the size of one, is not what the kernel takes.
+    """
     params = image.function.params
     if len(args) != len(params):
         raise UsageError(f"{name} takes {len(params)} arguments, got {len(args)}")

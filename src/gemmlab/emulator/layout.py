@@ -20,14 +20,10 @@ class Warp:
     """i64: index of the running group's next instruction."""
     ACTIVE = 8
     """i32: lanes of the running group."""
-    EXEC = 12
-    """i32: lanes of the running group whose guard holds for the current instruction."""
     EXITED = 16
     """i32: lanes that have ended, or that the block does not have."""
     STATE = 20
     """i32: one of `Status`."""
-    BUDGET = 24
-    """i64: instructions left in this turn."""
     BLOCK = 32
     LAUNCH = 40
     LOCAL = 48
@@ -45,7 +41,7 @@ class Warp:
     LOCAL_VALID = 96
     """Host address of one byte for each byte of local memory: 0xFF once written."""
     PENDING = 104
-    """Host address of the copies in flight (see `emulator.async_copies`); 0 if the kernel makes none."""
+    """Host address of the cp.async copies in flight (see `emulator.async_copies`); 0 if the kernel makes none."""
     FLIGHT = 112
     """Host address of the warpgroup multiplications in flight (see `emulator.wgmma_layout`); 0 if there are none."""
     MAXIMUM = 120
@@ -121,13 +117,13 @@ class Status:
     SWITCH = 1
     """The running group waits or has ended: run another group."""
     SPENT = 2
-    """The instruction budget is used up."""
+    """The instruction budget is used up, or the warp gives up the rest of its turn."""
     DONE = 3
     """All lanes have ended."""
     BLOCKED = 4
     """Every group waits for an action of another warp."""
     FAULT = 5
-    """The launch cannot go on; the last event is the reason."""
+    """The launch cannot go on; the reason is an event, a finding of the engine, or an exception in it."""
     PAUSED = 6
     """Result of a block only: it can go on, but returns so that the caller can check interrupts and time limits."""
 
@@ -186,8 +182,9 @@ class Block:
     VISITED = 208
     """i64: 1 if another block of the cluster has accessed the block's memory, else 0."""
     BARRIER = 256
-    """16 barriers, each with i64 fields: threads arrived, threads required (0: all), true predicates, result (count),
-    reduction, and its result; then a row of 32 i32 with the clocks of the warps that arrived."""
+    """16 barriers, each with i64 fields: threads arrived; threads required (0: all); arrived threads whose predicate is
+    true; their number at the last reduction; its kind (1 and, 2 or, 3 count); its truth value. Then comes a row of 32
+    i32: for each warp of the block, the latest clock known to the warps that arrived."""
     BARRIER_ARRIVED, BARRIER_WAITING, BARRIER_TRUE, BARRIER_RESULT, BARRIER_MODE, BARRIER_TRUTH = range(0, 48, 8)
     BARRIER_CLOCKS = 64
     BARRIER_SIZE = 192

@@ -29,7 +29,7 @@ HANDLER = (pointer(I8), pointer(I8), I32)
 
 
 def emit_push(fn: Function) -> None:
-    """Emit the body of `push(warp, pc, lanes, wait, argument)`: add a waiting group, unless it has no lanes."""
+    """Emit the body of `push(warp, pc, lanes, wait, argument)`: add a group at the end of the queue if it has lanes."""
     warp_ptr, pc, lanes, wait, argument = fn.args
     warp = Raw(fn, warp_ptr)
     count = warp.load(Warp.GROUPS, I64)
@@ -118,9 +118,10 @@ def emit_settle(fn: Function) -> None:
 def emit_pick(fn: Function, module: Module) -> None:
     """Emit the body of `pick(warp, oldest)`: make a ready group the running one, and return `GO`.
 
-    If no group is ready, it returns `BLOCKED`, or `DONE` if there are no groups. It picks the group at the lowest
-    instruction, or with `oldest` the first in the queue. If a barrier released that group, others that it released at
-    the same instruction join it. Groups that only branched there do not join, as an H200's counters show.
+    If no group is ready, it returns `BLOCKED`, or `DONE` if there are no groups. It picks the ready group at the lowest
+    instruction, or with `oldest` the ready group that is first in the queue. If that group was released from a wait
+    (`RELEASED`), other released groups at the same instruction join it. Groups that only branched there do not join, as
+    an H200's counters show.
     """
     warp_ptr, oldest = fn.args
     warp = Raw(fn, warp_ptr)
@@ -164,7 +165,10 @@ def emit_pick(fn: Function, module: Module) -> None:
 
 
 def emit_run_warp(fn: Function, module: Module) -> None:
-    """Emit the body of `run_warp(warp, budget)`: run one turn of at most `budget` instructions; return its `Status`."""
+    """Emit the body of `run_warp(warp, budget)`: run one turn of at most `budget` instructions; return its `Status`.
+
+    If groups wait, the running one first goes to the end of the queue, and the first ready group of the queue runs.
+    """
     warp_ptr, budget = fn.args
     warp = Raw(fn, warp_ptr)
     launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))

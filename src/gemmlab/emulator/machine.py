@@ -50,7 +50,7 @@ class Outcome:
     stopped: str = ""
     """`"deadlock"`, `"endless loop"`, `"unfinished"`, `"time limit"`, `"trap"`, `"cluster"` or empty."""
     blocked: tuple[tuple[int, int, int], ...] = ()
-    """(block, warp, instruction) of the warps that cannot go on."""
+    """(block, warp, instruction) of the warps that cannot go on, or that run in an endless loop."""
     awaited: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of the warps that waited for a block that was not resident."""
     unmet: tuple[tuple[int, int, int, int], ...] = ()
@@ -71,7 +71,9 @@ def run(
     code: Code, geometry: Geometry, memory: MemoryMap, *, resident_limit: int, trace: TraceRequest | None = None,
     limit: TimeLimit | None = None,
 ) -> Outcome:  # fmt: skip
-    """Execute a grid with at most `resident_limit` blocks resident together, and stop at the time `limit`.
+    """Execute a grid, and return its outcome. At most `resident_limit` blocks are resident together.
+
+    The launch stops when the time `limit` passes; `None` is no limit.
 
     Of shared data, the function writes only the bytes of `memory`, so several threads may run grids at once.
     """
@@ -194,7 +196,11 @@ def _record(trace: TraceRequest, blocks: int, records: Bytes, launch: Bytes) -> 
 def _run_through(
     following: int, units: int, spare: list[Unit], waiting: list[Unit], watch: Watch, make: Callable[[], Unit]
 ) -> int:
-    """Run blocks (or clusters) one after another until one waits for another; return the number of the next one."""
+    """Run blocks (or clusters) from number `following` on, and return the number of the first that did not run.
+
+    If no block waits for another one, they run one after another until one has to wait; it is added to `waiting`.
+    If some wait already, only one block runs.
+    """
     alone = not waiting
     while following < units:
         watch.require_time()
@@ -214,13 +220,16 @@ def _run_through(
 
 
 def _arrivals(code: Code, records: Bytes) -> ArrivalCode:
-    """The kernel's arrivals at mbarriers, with how often each has run."""
+    """Return the kernel's instructions with how often each was executed, to find its arrivals at mbarriers."""
     executed = records[:, Insn.EXECUTED : Insn.EXECUTED + 8].copy().view(np.int64)[:, 0]
     return ArrivalCode(code.instructions, executed.tolist())
 
 
 def _blocked(waiting: list[Unit]) -> bool:
-    """Return whether every block is blocked at its own barriers, so that no other block can release it."""
+    """Return whether every unit in `waiting` is blocked at barriers of its own, which no other unit can release.
+
+    To find this out, it runs each unit for one round.
+    """
     return all(resident.run(1) == Status.BLOCKED for resident in waiting)
 
 

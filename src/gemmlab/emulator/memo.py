@@ -87,7 +87,7 @@ def _classify(fn: Function, relative: Lanes, on: Lanes, execute: Value, width: L
 
 
 def _first_of_its_kind(fn: Function, unit: Lanes, on: Lanes) -> Lanes:
-    """Return the mask of those lanes of `on` whose unit no lower lane of `on` has."""
+    """Return the mask of the lanes in `on` that are the lowest ones in `on` with their unit."""
     firsts = Lanes(fn.constant(0, I32))
     for lane in range(LANES):
         others = (unit.eq(unit.lane(lane).splat(LANES)) & on).mask_bits() & ((1 << lane) - 1)
@@ -105,7 +105,10 @@ def _distinct(fn: Function, unit: Lanes, on: Lanes, _everyone: int) -> Lanes:
 
 
 def _wavefronts(fn: Function, insn: Raw, position: Lanes, on: Lanes, width: Lanes, load: Lanes) -> None:
-    """Store the wavefronts that an access to shared memory takes; its unit is 4, 8 or 16 bytes."""
+    """Store the wavefronts, ideal wavefronts and bank conflicts of an access to shared memory.
+
+    They are counted in units of 4, 8 or 16 bytes.
+    """
     shift = width.umax(4).call_flag("cttz", flag=True)
     unit = position.arithmetic_shift(shift.splat(LANES))
     # 32, 16 or 8 lanes share a wavefront; twice as many if pairs merge.

@@ -23,7 +23,10 @@ from gemmlab.ir.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A warp's addresses relative to the first active lane's; `far`: some differences exceed 32 bits."""
+    """A warp's addresses relative to `base`, the address of the first lane that executes.
+
+    `relative` is an i32 in each lane, 0 in lanes that do not execute; `far` is true if a difference exceeds 32 bits.
+    """
 
     base: Value
     relative: Lanes

@@ -21,7 +21,11 @@ UNWRITTEN = -0x21212122
 
 
 def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) -> None:
-    """Emit the body of `slow_load_SPACE` or `slow_store_SPACE`: return the mask of lanes whose access was made."""
+    """Emit the body of `slow_load_SPACE` or `slow_store_SPACE`, which returns the same mask as `load_SPACE` and
+    `store_SPACE`.
+
+    It records an event for each lane whose access is out of bounds or misaligned, or reads unwritten or pending bytes.
+    """
     warp_ptr, insn, execute, addresses, words, key = fn.args
     warp = Raw(fn, warp_ptr)
     done = fn.var(I32, 0)
@@ -62,7 +66,8 @@ def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) 
 
 
 def _poison(fn: Function, space: str, valid: Value, width: Value, words: Value, worst: Var) -> None:
-    """Replace the unwritten bytes of a partly written load by `POISON` or `UNWRITTEN`, and clear `worst`: no hazard.
+    """Replace the unwritten bytes of a partly written load by `POISON` or `UNWRITTEN`, and reset `worst`, so that no
+    event is recorded.
 
     Compiled code makes such loads: it widens loads over padding, and reads back pairs of which it spilled one register,
     and words of which it spilled 16 bits. But no correct result may depend on these bytes. `worst` does not change if

@@ -58,7 +58,7 @@ class Reach:
     def find(self, address: int) -> Allocation | None:
         """Return the allocation to which an address belongs, in or out of bounds; `None` if there is none near.
 
-        An address in the upper half of a slot belongs to the next allocation: it is before its start.
+        An address in the upper half of a slot counts as one before the start of the next slot's allocation.
         """
         return self.allocations.get((address + (1 << (Launch.SLOT_BITS - 1))) >> Launch.SLOT_BITS)
 
@@ -77,7 +77,9 @@ class MemoryMap:
         self._changing = threading.Lock()
 
     def allocate(self, nbytes: int, *, valid: bool = False, sparse: bool = False) -> Allocation:
-        """Allocate `nbytes` bytes of unwritten memory. Raises `MemoryError` if there is not enough.
+        """Allocate `nbytes` bytes of unwritten memory.
+
+        Raises `UsageError` for a size out of range, and `MemoryError` if there is not enough memory or no free slot.
 
         `valid`: the memory counts as written. `sparse`: only pages that are written take memory of the host; this is
         for memory of which most is never used.
@@ -131,7 +133,7 @@ class MemoryMap:
             allocation.data[allocation.valid == 0] = byte
 
     def write(self, allocation: Allocation, array: npt.NDArray[Any], offset: int = 0) -> None:
-        """Copy a C-contiguous array into an allocation, `offset` bytes from its start."""
+        """Copy a C-contiguous array into an allocation, `offset` bytes from its start; these bytes count as written."""
         raw = array.reshape(-1).view(np.uint8)
         allocation.data[offset : offset + raw.nbytes] = raw
         allocation.valid[offset : offset + raw.nbytes] = 0xFF

@@ -19,7 +19,10 @@ VECTOR_WIDTHS = (4, 8, 16)
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The state that the vector paths of an access share. `done` stays 0 if bytes to read are not valid."""
+    """The state that the vector paths of an access share. `on`: lanes that execute; `width`: bytes a lane.
+
+    `done` is an i32 variable, at first 0. A path that makes the access sets it to the mask of the lanes that execute.
+    """
 
     fn: Function
     insn: Raw
@@ -32,7 +35,7 @@ class Move:
 
 
 def serve_whole(move: Move, *, store: bool) -> None:
-    """Emit the access by the fastest path for its pattern; the path makes no access if it reads unwritten bytes."""
+    """Emit the access by the fastest path for its pattern. A load does nothing if a byte that it reads is unwritten."""
     fn = move.fn
     shape = Lanes(move.insn.load(Memo.CLASS))
     checked = Lanes(move.place.valid).ne(0)

@@ -47,12 +47,12 @@ def _missing(operand: Operand) -> str:
 
 
 def highest_register(instructions: Sequence[Instruction]) -> int:
-    """Return the highest number of a vector register in the instructions; -1 if there is none."""
+    """Return the highest number of a vector register that the instructions name, except RZ; -1 if they name none."""
     return max((index for instruction in instructions for index in _registers(instruction)), default=-1)
 
 
 def most_registers(instructions: Sequence[Instruction], at_start: int) -> int:
-    """Return the most registers that a thread may have: the number at the start, or a larger one in setmaxnreg."""
+    """Return the most registers that a thread may have: `at_start`, or a larger number in a setmaxnreg; 1 to 255."""
     requests = (
         operand.value
         for instruction in instructions

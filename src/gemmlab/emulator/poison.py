@@ -51,7 +51,7 @@ class _Warp:
 
 
 class PoisonWatch:
-    """A run's machine code with a function before every instruction, and the faults that the function found."""
+    """Machine code (`code`) that calls a Python function before every instruction, and what that function `found`."""
 
     def __init__(self, code: Code, arch: str, warps: int | None = None) -> None:
         """Prepare a run; only the first `warps` warps of each block are checked, by default all.
@@ -77,7 +77,7 @@ class PoisonWatch:
         self.code = replace(code, records=records)
 
     def require_sound(self) -> None:
-        """Raise the exception that occurred in the function; compiled code calls that, so it cannot raise itself."""
+        """Raise the exception, if any, that occurred in the Python function: it cannot pass through compiled code."""
         if self._error is not None:
             raise self._error
 
@@ -155,7 +155,10 @@ class _Saved:
 
 
 def _poison(warp: int, cells: Iterable[tuple[int, int]]) -> list[_Saved]:
-    """Replace (cell, lane mask) pairs by poison; return the old values."""
+    """Poison the cells of a warp, given as (cell, lane mask) pairs, and return the old values.
+
+    Registers get `POISON`, predicates are inverted; uniform ones have no lanes, so their mask is not used.
+    """
     saved = []
     for cell, lanes in cells:
         words = _words(warp, cell)
@@ -172,7 +175,7 @@ def _poison(warp: int, cells: Iterable[tuple[int, int]]) -> list[_Saved]:
 
 
 def _restore(saved: Sequence[_Saved], written: frozenset[int], lanes: int = 0) -> None:
-    """Restore the old values, except in the `lanes` of cells that the instruction has written."""
+    """Restore the old values of cells, except where the instruction wrote: the `lanes` of the cells in `written`."""
     for one in reversed(saved):
         words = (ctypes.c_uint32 * len(one.words)).from_address(one.address)
         if one.cell not in written:

@@ -17,7 +17,7 @@ from gemmlab.sass.gmma_lines import MULTIPLY
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value", int, tuple[int, int])
 OLDEST = 32
-"""Limit of the number of groups closed since an issue; it is not counted further."""
+"""Largest number of groups closed since an issue that is counted; more count as this many."""
 _CALL = re.compile(r"(?:@!?%\w+\s+)?call\b")
 _COMMIT, _WAIT = re.compile(r"\bwgmma\.commit_group\b"), re.compile(r"\bwgmma\.wait_group\S*\s+(\d+)")
 
@@ -76,7 +76,11 @@ class Groups:
 
 
 def groups_of(ptx: str, function: str) -> Groups:
-    """Return the errors of a function's wgmma groups, in textual order."""
+    """Return the errors of a function's wgmma groups, in textual order.
+
+    If the function calls others, groups that are never closed are not reported, because a called function may close
+    them.
+    """
     statements = flow_of(ptx, function)
     unclosed, flying = [], []
     for statement, state in states_before(statements, _State(), _after, _State.joined):
@@ -85,7 +89,6 @@ def groups_of(ptx: str, function: str) -> Groups:
             unclosed += [Open(statement.number, max(late))] if late else []
         for line in _used(statement, state):
             flying.append(InFlight(statement.number, line, *state.waits.get(line, (0, 0)), state.ages[line]))
-    # A function that is called may close the group.
     calls = any(_CALL.match(statement.text) for statement in statements)
     return Groups(() if calls else tuple(unclosed), tuple(flying))
 

@@ -10,7 +10,7 @@ from gemmlab.toolchain.ptx_places import ptx_places
 
 
 def hazard_at(kind: str, kernel: str, ptx: str, number: int, other: int, message: str) -> Hazard:
-    """Return a hazard at PTX line `number`; `other` is a second PTX line, or 0. `kernel` is the kernel's name in it."""
+    """Return a hazard at PTX line `number` in the kernel named `kernel`; `other` is a second PTX line, or 0."""
     places = ptx_places(ptx)
     (file, line), called_from = _place(places[number - 1], number)
     (other_file, other_line), other_called_from = _place(places[other - 1], other) if other else (("", 0), "")
@@ -28,7 +28,10 @@ def line_in_words(ptx: str, number: int) -> str:
 
 
 def _place(chain: tuple[tuple[str, int], ...], number: int) -> tuple[tuple[str, int], str]:
-    """Return the innermost source place (the PTX line if unknown), and the kernel's line that calls its function."""
+    """Return the innermost source place (the PTX line if unknown), and the line of the kernel that calls its function.
+
+    The second is empty if the place is in no called function.
+    """
     if not chain:
         return ("PTX", number), ""
     return chain[0], call_site(chain) if chain[1:] else ""

@@ -1,6 +1,6 @@
-"""A missing fence behind the initialisation of mbarriers: fence.mbarrier_init leaves no machine code, so the PTX tells.
+"""A missing fence after the initialisation of mbarriers, found in PTX: fence.mbarrier_init leaves no machine code.
 
-Copies complete bytes of an mbarrier through the asynchronous proxy. It sees the initialisation only behind
+Copies complete bytes of an mbarrier through the asynchronous proxy, which sees the initialisation only after
 fence.mbarrier_init or a proxy fence.
 """
 
@@ -19,9 +19,10 @@ _CALL = re.compile(r"^\s*(?:@!?%\w+\s+)?call\b")
 
 
 def unfenced_mbarriers(ptx: str, function: str, kernel: str) -> tuple[Hazard, ...]:
-    """Return a hazard if a function initialises mbarriers that copies use, without a fence in the text behind it.
+    """Return one hazard if a function initialises mbarriers, has copies that complete bytes of mbarriers, and no fence
+    follows the first initialisation in the text; else nothing.
 
-    A function that calls others is not looked at: they may have the fence.
+    If the function calls others, the result is empty: they may have the fence.
     """
     lines = list(body_of(ptx, function))
     inits = [number for number, text in lines if _INIT in text]

@@ -31,7 +31,10 @@ def hazards_of(log: str, ptx: str, function: str, kernel: str) -> tuple[Hazard, 
 
 
 def _late(lines: list[int], groups: Groups, ptx: str, kernel: str) -> Iterator[Hazard]:
-    """Yield the uses of results in flight; `lines` are the PTX lines at which ptxas inserted waits."""
+    """Yield a hazard for each PTX line in `lines`, at which ptxas inserted a wait.
+
+    It describes the last use of a result in flight up to that line, if one is found in the PTX.
+    """
     for line in lines:
         known = [each for each in groups.in_flight if each.use <= line]
         use = max(known, key=lambda each: each.use, default=None)
@@ -58,7 +61,7 @@ def _too_weak(use: InFlight, ptx: str) -> str:
 
 
 def _open(groups: Groups, ptx: str, kernel: str) -> Iterator[Hazard]:
-    """Yield the waits after a multiplication whose group the PTX does not close."""
+    """Yield a hazard for each wait after a multiplication whose group the PTX does not close."""
     for each in groups.open:
         message = (
             "no wgmma.commit_group between the multiplication and the wait, which is for closed groups only; ptxas"

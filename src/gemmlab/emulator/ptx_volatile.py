@@ -1,4 +1,4 @@
-"""Volatile loads of shared memory and relaxed arrivals, found in PTX: in machine code they look like others."""
+"""Volatile loads of shared memory and relaxed arrivals, found in PTX: in machine code they look like ordinary ones."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _RELAXED = re.compile(r"\bbarrier\.cluster\.arrive\S*\.relaxed\b")
 
 
 def mark_volatile(image: Image, ptx: str) -> Image:
-    """Return a kernel's image with `Insn.STRONG` set in some instructions.
+    """Set `Insn.STRONG` in some of a kernel's instructions, in place, and return the image.
 
     These are loads from shared memory (LDS) whose source line has a volatile load in the PTX, and arrivals at the
-    cluster's barrier that are relaxed in the PTX. (An arrival with release has a fence before it.)
+    cluster's barrier whose source line has a relaxed arrival in the PTX. An arrival right after a fence (CGAERRBAR) is
+    one with release, and is not marked.
     """
     body = list(body_of(ptx, image.function.name))
     for opcode, pattern in (("LDS", _LOAD), ("UCGABAR_ARV", _RELAXED)):

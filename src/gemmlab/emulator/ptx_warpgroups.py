@@ -33,9 +33,10 @@ class _Write:
 
 
 def unfenced(ptx: str, function: str) -> list[Unfenced]:
-    """Return the multiplications of a function whose registers are written after the last fence, in textual order.
+    """Return the multiplications with a register written after the last fence, or without any fence before them.
 
-    Copies between registers, and writes of constants, do not count, because the compiler places them anywhere.
+    Copies between registers and writes of constants do not count, because the compiler places them anywhere; nor do
+    writes of other multiplications.
     """
     lines = list(body_of(ptx, function))
     writes: dict[str, _Write] = {}

@@ -39,7 +39,10 @@ UNKNOWN = 512
 
 
 def emit_race(fn: Function, module: Module) -> None:
-    """Emit the body of `race(warp, insn, execute, addresses, words, key)`, called before each access."""
+    """Emit the body of `race(warp, insn, execute, addresses, words, key)`, called before each access to shared memory.
+
+    It checks and records only accesses to the warp's own block.
+    """
     warp_ptr, insn_ptr, execute, addresses, words, key = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
@@ -157,7 +160,10 @@ class _Access:
                 self._note(Kind.RACE_WARP, lane, at, key, number, who)
 
     def _compare(self, element: Raw, lane: Value, at: Value, key: Value, part: Lanes, changed: Var) -> None:
-        """Set `changed` to 0 if a store leaves the value that a thread, not a copy, has stored: many may set a flag."""
+        """Set `changed` to 0 if a store does not change the value, and a thread (not a copy) has stored that.
+
+        So several threads may set one flag.
+        """
         fn = self.fn
         under_way = Lanes(Raw(fn, fn.cast(self.block.load(Block.VALID, I64), I8)).load(at, I8)).eq(PENDING)
         by_thread = Lanes(element.load(WRITER_FENCES)).ne(BY_PROXY) & ~under_way

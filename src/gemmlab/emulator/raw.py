@@ -34,6 +34,6 @@ class Raw:
 
 
 def lane_numbers(fn: Builder) -> Lanes:
-    """The vector 0, 1, .. 31."""
+    """Return the vector 0, 1, .. 31 of 32 i32."""
     type_ = vector(I32, LANES)
     return Lanes(fn.value(type_, "<" + ", ".join(f"i32 {lane}" for lane in range(LANES)) + ">"))

@@ -43,7 +43,7 @@ _PAGE = {
 
 
 def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> Observation:
-    """Return the counters and hazards of one launch."""
+    """Return the counters and hazards of one launch; `origin` is as in `Counters`."""
     sites = _sites(image, outcome)
     extra = _threads_on(image, outcome)
     if geometry.asynchronous:

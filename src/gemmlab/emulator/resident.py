@@ -120,7 +120,11 @@ class Resident:
         return head
 
     def begin(self, linear: int) -> None:
-        """Reset the state to the start of block number `linear`."""
+        """Reset the state to the start of block number `linear`.
+
+        Shared and local memory count as unwritten; they and the registers keep the bytes of the block before, except
+        that `Geometry.filling`, if set, fills the memory.
+        """
         syncs = self.warps[:, Warp.SYNCS : Warp.SYNCS + 8].copy()
         self.warps[:, : Warp.REGISTERS] = self._template
         self.warps[:, Warp.SYNCS : Warp.SYNCS + 8].view(np.int64)[:] = syncs.view(np.int64) + 1
@@ -156,7 +160,10 @@ class Resident:
         return int(self.clocks.min())
 
     def meet(self, starts: list[int]) -> None:
-        """Order all accesses before each block of the cluster before this block's; `starts` has `start` by rank."""
+        """Order all accesses from before the cluster began before those of this block.
+
+        `starts` has the `start` of each block of the cluster, by rank.
+        """
         self.foreign[:] = np.array(starts, np.int32)[:, None]
 
     @property
@@ -188,7 +195,10 @@ class Resident:
         return status
 
     def places(self) -> tuple[tuple[int, int, int], ...]:
-        """(block, warp, instruction) of each warp that has not ended."""
+        """Return (block, warp, instruction) of each warp that has not ended: the instruction's index in the code.
+
+        The running group executes it next; if all groups wait, it is the one at which the first group waits.
+        """
         found = []
         for index in range(self.count):
             warp = self.warps[index]
@@ -235,7 +245,7 @@ class Resident:
         return False
 
     def barriers(self) -> bytes:
-        """The arrivals at each barrier of the block, as bytes."""
+        """Return the number of threads that arrived at each barrier of the block, and that are required, as bytes."""
         rows = self.block[Block.BARRIER :].reshape(16, Block.BARRIER_SIZE)
         found: bytes = rows[:, : Block.BARRIER_TRUE].tobytes()
         return found
@@ -248,7 +258,10 @@ class Resident:
         return [[row[0], *row[first : first + step * n : step]] for n, row in zip(count, wide.tolist(), strict=True)]
 
     def state(self) -> bytes:
-        """Return the bytes that determine the further execution of the block; if they repeat, it is a loop."""
+        """Return the bytes of all warps, without their counts of instructions and synchronisations.
+
+        If they repeat while `epoch` stays the same, the block is in a loop.
+        """
         live = self.warps.copy()
         live[:, Warp.CLOCK : Warp.CLOCK + 8] = 0
         live[:, Warp.SYNCS : Warp.SYNCS + 8] = 0

@@ -16,7 +16,7 @@ _DECLARED = re.compile(
 _WORD = 8
 """Bytes of an mbarrier."""
 _MOST_WORDS = 64
-"""A larger variable is no array of mbarriers alone."""
+"""Most elements of a variable that is taken for an array of mbarriers; a larger one is taken for other data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,10 @@ class SharedVariable:
 
 
 def shared_variables(ptx: str, function: str, nbytes: int) -> tuple[SharedVariable, ...]:
-    """Return the variables that a kernel declares in its PTX, laid one after the other as ptxas does.
+    """Return the variables that a kernel's PTX declares, placed one after the other as ptxas does.
 
-    Empty if they do not fill the `nbytes` of static shared memory exactly: then they lie in another way.
+    These are the variables that the kernel names, if they fill the `nbytes` of static shared memory exactly, or else
+    all of the PTX, if these do. Otherwise the result is empty: the places are unknown.
     """
     declared = [*_DECLARED.finditer(ptx)]
     if not declared:
@@ -93,9 +94,9 @@ def variable_at(variables: Iterable[SharedVariable], offset: int) -> SharedVaria
 
 
 def array_at(variables: Iterable[SharedVariable], offset: int) -> str:
-    """Return the name of the variable that an access to a byte means; empty if none is known.
+    """Return the name of the variable that holds a byte of a block's shared memory; empty if none does.
 
-    Behind all of them it is the last one: an index of that is the likeliest to lead there.
+    For a byte after all variables it is the last variable, because an index past its end most likely led there.
     """
     every = tuple(variables)
     found = variable_at(every, offset)

@@ -1,6 +1,6 @@
-"""Stores compared by value: of the value that is there already, or of one value by several lanes.
+"""Comparisons of stored values: with the bytes that are there already, or with those of another lane of the same store.
 
-They are functions of their own: few accesses need them, and the search for races that calls them is in every access.
+They are functions of their own: few accesses need them, and the check for races that calls them is in every access.
 """
 
 from __future__ import annotations
@@ -41,6 +41,6 @@ def emit_stores_differ(fn: Function) -> None:
 
 
 def _place(start: Value, byte: Value, lane: Value) -> Value:
-    """The place of a byte of a lane's store among the words of the warp."""
+    """Return the byte offset, in the words that the warp stores, of byte `start + byte` of a lane's store."""
     place = Lanes(byte + start)
     return (((place >> 2) * LANES + Lanes(lane)) * 4 + (place & 3)).value

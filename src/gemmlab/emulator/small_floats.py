@@ -55,7 +55,7 @@ def widened(bits: Lanes, form: Format) -> Lanes:
 
 
 def narrowed(value: Lanes, form: Format) -> Lanes:
-    """The bits of a float32 in a small format, rounded to nearest even; NaN gives all ones except for the sign.
+    """Return the bits of a float32 in a small format, rounded to nearest even; NaN gives all ones with a sign bit of 0.
 
     A number that is too large becomes infinity, or the largest finite number if the format has no infinities.
     """
@@ -73,7 +73,7 @@ def narrowed(value: Lanes, form: Format) -> Lanes:
 
 
 def pack_halves(low: Lanes, high: Lanes) -> Lanes:
-    """Two float32 converted to FP16 and packed into one word."""
+    """Return two float32, rounded to nearest FP16, in one word; `low` is in its lower half."""
     return narrowed(low, FP16) | (narrowed(high, FP16) << 16)
 
 

@@ -51,7 +51,10 @@ def emit_trace_step(fn: Function) -> None:
 
 
 def emit_trace_access(fn: Function) -> None:
-    """Emit the body of `trace_access(warp, execute, addresses, key, space)`, called only if the launch is recorded."""
+    """Emit the body of `trace_access(warp, execute, addresses, key, space)`, called only if the launch is recorded.
+
+    It records the access if its warp is chosen and its step is recorded, and updates the bounds of the block's writes.
+    """
     warp_ptr, execute, addresses, key, space = fn.args
     warp = Raw(fn, warp_ptr)
     trace = _trace(fn, warp)

@@ -17,7 +17,10 @@ class TextureMap:
         self._handles: dict[Entry, int] = {}
 
     def handle(self, base: int, texels: int, channels: int, element: str) -> int:
-        """Return the handle of a texture whose texel 0 is at `base`. Raises `MemoryError` if the table is full."""
+        """Return the handle of a texture whose texel 0 is at address `base`; a texture that is not there is added.
+
+        `channels` and `element` are as in `Texture`. Raises `MemoryError` if the table is full.
+        """
         entry = base, texels, channels, Texture.ELEMENTS.index(element)
         if entry not in self._handles:
             free = np.flatnonzero(self.table[1:, Texture.TEXELS // 8] == 0)

@@ -48,7 +48,8 @@ class Recorder:
     header: Bytes
     handlers: npt.NDArray[np.int64]
     blocks: npt.NDArray[np.int64]
-    """A row for each block: whether it is recorded, lowest and highest global address that it wrote."""
+    """A row for each block: whether its steps are recorded, and the lowest and highest global address that it wrote
+    (`NOWHERE` and -1 if it wrote none)."""
     steps: npt.NDArray[np.void] = field(repr=False)
     accesses: npt.NDArray[np.void] = field(repr=False)
 

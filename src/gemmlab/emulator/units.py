@@ -16,7 +16,7 @@ from gemmlab.emulator.resident import Resident
 
 
 class Unit(Protocol):
-    """Blocks that run together."""
+    """Blocks that run together: a `Resident` or a `Cluster`. The methods are described there."""
 
     size: int
     """Bytes of a warp."""
@@ -94,7 +94,10 @@ class Cluster(Resident):
             self.engine.begin(self.members)
 
     def run(self, turn: int = TURN, most: int = ROUNDS) -> int:
-        """Give all blocks at most `most` rounds of turns; return a `Status`, as for a block."""
+        """Give all blocks at most `most` rounds of turns of `turn` instructions; return a `Status`, as for a block.
+
+        Raises the exception, if any, that occurred in the engine.
+        """
         for _ in range(most):
             before = self.epoch
             found = [self._run(rank, turn) for rank in self._order() if not self._done[rank]]
@@ -123,7 +126,7 @@ class Cluster(Resident):
         return status
 
     def excuse(self) -> bool:
-        """Let waits for mbarriers time out, if all warps wait; return true if a warp can go on then."""
+        """Let a warp go on if all wait, as `Engine.excuse` does; return whether one can. False without an engine."""
         return self.engine is not None and self.engine.excuse(self.members)
 
     def places(self) -> tuple[tuple[int, int, int], ...]:

@@ -20,7 +20,9 @@ _REGISTERS = {
 
 
 def message(kind: int, address: int, extra: int, fellow: object, there: str) -> str:
-    """The message of an event; `fellow` and `there` are thread and instruction of the other access."""
+    """Return the message of an event (a kind in `NAMES`); `fellow` and `there` are thread and instruction of the other
+    access.
+    """
     if kind == Kind.WARPGROUP and extra == HAS_ENDED:
         return f"the warp of thread {address} has ended without the multiplication, which needs all four warps"
     if kind == Kind.WARPGROUP and extra == TOO_FEW:
@@ -44,12 +46,16 @@ def message(kind: int, address: int, extra: int, fellow: object, there: str) -> 
 
 
 def operand(extra: int) -> str:
-    """The operand of a multiplication that an event's `extra` tells, in words to follow `"memory"`; else empty."""
+    """Return words, to follow `"memory"`, for the operand whose bit is set in an event's `extra`; empty if none is."""
     return next((f" by the descriptor of {name}" for bits, name in OPERANDS.items() if extra & bits), "")
 
 
 def in_flight_message(name: str, multiplication: str, *, fence: bool) -> str:
-    """The message of an instruction that touches a multiplication's registers in flight, or without a fence between."""
+    """Return the message for an early access to registers of a multiplication.
+
+    `fence`: the instruction writes before the multiplication, without a fence between; else the multiplication is in
+    flight.
+    """
     if fence:
         return f"{name} writes a register of {multiplication}, and no wgmma.fence is between"
     return f"{name} touches registers of {multiplication} that is in flight: no wgmma.wait_group before it"

@@ -20,7 +20,10 @@ from gemmlab.ir.types import I32, VOID
 
 
 def emit_wgmma(module: Module) -> None:
-    """Emit all functions for warpgroup multiplications. Handlers call two of them, the issue and the wait."""
+    """Emit all functions for warpgroup multiplications.
+
+    Handlers of warpgroup instructions call two of them, the issue and the wait.
+    """
     with module.function("know", KNOW, VOID) as fn:
         emit_know(fn)
     with module.function("operand_race", OPERAND_RACE, VOID) as fn:

@@ -42,7 +42,10 @@ def _power(exponent: Lanes) -> Lanes:
 
 
 def _split_sum(value: Lanes, half: Lanes) -> tuple[Lanes, Lanes]:
-    """Return an accumulator as (factor, exponent); `half` is true if its type is FP16."""
+    """Return an accumulator as (factor, exponent); `half` is true if its type is FP16.
+
+    For infinity and NaN the factor is the number itself.
+    """
     bits = value.bits("i32")
     field = (bits >> 23) & 255
     magnitude = value.call("fabs")

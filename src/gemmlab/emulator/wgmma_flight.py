@@ -1,8 +1,8 @@
 """Warpgroup multiplications in flight: they are queued at the issue, and executed at the wait for their group.
 
-That is the latest moment at which the hardware may read the operands and write the accumulators. Each warp of a
-warpgroup computes 16 of the 64 rows and has its own queue. The first warp that waits executes the multiplications of
-all four.
+That is the latest moment at which the hardware may read the operands and write the accumulators; with a seed
+(`Geometry.landing_seed`), multiplications execute at random earlier moments. Each warp of a warpgroup computes 16 of
+the 64 rows and has its own queue. The first warp that waits executes the multiplications of all four.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ def emit_issue(fn: Function, module: Module) -> None:
 
 
 def _end_of_group(fn: Function, flight: Raw, group: Value) -> Value:
-    """Return a pointer to the number of multiplications issued up to a group's end, for one of the last `END_TURNS`."""
+    """Return a pointer to the number of multiplications issued up to the end of group number `group`.
+
+    The pointer is valid only for the last `END_TURNS` groups.
+    """
     return fn.cast(flight.at(Flight.ENDS, I64), I64) + (group & (Flight.END_TURNS - 1))
 
 
@@ -126,9 +129,10 @@ class _Group:
 def emit_wait(fn: Function, module: Module) -> None:
     """Emit the body of `wait_wgmma(warp, insn, left)`: execute all groups but the last `left`, for all four warps.
 
-    The function returns 1, and executes nothing, if one of the warps has not issued the groups yet. A multiplication is
-    one operation of four warps: if one of them has waited for it, it is complete for all. Programs rely on that when
-    one thread of a warpgroup releases a stage.
+    The function returns 0, or 1 if one of the warps has not issued the groups yet; then it executes nothing. It records
+    an event for a warp that has ended without issuing them, and does not wait for that warp. A multiplication is one
+    operation of four warps: if one of them has waited for it, it is complete for all. Programs rely on that when one
+    thread of a warpgroup releases a stage.
     """
     warp_ptr, insn, left = fn.args
     warp = Raw(fn, warp_ptr)

@@ -14,7 +14,7 @@ from gemmlab.sass.blocks import successors
 from gemmlab.sass.instruction import RZ, Instruction, SassFunction
 
 OLDEST = 32
-"""Limit of the number of groups closed since an issue; it is not counted further."""
+"""Largest number of groups closed since an issue that is counted; more count as this many."""
 _WITHOUT_RESULT = frozenset({
     "BAR", "WARPSYNC", "NANOSLEEP", "BRX", "BRXU", "JMX", "RET", "CALL", "FCHK", "R2P",
 })  # fmt: skip
@@ -112,7 +112,10 @@ def _named(instruction: Instruction) -> set[int]:
 
 
 def _written(instruction: Instruction) -> set[int]:
-    """Return the vector registers that an instruction writes: its first operand after predicates, if a register."""
+    """Return the vector registers that an instruction writes: its first operand after predicates, if a register.
+
+    A load of 64 or 128 bits writes the registers after that one too.
+    """
     if instruction.opcode in _WITHOUT_RESULT or instruction.opcode.endswith(("SETP", "SETP2")):
         return set()
     for operand in instruction.operands:

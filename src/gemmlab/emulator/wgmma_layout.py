@@ -17,7 +17,10 @@ OPERAND_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The type of an input: number of bits of an element, of its exponent, and of its mantissa (0: an integer)."""
+    """The type of an input: its number `code`, and the bits of an element, of its exponent, and of its mantissa.
+
+    An integer has an exponent and a mantissa of 0 bits.
+    """
 
     code: int
     bits: int

@@ -56,8 +56,10 @@ def _insn(work: Work) -> Value:
 
 
 def emit_compare_proxies(fn: Function, module: Module) -> None:
-    """Emit the body of `compare_proxies(warp, entry)`: check at the issue that the operands' writers executed proxy
-    fences.
+    """Emit the body of `compare_proxies(warp, entry)`: check a multiplication's operands in shared memory at its issue.
+
+    It reports writes without a proxy fence, and stores of other blocks that nothing orders before the issue. It does
+    nothing if races are not checked.
     """
     warp = Raw(fn, fn.args[0])
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))

@@ -31,7 +31,8 @@ FETCH = (
 """Arguments of the copy of an operand's rows, of `chunks` times 16 bytes each, to contiguous memory at `to`.
 
 Rows are counted along m or n and chunks along k; for a transposed operand the other way round. With `issue` = 1 nothing
-is copied: the proxy fences of the threads that wrote the operand are checked. `operand` is one of `OPERANDS`.
+is copied: proxy fences of the threads that wrote the operand, and stores of other blocks, are checked. `operand` is one
+of `OPERANDS`.
 """
 DECODE = (
     ("bits", pointer(I8)),
@@ -52,7 +53,10 @@ def _field(descriptor: Lanes, start: int) -> Lanes:
 
 
 def emit_fetch(fn: Function, module: Module) -> None:
-    """Emit the body of `fetch(...)` (arguments: `FETCH`). Chunks out of bounds become zeros."""
+    """Emit the body of `fetch(...)` (arguments: `FETCH`).
+
+    When it copies, it records events for chunks that are out of bounds (these become zeros), unwritten or pending.
+    """
     warp_ptr, insn, entry, word, transposed, first_row, rows, first_chunk, chunks, to, issue, operand = fn.args
     warp, descriptor = Raw(fn, warp_ptr), Lanes(word)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))

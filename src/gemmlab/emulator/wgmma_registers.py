@@ -10,7 +10,7 @@ from gemmlab.sass.instruction import RZ, Instruction
 SIZE = re.compile(r"64x(\d+)x(\d+)")
 OPCODES = frozenset({"HGMMA", "QGMMA", "IGMMA"})
 LEFT = 4
-"""Registers of A."""
+"""Number of registers that A takes in each thread, if it is in registers."""
 
 
 def gmma_registers(instruction: Instruction) -> Sequence[range] | None:
@@ -33,7 +33,9 @@ def gmma_registers(instruction: Instruction) -> Sequence[range] | None:
 
 
 def gmma_wavefronts(instruction: Instruction, executed: int) -> int:
-    """Return the wavefronts that Nsight Compute counts; `executed` counts executions by warps. The ideal is the same.
+    """Return the wavefronts that Nsight Compute counts for all executions of a warpgroup multiplication.
+
+    `executed` is the number of its executions by warps. The ideal number of wavefronts is the same.
 
     An operand in shared memory takes one wavefront for 128 bytes, with any swizzle: 32 bytes of each of A's 64 rows and
     of each of B's columns. A in registers takes none. Measured on an H200 for all types of inputs.

@@ -17,7 +17,7 @@ from gemmlab.ir.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One warp's multiplication during its execution."""
+    """One warp's multiplication during its execution: its warp, the warp's `Flight`, and the entry in that."""
 
     fn: Function
     module: Module
@@ -26,7 +26,7 @@ class Work:
     entry: Raw
 
     def part(self, offset: int) -> Value:
-        """Return the address of a part of the space for operands."""
+        """Return a pointer to i32 to the part of the `Flight` at byte `offset`."""
         return self.flight.at(offset, I32)
 
     def code(self, position: int) -> Value:
@@ -43,16 +43,19 @@ class Work:
 
 
 def _registers(work: Work, start: Value, block: Value, pair: int, half: bool) -> Value:
-    """Return the address of accumulator registers for 8 columns: `pair` 0 for the upper 8 rows, 1 for the lower ones.
+    """Return the address of the accumulator's registers for 8 columns, `block` * 8 to `block` * 8 + 7, and 8 rows.
 
-    These are two registers, or one in FP16.
+    `start` is the offset of the accumulator in the warp; `pair` is 0 for rows 0 to 7, 1 for rows 8 to 15. These are two
+    registers, or one if `half` (FP16).
     """
     number = block * 2 + pair if half else block * 4 + 2 * pair
     return work.warp.at(start + number * ROW, I32)
 
 
 def load_sums(work: Work) -> None:
-    """Emit copies of the accumulator from registers to memory.
+    """Emit copies of the accumulator from registers to memory; FP16 becomes float32.
+
+    If the multiplication reads no accumulator, the memory is filled with zeros.
 
     With g = lane / 4 and t = lane % 4, a lane has columns 8 j + 2 t and 8 j + 2 t + 1 of rows g and g + 8.
     """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gemmlab.kernels.claims import OF_EXERCISE, judgement_line
 from gemmlab.verify.check_report import CheckReport, Failure
-from gemmlab.verify.verdict import PASSED, SOLVED, UNEXPECTED, Verdict
+from gemmlab.verify.verdict import PASSED, SOLVED, UNEXPECTED, Verdict, unsolved
 
 if TYPE_CHECKING:
     from gemmlab.kernels.choice_exercise import ChoiceExercise, Chosen
@@ -44,12 +44,10 @@ def check_choice(path: Path, seed: int, progress: Progress) -> CheckReport:
     claims = tuple(f"{OF_EXERCISE}{exercise.rung}: {one}" for one in broken)
     size = exercise.size_for(chosen)
     failure = Failure(str(path), report.config, exercise.threads, size or "the chosen values", {}, claims=claims)
-    requires = (
-        "the results are right, but the exercise requires more" if exercise.computes else "the exercise requires more"
-    )
+    right = "the results are right; " if exercise.computes else ""
     return replace(
         report, cases=report.cases + 1, planned=report.planned + 1, failures=(failure,),
-        verdict=Verdict(UNEXPECTED, f"{requires}: {claims[0]}"),
+        verdict=Verdict(UNEXPECTED, f"{right}{unsolved(exercise.rung)}"),
     )  # fmt: skip
 
 

@@ -135,30 +135,39 @@ class CheckReport(Display):
 
     @property
     def remarks(self) -> list[str]:
-        """Lines on what the verdict does not cover: traits of the kernel, stray reads, cases left out, the exercise."""
+        """Lines on what the verdict does not cover: traits of the kernel, stray reads, cases left out."""
+        return [*self._traits_and_cases(), *self.exercise]
+
+    def _traits_and_cases(self) -> list[str]:
         left_out = (f"  {counted(count, 'case')} left out: it needs {reason}" for reason, count in self.refused.items())
         strays = (f"  it {stray} ({counted(count, 'case')})" for stray, count in self.stray.items())
-        return [*(f"  it {trait}" for trait in self.traits), *strays, *left_out, *self.exercise]
+        return [*(f"  it {trait}" for trait in self.traits), *strays, *left_out]
 
     @property
     def exercise(self) -> list[str]:
         """Lines on an exercise: whether it is solved, then each criterion with its figure; empty for other kernels."""
         head = "  the exercise is solved:" if self.passed else "  the exercise is not solved:"
-        return [head, *(f"    {one}" for one in self.criteria)] if self.criteria else []
+        return [head, *self._judged()] if self.criteria else []
+
+    def _judged(self) -> list[str]:
+        return [f"    {one}" for one in self.criteria]
+
+    def headline(self) -> str:
+        """Return the verdict, and below it, for an exercise that is not solved, each criterion with its figure."""
+        return "\n".join([f"{self.subject}: {self.verdict}", *self._judged()])
 
     def explain(self) -> str:
         """Return the outcome in words: that the cases are right, or the verdict and its `details`; and the remarks."""
-        left_out = self.remarks
         if self.passed:
             error = f"{self.cases} cases right, largest error {self.worst_ratio:.3f} of its bound"
-            return "\n".join([f"{self.subject}: {error if self.computed else 'figures right'}", *left_out])
-        return f"{self.subject}: {self.verdict}\n{self.details()}"
+            return "\n".join([f"{self.subject}: {error if self.computed else 'figures right'}", *self.remarks])
+        return f"{self.headline()}\n{self.details()}"
 
     def details(self) -> str:
-        """Return the lines after the verdict: remarks, each hazard once, one failure of each kind at length, the
+        """Return the lines after the headline: remarks, each hazard once, one failure of each kind at length, the
         problems of the others.
         """
-        left_out = self.remarks
+        left_out = self._traits_and_cases()
         if not self.failures:
             return "\n".join([f"{self.subject}: {self.time_limit}", *left_out])
         head = f"{self.subject}: {len(self.failures)} of {self.cases} cases failed"
@@ -177,9 +186,12 @@ class CheckReport(Display):
         return "\n".join([head, *left_out, *self._hazards(), *(failure.explain() for failure in shown), *also])
 
     def _listed(self, failure: Failure) -> bool:
-        """Return whether a failure is only about criteria of an exercise, which `exercise` lists."""
+        """Return whether the verdict and the criteria of the exercise together name everything that a failure has."""
         others = failure.mismatches or failure.violations or failure.notes or failure.hazards
-        return bool(self.criteria) and not others and all(claim.startswith(OF_EXERCISE) for claim in failure.claims)
+        return not others and all(
+            claim in self.verdict.text or (bool(self.criteria) and claim.startswith(OF_EXERCISE))
+            for claim in failure.claims
+        )
 
     def _hazards(self) -> Iterator[str]:
         """Yield a line for each different hazard: the number of cases that have it, and a remedy if one is known."""

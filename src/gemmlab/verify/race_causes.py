@@ -80,14 +80,14 @@ def same_element(race: Hazard, read: Read = source_text) -> str:
 
 
 def declared_as(hazard: Hazard, read: Read = source_text) -> str:
-    """Return `, which is declared as Bs[15][16]` for an access beyond an array of shared memory.
+    """Return `, declared as Bs[15][16],` for an access beyond an array of shared memory.
 
     Return `""` for other hazards, and if the declaration is not found.
     """
     if hazard.kind != OUTSIDE or hazard.space != "shared" or not hazard.array:
         return ""
     extents = shared_extents(without_comments(read(hazard.file))).get(hazard.array, "")
-    return f", which is declared as {hazard.array}{extents}" if extents else ""
+    return f", declared as {hazard.array}{extents}," if extents else ""
 
 
 def barrier_words(place: Place) -> str:

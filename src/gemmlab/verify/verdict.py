@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from gemmlab.core.hazard import BARRIER, RACE, TWO_WRITES, Hazard
-from gemmlab.kernels.claims import demand
+from gemmlab.core.hazard import RACE, Hazard
+from gemmlab.kernels.claims import OF_EXERCISE
 from gemmlab.verify.condition import Condition, contradicted
-from gemmlab.verify.missing_barrier import lines_of, missing_barriers
-from gemmlab.verify.race_causes import (
-    Place,
-    barrier_words,
-    declared_as,
-    faulty_barrier,
-    leading_kind,
-    same_element,
-)
+from gemmlab.verify.hazard_sentences import sentence_on
+from gemmlab.verify.nan_hint import HELD_NAN
+from gemmlab.verify.race_causes import leading_kind
 
 PASSED = "pass"
 SOLVED = "solved"
@@ -36,8 +28,6 @@ _ROWS: Mapping[str, tuple[str, str]] = {"a": ("M", "K"), "b": ("K", "N"), "c": (
 """The number of rows of an operand as it is stored, and of its transpose."""
 _RARE = 4
 """A kernel is called wrong everywhere if it fails at least this many cases for each case that it passes."""
-_SPOKEN = frozenset({"mbarrier", "cluster", "async copy", "proxy", "tensor map"})
-_INSTRUCTION = re.compile(r" \([A-Z][\w.]*\)$")
 _ONLY = "at ragged edges only: "
 
 
@@ -87,9 +77,20 @@ def verdict_of(faults: Faults, conditions: Sequence[Condition] | None, *, probed
     if faults.far:
         return Verdict(OVERFLOW, _overflow(faults.far))
     if faults.claims:
-        claim = faults.claims[0]
-        return Verdict(UNEXPECTED, f"the results are right; {demand(claim)} something else: {claim}")
+        return Verdict(UNEXPECTED, f"the results are right; {_not_as_expected(faults.claims[0])}")
     return Verdict(SOMEWHERE, next(iter(faults.others), ""))
+
+
+def _not_as_expected(claim: str) -> str:
+    """Return the claim of a kernel's file that does not hold, or the exercise, whose criteria the report lists."""
+    if claim.startswith(OF_EXERCISE):
+        return unsolved(claim.removeprefix(OF_EXERCISE).partition(":")[0])
+    return f"its file expects something else: {claim}"
+
+
+def unsolved(exercise: str) -> str:
+    """Return the words for an exercise of which a criterion is not met."""
+    return f"exercise {exercise} is not solved"
 
 
 def _near(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bool) -> Verdict | None:
@@ -97,16 +98,8 @@ def _near(faults: Faults, conditions: Sequence[Condition] | None, *, probed: boo
     kinds = Counter(kind for case in faults.hazards for kind in dict.fromkeys(hazard.kind for hazard in case))
     if kinds:
         kind = leading_kind(faults.hazards, kinds.most_common(1)[0][0])
-        every = [hazard for case in faults.hazards for hazard in case]
         edges = _edges(faults, conditions) if probed and kind != RACE else ""
-        if kind == RACE:
-            text = _race(faults)
-        elif kind == BARRIER and (place := faulty_barrier(every)) is not None:
-            text = _barrier(place, every)
-        else:
-            first = next(hazard for hazard in every if hazard.kind == kind)
-            text = _of_hazard(first) + declared_as(first) + _headline(first)
-        return Verdict(kind, "; ".join(filter(None, [text, edges, _results(faults)])))
+        return Verdict(kind, "; ".join(filter(None, [sentence_on(kind, faults.hazards), edges, _results(faults)])))
     if faults.outside and not faults.wrong:
         edges = _edges(faults, conditions) if probed else ""
         return Verdict(WRITES, "; ".join(filter(None, [faults.outside[0], edges])))
@@ -124,7 +117,14 @@ def _wrong(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bo
         return Verdict(SOMEWHERE, f"{len(faults.wrong)} of {faults.cases} cases, the first one {first}")
     if all(condition.ragged for condition in conditions):
         return Verdict(EDGES, edges.removeprefix(_ONLY))
-    return Verdict(SOMEWHERE, edges)
+    return Verdict(SOMEWHERE, "; ".join(filter(None, [edges, _nan_read(faults, conditions)])))
+
+
+def _nan_read(faults: Faults, conditions: Sequence[Condition]) -> str:
+    """Return what held NaN, for a kernel that is wrong where a factor is 0; empty if nothing did."""
+    of_zero = any(condition.text.endswith("!= 0") for condition in conditions)
+    hints = (other.partition("; ")[0] for other in faults.others if HELD_NAN in other)
+    return next(hints, "") if of_zero else ""
 
 
 def _hardly_any_passes(faults: Faults) -> bool:
@@ -146,49 +146,6 @@ def _edges(faults: Faults, conditions: Sequence[Condition] | None) -> str:
     return f"{only}passes where {' and '.join(condition.text for condition in conditions)}"
 
 
-def _of_hazard(hazard: Hazard) -> str:
-    return f"{hazard.array} at {hazard.place}" if hazard.array else hazard.place
-
-
-def _headline(hazard: Hazard) -> str:
-    """Return the first clause of the message of a hazard of asynchronous operations; `""` for others, whose kind and
-    place suffice.
-    """
-    if hazard.kind not in _SPOKEN:
-        return ""
-    return f": {_INSTRUCTION.sub('', hazard.message.partition('; ')[0])}"
-
-
-def _barrier(place: Place, hazards: Sequence[Hazard]) -> str:
-    """Return a sentence on the barrier that not all threads reach, and the arrays that race because of it."""
-    races = _arrays([hazard for hazard in hazards if hazard.kind == RACE])
-    follows = f"; {races} race because of that" if races else ""
-    return f"not all threads reach {barrier_words(place)}: it stands under a condition, or in divergent code{follows}"
-
-
-def _arrays(hazards: Sequence[Hazard]) -> str:
-    return " and ".join(dict.fromkeys(hazard.array for hazard in hazards if hazard.array))
-
-
-def _race(faults: Faults) -> str:
-    """Return a sentence on the arrays that race in one case, with the cause: a missing barrier or two writes."""
-    races = next(found for case in faults.hazards if (found := [one for one in case if one.kind == RACE]))
-    arrays = _arrays(races) or f"{races[0].space} memory".lstrip()
-    every = (one for case in faults.hazards for one in case)
-    barrier = missing_barriers(every).get(lines_of(races[0]), "")
-    file = Path(races[0].file).name
-    missing = f"; missing in {file}: {barrier}" if barrier else ""
-    # Where the kernel reads the element first, for beta, the read races too; the second writer is the cause of both.
-    writes = next((one for one in races if TWO_WRITES in one.message), None)
-    if writes is not None:
-        return f"{writes.array or arrays}, at {Path(writes.file).name}:{writes.line}: {TWO_WRITES}"
-    # An index that goes too far may make other arrays race as well, and before this one.
-    for one in (one for case in faults.hazards for one in case):
-        if twice := same_element(one):
-            return f"{one.array or arrays}, at {Path(one.file).name}:{one.line}: {twice}"
-    return f"{arrays}, at {races[0].place}, accessed without an order{missing}"
-
-
 def _results(faults: Faults) -> str:
     return "" if faults.wrong else "the results are right all the same"
 
@@ -196,7 +153,7 @@ def _results(faults: Faults) -> str:
 def _overflow(far: Sequence[tuple[str, Any, Sequence[Hazard]]]) -> str:
     parts, conditions = [], list[str]()
     for name, problem, hazards in far:
-        line = next((f" ({_of_hazard(hazard).rpartition(' at ')[2]})" for hazard in hazards if hazard.line), "")
+        line = next((f" ({hazard.place})" for hazard in hazards if hazard.line), "")
         parts.append(f"the offset of a row of {name.upper()}, row * ld{name}, is computed in 32 bits{line}")
         rows = _ROWS[name][bool(getattr(problem, f"trans_{name}", 0))]
         conditions.append(f'"{rows} * ld{name} < 2**31"')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,14 +35,15 @@ class Whole:
         return self.passes(replace(self.problem, **rows, **{name: extent}), 0)
 
 
-def whole_tiles(op: Op, passes: Passes) -> Whole | None:
+def whole_tiles(op: Op, passes: Passes, factors: Mapping[str, float] | None = None) -> Whole | None:
     """Return the smallest problem of whole tiles at which the kernel is right; `None` if it is wrong at all of them.
 
-    Raises `UsageError` if the kernel takes none of them.
+    `factors` replaces values of the problems. Raises `UsageError` if the kernel takes none of them.
     """
     taken = False
     for extent in _EXTENTS:
-        (problem,) = op.parse_sizes(str(extent))
+        (stated,) = op.parse_sizes(str(extent))
+        problem = replace(stated, **factors) if factors else stated
         right = passes(problem, 0)
         taken |= right is not None
         if right:

@@ -47,7 +47,9 @@ def test_a_barrier_under_a_condition_is_named_before_the_races(tmp_path: Path, c
 @needs_compiler
 def test_a_shared_array_that_is_too_small_is_named_as_it_is_declared(tmp_path: Path) -> None:
     report = checked(tmp_path, ("Bs[32][32]", "Bs[31][32]"))
-    assert str(report.verdict).startswith("OUT OF BOUNDS: Bs at race.cu:15, which is declared as Bs[31][32]")
+    assert str(report.verdict).startswith(
+        "OUT OF BOUNDS: Bs, declared as Bs[31][32], is written outside its bounds at race.cu:15"
+    )
     told = [line for line in report.details().splitlines() if line.startswith("  in ")]
     assert "out of bounds at " in told[0]
     assert ";  orders" not in report.details()

@@ -144,11 +144,25 @@ def test_another_fault_hides_no_overflow_and_the_hint_names_what_is_read(tmp_pat
         tmp_path, ("    if (alpha != 0.0f)\n    ", ""), ("static_cast<long long>(row) * ldc", "row * ldc")
     )  # fmt: skip
     text = str(report.verdict)
-    assert text.startswith("WRONG: passes where alpha != 0; index overflow: the offset of a row of C, row * ldc, is")
+    unused = "a and b held NaN before the call, because this problem makes no use of them: they must not be read"
+    assert text.startswith(f"WRONG: passes where alpha != 0; {unused}; index overflow: the offset of a row of C, row *")
     # Without beta the output holds NaN, too, but the kernel does not read it.
-    hints = [line for line in report.explain().splitlines() if "held NaN" in line]
+    hints = [line for line in report.details().splitlines() if "held NaN" in line]
     assert hints
     assert all('state always_reads = ["A", "B"]' in line for line in hints)
+
+
+@needs_compiler
+def test_a_kernel_that_always_reads_its_output_is_right_where_beta_is_not_0(tmp_path: Path) -> None:
+    text = str(edited(tmp_path, ("if (beta != 0.0f) result", "result")).verdict)
+    assert text.startswith("WRONG: passes where beta != 0; c held NaN before the call, because nothing is added to it:")
+
+
+@needs_compiler
+def test_an_index_with_another_leading_dimension_is_named(tmp_path: Path) -> None:
+    text = str(edited(tmp_path, ("(k) * ldb", "(k) * lda")).verdict)
+    assert text.startswith("OUT OF BOUNDS: B is read outside its bounds at mine.cu:")
+    assert ", which indexes B without ldb" in text
 
 
 @needs_compiler
@@ -177,7 +191,7 @@ VECTOR = (
 def test_a_missing_guard_is_out_of_bounds_at_the_edges(tmp_path: Path) -> None:
     report = edited(tmp_path, ("    if (row >= M || col >= N) return;\n", ""))
     text = str(report.verdict)
-    assert text.startswith("OUT OF BOUNDS: C at ")
+    assert text.startswith("OUT OF BOUNDS: C is read outside its bounds at mine.cu:")
     assert "at ragged edges only: passes where M % 16 == 0 and N % 16 == 0" in text
     listed = [line for line in report.explain().splitlines() if line.startswith("  in ")]
     assert len({line.partition("(array")[0].partition(": ")[2] for line in listed}) == len(listed)
@@ -191,6 +205,8 @@ def test_a_broken_expectation_is_no_wrong_result(tmp_path: Path) -> None:
     assert str(report.verdict).startswith(
         "NOT AS EXPECTED: the results are right; its file expects something else: mine"
     )
+    # The statement is told once, with what was counted.
+    assert report.explain().count("per_request == 5") == 1
 
 
 @needs_compiler
@@ -206,7 +222,7 @@ def test_a_race_names_the_arrays_and_the_place_of_the_missing_barrier(tmp_path: 
     path.write_text(RACE.replace(f"__syncthreads();  // {without}", f"// no __syncthreads() {without}"))
     report = check_kernel(user_kernel(path), open_device("emulated"), OP)
     text = str(report.verdict)
-    assert text.startswith("RACE: ")
+    assert text.startswith("RACE: threads access ")
     assert "Bs" in text
     assert place in text
     # As and Bs race, and the one barrier is named as one.

@@ -16,7 +16,7 @@ from gemmlab.sass.instruction import Instruction
 Lanes = Mapping[tuple[int, int], int]
 """Masks of lanes, by their block's rank in the cluster and their warp."""
 WaitingWarps = Mapping[tuple[int, int], tuple[Mbarrier, int]]
-"""Mbarrier and instruction at which a warp waits, by the number of its block in the grid and its own."""
+"""(number of a block in the grid, index of a warp in it) -> (mbarrier for which it waits, index of the instruction)."""
 _NO_EXPECT = frozenset({"A1T0", "ART0", "A0TX"})
 """Modifiers of arrivals that tell an mbarrier to expect no bytes."""
 _ENDS = frozenset({"BRA", "EXIT", "RET"})
@@ -27,26 +27,31 @@ EMPTY = "a wait for an empty stage, which is to pass at first, tests parity 1"
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """The arrivals that are absent, in words."""
+    """The arrivals that an mbarrier lacks, in words for a message."""
 
     words: str
     other: int
     """The instruction of earlier arrivals; -1 if there were none."""
     mentions: tuple[tuple[str, int], ...] = ()
+    """Other instructions that the message lists: (words, index of the instruction)."""
     follows: bool = False
-    """True if those who should arrive wait themselves, so that another mbarrier is the cause."""
+    """True if the threads that should arrive wait elsewhere or have not come so far: then another wait is the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalCode:
-    """The instructions of a kernel that arrive at mbarriers, and those of them that ran."""
+    """A kernel's instructions, searched for arrivals at mbarriers."""
 
     instructions: Sequence[Instruction]
     executed: Sequence[int]
     """The number of executions of each instruction."""
 
     def idle(self, site: int) -> list[int]:
-        """Return arrivals that never ran, of the kind that a wait is for: what readers do, or what fills a stage."""
+        """Return the indices of the arrivals that never ran and that a wait at `site` may be for.
+
+        If the wait is that of a thread that fills a stage (`copies_next`), these are arrivals of readers, which expect
+        no bytes; else they are arrivals that tell an mbarrier to expect bytes.
+        """
         fills = not self.copies_next(site)
         return [
             at
@@ -55,7 +60,7 @@ class ArrivalCode:
         ]
 
     def copies_next(self, site: int) -> bool:
-        """Return whether the next arrival in the code behind a wait tells an mbarrier to expect bytes.
+        """Return whether the next arrival in the code after a wait tells an mbarrier to expect bytes.
 
         Then it is the wait of a thread that is to fill a stage.
         """
@@ -63,7 +68,7 @@ class ArrivalCode:
         return following is not None and _expects(following)
 
     def _next_arrival(self, site: int) -> Instruction | None:
-        """Return the arrival that the fewest instructions lead to from a wait, which may be retried out of line."""
+        """Return the first arrival that may run after a wait: the one on the shortest path; `None` if there is none."""
         visited, front = {site}, [site]
         while front:
             following = [to for at in front for to in self._after(at) if to not in visited]
@@ -74,7 +79,7 @@ class ArrivalCode:
         return None
 
     def _after(self, at: int) -> list[int]:
-        """Return the instructions that may run after one."""
+        """Return the indices of the instructions that may run right after instruction `at`."""
         instruction = self.instructions[at]
         found = [] if instruction.opcode in _ENDS and instruction.predicate is None else [at + 1]
         if instruction.opcode == "BRA":
@@ -90,7 +95,7 @@ class Deadlock:
     code: ArrivalCode
 
     def arrivals(self, mbarrier: Mbarrier, site: int, warp: int) -> Arrivals:
-        """Return why arrivals are absent at an mbarrier for which a warp waits at an instruction."""
+        """Return the arrivals that an mbarrier lacks, and why; warp `warp` waits for it at instruction `site`."""
         if mbarrier.now.arrivals:
             return self._some(mbarrier)
         if mbarrier.before.arrivals:
@@ -134,7 +139,7 @@ class Deadlock:
         return Arrivals(f"{nobody}, and {what}", -1)
 
     def _obstacles(self, mbarrier: Mbarrier, lanes: Lanes) -> tuple[tuple[tuple[str, int], ...], bool]:
-        """Return where warps that should arrive at an mbarrier wait for other ones, and whether any does."""
+        """Return, as mentions, where the warps in `lanes` wait for other mbarriers, and whether any does."""
         found: dict[tuple[str, int], list[int]] = {}
         for rank, warp in lanes:
             there = mbarrier.block.cluster[rank]
@@ -156,14 +161,16 @@ def _arrives(instruction: Instruction) -> bool:
 
 
 def _alive(mbarrier: Mbarrier, key: tuple[int, int]) -> int:
-    """The lanes of a warp that exist: those behind a block's last thread have ended from the start."""
+    """Return the mask of a warp's lanes that exist: the last warp of a block may have fewer threads than lanes."""
     block: BlockState = mbarrier.block.cluster[key[0]]
     exists = min(LANES, block.resident.threads - LANES * key[1])
     return FULL >> LANES - exists
 
 
 def _twins(mbarrier: Mbarrier) -> list[Mbarrier]:
-    """Mbarriers with as many arrivals in the same array, and at the same place in the cluster's other blocks."""
+    """Return the mbarriers that expect as many arrivals, in the same array or at the same place in the cluster's other
+    blocks.
+    """
     block, at = mbarrier.block, mbarrier.block.offset(mbarrier.address)
     geometry = block.resident.geometry
     mine = variable_at(geometry.variables, at - geometry.shared_low)

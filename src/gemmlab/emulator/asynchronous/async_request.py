@@ -62,7 +62,7 @@ class Request:
         return list(values)
 
     def answer(self, lane: int, value: int) -> None:
-        """Write a lane's result."""
+        """Write a lane's entry in the first row of results."""
         c_int64.from_address(self.results + 8 * lane).value = value - (value >> 63 << 64)
 
     def target(self, address: int, what: str) -> BlockState:
@@ -82,7 +82,7 @@ class Request:
         self, kind: str, message: str, address: int | None = None, *, other: int = -1, lane: int | None = None,
         order: Rank | None = None,
     ) -> None:  # fmt: skip
-        """Add an error of this instruction."""
+        """Add an error of this instruction to the findings; its thread is that of `lane`, by default of `first`."""
         thread = self.warp * LANES + (self.first if lane is None else lane)
         self.findings.add(Finding(kind, message, self.block.linear, thread, self.site, other, address, order=order))
 

@@ -93,6 +93,11 @@ class BlockState:
         """True if races in shared memory are checked."""
         return self.resident.shadow.size > 0
 
+    @property
+    def element_shift(self) -> int:
+        """Log2 of the bytes of shared memory that one element of the race shadow covers: 0 or 2."""
+        return 0 if self.resident.geometry.byte_races else 2
+
     def begin(self, cluster: list[BlockState], rank: int) -> None:
         """Reset the state for a block that starts as number `rank` of a cluster."""
         self.cluster, self.rank, self.ended, self.cluster_time = cluster, rank, False, 0
@@ -133,12 +138,12 @@ class BlockState:
         del log[:-FENCES]
 
     def fences_known(self, warp: int, clock: int) -> npt.NDArray[np.int32]:
-        """Return each lane's number of proxy fences at times when the warp's clock was at most `clock`."""
+        """Return how many proxy fences each lane of a warp executed while the warp's clock was at most `clock`."""
         rows = [row for when, row in self.fences.get(warp, ()) if when <= clock]
         return rows[-1] if rows else np.zeros(LANES, np.int32)
 
     def no_clocks(self) -> Clocks:
-        """Return a vector clock of zeros, which nothing is ordered before."""
+        """Return a vector clock of zeros: no access is ordered before it."""
         return np.zeros((len(self.cluster), LANES), np.int32)
 
     def shadow(self) -> npt.NDArray[np.int32]:

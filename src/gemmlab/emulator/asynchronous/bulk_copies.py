@@ -46,7 +46,7 @@ def destinations(address: int, mbarrier: int, blocks: int) -> list[tuple[int, in
 
 
 def bulk(request: Request, reach: Reach) -> int:
-    """Start a copy or reduction of contiguous bytes."""
+    """Execute `Operation.BULK`: start a copy or reduction of contiguous bytes. A prefetch only checks its source."""
     direction, to, source, mbarrier, nbytes, blocks, reduction = (request.operand(row) for row in range(7))
     for what, address in (("destination", to), ("source", source)):
         if address % UNIT and not (what == "destination" and direction == Direction.PREFETCH):
@@ -89,7 +89,7 @@ def _store(request: Request, reach: Reach, to: int, source: int, nbytes: int, re
 
 
 def store(request: Request) -> int:
-    """Start a store of registers of every lane to shared memory of the cluster."""
+    """Execute `Operation.STORE`: start a store of each lane's registers to shared memory of the cluster."""
     for lane in request.lanes:
         address, barrier = (request.operand(row, lane) & 0xFFFFFFFF for row in (0, 1))
         nbytes, reduction = request.operand(2), request.operand(3)

@@ -27,7 +27,7 @@ class Store:
     """A bulk store that was issued."""
 
     request: Request
-    """The request that issued the store. After its return, only the warp and the instruction of it are valid."""
+    """The request that issued the store; after the handler has returned, only its warp and instruction are valid."""
     address: int
     places: slice | npt.NDArray[np.int64]
     """Indices in the block's shared memory."""
@@ -97,7 +97,7 @@ class WarpGroups:
                 self.done.append(store)
 
     def show(self) -> None:
-        """Make the writes of those stores visible that have read their source."""
+        """Write the bytes of the stores that have read their source to global memory."""
         for store in self.done:
             assert store.data is not None  # noqa: S101 - it has read
             store.write(store.data)
@@ -123,7 +123,7 @@ def wait_read(request: Request) -> int:
 
 
 def show(request: Request) -> int:
-    """Make the writes of those of the warp's stores visible that have read their source."""
+    """Write the bytes of the warp's stores that have read their source to global memory."""
     if request.warp in request.block.groups:
         request.block.groups[request.warp].show()
     return Status.GO

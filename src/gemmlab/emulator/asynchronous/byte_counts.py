@@ -1,4 +1,4 @@
-"""Wrong numbers of bytes that an mbarrier is told to expect: which line states them, and which copies bring others."""
+"""Reports of an mbarrier that expects a wrong number of bytes: the line that states it, and the copies it gets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ def report_missing(mbarrier: Mbarrier, findings: Findings, waiting: int) -> None
 def report(
     mbarrier: Mbarrier, findings: Findings, what: str, copies: list[Copy], more: list[tuple[str, int]] | None = None
 ) -> None:
-    """Add a finding at the line of the expectation; `what` is said of the bytes that come, with `copies`."""
+    """Add a finding for a wrong number of expected bytes, at the line that states it; without one, at the first copy's.
+
+    `what` ends the message. `copies` brought or will bring bytes; their sizes are mentioned, and then come `more`
+    mentions: (words, index of the instruction).
+    """
     phase = mbarrier.now
     expectation = counted(phase.nbytes, "byte") if phase.expected else "no bytes"
     text = f"the {mbarrier.name} is told to expect {expectation} in phase {mbarrier.completed}, and {what}"
@@ -60,7 +64,10 @@ def report(
 
 
 def unexpected(copy: Copy) -> str:
-    """Return, for a copy under way, that its mbarrier was not told to expect its bytes; empty if it was."""
+    """Return words to end a message: the mbarrier of a copy in flight was not told to expect its bytes.
+
+    They are empty if it was.
+    """
     phase = copy.mbarrier.now
     if phase.nbytes >= phase.carried + copy.nbytes:
         return ""
@@ -70,7 +77,9 @@ def unexpected(copy: Copy) -> str:
 
 
 def _elsewhere(mbarrier: Mbarrier) -> list[tuple[str, int]]:
-    """Return multicasts that sizes_in_words bytes to the mbarrier at the same place in other blocks, and not here."""
+    """Return, as mentions, the multicasts that bring bytes to the mbarrier at the same place in other blocks, but not
+    to this one.
+    """
     found: dict[int, str] = {}
     here = {copy.site for copy in mbarrier.now.landed}
     mine, base = mbarrier.block, mbarrier.block.offset(mbarrier.address)

@@ -23,16 +23,17 @@ PUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, c
 
 @dataclass(slots=True)
 class ClusterBarrier:
-    """The arrivals of the current phase."""
+    """The arrivals at a cluster's barrier in the current phase, and the vector clocks that it passes on."""
 
     blocks: list[BlockState]
     arrived: dict[int, int] = field(default_factory=dict)
     """Host address of a warp -> mask of its lanes that have arrived."""
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
+    """Maximum of the vector clocks of the warps that arrived: for a relaxed arrival, that at the warp's last fence."""
     released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-
+    """`arriving` at the end of the last phase, which warps take over at their wait."""
     here: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """Clocks of all warps that arrived, also of those whose arrival is relaxed and does not order their accesses."""
+    """Maximum of the vector clocks of the warps at their arrivals, relaxed or not."""
 
     def __post_init__(self) -> None:
         self.here = np.zeros((len(self.blocks), LANES), np.int32)
@@ -53,7 +54,7 @@ class ClusterBarrier:
         return Status.GO
 
     def wait(self, request: Request) -> int:
-        """Wait for the phase in which the lanes arrived."""
+        """Wait for the end of the phase in which the lanes arrived; if it is over, or they have not arrived, go on."""
         if not self.arrived.get(request.warp_address, 0) & request.execute:
             request.block.acquire(request.warp, self.released)
             return Status.GO

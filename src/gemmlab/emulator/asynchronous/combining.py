@@ -23,16 +23,12 @@ def number_of(name: str, kind: str) -> int:
     return REDUCTIONS.index(name) + 16 * TYPES.index(kind)
 
 
-def width_of(reduction: int) -> int:
-    """Return the bytes of an element of a reduction."""
-    return np.dtype(_DTYPES[TYPES[reduction >> 4]]).itemsize
-
-
 def combined(reduction: int, old: Bytes, new: Bytes) -> Bytes:
-    """Combine two arrays of bytes, element by element; sums are rounded to nearest even.
+    """Combine two arrays of bytes, element by element; sums of floats are rounded to nearest even, integers wrap.
 
-    A NaN is canonical, except in a sum of float64: there a NaN operand keeps its bits, also a signalling one, and of
-    two the one that comes.
+    A minimum or maximum of a NaN and a number is the number. A NaN result has the bits of `_CANONICAL` (0x7FFF in
+    BF16), except in a sum of float64: if an operand is a NaN, signalling or not, the result has its bits, and if both
+    are, those of `new`.
     """
     name, kind = REDUCTIONS[reduction & 15], TYPES[reduction >> 4]
     there, come = (np.ascontiguousarray(part).view(_DTYPES[kind]) for part in (old, new))
@@ -70,7 +66,7 @@ def _to_bfloat(value: Array) -> Array:
 
 
 _CANONICAL = {"F16": 0x7FFF, "F32": 0x7FFFFFFF, "F64": 0xFFF8000000000000}
-"""By type the bits of a NaN that is made: that of float64 is negative."""
+"""Bits of a NaN result by type; that of float64 has its sign bit set."""
 _WHOLE: dict[str, Callable[[Array, Array], Array]] = {
     "ADD": lambda there, come: there + come,
     "MIN": np.minimum,

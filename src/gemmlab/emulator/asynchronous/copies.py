@@ -66,7 +66,7 @@ class Copy:
     what: str = ""
     """Words for the copy in messages: for a tensor copy its box, else empty."""
     time: int = 0
-    """The issuer's time of the issue (`BlockState.tick`)."""
+    """Time of the issue in the issuing block (`BlockState.tick`)."""
     span: int = 0
     """Length in bytes of the range from `address` on that contains all bytes written."""
     blocks: int = 0
@@ -74,7 +74,7 @@ class Copy:
 
     @property
     def parity(self) -> int:
-        """Parity of that phase."""
+        """Parity of `phase`."""
         return self.phase & 1
 
     def land(self) -> None:
@@ -98,7 +98,7 @@ class Copy:
         self.mbarrier.store()
 
     def report_race(self, message: str, address: int, other: int) -> None:
-        """Add a race of the copy with another instruction."""
+        """Add a finding: at `address`, the copy races with the instruction whose index is `other`."""
         self.findings.add(Finding(RACE, message, self.issuer.linear, self.thread, self.site, other, address))
 
     def _compare(self, valid: Bytes) -> None:
@@ -108,8 +108,7 @@ class Copy:
             return
         at = self.places.start if isinstance(self.places, slice) else int(self.places[int(late.argmax())])
         at += int(late.argmax()) if isinstance(self.places, slice) else 0
-        shift = 0 if self.block.resident.geometry.byte_races else 2
-        row = self.block.shadow()[(at - self.block.resident.geometry.shared_low) >> shift]
+        row = self.block.shadow()[(at - self.block.resident.geometry.shared_low) >> self.block.element_shift]
         if row[WRITER_FENCES // 4] < 0:
             return
         message = (
@@ -132,7 +131,7 @@ def send(
     """Start a copy of `data` to the indices `places` in a block's shared memory.
 
     `span` is (lowest shared address, number of bytes) of the range that contains them. `proxy`: the asynchronous proxy
-    makes the copy. `what` are words for it in messages; `blocks` are those of a multicast.
+    makes the copy. `what` are words for it in messages; `blocks` is the mask of a multicast's blocks, else 0.
     """
     report_overrun(request, block, span, reduction=bool(reduction))
     check_write(request, block, *span, proxy=proxy, adds=bool(reduction))

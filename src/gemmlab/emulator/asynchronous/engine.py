@@ -39,15 +39,15 @@ from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.resident import Resident
 
 LANDING = "GEMMLAB_EMULATOR_LANDING"
-"""Environment variable: a seed. If it is set, copies are completed (they land) at random moments, not the last possible
-ones."""
+"""Environment variable: a seed. If it is set, copies and warpgroup multiplications are completed (they land) at random
+moments, not the latest possible ones, and the blocks of a cluster get their turns in a random order."""
 _CALLBACK = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint32, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
 )
 
 
 def landing_seed() -> int | None:
-    """Return the seed for random moments of completion; `None` if copies are completed as late as possible."""
+    """Return the seed from `LANDING`, `None` if it is not set. Raises `UsageError` if it is not a number."""
     setting = os.environ.get(LANDING, "")
     if setting and not setting.isdecimal():
         raise UsageError(f"{LANDING}={setting}: a number is needed")
@@ -142,7 +142,10 @@ class Engine:
             groups.show()
 
     def _explain(self) -> None:
-        """Explain new events now, because later operations change the state that explains them."""
+        """Add findings for new events that are reads before a bulk copy was complete (`late_reads.explain`).
+
+        This is done before each operation, because operations change the state that explains the events.
+        """
         count = int(self._launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
         if count == self._explained:
             return
@@ -152,7 +155,10 @@ class Engine:
             explain(state, new, self.findings)
 
     def excuse(self, residents: list[Resident]) -> bool:
-        """Let waits for mbarriers time out, if all warps wait; return true if a warp can go on then."""
+        """Let a warp of a cluster go on if all wait; return whether one can.
+
+        If the cluster's barrier is complete, its phase ends; else all waits for mbarriers time out.
+        """
         states = [self._state(resident) for resident in residents]
         if self._barriers[states[0].address].settle():
             return True
@@ -162,7 +168,7 @@ class Engine:
     def land_rest(self, residents: list[Resident]) -> bool:
         """Complete the copies between blocks for which warps wait; return whether there were any.
 
-        The machine calls this if no warp can go on.
+        The machine calls this if a round of turns changed nothing.
         """
         count = 0
         for state in map(self._state, residents):

@@ -31,10 +31,11 @@ _READS = READ_FAR_CLOCK // 4, READ_FAR_BY // 4, READ_FAR_SITE // 4
 def compare(
     request: Request, block: BlockState, elements: slice, address: int, does: str, *, write: bool, adds: bool = False
 ) -> None:
-    """Report accesses of other blocks to elements that nothing orders before an operation.
+    """Report the first access of the cluster's other blocks to elements of `block` that nothing orders before an
+    operation.
 
-    `does` are words for the operation. `adds`: it is a reduction, which does not race with atomic operations and other
-    reductions.
+    `address` is that of the first element. `does` are words for the operation. `write`: it writes, so it conflicts with
+    reads as well. `adds`: it is a reduction, which does not race with atomic operations and other reductions.
     """
     rows = block.resident.far[elements]
     if not rows.size:
@@ -53,8 +54,7 @@ def compare(
                 f"{does} shared memory that thread {int(entry[by])} of block {rank} of the cluster"
                 f" {did}: nothing orders the two (a barrier of the cluster, an mbarrier)"
             )
-            shift = 0 if block.resident.geometry.byte_races else 2
-            request.report(RACE, message, address + (element << shift), other=int(entry[site]))
+            request.report(RACE, message, address + (element << block.element_shift), other=int(entry[site]))
             return
 
 

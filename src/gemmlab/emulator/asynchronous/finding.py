@@ -29,7 +29,7 @@ class Finding:
     address: int | None = None
     count: int = 1
     state: bool = False
-    """True if it says what was left when nothing could go on or the block ended."""
+    """True if it describes what is left in a deadlock or at the end of a block."""
     order: Rank | None = None
     """Its place among the hazards of a launch, if that does not follow from its kind."""
     mentions: tuple[tuple[str, int], ...] = ()

@@ -32,7 +32,10 @@ def read(request: Request, reach: Reach, address: int, nbytes: int) -> Bytes:
 
 
 def read_rows(request: Request, reach: Reach, rows: npt.NDArray[np.int64], nbytes: int) -> npt.NDArray[np.uint8]:
-    """Return the bytes of rows of a tensor, `nbytes` each; report those that nothing has written."""
+    """Return the bytes of rows of a tensor, an array of rows by `nbytes`; report bytes that nothing has written.
+
+    `rows` has the address of each row.
+    """
     low, high = int(rows.min()), int(rows.max()) + nbytes
     found, offset = find(request, reach, low, high - low, "read")
     index = (rows - low + offset)[:, None] + np.arange(nbytes)
@@ -45,7 +48,10 @@ def read_rows(request: Request, reach: Reach, rows: npt.NDArray[np.int64], nbyte
 def places(
     request: Request, reach: Reach, rows: npt.NDArray[np.int64], nbytes: int
 ) -> tuple[Allocation, npt.NDArray[np.int64]]:
-    """Return (allocation that has the rows of a tensor, index in it of each byte)."""
+    """Return (allocation, array of rows by `nbytes` with the index in it of each byte of a tensor's rows).
+
+    `rows` has the address of each row. The launch ends if they are not all in one allocation.
+    """
     low, high = int(rows.min()), int(rows.max()) + nbytes
     found, offset = find(request, reach, low, high - low, "write")
     return found, (rows - low + offset)[:, None] + np.arange(nbytes)

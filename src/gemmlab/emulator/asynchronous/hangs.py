@@ -23,7 +23,7 @@ class Wait:
     groups: tuple[tuple[int, int, int], ...]
     """Warp, instruction and lanes of each."""
     ahead: int
-    """The number of the phase that they mean, if it is over already; -1 if it is the current one."""
+    """Number of the phase that the groups wait for, if it is over and the current one has the same parity; else -1."""
 
     @property
     def warps(self) -> list[int]:
@@ -32,7 +32,7 @@ class Wait:
 
     @property
     def who(self) -> str:
-        """Those who wait, with their verb: `warps 1 and 2 never go on`."""
+        """Words for the warps that wait: `warps 1 and 2 never go on`."""
         ranges = warps_in_words(self.warps)
         return f"{ranges} never {'go' if len(self.warps) > 1 else 'goes'} on"
 
@@ -44,12 +44,12 @@ class Wait:
 
     @property
     def site(self) -> int:
-        """The instruction at which it waits."""
+        """Index of the instruction at which the first group waits."""
         return self.groups[0][1]
 
 
 def report_waits(blocks: Iterable[BlockState], findings: Findings, code: ArrivalCode) -> WaitingWarps:
-    """Add a finding for each mbarrier that a group of lanes waits for; return the warps that wait."""
+    """Add a finding for each mbarrier that a group of lanes waits for; return where each of the warps waits."""
     waits = [wait for block in blocks for wait in _waits(block)]
     where = {
         (wait.mbarrier.block.linear, warp): (wait.mbarrier, site)
@@ -73,7 +73,7 @@ def report_waits(blocks: Iterable[BlockState], findings: Findings, code: Arrival
 
 
 def _waits(block: BlockState) -> Iterator[Wait]:
-    """Yield the waits for each mbarrier; those that mean a phase that is over apart from others."""
+    """Yield a `Wait` for each mbarrier and phase that groups wait for: the current phase, or one that is over."""
     found: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for warp, site, lanes, address in waiting_groups(block):
         mbarrier = block.mbarriers.get(address)
@@ -84,7 +84,8 @@ def _waits(block: BlockState) -> Iterator[Wait]:
 
 
 def _phase_over(mbarrier: Mbarrier, warp: int) -> int:
-    """The number of the phase that a waiting warp means, if that is over and one of its parity is current; -1 if not.
+    """Return the number of the phase that a waiting warp means, if it is over and the current one has the same parity;
+    else -1.
 
     A warp means the phase after the last one of which it knows that it has ended.
     """

@@ -17,7 +17,7 @@ from gemmlab.emulator.layout import LANES
 
 
 def explain(block: BlockState, events: npt.NDArray[np.int64], findings: Findings) -> None:
-    """Add a finding for each event of a block that is a read of shared memory before its copy had come."""
+    """Add a finding for each event of a block that is a read of shared memory before a bulk copy to it was complete."""
     for event in events:
         kind, site, _other, linear, thread, address, extra = (int(field) for field in event[: Event.EXTRA // 8 + 1])
         if kind != Kind.ASYNC or linear != block.linear or extra >> 16 & 0xFF != Space.SHARED:
@@ -29,7 +29,7 @@ def explain(block: BlockState, events: npt.NDArray[np.int64], findings: Findings
 
 
 def _copy(block: BlockState, address: int) -> Copy | None:
-    """The last copy to a shared address."""
+    """Return the last bulk copy to a shared address; `None` if none of the last ones (`BlockState.history`) was."""
     index = block.offset(address)
     for copy in reversed(block.history):
         places = copy.places
@@ -41,7 +41,7 @@ def _copy(block: BlockState, address: int) -> Copy | None:
 
 
 def _words(copy: Copy, warp: int) -> tuple[str, int]:
-    """The error in words, and the other instruction: the copy, or a wait for another phase."""
+    """Return the error in words, and the index of the other instruction: the copy, or a wait for another phase."""
     what = "shared memory is read that a bulk copy has not brought yet"
     test = copy.mbarrier.tests.get(warp)
     if test is None:

@@ -30,17 +30,19 @@ class Mbarrier:
     site: int
     """Instruction that initialised it."""
     warp: int
-    """Warp that initialised it, and its clock then."""
+    """Index of the warp that initialised it."""
     clock: int
+    """Clock of `warp` at the initialisation."""
     cluster_time: int = 0
-    """Number of the cluster's barriers that were complete then."""
+    """Phases of the cluster's barrier that were complete at the initialisation."""
     completed: int = 0
     """Phases that have ended."""
     copies: list[Copy] = field(default_factory=list, repr=False)
     """Copies whose bytes it will receive, in the order of their issue."""
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
+    """Maximum of the vector clocks of the arrivals, and of the issuers of completed copies, so far."""
     released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """Clocks known to the arrivals so far; to those of the phases that have ended."""
+    """`arriving` at the end of the last phase; warps take it over at a successful wait."""
     now: Phase = field(default_factory=Phase)
     """The record of the current phase."""
     before: Phase = field(default_factory=Phase)
@@ -72,8 +74,8 @@ class Mbarrier:
     def settle(self, *, for_wait: bool = False) -> None:
         """End the phase if nothing is missing.
 
-        Copies land only if the phase needs them and a thread waits for it (`for_wait`: the caller does). That is the
-        last moment that the waits allow.
+        Copies are completed only if the phase needs them and a thread waits for it (`for_wait`: the caller does). That
+        is the latest moment that the waits allow.
         """
         if self.word.pending == 0 and self.word.transactions > 0 and (for_wait or self.waiting):
             while self.copies and self.word.transactions > 0:
@@ -101,7 +103,7 @@ class Mbarrier:
 
     @property
     def lacks(self) -> str:
-        """The arrivals and bytes that the current phase waits for, in words."""
+        """Words for the arrivals and bytes that the current phase still waits for; `"nothing"` if for none."""
         parts = []
         if self.word.pending:
             parts.append(f"{self.word.pending} of {counted(self.word.expected, 'arrival')}")
@@ -117,5 +119,5 @@ class Mbarrier:
         return f"mbarrier {self.block.resident.geometry.shared_word(self.address)}"
 
     def describe(self) -> str:
-        """The state in words: `"the mbarrier full[1] (phase 2, parity 0) lacks 1 of 128 arrivals"`."""
+        """Return the state in words: `"the mbarrier full[1] (phase 2, parity 0) lacks 1 of 128 arrivals"`."""
         return f"the {self.name} (phase {self.completed}, parity {self.word.phase}) lacks {self.lacks}"

@@ -1,4 +1,4 @@
-"""The operations on mbarriers that instructions ask for."""
+"""The operations on mbarriers that instructions request, except waits. Each returns the handler's `Status`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ EVERY_BIT = (1 << 64) - 1
 
 
 def initialise(request: Request) -> int:
-    """Make a new mbarrier from the word that compiled code computes from its count."""
+    """Make a new mbarrier from the word that compiled code computes from its count.
+
+    The launch ends if the address or the count is not valid.
+    """
     address, word = request.operand(0, request.first) & 0xFFFFFFFF, request.operand(1, request.first)
     block = request.target(address, "an mbarrier")
     _require_place(request, block, address)
@@ -45,7 +48,11 @@ def _require_place(request: Request, block: BlockState, address: int) -> None:
 
 
 def find(request: Request, address: int, lane: int | None = None) -> Mbarrier:
-    """Return the mbarrier at a shared address of the cluster. The launch ends if there is none."""
+    """Return the mbarrier at a shared address of the cluster. The launch ends if there is none.
+
+    It reports an mbarrier whose word ordinary stores have changed, and writes the word again. It reports a use that
+    nothing orders after the initialisation.
+    """
     block = request.target(address, "an mbarrier")
     found = block.mbarriers.get(address)
     if found is None:
@@ -56,7 +63,7 @@ def find(request: Request, address: int, lane: int | None = None) -> Mbarrier:
         request.report(MBARRIER, "the mbarrier's word was overwritten by ordinary stores", address, other=found.site)
         found.store()
     if block is request.block:
-        # Within a warp the code does not tell: behind an initialisation stands the NOP that __syncwarp() is, too.
+        # Within a warp, uses count as ordered: __syncwarp() after the initialisation is only a NOP in machine code.
         ordered = found.warp == request.warp or found.clock <= block.resident.clocks[request.warp, found.warp]
         missing = "a barrier of the block"
     else:
@@ -68,7 +75,7 @@ def find(request: Request, address: int, lane: int | None = None) -> Mbarrier:
 
 
 def arrive(request: Request) -> int:
-    """Arrive with every lane, the lowest first."""
+    """Execute `Operation.ARRIVE` for every lane that executes, the lowest first."""
     mode, lanes = request.operand(2), _lanes_that_arrive(request)
     if not lanes:
         return Status.GO
@@ -88,7 +95,7 @@ def arrive(request: Request) -> int:
 
 
 def _lanes_that_arrive(request: Request) -> list[int]:
-    """The lanes whose mbarriers exist. An arrival at a block that has ended is an error, and has no effect here."""
+    """Return the lanes that execute, except those whose mbarrier is in a block that has ended; these are reported."""
     cluster = request.block.cluster
     if not any(block.ended for block in cluster):
         return request.lanes
@@ -104,7 +111,7 @@ def _lanes_that_arrive(request: Request) -> list[int]:
 
 
 def _arrive_in_turn(request: Request, address: int, lanes: list[int]) -> None:
-    """Arrive once with each lane, all at one mbarrier."""
+    """Arrive once with each lane, all at one mbarrier; a lane's result is the word after the lower lanes' arrivals."""
     mbarrier = find(request, address, lanes[0])
     word = mbarrier.word.encoded()
     for number, lane in enumerate(lanes):
@@ -113,7 +120,11 @@ def _arrive_in_turn(request: Request, address: int, lanes: list[int]) -> None:
 
 
 def _states_together(request: Request) -> None:
-    """Results of an arrival without completion: mask of the lanes with the same address, and upper half before them."""
+    """Write each lane's result for `Arrival.TOGETHER`.
+
+    The lower half is the mask of the lanes with the same address, the upper half that of the mbarrier's word before
+    their arrivals.
+    """
     groups: dict[int, int] = {}
     for lane in request.lanes:
         address = request.operand(0, lane) & 0xFFFFFFFF
@@ -125,7 +136,11 @@ def _states_together(request: Request) -> None:
 
 
 def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lane: int, lanes: int = 0) -> None:
-    """Make one thread's arrival, or that of the mask `lanes`: bytes to expect, arrivals, bytes that have come."""
+    """Make the arrival of the thread in `lane`, or one of all threads in the mask `lanes`; end the phase if complete.
+
+    `mode` is a sum of `Arrival` flags, which say what `operand` is. Bytes to expect are added first, then arrivals are
+    counted, and then complete bytes are subtracted.
+    """
     word = mbarrier.word
     if mode & (Arrival.EXPECT | Arrival.EXPECT_ONE):
         expected = operand if mode & Arrival.EXPECT else 1
@@ -159,7 +174,7 @@ def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lan
 
 
 def invalidate(request: Request) -> int:
-    """End the use of mbarriers."""
+    """Execute `Operation.INVALIDATE`: end the use of the mbarrier of every lane that executes."""
     for lane in request.lanes:
         address = request.operand(0, lane) & 0xFFFFFFFF
         find(request, address, lane).block.mbarriers.pop(address, None)

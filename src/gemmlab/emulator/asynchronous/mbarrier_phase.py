@@ -30,7 +30,7 @@ class Phase:
     """Lanes that arrived, by their block's rank in the cluster and their warp."""
     expected: list[Expectation] = field(default_factory=list)
     landed: list[Copy] = field(default_factory=list, repr=False)
-    """Copies that came."""
+    """Copies that were completed in the phase."""
 
     @property
     def nbytes(self) -> int:
@@ -39,7 +39,7 @@ class Phase:
 
     @property
     def carried(self) -> int:
-        """Bytes that its copies sizes_in_words."""
+        """Bytes that its copies brought."""
         return sum(copy.nbytes for copy in self.landed)
 
     def note(self, rank: int, warp: int, lanes: int) -> None:
@@ -48,7 +48,7 @@ class Phase:
 
 
 def sizes_in_words(copies: list[Copy]) -> list[tuple[str, int]]:
-    """Return, for each instruction that issued some of the copies, what they bring in words, and the instruction."""
+    """Return (words for what its copies bring, instruction) for each instruction that issued some of the copies."""
     by_site: dict[int, list[Copy]] = {}
     for copy in copies:
         by_site.setdefault(copy.site, []).append(copy)

@@ -17,7 +17,11 @@ PUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, c
 
 
 def check(request: Request) -> int:
-    """Test phases. A group that may wait does so until the phases of all its lanes have ended."""
+    """Execute `Operation.CHECK`: test a phase for each lane that executes; the result is 1 if it has ended, else 0.
+
+    If a phase has not ended, the running group waits and executes the instruction again, if the operand allows a wait;
+    else the warp gives up the rest of its turn.
+    """
     failed: Mbarrier | None = None
     addresses, parities = request.column(0), request.column(1)
     ended: dict[tuple[int, int], bool] = {}
@@ -35,7 +39,10 @@ def check(request: Request) -> int:
 
 
 def _ended(request: Request, mbarrier: Mbarrier, parity: int) -> bool:
-    """Return whether the phase has ended; if so, the warp knows what those who arrived knew."""
+    """Return whether the phase with a parity has ended; copies that it needs are completed before.
+
+    If it has, accesses ordered before its arrivals are ordered before what the warp does next.
+    """
     if mbarrier.word.phase == parity:
         mbarrier.settle(for_wait=True)
     if mbarrier.word.phase == parity:
@@ -51,7 +58,7 @@ def _ended(request: Request, mbarrier: Mbarrier, parity: int) -> bool:
 
 
 def _wait(request: Request, mbarrier: Mbarrier) -> int:
-    """Let the running group wait and execute the instruction again, unless its time is up."""
+    """Let the running group wait and execute the instruction again, unless the wait is among those excused."""
     warp, site = request.warp_address, request.site
     insn = request.instruction
     put_wide(insn + Insn.RETRIED, wide(insn + Insn.RETRIED) + 1)

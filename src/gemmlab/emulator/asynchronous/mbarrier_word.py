@@ -54,10 +54,3 @@ def initial(word: int) -> Word | None:
     count = MOST + 1 - (word >> _PENDING & MOST)
     found = Word(count, count)
     return found if 1 <= count <= MOST and found.encoded() == word else None
-
-
-def initial_old(word: int) -> Word | None:
-    """Decode the initial word of an mbarrier of sm_80; `None` if it is none."""
-    count = (1 << 30) - (word & 0xFFFFFFFF)
-    found = Word(count, count, old=True)
-    return found if 1 <= count <= MOST and found.encoded() == word else None

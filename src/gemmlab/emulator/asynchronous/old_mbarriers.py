@@ -17,7 +17,7 @@ _EXPECTED = 1 << 30
 
 
 def arrive_word(request: Request) -> int:
-    """Arrive at mbarriers of sm_80 with every lane; the result is the word before."""
+    """Arrive at mbarriers of sm_80 with every lane that executes; a lane's result is the word before its arrival."""
     for lane in request.lanes:
         address = request.operand(0, lane) & 0xFFFFFFFF
         block = request.target(address, "an mbarrier")
@@ -48,7 +48,7 @@ def _word(raw: int) -> Word:
 
 
 def arrive_later(request: Request) -> int:
-    """Arrive for the cp.async copies of every lane; the caller has made them land."""
+    """Arrive for the cp.async copies of every lane that executes; the caller has completed these copies."""
     mode = request.operand(1)
     for lane in request.lanes:
         address = request.operand(0, lane) & 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""Stages that are filled again before they were read: which copy, and which wait let it pass."""
+"""Copies to memory that an earlier copy has not filled yet: which copies, and the wait that did not prevent it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def report_overrun(request: Request, block: BlockState, span: tuple[int, int], *, reduction: bool) -> None:
-    """Report a copy to shared memory (address, bytes) that another copy is still to fill; sums may come together."""
+    """Report a new copy to shared memory (`span`: address, bytes) that an earlier copy, still in flight, writes too.
+
+    Two reductions are allowed. Only the first such copy is reported.
+    """
     start, nbytes = span
     for earlier in block.incoming:
         together = reduction and earlier.reduction
@@ -32,7 +35,10 @@ def report_overrun(request: Request, block: BlockState, span: tuple[int, int], *
 
 
 def _wait_before(request: Request, earlier: Copy) -> tuple[str, int]:
-    """Return the wait between the two copies in words, and the other instruction: that wait, or the earlier copy."""
+    """Return words for the wait between the two copies, and the index of its instruction.
+
+    Without a wait, it is that of the earlier copy.
+    """
     wait = request.block.waits.get(request.warp)
     if wait is None or wait.time < earlier.time:
         return 'no wait is between, such as for an mbarrier at which its readers arrive ("empty")', earlier.site

@@ -13,14 +13,14 @@ from gemmlab.emulator.memory_map import Reach
 
 
 class Printer:
-    """The text that one launch has printed."""
+    """The text that one launch has printed: the last `MOST_BYTES` characters of it."""
 
     def __init__(self, reach: Reach) -> None:
         self.text = ""
         self._reach = reach
 
     def print(self, request: Request) -> int:
-        """Format the arguments of every lane, the lowest first."""
+        """Print the formatted arguments of every lane that executes, the lowest first."""
         templates, arguments = request.column(0), request.column(1)
         for lane in request.lanes:
             read = partial(_bytes_at, request, self._reach, lane)

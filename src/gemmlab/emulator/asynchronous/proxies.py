@@ -56,7 +56,7 @@ def fence(request: Request) -> int:
 def elements_of(block: BlockState, address: int, nbytes: int) -> slice:
     """Return the elements of the race shadow that contain these shared bytes of the block."""
     start = block.offset(address) - block.resident.geometry.shared_low
-    shift = 0 if block.resident.geometry.byte_races else 2
+    shift = block.element_shift
     return slice(start >> shift, (start + nbytes - 1 >> shift) + 1)
 
 
@@ -90,7 +90,7 @@ def _compare_writers(
         if found.any():
             row = int(found.argmax())
             thread = int(writers[row])
-            where = address + 4 * row
+            where = address + (row << block.element_shift)
             text = f"{_subject(proxy)} {verb} shared memory that thread {thread} of the block wrote, {message}"
             request.report(kind, text, where, other=int(rows[row, WRITER_INSTRUCTION // 4]))
 
@@ -125,7 +125,8 @@ def check_write(
         message = f"{_subject(proxy)} overwrites shared memory that thread {thread} may still read: nothing orders"
         wait = request.block.waits.get(request.warp)
         early = f" ({wait.words})" if wait is not None and wait.again else ""
-        request.report(RACE, f"{message} the read before it{early}", address + 4 * row, other=by >> 11)
+        where = address + (row << block.element_shift)
+        request.report(RACE, f"{message} the read before it{early}", where, other=by >> 11)
     check_stores(request, block, address, nbytes)
     local = block is request.block
     if not local:
@@ -182,7 +183,8 @@ def end_read(
         message = (
             f"thread {thread} overwrites shared memory while a bulk operation still reads it: it was not waited for"
         )
-        report(message + (others if thread // LANES != warp else ""), address + 4 * row, site)
+        where = address + (row << block.element_shift)
+        report(message + (others if thread // LANES != warp else ""), where, site)
     rows[:, READ_CLOCK // 4 + warp] = clock
     rows[:, READ_SYNC // 4 + warp] = -1
     rows[:, READ_BY // 4 + warp] = reading.site << 11 | lane

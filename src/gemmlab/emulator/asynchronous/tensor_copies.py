@@ -44,7 +44,10 @@ def _decoded(data: bytes) -> TiledMap:
 
 
 def _tensor(request: Request, reach: Reach, address: int, dimensions: int) -> TiledMap:
-    """Read and check a tensor map. The launch ends if the instruction cannot use it."""
+    """Return the tensor map at an address, checked. The launch ends if the instruction cannot use it.
+
+    Raises `UnsupportedError` for layouts that the emulator does not run.
+    """
     if address % MAP_ALIGNMENT:
         request.fail(MISALIGNED, f"a tensor map at an address that is no multiple of {MAP_ALIGNMENT}", address)
     if address >> 32 in _COPIES:
@@ -95,7 +98,7 @@ def _aligned(request: Request, tensor: TiledMap, address: int) -> None:
 
 
 def tensor_copy(request: Request, reach: Reach) -> int:
-    """Start a copy or reduction of a box."""
+    """Execute `Operation.TENSOR`: start a copy or reduction of a box. A prefetch only checks map and coordinates."""
     direction, address, shared, mbarrier, blocks, reduction, dimensions = (request.operand(row) for row in range(7))
     tensor = _tensor(request, reach, address, dimensions)
     coordinates = [_signed(request.operand(7 + axis)) for axis in range(dimensions)]
@@ -134,7 +137,10 @@ def _load(request: Request, reach: Reach, tensor: TiledMap, coordinates: list[in
 
 
 def rounded(data: Bytes) -> Bytes:
-    """Round float32 to TF32, to nearest even; a NaN becomes 0x7FFFE000. Subnormal numbers stay."""
+    """Return the bytes of float32 numbers rounded to TF32, to nearest even.
+
+    A NaN becomes 0x7FFFE000; subnormal numbers are not flushed.
+    """
     words = np.ascontiguousarray(data).view(np.uint32)
     nearest = (words + np.uint32(0xFFF) + (words >> 13 & 1)) & np.uint32(0xFFFFE000)
     nan = (words & 0x7FFFFFFF) > 0x7F800000

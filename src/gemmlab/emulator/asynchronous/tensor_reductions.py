@@ -24,7 +24,7 @@ _TYPES = {
     "MIN": _ORDERED, "MAX": _ORDERED, "INC": ("UINT32",), "DEC": ("UINT32",),
     "AND": _BITWISE, "OR": _BITWISE, "XOR": _BITWISE,
 }  # fmt: skip
-"""By operation the types with which an H200 ran it. At each other that was tried it stopped: an illegal instruction."""
+"""By operation, the types for which an H200 executes it. The other types that were tried are illegal instructions."""
 
 
 def reduction_of(tensor: TiledMap, reduction: int) -> int:

@@ -17,10 +17,13 @@ PLAIN_ALIGNMENT = 128
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The rows of a box, which are contiguous bytes. A row outside the tensor has no global address."""
+    """The rows of a box, each of `row_bytes` bytes that are contiguous in global memory.
+
+    Only bytes `first` to `last` (excluded) of the rows that are `inside` are bytes of the tensor.
+    """
 
     rows: npt.NDArray[np.int64]
-    """Global address of each row's first element inside the tensor."""
+    """Global address of byte 0 of each row; that byte itself may be outside the tensor."""
     inside: npt.NDArray[np.bool_]
     """True for each row that is in the tensor."""
     first: int

@@ -56,7 +56,10 @@ def addresses(x: Form, space: str) -> Lanes:
 
 
 def call_access(x: Form, name: str, lanes: Value, where: Lanes, words: Value, key: Value | int) -> Lanes:
-    """Emit a call of a load or store service; return the mask of the lanes whose access was made."""
+    """Emit a call of the service `name` for a load or store; return its mask (`memory_access.emit_access`).
+
+    `lanes` is the mask of the lanes that access memory, `where` their addresses.
+    """
     row = x.fn.scratch(I64, LANES)
     x.fn.store(row, where.value)
     return Lanes(x.service(name, I32, ACCESS, lanes, row, words, key))

@@ -92,7 +92,7 @@ def lea(x: Form) -> None:
 
 @opcode("VIADD")
 def viadd(x: Form) -> None:
-    """Add two integers, or two pairs of 16 bits."""
+    """Add two integers, or (`.16x2`) their lower and upper 16 bits separately."""
     x.allow("16x2")
     d = x.dest()
     packed = x.has("16x2")

@@ -47,7 +47,10 @@ def ldgdepbar(x: Form) -> None:
 
 @opcode("DEPBAR")
 def depbar(x: Form) -> None:
-    """Wait until at most the given number of groups of copies is in flight."""
+    """Wait until at most the given number (default 0) of closed groups is in flight, of cp.async and of bulk stores.
+
+    A wait for a list of scoreboards does nothing.
+    """
     if x.skip().kind != "scoreboard":
         # A list of scoreboards, {3,2}, is for results of other instructions, which the emulator completes at once.
         return

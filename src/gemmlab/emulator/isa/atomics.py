@@ -28,7 +28,7 @@ KINDS = {"64", "S32", "S64", "U32", "F32", "F64", "F16x2", "BF16x2"}
 
 @opcode("ATOM", "ATOMG", "ATOMS", "RED", "REDG")
 def atomic(x: Form) -> None:
-    """Read, combine and write. The result is the old value; for CAST it is true if the exchange was made."""
+    """Read, combine and write. The result is the old value; for CAST it is 1 if the exchange was made, else 0."""
     if x.has("ARRIVE"):
         arrive_word(x)
         return
@@ -103,7 +103,7 @@ def _operand(x: Form, *, wide: bool) -> Lanes:
 
 
 def _count(x: Form, where: Lanes, width: int, lanes: Value, *, twice: bool) -> None:
-    """Count requests, and sectors or wavefronts of `lanes` as for a store to the same space.
+    """Count a request, and sectors or wavefronts of `lanes` as for a store to the same space. Check for races, too.
 
     With `twice` those in shared memory count double: a compare-and-swap sends two values a lane.
     """

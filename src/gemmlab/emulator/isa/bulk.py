@@ -68,8 +68,10 @@ def ublkpf(x: Form) -> None:
 
 @opcode("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF")
 def utma(x: Form) -> None:
-    """Copy or reduce a box of a tensor. The first registers are the shared address, for a load the mbarrier's address,
-    and the coordinates.
+    """Copy, reduce or prefetch a box of a tensor.
+
+    The first registers are the shared address (not for a prefetch), the mbarrier's address (only for a load), and the
+    coordinates.
     """
     loads, prefetches = x.instruction.opcode == "UTMALDG", x.instruction.opcode == "UTMAPF"
     dimensions = x.one_of(*DIMENSIONS)

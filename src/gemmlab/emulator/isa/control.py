@@ -38,8 +38,10 @@ def hint(x: Form) -> None:
 
 @opcode("BRA", "JMP")
 def bra(x: Form) -> None:
-    """Branch. `.DIV`: only if the group lacks a lane of the mask operand; `.CONV`: only if it lacks none; `.ANY`: all
-    lanes if any of them branches.
+    """Branch, in the lanes for which the predicate operands are true as well as the guard.
+
+    `.DIV`: only if the group lacks a lane of the mask operand; `.CONV`: only if it lacks none; `.ANY`: all lanes of the
+    group if any of them branches.
     """
     taken = narrowed(x)
     kept = Lanes(x.exec_bits) & ~taken
@@ -84,7 +86,7 @@ def branch(x: Form, taken: Lanes, target: Value) -> None:
 
 
 def push(x: Form, pc: Value, lanes: Lanes, wait: int, argument: Value | int) -> None:
-    """Add a waiting group with these lanes."""
+    """Emit the addition of a waiting group with these lanes; none is added if the mask is 0."""
     types = [type_ for _label, type_ in PUSH]
     x.fn.call_external("push", VOID, types, x.warp.base, pc, lanes.value, wait, argument)
 

@@ -72,7 +72,8 @@ def bsync(x: Form) -> None:
 def warpsync(x: Form) -> None:
     """Wait for all lanes of a mask, with `.ALL` for all lanes that have not ended.
 
-    With `.COLLECTIVE`, the lanes execute the code up to ENDCOLLECTIVE together.
+    With `.COLLECTIVE`, the lanes execute the code up to ENDCOLLECTIVE together. It records an event for lanes that
+    arrive and are not in the mask.
     """
     named = x.left and not x.has("ALL")
     mask = x.first_active(x.source()) if named else Lanes(x.fn.constant(-1, I32))

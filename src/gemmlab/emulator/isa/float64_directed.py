@@ -23,7 +23,10 @@ _FAR = 137
 
 
 def fused(x: Form, a: Lanes, b: Lanes, c: Lanes, mode: str) -> Lanes:
-    """Return `a * b + c` rounded once: towards zero (`RZ`), down (`RM`) or up (`RP`). A NaN has the host's bits."""
+    """Return `a * b + c` (float64) rounded once: towards zero (`RZ`), down (`RM`) or up (`RP`).
+
+    If an operand is infinite or NaN, the result is the host's; a NaN has the host's bits.
+    """
     rows = [row(x, value.bits("i64")) for value in (a, b, c)]
     results = x.fn.scratch(I64, LANES)
     with each_lane(x) as lane:
@@ -69,7 +72,7 @@ def _unit(bits: Lanes) -> Lanes:
 
 
 def _placed(mantissa: Lanes, shift: Lanes) -> Lanes:
-    """The addend shifted to its place in the sum; if bits fall below it, the last remaining bit is set."""
+    """Return the addend shifted left by `shift`, or right if it is negative; if ones are lost, the last bit is set."""
     right = (shift.like(0) - shift).smax(0).smin(63)
     quotient = mantissa >> right
     marked = quotient | (quotient << right).ne(mantissa).zext("i64")

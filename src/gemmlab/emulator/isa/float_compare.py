@@ -90,7 +90,7 @@ def fset(x: Form) -> None:
 
 @opcode("FSEL")
 def fsel(x: Form) -> None:
-    """Select one of two operands by a predicate."""
+    """Select the first operand if the predicate is true, else the second."""
     x.allow("FTZ")
     d = x.dest()
     a, b = sources(x, 2)

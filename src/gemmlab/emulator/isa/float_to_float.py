@@ -50,7 +50,7 @@ def f2f(x: Form) -> None:
 
 @opcode("FRND")
 def frnd(x: Form) -> None:
-    """Round to a whole number in the same format."""
+    """Round to a whole number in the same format: to nearest even, or in the direction of a modifier (`TO_WHOLE`)."""
     x.allow(*FLOATS, *TO_WHOLE, "FTZ", suffixes=PARTS)
     d = x.dest()
     kind = x.one_of(*FLOATS, default="F32")
@@ -63,8 +63,8 @@ def f2fp(x: Form) -> None:
     """Convert float32 to smaller formats and pack them: `a` above `b`.
 
     `.PACK_AB` packs two 16-bit floats, `.MERGE_C` one, with the lower half of `c` above it, and `.PACK_AB_MERGE_C` two
-    bytes, with the lower half of `c` above them. `.UNPACK_B` converts the two lower bytes to FP16, or the upper ones
-    (`.H1`).
+    8-bit floats, with the lower half of `c` above them. `.PACK_B` rounds one float32 to TF32. `.UNPACK_B` converts two
+    8-bit floats to FP16: those in the lower bytes, or in the upper ones (`.H1`).
     """
     small = _small(x)
     packing = x.one_of(*_PACKING)
@@ -121,7 +121,7 @@ def _byte(x: Form, small: Format) -> Lanes:
 
 
 def _tf32(value: Lanes, *, truncate: bool) -> Lanes:
-    """Return a float32 rounded to TF32: 10 bits of mantissa, the other 13 are zero."""
+    """Return the bits of a float32 rounded to TF32, to nearest even or truncated: the lowest 13 bits are zero."""
     bits = value.bits("i32")
     rounded = bits if truncate else bits + 0xFFF + ((bits >> 13) & 1)
     return value.is_nan().select(bits.like(NAN), rounded) & -0x2000

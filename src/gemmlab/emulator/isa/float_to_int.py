@@ -36,7 +36,10 @@ def source_of(x: Form, kind: str) -> Lanes:
 
 
 def saturated_to(value: Lanes, name: str, *, nan_is_zero: bool) -> Lanes:
-    """Return a whole float64 clamped to the range of a type (`"S8"` .. `"U64"`), as an integer of 32 or 64 bits."""
+    """Return a whole float64 clamped to the range of a type (`"S8"` .. `"U64"`), as an i64 for 64 bits, else as an i32.
+
+    NaN gives 0 or, without `nan_is_zero`, the type's highest bit.
+    """
     signed, bits = name[0] == "S", int(name[1:])
     kind = "i64" if bits == 64 else "i32"
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)

@@ -21,7 +21,7 @@ FIRST_ARGUMENT = 4
 
 @opcode("LEPC")
 def lepc(x: Form) -> None:
-    """Load 0 as the return address of a call to a function outside the module; no such call returns."""
+    """Load 0 as the return address of a call to a function outside the module: no such call uses the address."""
     d = x.dest()
     while x.left:
         x.skip()

@@ -30,7 +30,7 @@ def imnmx(x: Form) -> None:
 
 @opcode("VIMNMX3")
 def vimnmx3(x: Form) -> None:
-    """Take the least or greatest of three."""
+    """Take the least of three if the last operand, a predicate, is true, else the greatest; `.RELU`: at least 0."""
     _allow(x)
     d, a, b, c, least = x.dest(), x.source(), x.source(), x.source(), x.predicate()
     d.set(_extreme(x, least, a, b, c))
@@ -38,7 +38,7 @@ def vimnmx3(x: Form) -> None:
 
 @opcode("VIADDMNMX")
 def viaddmnmx(x: Form) -> None:
-    """Take the lesser or greater of `a + b`, which wraps, and `c`."""
+    """Take the lesser of `a + b` and `c` if the last operand, a predicate, is true, else the greater; the sum wraps."""
     _allow(x)
     d = x.dest()
     packed = x.has("S16x2", "U16x2")

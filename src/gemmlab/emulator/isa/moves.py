@@ -25,7 +25,10 @@ def sel(x: Form) -> None:
 
 @opcode("R2UR")
 def r2ur(x: Form) -> None:
-    """Copy the value of the lowest executing lane to a uniform register; a predicate is true in lanes that differ."""
+    """Copy the value of the lowest executing lane to a uniform register.
+
+    A result predicate is true in lanes whose value differs; with `.OR` it stays true where it was.
+    """
     x.allow("OR")
     others = x.dest_predicates(1)
     d, a = x.dest(), x.source()

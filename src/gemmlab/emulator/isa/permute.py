@@ -21,8 +21,10 @@ _MODES: dict[str, Callable[[int, Lanes], Lanes]] = {
 
 @opcode("PRMT", "UPRMT")
 def prmt(x: Form) -> None:
-    """Select four bytes by the selector's nibbles: 0 to 3 are those of `a`, 4 to 7 those of `b`. If a nibble's top bit
-    is set, the byte's sign bit is repeated instead.
+    """Select four bytes of `a` (numbers 0 to 3) and `b` (4 to 7).
+
+    Without a mode, each nibble of the selector has the number of a byte; if the nibble's top bit is set, the byte's
+    sign bit is repeated instead. With a mode, the numbers follow from the selector's two low bits (`_MODES`).
     """
     x.allow(*_MODES)
     d, a, selector, b = x.dest(), x.source(), x.source(), x.source()

@@ -10,7 +10,8 @@ from gemmlab.emulator.isa.table import opcode
 def shf(x: Form) -> None:
     """Shift the pair `{high, low}`; the result is its lower word, with `.HI` its upper word.
 
-    The amount is clamped to the width of the type; with `.W` it is taken modulo the width.
+    The amount is clamped to the width of the type; with `.W` it is taken modulo the width. Right shifts of signed types
+    repeat the sign bit of `high`.
     """
     x.allow("L", "R", "W", "HI", "U32", "S32", "U64", "S64")
     d, low, amount, high = x.dest(), x.source(), x.source(), x.source()

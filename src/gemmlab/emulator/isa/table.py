@@ -25,26 +25,27 @@ Meaning = Callable[[Form], None]
 class Entry:
     """The function of one opcode.
 
-    `literals`: positions of operands whose value is part of the form; negative ones count from the end. `always`: the
-    handler runs even if the guard is false in every lane (control flow).
+    `literals`: positions of operands whose value is part of the form; negative ones count from the end.
     """
 
     meaning: Meaning
     literals: tuple[int, ...] = ()
-    always: bool = False
 
 
 TABLE: dict[str, Entry] = {}
 
 
-def opcode(*names: str, literals: tuple[int, ...] = (), always: bool = False) -> Callable[[Meaning], Meaning]:
-    """Register a function in the table under these opcodes."""
+def opcode(*names: str, literals: tuple[int, ...] = ()) -> Callable[[Meaning], Meaning]:
+    """Return a decorator that enters a function in the table under these opcodes.
+
+    It raises `ValueError` for an opcode that is in the table already.
+    """
 
     def enter(meaning: Meaning) -> Meaning:
         for name in names:
             if name in TABLE:
                 raise ValueError(f"opcode {name} is in the table already")
-            TABLE[name] = Entry(meaning, literals, always)
+            TABLE[name] = Entry(meaning, literals)
         return meaning
 
     return enter
@@ -62,7 +63,11 @@ def entry(instruction: Instruction) -> Entry:
 
 
 def form_key(instruction: Instruction) -> str:
-    """The key of an instruction's handler: opcode, modifiers, and the kinds of its operands."""
+    """Return the key of an instruction's handler: its opcode, its modifiers, and the form of each operand.
+
+    The form is kind, signs and suffixes, the bank of a constant, which base registers there are, and the name of a
+    special register. An operand's value is in the key only if it is one of `Entry.literals`.
+    """
     literals = {index % len(instruction.operands) for index in entry(instruction).literals if instruction.operands}
     parts = [".".join((instruction.opcode, *instruction.modifiers))]
     for index, operand in enumerate(instruction.operands):

@@ -22,7 +22,8 @@ COMPONENTS = 4
 
 @opcode("TLD", literals=(3, 4, -1))
 def tld(x: Form) -> None:
-    """Fetch a texel. The components in the mask go in order to the second register, the one after it, and the first.
+    """Fetch a texel. The first two components in the mask are written to the second register operand and the register
+    after it, the others to the first register operand and the register after it.
 
     A texel out of range is zero. Components that the texture lacks are NaN, because it is not documented what a GPU
     returns.

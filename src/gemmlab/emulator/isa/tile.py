@@ -30,7 +30,10 @@ class Tile:
     """16 rows of 8 sums, i32 or f32."""
 
     def multiply(self, left: Sequence[Lanes], right: Sequence[Lanes], rows: int, kind: int) -> None:
-        """Add a product to the sums. `left` has A's registers, all of one step along k before those of the next."""
+        """Add the product of A's and B's registers to the sums; `rows` is 8 or 16, `kind` as in `wgmma_arithmetic.SUM`.
+
+        `left` has A's registers, `right` B's, all of one step along k before those of the next.
+        """
         fn, words = self.x.fn, STEP // 4 * len(right)
         depth = 32 * words // FORMATS[self.kinds[0]].bits
         a, b = fn.scratch(I32, ROWS * words), fn.scratch(I32, COLUMNS * words)
@@ -63,7 +66,7 @@ class Tile:
 
 
 def scatter(x: Form, matrix: Value, place: Lanes, value: Lanes) -> None:
-    """Write each lane's value to its place in a matrix."""
+    """Write each lane's value to a matrix in memory, at the index `place`."""
     places, values = x.fn.scratch(I32, LANES), x.fn.scratch(value.value.type.scalar, LANES)
     x.fn.store(places, place.value)
     x.fn.store(values, value.value)
@@ -72,7 +75,7 @@ def scatter(x: Form, matrix: Value, place: Lanes, value: Lanes) -> None:
 
 
 def collect(x: Form, matrix: Value, place: Lanes, kind: str = "f32") -> Lanes:
-    """Read each lane's value from its place in a matrix."""
+    """Return for each lane the value in a matrix in memory at the index `place`, as one of type `kind`."""
     places, values = x.fn.scratch(I32, LANES), x.fn.scratch(TYPES[kind], LANES)
     x.fn.store(places, place.value)
     with x.fn.range(LANES) as lane:

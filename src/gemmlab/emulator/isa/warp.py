@@ -16,7 +16,7 @@ from gemmlab.ir.types import I32, VOID
 
 @opcode("SHFL")
 def shfl(x: Form) -> None:
-    """Read another lane's value; a predicate is true if the source lane is in the segment.
+    """Read the source lane's value; a predicate is true if that lane is in the segment. If not, read the lane's own.
 
     The third source operand has the clamp, and from bit 8 on the mask of the segment.
     """
@@ -78,7 +78,7 @@ def vote(x: Form) -> None:
 
 @opcode("ELECT")
 def elect(x: Form) -> None:
-    """Elect one of the lanes that execute; results: its number, and a predicate that is true only in it."""
+    """Elect the lowest lane that executes; results: its number, and a predicate that is true only in it."""
     results = x.dest_predicates(1)
     d = x.dest()
     x.predicate()
@@ -90,8 +90,10 @@ def elect(x: Form) -> None:
 
 @opcode("MATCH")
 def match(x: Form) -> None:
-    """Find lanes with equal values of 32 or 64 bits: `.ANY` gives each lane the mask of lanes with its value, `.ALL`
-    tests if all are equal.
+    """Find lanes with equal values of 32 or 64 bits: `.ANY` gives each lane the mask of lanes with its value.
+
+    `.ALL` tests if all are equal: then it gives the mask of the lanes that execute, else 0; a predicate is the result
+    of the test.
     """
     results = x.dest_predicates(1)
     d = x.dest()
@@ -116,7 +118,7 @@ NEUTRAL = {"add": 0, "or": 0, "xor": 0, "and": -1, "umin": -1, "umax": 0, "smin"
 
 @opcode("REDUX")
 def redux(x: Form) -> None:
-    """Reduce the values of the executing lanes to one: sum, minimum, maximum, or, xor; without a modifier, and."""
+    """Reduce the values of the executing lanes to one: `.SUM`, `.MIN`, `.MAX`, `.OR`, `.XOR`, else bitwise and."""
     d, a = x.dest(), x.source()
     name = next((word for mod, word in REDUCTIONS.items() if x.has(mod)), "and")
     for extreme in ("MIN", "MAX"):

@@ -94,7 +94,7 @@ def _together(x: Form) -> None:
 
 
 def _whole(x: Form) -> None:
-    """Record an event if the block ends within the warpgroup."""
+    """Record an event if the block has fewer than four warps of the warpgroup."""
     there = Lanes(x.block.load(Block.WARP_COUNT, I64)) - (Lanes(x.warp.load(Warp.INDEX, I64)) & -WARPGROUP)
     with x.fn.when(there.lt(WARPGROUP).value):
         x.service("note", VOID, NOTE, Kind.WARPGROUP, 0, there.value, TOO_FEW, -1)

@@ -1,0 +1,96 @@
+"""One plain sentence on the hazards of a kernel that failed: the array, the place, and what happens there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from gemmlab.core.hazard import BARRIER, OUTSIDE, RACE, TWO_WRITES, UNWRITTEN, Hazard
+from gemmlab.core.hazard_source import source_text
+from gemmlab.verify.leading_lines import lines_without
+from gemmlab.verify.missing_barrier import lines_of, missing_barriers
+from gemmlab.verify.race_causes import Place, Read, barrier_words, declared_as, faulty_barrier, same_element
+from gemmlab.verify.source_loops import without_comments
+
+_ENDED = "already ended"
+"""Words of the message of a barrier that only the threads pass that are left."""
+_ARRAY_LAST = frozenset({OUTSIDE, UNWRITTEN, "misaligned"})
+_INSTRUCTION = re.compile(r" \([A-Z][\w.]*\)$")
+
+
+def sentence_on(kind: str, cases: Sequence[Sequence[Hazard]], read: Read = source_text) -> str:
+    """Return a sentence on the hazards of one kind, `leading_kind`. `cases` are the hazards of each failing case.
+
+    `read` returns a file's text.
+    """
+    every = [hazard for case in cases for hazard in case]
+    if kind == RACE:
+        return _race(cases)
+    # Races may show a barrier that not all threads reach, without a hazard of its own.
+    if kind == BARRIER and (place := faulty_barrier(every)) is not None:
+        return _passed_by(place, every)
+    first = next(hazard for hazard in every if hazard.kind == kind)
+    if kind == BARRIER and _ENDED in first.message:
+        return _ended_before(every)
+    if kind in _ARRAY_LAST and first.array:
+        return _access(first, read)
+    # Kind and place alone do not say what is wrong; the first clause of the message does.
+    clause = _INSTRUCTION.sub("", first.message.partition("; ")[0])
+    return ", ".join(filter(None, [clause, f"at {first.place}", first.array and f"array {first.array}"]))
+
+
+def _access(hazard: Hazard, read: Read) -> str:
+    """Return a sentence on one access to an array."""
+    done = f"{hazard.array}{declared_as(hazard, read)} is {'written' if ' write of ' in hazard.message else 'read'}"
+    if hazard.kind == OUTSIDE:
+        return f"{done} outside its bounds at {hazard.place}{_without_ld(hazard, read)}"
+    if hazard.kind == UNWRITTEN:
+        return f"{done} at {hazard.place} where nothing has written it"
+    return f"{done} at {hazard.place}, at an address that is no multiple of the access's width"
+
+
+def _without_ld(hazard: Hazard, read: Read) -> str:
+    """Return `, which indexes B without ldb`, if the line of an access to an operand does."""
+    name = hazard.array.lower()
+    if hazard.space != "global" or hazard.called_from or not Path(hazard.file).suffix:
+        return ""
+    text = without_comments(read(hazard.file))
+    if not re.search(rf"\bld{name}\b", text) or hazard.line not in lines_without(text, name):
+        return ""
+    return f", which indexes {hazard.array} without ld{name}"
+
+
+def _ended_before(every: Sequence[Hazard]) -> str:
+    """Name the lines of the barrier and of the ends of threads that do not reach it."""
+    places = " and ".join(dict.fromkeys(one.place for one in every if one.kind == BARRIER and _ENDED in one.message))
+    return f"some threads of the block end before a barrier that the others reach ({places}): all have to reach it"
+
+
+def _passed_by(place: Place, hazards: Sequence[Hazard]) -> str:
+    """Name the barrier, and what follows from it."""
+    races = _arrays([hazard for hazard in hazards if hazard.kind == RACE])
+    follows = f"; {races} race because of that" if races else ""
+    return f"not all threads reach {barrier_words(place)}: it stands under a condition, or in divergent code{follows}"
+
+
+def _arrays(hazards: Sequence[Hazard]) -> str:
+    return " and ".join(dict.fromkeys(hazard.array for hazard in hazards if hazard.array))
+
+
+def _race(cases: Sequence[Sequence[Hazard]]) -> str:
+    """Name the arrays that race in one case, and the missing barrier of the first of them."""
+    races = next(found for case in cases if (found := [one for one in case if one.kind == RACE]))
+    arrays = _arrays(races) or f"{races[0].space} memory".lstrip()
+    every = [one for case in cases for one in case]
+    barrier = missing_barriers(every).get(lines_of(races[0]), "")
+    missing = f"; missing in {Path(races[0].file).name}: {barrier}" if barrier else ""
+    # Where the kernel reads the element first, for beta, the read races too; the second writer is the cause of both.
+    writes = next((one for one in races if TWO_WRITES in one.message), None)
+    if writes is not None:
+        return f"{writes.array or arrays}, at {Path(writes.file).name}:{writes.line}: {TWO_WRITES}"
+    # An index that goes too far may make other arrays race as well, and before this one.
+    for one in every:
+        if twice := same_element(one):
+            return f"{one.array or arrays}, at {Path(one.file).name}:{one.line}: {twice}"
+    return f"threads access {arrays} without an order, at {races[0].place}{missing}"

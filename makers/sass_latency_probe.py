@@ -38,7 +38,7 @@ from gemmlab.sass.checking.latencies import latencies as latencies_of
 from gemmlab.sass.checking.steps import steps_of
 from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.ordering.codes import with_control
-from gemmlab.sass.ordering.loop_passes import main_block
+from gemmlab.sass.ordering.loop_passes import main_blocks
 from gemmlab.sass.writing.slots import EncodingError
 from gemmlab.toolchain.cache import decode
 from gemmlab.verify.changed_code import build_of
@@ -181,19 +181,19 @@ def latencies(changes: Sequence[dict[str, Any]], changed: Sequence[bool]) -> lis
 
 def loop_codes() -> tuple[list[int], npt.NDArray[np.uint8]]:
     """Return, for each of `STALLS`, the sum of the main loop's stalls if its FFMAs get at least that stall, and the
-    code.
+    code. Every version of the loop is changed; the sum is that of the first.
     """
     one = build_of(find_kernel(LOOP[0]), ARCH, LOOP[1].format(k=LOOP_K[0]), {})
-    block = main_block(one.function)
+    blocks = main_blocks(one.function)
     sums, codes = [], []
     for stall in STALLS:
         code = list(one.function.instructions)
-        for place in range(block.start, block.stop):
+        for place in (place for block in blocks for place in range(block.start, block.stop)):
             control = code[place].control
             if code[place].opcode == "FFMA" and stall >= control.stall:
                 stays = control.yield_ and stall <= LONGEST_STAY
                 code[place] = with_control(code[place], replace(control, stall=stall, yield_=stays))
-        sums.append(sum(each.control.stall for each in code[block.start : block.stop]))
+        sums.append(sum(each.control.stall for each in code[blocks[0].start : blocks[0].stop]))
         words = b"".join(each.encoding.to_bytes(16, "little") for each in code)
         codes.append(np.frombuffer(words, np.uint8))
     return sums, np.stack(codes)

@@ -23,7 +23,7 @@ from gemmlab.sass.ordering import loop_passes
 from gemmlab.sass.ordering.codes import repaired, replace_code, with_control
 from gemmlab.sass.ordering.dependences import predecessors
 from gemmlab.sass.ordering.loop_order import new_order
-from gemmlab.sass.ordering.loop_passes import PASSES, main_block, ordered
+from gemmlab.sass.ordering.loop_passes import PASSES, main_blocks, ordered
 from gemmlab.sass.ordering.registers import loop_conflicts, single_registers, with_registers
 from gemmlab.sass.parse import parse
 from gemmlab.sass.writing.cubin_code import with_words
@@ -73,7 +73,7 @@ def test_no_pass_changes_nothing() -> None:
 @pytest.mark.parametrize("choice", [(True, True), (True, False), (False, True), (False, False)])
 def test_an_order_keeps_what_depends_on_what(choice: tuple[bool, bool]) -> None:
     function = subject("maxas_64", "sm_90", "65").function
-    block = main_block(function)
+    block = main_blocks(function)[0]
     steps = steps_of(function)[block.start : block.stop]
     order = new_order(steps, by_operands=choice[0], spread=choice[1])
     place = {old: new for new, old in enumerate(order)}
@@ -145,7 +145,7 @@ def test_what_there_is_no_pass_for_is_named() -> None:
 def test_registers_in_one_bank_are_exchanged() -> None:
     build = subject("vector_load", "sm_90", "65")
     code = build.function.instructions
-    block = main_block(build.function)
+    block = main_blocks(build.function)[0]
     free = single_registers(code)
     # The compiler left no conflicts here, so some are made first.
     tried = (dict(zip(free, np.random.default_rng(seed).permutation(free), strict=True)) for seed in range(40))

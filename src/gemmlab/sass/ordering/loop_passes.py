@@ -1,4 +1,8 @@
-"""The passes over a main loop, each of which can be left out, and their effect on the loop's figures."""
+"""The passes over a main loop, each of which can be left out, and their effect on the loop's figures.
+
+A compiler makes several versions of a main loop, for example one for each form of guards. Which one runs depends on the
+problem, so the passes go over all of them (`main_blocks`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from gemmlab.sass.checking.control_codes import Distances, check_function, dista
 from gemmlab.sass.checking.reuse import sources
 from gemmlab.sass.checking.steps import steps_of
 from gemmlab.sass.instruction import Instruction, SassFunction
-from gemmlab.sass.loops import main_loop
+from gemmlab.sass.loops import find_loops, main_loop
 from gemmlab.sass.ordering.codes import UnmendedError, least_stalls, repaired, replace_code, reuse_flags
 from gemmlab.sass.ordering.loop_order import new_order
 from gemmlab.sass.ordering.registers import better_banks, with_registers
@@ -26,6 +30,8 @@ PASSES = ("registers", "ffma", "memory", "reuse", "stalls")
 `registers` exchanges registers between banks; `ffma` puts FFMAs with shared operands beside each other; `memory`
 spreads all other instructions among the FFMAs; `reuse` sets the FFMAs' reuse flags; `stalls` lowers their stalls.
 """
+_ALIKE = 0.9
+"""Least FFMAs of another version of the main loop, in those of the first."""
 _FIGURES = ("reuse_rate", "conflict_cycles", "stall_cycles")
 """Fields of `LoopFacts` that the passes change."""
 
@@ -89,17 +95,20 @@ def ordered(function: SassFunction, arch: str, passes: Collection[str] = PASSES)
     faults = check_function(function, arch, compiled)
     if faults:
         raise EncodingError(f"its control codes have faults already: {faults[0]}")
-    block = main_block(function)
+    blocks = main_blocks(function)
+    block = blocks[0]
     steps = steps_of(function)
     code = list(function.instructions)
     if "registers" in passes:
+        # Registers are renamed in the whole function, so that the versions must share the best numbers of the first.
         numbers = better_banks(code[block.start : block.stop], code, arch)
         code = [with_registers(one, numbers) for one in code]
     order = compilers = tuple(range(len(code)))
     if {"ffma", "memory"} & set(passes):
-        inner = new_order(steps[block.start : block.stop], by_operands="ffma" in passes, spread="memory" in passes)
-        order = (*order[: block.start], *(block.start + number for number in inner), *order[block.stop :])
-    coded = partial(_coded, function, code, block, arch, compiled, passes)
+        for one in blocks:
+            inner = new_order(steps[one.start : one.stop], by_operands="ffma" in passes, spread="memory" in passes)
+            order = (*order[: one.start], *(one.start + number for number in inner), *order[one.stop :])
+    coded = partial(_coded, function, code, blocks, arch, compiled, passes)
     try:
         made = coded(order)
     except UnmendedError as error:
@@ -117,7 +126,7 @@ def ordered(function: SassFunction, arch: str, passes: Collection[str] = PASSES)
 
 
 def _coded(
-    function: SassFunction, code: Sequence[Instruction], block: Block, arch: str, compiled: Distances,
+    function: SassFunction, code: Sequence[Instruction], blocks: Sequence[Block], arch: str, compiled: Distances,
     passes: Collection[str], order: Sequence[int],
 ) -> tuple[Instruction, ...]:  # fmt: skip
     """Return the code in `order` (old indices), after the passes over control codes, with codes that pass the check.
@@ -125,23 +134,36 @@ def _coded(
     Raises `UnmendedError` if there are none.
     """
     made = list(replace_code(function, [code[old] for old in order]).instructions)
-    places = range(block.start, block.stop)
-    if "stalls" in passes:
-        made = least_stalls(made, [n for n in places[:-1] if made[n].opcode == "FFMA"])
-    if "reuse" in passes:
-        made = reuse_flags(made, places)
+    for block in blocks:
+        places = range(block.start, block.stop)
+        if "stalls" in passes:
+            made = least_stalls(made, [n for n in places[:-1] if made[n].opcode == "FFMA"])
+        if "reuse" in passes:
+            made = reuse_flags(made, places)
     place = {old: new for new, old in enumerate(order)}
     moved = {(place[first], place[second], relation): left for (first, second, relation), left in compiled.items()}
     return repaired(function, made, arch, moved)
 
 
-def main_block(function: SassFunction) -> Block:
-    """Return the largest block of the main loop, inner loops excluded. Raises `UsageError` if there is no main loop."""
+def main_blocks(function: SassFunction) -> tuple[Block, ...]:
+    """Return the largest block of the main loop, then those of its other versions by address.
+
+    Another version is a loop whose largest block has nearly as many FFMAs (`_ALIKE`). Raises `UsageError` if there is
+    no loop with floating-point work.
+    """
     loop = main_loop(function)
     if loop is None:
         raise UsageError(f"{function.name} has no main loop: no loop does floating-point work")
-    blocks = flow_graph(function).blocks
-    return max((blocks[index] for index in loop.own), key=lambda block: block.stop - block.start)
+    graph = flow_graph(function)
+    largest = [max((graph.blocks[index] for index in one.own), key=lambda block: block.stop - block.start)
+               for one in (loop, *find_loops(graph)) if one.own]  # fmt: skip
+    least = _ALIKE * _ffmas(function, largest[0])
+    others = {one for one in largest if one != largest[0] and least and _ffmas(function, one) >= least}
+    return largest[0], *sorted(others, key=lambda block: block.start)
+
+
+def _ffmas(function: SassFunction, block: Block) -> int:
+    return sum(one.opcode == "FFMA" for one in function.instructions[block.start : block.stop])
 
 
 def _facts(code: Sequence[Instruction], arch: str) -> LoopFacts:

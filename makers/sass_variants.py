@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from claims.small_runs import SASS_VARIANTS
 from gemmlab.core.errors import GemmlabError
 from gemmlab.core.program import Artifact
 from gemmlab.devices.device import Device
@@ -31,7 +32,7 @@ from gemmlab.sass.ordering.loop_passes import PASSES, ordered
 from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.toolchain.cache import decode
 from gemmlab.verify.changed_code import build_of
-from sass_on_gpu import packed
+from sass_on_gpu import GpuRunner, Subject, packed
 
 ARCH = "sm_90"
 CHOICES: tuple[tuple[str, ...], ...] = (
@@ -40,6 +41,8 @@ CHOICES: tuple[tuple[str, ...], ...] = (
 )  # fmt: skip
 KERNELS = ("async_copy", "maxas_256", "maxas_64", "thread_tile_2d")
 INNER = 5
+CHECKED, RUNS = "512", 20
+"""The product on which every order must give the compiler's bits, in each of so many runs."""
 
 
 class Timed(Protocol):
@@ -76,22 +79,25 @@ def prepare(kernels: Sequence[str], out: Path) -> None:
 def variants(
     device: Device, one: dict[str, Any], artifact: Artifact, codes: Sequence[bytes], size: str
 ) -> dict[str, tuple[BoundKernel, dict[str, Any]]]:
-    """Return the variants of a kernel that give the bits of the compiled code, by their passes: each is bound to the
-    same operands, and has its facts.
+    """Return every variant of a kernel that gives the same bits, bound to the same operands, with its facts.
+
+    The bits are those of a product of `CHECKED`, in a process of their own: wrong control codes may end a GPU context.
     """
-    build = build_of(find_kernel(one["kernel"]), ARCH, size, one["config"], artifact)
+    config: dict[str, int] = one["config"]
+    runner = GpuRunner(Subject(one["kernel"], CHECKED, ARCH, config), str(device.device_name), artifact)
+    right = runner.run(artifact.code, RUNS)
+    build = build_of(find_kernel(one["kernel"]), ARCH, size, config, artifact)
     operands = build.operands(device)
-    first = build.bind(artifact.code, device, operands)
-    first.run()
-    right = build.result(first)
-    found = {"compiled": (first, {"digest": artifact.digest, "compiler": artifact.compiler})}
+    found = {"compiled": (build.bind(artifact.code, device, operands),
+                          {"digest": artifact.digest, "compiler": artifact.compiler})}  # fmt: skip
     for order, code in zip(one["orders"], codes, strict=True):
-        bound = build.bind(code, device, operands)
-        bound.run()
-        if np.array_equal(build.result(bound), right):
-            found[order["passes"]] = bound, {"before": order["before"], "after": order["after"]}
+        answer = runner.run(code, RUNS)
+        if answer == right:
+            facts = {"before": order["before"], "after": order["after"]}
+            found[order["passes"]] = build.bind(code, device, operands), facts
         else:
-            print(f"{one['kernel']} {order['passes']}: other bits")
+            print(f"{one['kernel']} {order['passes']}: {answer if isinstance(answer, str) else 'other bits'}")
+    runner.end()
     return found
 
 
@@ -128,7 +134,9 @@ def run(prepared: Path, size: str, rounds: int, seconds: float, out: Path, devic
                 rows.append({
                     "kernel": one["kernel"], "config": one["config"], "passes": label, "us": times[label], **facts,
                 })  # fmt: skip
-            out.write_text(json.dumps({"size": size, "arch": ARCH, "inner": INNER, "rows": rows}, indent=1) + "\n")
+    record = {"schema": SASS_VARIANTS[1], "command": f"python makers/{SASS_VARIANTS[2]}", "size": size, "arch": ARCH,
+              "device": device.describe().name, "inner": INNER, "rows": rows}  # fmt: skip
+    out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

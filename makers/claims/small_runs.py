@@ -8,6 +8,7 @@ from typing import Any
 BLOCK_TO_SM = ("h200/block-to-sm.json", "gemmlab-block-to-sm/1", "block_to_sm.py")
 COMPILER_OPTIONS = ("h200/compiler-options.json", "gemmlab-compiler-options/1", "compiler_options.py")
 STREAMS = ("h200/streams.json", "gemmlab-streams/1", "streams.py")
+SASS_VARIANTS = ("h200/sass-variants.json", "gemmlab-sass-variants/1", "sass_variants.py")
 """A record's name, its schema, and the script in makers/ that makes it."""
 FAST_MATH_OFF, FAST_MATH_ON = "warp_tile_double_buffer", "warp_tile_double_buffer, fast math"
 TWO_BLOCKS, ONE_BLOCK, PAST_128 = "maxas_256", "maxas_256, one block an SM", "maxas_256, 255 registers"

@@ -62,7 +62,7 @@ class Latencies:
     arch: str
     method: str
     rows: Mapping[Row, int]
-    _found: dict[Row, Latency | None] = field(default_factory=dict, repr=False, compare=False)
+    _found: dict[Row, Latency | None] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The latencies that were asked for. A row determines its latency, and code has few rows among many meetings."""
 
     def of(self, meeting: Meeting, producer: Step, consumer: Step) -> Latency | None:

@@ -9,7 +9,7 @@ Mutation i has the seed i, and the kernels take turns. `prepare` compiles the ke
 changes, so that `run` compiles nothing and the code is that of `judge`. A changed kernel runs 20 times in a child
 process; one that hangs or faults counts as changed. Each kernel has `--runners` children, which run beside each other.
 `run` ends after its seconds; with `--after` it does what that file lacks.
-`judge` says of every changed one whether the check found it, and of the accused ones that gave the same bits what they
+`judge` says of every changed one whether the check found it, and what `SAMPLE` accused ones that gave the same bits
 break.
 """
 
@@ -20,9 +20,10 @@ import json
 import queue
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -153,26 +154,47 @@ def run(path: Path, seconds: float, after: Path | None, out: Path, device: str, 
     print(f"{len(rows)} of {len(prepared.places)} mutations:", dict(Counter(rows.values())))
 
 
+def judged(row: tuple[int, str]) -> dict[str, Any]:
+    """Return a mutation with its state on the GPU and the first finding of the check."""
+    index, state = row
+    subject, made = change(index)
+    found = check_function(applied(build(subject).function, made), ARCH)
+    return {
+        "index": index, "kernel": SUBJECTS[subject].kernel, "kind": made.kind, "address": made.address,
+        "state": state, "accused": bool(found), "text": made.text, "finding": str(found[0]) if found else "",
+    }  # fmt: skip
+
+
 def judge(file: Path, out: Path) -> None:
-    """Compare the recorded states with the verdicts of the check, and write the record."""
+    """Compare what happened with what the check says: of every mutation that changed bits, and of others, in random
+    order, until `SAMPLE` of them are accused.
+    """
     data = json.loads(file.read_text(encoding="utf-8"))
-    rows: list[dict[str, Any]] = []
-    for index, state in data["rows"]:
-        subject, made = change(index)
-        if build(subject).artifact.digest != data["digests"][subject]:
-            raise SystemExit(f"{SUBJECTS[subject].kernel}: compiled by another compiler than what ran")
-        found = check_function(applied(build(subject).function, made), ARCH)
-        rows.append({
-            "index": index, "kernel": SUBJECTS[subject].kernel, "kind": made.kind, "address": made.address,
-            "state": state, "accused": bool(found), "text": made.text, "finding": str(found[0]) if found else "",
-        })  # fmt: skip
-    missed = [row for row in rows if row["state"] != "same" and not row["accused"]]
-    spared = [row for row in rows if row["state"] == "same" and row["accused"]]
-    kept = {"mutations": len(rows), "changed": sum(row["state"] != "same" for row in rows),
-            "accused": sum(row["accused"] for row in rows), "changed_and_not_accused": missed,
-            "accused_and_same": len(spared), "sample": spared[:: max(1, len(spared) // SAMPLE)][:SAMPLE]}  # fmt: skip
+    for number, digest in enumerate(data["digests"]):
+        if build(number).artifact.digest != digest:
+            raise SystemExit(f"{SUBJECTS[number].kernel}: compiled by another compiler than what ran")
+    rows = [(index, state) for index, state in data["rows"]]
+    others = [row for row in rows if row[1] == "same"]
+    np.random.default_rng(len(others)).shuffle(others)
+    spared: list[dict[str, Any]] = []
+    tried = 0
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        changed = list(pool.map(judged, [row for row in rows if row[1] != "same"], chunksize=8))
+        for start in range(0, len(others), SAMPLE):
+            found = list(pool.map(judged, others[start : start + SAMPLE], chunksize=8))
+            tried += len(found)
+            spared += [row for row in found if row["accused"]]
+            if len(spared) >= SAMPLE:
+                break
+    kept = {
+        "arch": ARCH, "command": "python makers/sass_mutations.py", "runs": RUNS, "mutations": len(rows),
+        "states": dict(Counter(state for _, state in rows)), "digests": data["digests"],
+        "changed_and_accused": sum(row["accused"] for row in changed),
+        "changed_and_not_accused": [row for row in changed if not row["accused"]],
+        "same_and_judged": tried, "same_and_accused": len(spared), "sample": spared[:SAMPLE],
+    }  # fmt: skip
     out.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    print({name: value if isinstance(value, int) else len(value) for name, value in kept.items()})
+    print({name: value if isinstance(value, int | dict) else len(value) for name, value in kept.items()})
 
 
 if __name__ == "__main__":

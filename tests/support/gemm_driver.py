@@ -19,6 +19,8 @@ GEMM_PARAMS = (4, 4, 4, 4, 8, 4, 8, 4, 4, 8, 4)
 """Bytes of M, N, K, alpha, A, lda, B, ldb, beta, C, ldc."""
 SCRATCH_PARAMS = (*GEMM_PARAMS, 8, 8)
 """Those, and the addresses of workspace and tickets."""
+WORKSPACE_PARAMS = (*GEMM_PARAMS, 8, 4)
+"""Those, the address of a workspace, and the number of the launch."""
 BATCH_PARAMS = (*GEMM_PARAMS, 128)
 """Those of one product, and bytes of the leading axes."""
 GROUP_PARAMS = (4, 8, 8, 4, 8, 4, 4, 56 * 64)
@@ -107,6 +109,8 @@ class GemmDriver(ScratchDriver):
     """Records and waits: (what, which stream)."""
     placed: dict[int, int] = field(default_factory=dict)
     """Addresses that lie on another GPU than cuda:1."""
+    workspaces: list[int] = field(default_factory=list)
+    """The workspace of each launch of a kernel that has one and no tickets."""
     CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=2)
 
     def _call(self, name: str, *arguments: Any) -> tuple[Any, ...]:
@@ -132,6 +136,9 @@ class GemmDriver(ScratchDriver):
         scratch = [_ADDRESS.from_address(places[len(_ARGUMENTS) + at] or 0).value for at in _scratch_at(function)]
         if scratch:
             self.note_scratch(*scratch)
+        if sizes is WORKSPACE_PARAMS:
+            self.workspaces.append(_ADDRESS.from_address(places[len(_ARGUMENTS)] or 0).value)
+        if scratch or sizes is WORKSPACE_PARAMS:
             sizes = sizes[: len(_ARGUMENTS)]
         kinds = _GROUP_ARGUMENTS if sizes is GROUP_PARAMS else _ARGUMENTS
         values: list[Any] = [kind.from_address(place or 0).value for kind, place in zip(kinds, places, strict=False)]
@@ -157,6 +164,8 @@ class GemmDriver(ScratchDriver):
             return GROUP_PARAMS
         if "persistent" in function:
             return MAPPED_PARAMS
+        if "mma_f16x3" in function:
+            return WORKSPACE_PARAMS
         return SCRATCH_PARAMS if _scratch_at(function) else self.params
 
     def ordinal_of(self, pointer: int) -> int:

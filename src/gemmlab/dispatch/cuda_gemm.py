@@ -50,7 +50,9 @@ class Plan:
     needs: Needs | None = None
     """Scratch memory of the launches; `None` for a kernel that needs none."""
     scratch_at: tuple[int, ...] = ()
-    """Positions of the addresses of workspace and tickets among the words; empty for a kernel that needs none."""
+    """Positions of the addresses of workspace and tickets among the words; of the workspace alone, or none, for a kernel
+    that takes no more.
+    """
     following: tuple[WordsLaunch, ...] = ()
     """Further launches, which read the data that `launch` wrote to the workspace. `at` and the other positions are
     those of its arguments too.
@@ -84,7 +86,8 @@ class Plan:
         words, floats = block.words, block.floats
         floats[2 * at_alpha], floats[2 * at_beta] = alpha, beta
         if scratch is not None:
-            words[self.scratch_at[0]], words[self.scratch_at[1]] = scratch.workspace, scratch.tickets
+            for at, address in zip(self.scratch_at, (scratch.workspace, scratch.tickets), strict=False):
+                words[at] = address
         try:
             for to_a, to_b, to_c in steps:
                 words[at_a], words[at_b], words[at_c] = a + to_a, b + to_b, c + to_c
@@ -108,7 +111,8 @@ class Plan:
             words, floats = block.words, block.floats
             floats[2 * self.scalars_at[0]], floats[2 * self.scalars_at[1]] = alpha, beta
             if scratch is not None:
-                words[self.scratch_at[0]], words[self.scratch_at[1]] = scratch.workspace, scratch.tickets
+                for at, address in zip(self.scratch_at, (scratch.workspace, scratch.tickets), strict=False):
+                    words[at] = address
         try:
             with _IN_TURN:
                 for starts in steps:
@@ -161,11 +165,10 @@ class CudaGemm:
         # A caller would have to keep a texture alive, so the instance has none and the kernel uses plain loads.
         instance = instance_for(kernel, choice.config, scalars)
         at, scratch_at = instance.words(*_CHANGING), instance.words(*NO_MEMORY)
-        if not instance.launches or len(at) != len(_CHANGING) or len(scratch_at) not in (0, len(NO_MEMORY)):
-            raise UsageError(
-                f"gemm: {kernel.id} must take all of {', '.join(_CHANGING)}; it may have a workspace only together "
-                "with tickets"
-            )
+        if not instance.launches or len(at) != len(_CHANGING):
+            raise UsageError(f"gemm: {kernel.id} must take all of {', '.join(_CHANGING)}")
+        if "tickets" in kernel.args and len(scratch_at) < len(NO_MEMORY):
+            raise UsageError(f"gemm: {kernel.id} has tickets, so it must take a workspace too")
         parameters = instance.parameters
         needs = Needs(kernel.workspace_bytes(problem, parameters), kernel.tickets(problem, parameters))
         code = load(kernel, self.device, parameters)

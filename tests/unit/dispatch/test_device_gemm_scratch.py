@@ -43,6 +43,14 @@ def needs(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], call: dict[str, Any]
     return Needs(kernel.workspace_bytes(problem, config), kernel.tickets(problem, config))
 
 
+def test_a_kernel_may_have_a_workspace_and_no_tickets(driver: GemmDriver) -> None:
+    found = gemmlab.gemm(OnGpu(A, 7), OnGpu(B, 7), kernel="mma_f16x3", precision="f16x3")
+    close(found, A @ B)
+    # Both launches of the product have the same one.
+    first, second = driver.workspaces
+    assert first == second != 0
+
+
 @pytest.mark.parametrize("name", SPLIT)
 def test_launches_of_a_stream_share_a_small_workspace_and_tickets(driver: GemmDriver, name: str) -> None:
     small = needs(A, B, SPLIT[name])

@@ -50,8 +50,8 @@ class Plan:
     needs: Needs | None = None
     """Scratch memory of the launches; `None` for a kernel that needs none."""
     scratch_at: tuple[int, ...] = ()
-    """Positions of the addresses of workspace and tickets among the words; of the workspace alone, or none, for a kernel
-    that takes no more.
+    """Positions of the addresses of workspace and tickets among the words; of the workspace alone for a kernel without
+    tickets, of none for a kernel without both.
     """
     following: tuple[WordsLaunch, ...] = ()
     """Further launches, which read the data that `launch` wrote to the workspace. `at` and the other positions are

@@ -11,7 +11,8 @@ STREAMS = ("h200/streams.json", "gemmlab-streams/1", "streams.py")
 SASS_VARIANTS = ("h200/sass-variants.json", "gemmlab-sass-variants/1", "sass_variants.py")
 """A record's name, its schema, and the script in makers/ that makes it."""
 FAST_MATH_OFF, FAST_MATH_ON = "warp_tile_double_buffer", "warp_tile_double_buffer, fast math"
-TWO_BLOCKS, ONE_BLOCK, PAST_128 = "maxas_256", "maxas_256, one block an SM", "maxas_256, 255 registers"
+TWO_BLOCKS, ONE_BLOCK = "maxas_256", "maxas_256, one block an SM"
+AT_128, PAST_128 = "maxas_256, 128 registers", "maxas_256, 255 registers"
 """Rows of the record of compiler options."""
 
 

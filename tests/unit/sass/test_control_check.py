@@ -10,6 +10,7 @@ import pytest
 
 from gemmlab.core.errors import UsageError
 from gemmlab.sass.checking.control_codes import Finding, check_function
+from gemmlab.sass.checking.latencies import latencies
 from gemmlab.sass.instruction import Control, Instruction, SassFunction
 from gemmlab.sass.register_accesses import UnknownAccessError
 from support.changed_code import subject
@@ -23,7 +24,7 @@ KERNELS = ("naive", "thread_tile_2d", "async_copy", "reduce_peak")
 
 
 def changed(
-    function: SassFunction, change: Callable[[Instruction], Control | None]
+    function: SassFunction, change: Callable[[Instruction], Control | None], arch: str = "sm_80"
 ) -> tuple[Instruction, tuple[Finding, ...]]:
     """The first instruction for which `change` gives other control codes, and what the check finds then."""
     code = list(function.instructions)
@@ -31,7 +32,7 @@ def changed(
         control = change(instruction)
         if control is not None:
             code[index] = replace(instruction, control=control)
-            return instruction, check_function(replace(function, instructions=tuple(code)), "sm_80")
+            return instruction, check_function(replace(function, instructions=tuple(code)), arch)
     raise AssertionError("no such instruction")
 
 
@@ -116,3 +117,44 @@ def test_an_architecture_without_latencies_is_refused() -> None:
     function = subject("naive", "sm_80", "64").function
     with pytest.raises(UsageError, match=r"no latencies of sm_75 are recorded; there are those of sm_80"):
         check_function(function, "sm_75")
+
+
+def test_a_barrier_is_seen_two_cycles_after_it_is_set() -> None:
+    # An H200 reads the old value if the wait comes a cycle after the instruction that sets the barrier.
+    function = subject("reduce_interleaved", "sm_90", "65536").function
+    code = function.instructions
+
+    def lowered(instruction: Instruction) -> Control | None:
+        control, following = instruction.control, code[min(instruction.address // 16 + 1, len(code) - 1)]
+        waits = following.control.wait_mask >> control.write_barrier & 1
+        return replace(control, stall=1) if waits and control.stall == 2 and instruction.opcode == "MUFU" else None
+
+    setter, found = changed(function, lowered, "sm_90")
+    assert {(one.producer.address, one.fault) for one in found} == {(setter.address, "waited for too early")}
+    assert found[0].reason == "the wait for SB0 comes less than 2 cycles after it is set"
+
+
+@pytest.mark.parametrize(("stall", "right"), [(6, True), (5, False), (3, False)])
+def test_a_load_keeps_away_from_the_blocks_barrier(stall: int, right: bool) -> None:
+    # With 5 cycles an H200 gave other sums; ptxas leaves 6.
+    function = subject("thread_tile_2d", "sm_90", "128").function
+    code = function.instructions
+
+    def lowered(instruction: Instruction) -> Control | None:
+        following = code[min(instruction.address // 16 + 1, len(code) - 1)]
+        meets = instruction.opcode == "BAR" and following.opcode == "LDS" and instruction.control.stall == 6
+        return replace(instruction.control, stall=stall) if meets else None
+
+    barrier, found = changed(function, lowered, "sm_90")
+    assert [one for one in found if one.producer.address != barrier.address] == []
+    assert (not found) is right
+    assert all((one.fault, one.register) == ("too early", "the barrier") for one in found)
+
+
+def test_the_second_word_of_a_wide_product_has_a_latency_of_its_own() -> None:
+    rows = latencies("sm_90").rows
+    assert rows["IMAD.WIDE", "R+1", "read", "MOV", "value"] > rows["IMAD.WIDE", "R", "read", "MOV", "value"]
+    # A record that does not tell them apart is asked for both words together.
+    coarse = {row: cycles for row, cycles in rows.items() if row[1] != "R+1" and row[4] != "addend"}
+    assert not replace(latencies("sm_90"), rows=coarse).fine
+    assert latencies("sm_90").fine

@@ -41,16 +41,16 @@ def mutations_block() -> str:
     states, missed = data["states"], len(data["changed_and_not_accused"])
     changed = data["changed_and_accused"] + missed
     hung = f", {states['hung']:,} hung" if "hung" in states else ", none hung"
+    faults, judged, accused = states.get("fault", 0), data["same_and_judged"], data["same_and_accused"]
     return (
         f"Of {data['mutations']:,} changes, {data['runs']} runs each, {changed:,} gave other results or a fault "
-        f"({states.get('fault', 0):,} a fault{hung}). The check finds {changed - missed:,} of them and misses {missed}. "
-        f"Of {data['same_and_judged']:,} changes drawn from those with the same results in all runs it accuses "
-        f"{data['same_and_accused']:,}."
+        f"({faults:,} a fault{hung}). The check finds {changed - missed:,} of them and misses {missed}. "
+        f"Of {judged:,} changes drawn from those with the same results in all runs it accuses {accused:,}."
     )
 
 
 def latencies_block() -> str:
-    """Return a table of the latencies that a GPU showed: the largest distance at which some result changed, plus one."""
+    """Return a table of the latencies that a GPU showed: a cycle more than the largest distance with other results."""
     rows = [
         [f"`{row['row'][0]}` {row['row'][1]}", f"`{row['row'][3]}` ({row['row'][4]})", str(row["changed_at"] + 1),
          str(row["ptxas"])]

@@ -49,6 +49,8 @@ def lines(listing: Listing, *, ptx: bool, only_loops: bool) -> Iterator[str]:
     banks = max((len("+".join(map(str, row.banks))) for row in listing.code.rows), default=5)
     names = "".join(f"  {one.title:>10}" for one in columns)
     yield f"{'address':>8}  {'w:r:w:y:st':<11} live  {'banks':<{max(5, banks)}}{names}"
+    if ptx and not listing.code.ptx:
+        yield "; the code carries no PTX"
     place: tuple[SourceLine, ...] = ()
     at = 0
     for row in listing.code.rows:

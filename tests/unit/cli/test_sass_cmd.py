@@ -41,6 +41,11 @@ def test_counts_and_ptx_are_shown_when_asked_for() -> None:
     assert re.search(r" {3,}512 +32\.0 ", line)
 
 
+def test_code_without_ptx_says_so() -> None:
+    assert "; the code carries no PTX" in run("peak_simt", "--ptx")
+    assert "no PTX" not in run("naive", "--ptx")
+
+
 def test_json_has_every_field_of_an_instruction() -> None:
     found = json.loads(run("reduce_shuffle", "--arch", "sm_80", "--json"))
     assert found["arch"] == "sm_80"

@@ -13,6 +13,8 @@ from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.toolchain import cache, nvdisasm, nvrtc
 from gemmlab.toolchain import shipped_code as shipped
 from gemmlab.toolchain.build_cuda import build, ship
+from gemmlab.toolchain.cubin import digest
+from gemmlab.toolchain.line_tables import read_line_tables
 from support.cuda_source import needs_compiler, program
 
 pytestmark = needs_compiler
@@ -38,11 +40,16 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Artifact]:
 @pytest.fixture
 def installed(package: tuple[Path, Artifact], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """That package, an empty cache, and neither compiler nor disassembler."""
+    return install(package[0], tmp_path, monkeypatch)
+
+
+def install(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make `folder` the package's, take compiler and disassembler away, and return the folder of an empty cache."""
 
     def missing() -> str:
         raise NoCompilerError("no CUDA compiler: install one")
 
-    monkeypatch.setattr(shipped, "FOLDER", package[0])
+    monkeypatch.setattr(shipped, "FOLDER", folder)
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(nvrtc, "compiler", missing)
     monkeypatch.setattr(nvdisasm, "tool", missing)
@@ -57,6 +64,24 @@ def test_it_is_what_was_compiled(installed: Path, package: tuple[Path, Artifact]
     assert set(found.texts) == {"log", "sass"}
     assert '"/here/probe.cu", line 3' in found.texts["sass"]
     assert not list(installed.glob("*"))
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_line_tables_are_shipped_for_all_and_ptx_for_the_default(
+    arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(tmp_path / "with a compiler"))
+    asked = scale(arch=arch)
+    ship(asked, tmp_path / "package")
+    made = build(asked)
+    install(tmp_path / "package", tmp_path, monkeypatch)
+    found = build(asked)
+    ours, theirs = (read_line_tables(one.code, "scale") for one in (found, made))
+    assert theirs.ptx
+    assert ours.ptx == (theirs.ptx if arch == "sm_90" else ())
+    assert [one.source for one in ours.functions.values()] == [one.source for one in theirs.functions.values()]
+    assert found.texts["sass"] == made.texts["sass"]
+    assert digest(found.code, "scale") == found.digest == made.digest
 
 
 @pytest.mark.usefixtures("installed")

@@ -10,7 +10,6 @@ emulator counts for the same launches, and names every exact count that differs;
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -71,11 +70,10 @@ def at_a_gpu(file: Path, sizes: str, ncu: str) -> int:
 
 def emulate(file: Path, sizes: str, processes: int) -> int:
     """Add the emulator's counts to the record's profiles of rungs at `sizes`; return 1 if an exact count differs."""
-    read, data = load_profiles(file), json.loads(file.read_text(encoding="utf-8"))
-    # Records have a profile's figures in the facts of a result; older ones have them in a list of launches.
-    places = data["launches"] if "launches" in data else [result["facts"] for result in data["results"]]
+    read, record = load_profiles(file), load_record(file)
+    facts = [dict(result.facts) for result in record.results]
     wanted = {problem.label for problem in find_op(read.op).parse_sizes(sizes)}
-    mine = [(one, place) for one, place in zip(read.profiles, places, strict=True)
+    mine = [(one, place) for one, place in zip(read.profiles, facts, strict=True)
             if not one.is_library and one.kernels and one.size in wanted]  # fmt: skip
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         profiles = [one for one, _ in mine]
@@ -83,7 +81,8 @@ def emulate(file: Path, sizes: str, processes: int) -> int:
         for (one, place), counts in zip(mine, counted, strict=True):
             place |= {"emulated": counts, "disagreements": compare(one, counts)}
             print(f"{one.contestant} {one.size}: {'; '.join(place['disagreements']) or 'equal'}")
-    file.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    results = (replace(one, facts=changed) for one, changed in zip(record.results, facts, strict=True))
+    save_record(replace(record, results=tuple(results)), file)
     return int(any(place["disagreements"] for _, place in mine))
 
 
@@ -112,7 +111,7 @@ def compare(one: Profile, counts: Mapping[str, Any]) -> list[str]:
     profiled = one.facts["code_sha256"]
     if counts["code_sha256"] != profiled:
         return [f"other code: {counts['code_sha256'][:12]} here, {profiled[:12]} profiled"]
-    return disagreements(one.counts, one.metrics, counts["totals"])
+    return disagreements(one, counts["totals"])
 
 
 if __name__ == "__main__":

@@ -44,6 +44,12 @@ PARTS = tuple(PRODUCTS)
 AS_FLOAT32 = (FLOAT32, *PARTS)
 """Precisions with errors no larger than float32's: their speeds are compared with those of float32 libraries."""
 
+
+def comparable_precision(precision: str) -> str:
+    """Return the precision in which a library is compared with `precision`: float32 for all of `AS_FLOAT32`."""
+    return FLOAT32 if precision in AS_FLOAT32 else precision
+
+
 BF16X3_ROUNDOFF = 2.0**-14
 """Bound of the relative error of a BF16X3 product: 2^-16 for each operand, and 2^-16 for the product left out, make
 less than this.

@@ -19,6 +19,8 @@ from gemmlab.ir.values import Value
 
 SPACES = {"global": Space.GLOBAL, "shared": Space.SHARED, "local": Space.LOCAL}
 STORE = 256
+EACH_LANE = 1024
+"""Added to the key of an atomic operation in shared memory: lanes with the same word take a wavefront each."""
 PENDING = 0x7F
 """Validity of a byte that an asynchronous copy has not written yet."""
 

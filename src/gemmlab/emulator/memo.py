@@ -8,11 +8,13 @@ Wavefronts of a shared access, measured on an H200 (Nsight Compute's instrumente
 16-byte access for each quarter-warp, and the numbers are summed. In loads of 8 and 16 bytes, two such groups share a
 wavefront if all their lanes i and i^1, or all i and i^2, have the same address and no conflict remains. The ideal is
 the number of groups, or of 128-byte rows if that is less. The hardware's own counter of bank conflicts always merges
-pairs of the whole warp.
+pairs of the whole warp. An atomic operation takes as many wavefronts as its fullest bank has lanes: those that update
+the same word are served one after the other, except by ATOMS.POPC.INC.
 """
 
 from __future__ import annotations
 
+from gemmlab.emulator.address_space import EACH_LANE, STORE
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import FULL, LANES
@@ -36,7 +38,7 @@ class Memo:
     MISALIGNED = Insn.MEMO + 24
     """i32: mask of lanes whose address is not a multiple of the access width."""
     KEY = Insn.MEMO + 28
-    """i32: width in bytes, plus 256 for a store; 0 while the memo is empty."""
+    """i32: width in bytes, plus `STORE` and `EACH_LANE`; 0 while the memo is empty."""
     LOWEST = Insn.MEMO + 32
     """i64: smallest relative address of a lane that takes part."""
     HIGHEST = Insn.MEMO + 40
@@ -65,7 +67,7 @@ def emit_analyse(fn: Function) -> None:
     insn.store(Memo.MISALIGNED, astray.mask_bits().value)
     insn.store(Memo.CLASS, _classify(fn, relative, on, execute, width).value)
     insn.store(Memo.SECTORS, _distinct(fn, position.arithmetic_shift(5), on, FULL).value)
-    _wavefronts(fn, insn, position, on, width, Lanes(key).ult(256))
+    _wavefronts(fn, insn, position, on, Lanes(key))
 
 
 def _extreme(relative: Lanes, on: Lanes, word: str) -> Lanes:
@@ -104,11 +106,12 @@ def _distinct(fn: Function, unit: Lanes, on: Lanes, _everyone: int) -> Lanes:
     return _first_of_its_kind(fn, unit, on).call("ctpop")
 
 
-def _wavefronts(fn: Function, insn: Raw, position: Lanes, on: Lanes, width: Lanes, load: Lanes) -> None:
+def _wavefronts(fn: Function, insn: Raw, position: Lanes, on: Lanes, key: Lanes) -> None:
     """Store the wavefronts, ideal wavefronts and bank conflicts of an access to shared memory.
 
     They are counted in units of 4, 8 or 16 bytes.
     """
+    width, load, each = key & 255, (key & STORE).eq(0), (key & EACH_LANE).ne(0)
     shift = width.umax(4).call_flag("cttz", flag=True)
     unit = position.arithmetic_shift(shift.splat(LANES))
     # 32, 16 or 8 lanes share a wavefront; twice as many if pairs merge.
@@ -116,8 +119,8 @@ def _wavefronts(fn: Function, insn: Raw, position: Lanes, on: Lanes, width: Lane
     apart = [_strangers(position, on, distance) for distance in (1, 2)]
     wide = load & width.ugt(4)
     merge = wide & (apart[0].eq(0) | apart[1].eq(0))
-    plain = _fullest(fn, unit, on, shift, single)
-    double = _fullest(fn, unit, on, shift, single + single)
+    plain = _fullest(fn, unit, on, shift, single, each)
+    double = _fullest(fn, unit, on, shift, single + single, each)
     fronts, groups = Lanes(fn.constant(0, I32)), Lanes(fn.constant(0, I32))
     conflicts = fronts
     reach = (single + single).umin(LANES).zext("i64")
@@ -138,11 +141,14 @@ def _wavefronts(fn: Function, insn: Raw, position: Lanes, on: Lanes, width: Lane
     insn.store(Memo.CONFLICTS, conflicts.value)
 
 
-def _fullest(fn: Function, unit: Lanes, on: Lanes, shift: Lanes, group: Lanes) -> Value:
-    """Return a row with the number of distinct units in the fullest bank of each group of `group` lanes."""
+def _fullest(fn: Function, unit: Lanes, on: Lanes, shift: Lanes, group: Lanes, each: Lanes) -> Value:
+    """Return a row with the number of distinct units in the fullest bank of each group of `group` lanes.
+
+    With `each`, the lanes of the bank are counted, whatever their units.
+    """
     number = lane_numbers(fn).lshr(group.call_flag("cttz", flag=True).splat(LANES))
     # Units are compared within a group: the group's number goes into bits above the unit.
-    fresh = _first_of_its_kind(fn, (unit & 0x03FFFFFF) | (number << 26), on)
+    fresh = each.select(on.mask_bits(), _first_of_its_kind(fn, (unit & 0x03FFFFFF) | (number << 26), on))
     banks = Lanes(fn.constant(128, I32)).lshr(shift)
     rows, slots = fn.scratch(I32, 4 * LANES), fn.scratch(I32, LANES)
     groups, tops = fn.scratch(I32, LANES), fn.scratch(I32, LANES)

@@ -27,6 +27,7 @@ from gemmlab.instruments.rungs_here import rungs_here
 from gemmlab.kernels.by_name import NamedKernel, named_kernels
 from gemmlab.kernels.fitting import same_for_all
 from gemmlab.observe.counting import Count, Progress, count_kernels
+from gemmlab.observe.profile import NO_BASELINE
 from gemmlab.observe.profile_reader import from_record
 from gemmlab.observe.profile_recorder import Plan, profile_on_gpu
 from gemmlab.ops.catalog import find_op
@@ -147,5 +148,5 @@ def _profiled(request: _Request, device: Device) -> Record:
         return replace(record, notes=(*notes, *record.notes))
     count = Count(request.op, device, [one.kernel for one in kernels], problems, config=request.config)
     record = count_kernels(count, request.progress)
-    notes = ["no baseline: a library's kernels do not run on the emulator"] if request.baseline else []
+    notes = [f"{NO_BASELINE}: a library's kernels do not run on the emulator"] if request.baseline else []
     return replace(record, kind="profile", notes=(*record.notes, *notes))

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gemmlab.core.notebook_view import Display
-from gemmlab.core.precision import FLOAT32
+from gemmlab.core.precision import FLOAT32, comparable_precision
 
 NCU = "ncu"
+NO_BASELINE = "no baseline"
+"""Begins the note on a library that was not profiled."""
 _CYCLES = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 _SAMPLES = re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+?)(_not_issued)?(?:\.sum)?")
 _ONE_NAME = {"gmma": "warpgroup_arrive", "no_instruction": "no_instructions"}
@@ -113,11 +115,15 @@ class Profiles(Display):
         return f"{self.op} on {self.device}; contestants and sizes: {len(self.profiles)}"
 
     def baseline(self, profile: Profile) -> Profile | None:
-        """Return the library that was profiled at the kernel's size and precision, or `None`; for a library, `None`."""
+        """Return the library that was profiled at the kernel's size, or `None`; for a library, `None`.
+
+        It has the precision that is compared with the kernel's (`comparable_precision`).
+        """
         if profile.is_library:
             return None
         beside = [one for one in self.profiles if one.is_library and one.kernels and one.size == profile.size]
-        return next((one for one in beside if one.precision == profile.precision), None)
+        wanted = comparable_precision(profile.precision)
+        return next((one for one in beside if one.precision == wanted), None)
 
 
 def largest_first(values: Mapping[str, float]) -> dict[str, float]:

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, field, replace
 
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import PeerError, UsageError
-from gemmlab.core.precision import FLOAT32
+from gemmlab.core.precision import FLOAT32, comparable_precision
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import Device
 from gemmlab.kernels.by_name import NamedKernel
 from gemmlab.observe.ncu import profile
 from gemmlab.observe.ncu_program import find_ncu, version
-from gemmlab.observe.profile import Profile
+from gemmlab.observe.profile import NO_BASELINE, Profile
 from gemmlab.ops.op import Op, Problem
 from gemmlab.timing.peers import Spec, kernel_spec, parse_contestant
 from gemmlab.timing.prebuild import of_specs, prebuild
@@ -63,7 +63,7 @@ def profile_on_gpu(plan: Plan) -> Record:
 def _baselines(plan: Plan, ours: Sequence[Spec]) -> tuple[list[Spec], list[str]]:
     """Return the first installed library for each precision of the kernels, and notes for precisions without one."""
     found, notes = list[Spec](), list[str]()
-    for precision in dict.fromkeys(spec.precision for spec in ours):
+    for precision in dict.fromkeys(comparable_precision(spec.precision) for spec in ours):
         why = []
         for name in BASELINES[plan.op.name]:
             text = name if precision == FLOAT32 else f"{name}:{precision}"
@@ -74,7 +74,7 @@ def _baselines(plan: Plan, ours: Sequence[Spec]) -> tuple[list[Spec], list[str]]
                 continue
             break
         else:
-            notes.append(f"no baseline: {'; '.join(why)}")
+            notes.append(f"{NO_BASELINE}: {'; '.join(why)}")
     return found, notes
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gemmlab.core.notebook_view import Display
 from gemmlab.core.numerals import duration
-from gemmlab.core.precision import AS_FLOAT32, FLOAT32
+from gemmlab.core.precision import FLOAT32, comparable_precision
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import RESAMPLES, Ratio, Timings, combine_ratios, ratio_of_medians, spread
 from gemmlab.core.words import counted
@@ -173,7 +173,11 @@ def _rows(members: Sequence[Result]) -> list[Row]:
         name, role, precision = result.contestant, _role(result), _precision(result)
         if role == "peak":
             continue
-        equals = [r for r in members if _role(r) == "peer" and _class(_precision(r)) == _class(precision)]
+        equals = [
+            r
+            for r in members
+            if _role(r) == "peer" and comparable_precision(_precision(r)) == comparable_precision(precision)
+        ]
         peers = [r.contestant for r in equals]
         # A peer with a wrong result cannot be the fastest.
         right = [r.contestant for r in equals if r.verified is not False]
@@ -226,11 +230,6 @@ def _ratio(numerator: Timings, denominator: Timings, *, resamples: int = RESAMPL
 
 def _role(result: Result) -> str:
     return str(result.facts.get("role", ""))
-
-
-def _class(precision: str) -> str:
-    """Return the class of a precision: float32 for those with float32's errors, else the precision itself."""
-    return FLOAT32 if precision in AS_FLOAT32 else precision
 
 
 def _precision(result: Result) -> str:

@@ -147,14 +147,14 @@ class CheckReport(Display):
     def exercise(self) -> list[str]:
         """Lines on an exercise: whether it is solved, then each criterion with its figure; empty for other kernels."""
         head = "  the exercise is solved:" if self.passed else "  the exercise is not solved:"
-        return [head, *self._judged()] if self.criteria else []
+        return [head, *self._criteria_lines()] if self.criteria else []
 
-    def _judged(self) -> list[str]:
+    def _criteria_lines(self) -> list[str]:
         return [f"    {one}" for one in self.criteria]
 
     def headline(self) -> str:
         """Return the verdict, and below it, for an exercise that is not solved, each criterion with its figure."""
-        return "\n".join([f"{self.subject}: {self.verdict}", *self._judged()])
+        return "\n".join([f"{self.subject}: {self.verdict}", *self._criteria_lines()])
 
     def explain(self) -> str:
         """Return the outcome in words: that the cases are right, or the verdict and its `details`; and the remarks."""

@@ -11,7 +11,7 @@ from gemmlab.kernels.names import names_of
 from gemmlab.ops.op import Contents
 from gemmlab.verify.elementwise import Mismatch
 
-HELD_NAN = "held NaN before the call"
+NAN_BEFORE = "held NaN before the call"
 """Words of each hint."""
 
 
@@ -29,10 +29,10 @@ def nan_cause(wrong: Mismatch, contents: Contents, own: Kernel | None = None) ->
         return None
     key = _key(own, untouched) if own is not None else ""
     if untouched == [wrong.output]:
-        why = f"{wrong.output} {HELD_NAN}, because nothing is added to it"
+        why = f"{wrong.output} {NAN_BEFORE}, because nothing is added to it"
         return f"{why}: write all of it, read none{key}"
     names = f"{', '.join(untouched[:-1])} and {untouched[-1]}" if len(untouched) > 1 else untouched[0]
-    return f"{names} {HELD_NAN}, because this problem makes no use of them: they must not be read{key}"
+    return f"{names} {NAN_BEFORE}, because this problem makes no use of them: they must not be read{key}"
 
 
 def explained(wrong: Mismatch, contents: Contents) -> str:

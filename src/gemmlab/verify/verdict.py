@@ -11,7 +11,7 @@ from gemmlab.core.hazard import RACE, Hazard
 from gemmlab.kernels.claims import OF_EXERCISE
 from gemmlab.verify.condition import Condition, contradicted
 from gemmlab.verify.hazard_sentences import sentence_on
-from gemmlab.verify.nan_hint import HELD_NAN
+from gemmlab.verify.nan_hint import NAN_BEFORE
 from gemmlab.verify.race_causes import leading_kind
 
 PASSED = "pass"
@@ -123,7 +123,7 @@ def _wrong(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bo
 def _nan_read(faults: Faults, conditions: Sequence[Condition]) -> str:
     """Return what held NaN, for a kernel that is wrong where a factor is 0; empty if nothing did."""
     of_zero = any(condition.text.endswith("!= 0") for condition in conditions)
-    hints = (other.partition("; ")[0] for other in faults.others if HELD_NAN in other)
+    hints = (other.partition("; ")[0] for other in faults.others if NAN_BEFORE in other)
     return next(hints, "") if of_zero else ""
 
 

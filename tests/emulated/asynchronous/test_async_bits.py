@@ -84,10 +84,12 @@ def test_the_loop_of_a_float_sum_takes_the_cycles_of_its_turns(place: str) -> No
         ("float_add", "bank_of_four", "ATOMS.CAST.SPIN", 32, 64),
         ("compare", "apart", "ATOMS.CAS", 1, 2),
         ("exchange", "apart", "ATOMS.EXCH", 1, 1),
+        ("integer_add", "apart", "ATOMS.ADD", 1, 1),
+        ("integer_add", "one", "ATOMS.ADD", 1, 32),
+        ("integer_add", "quarters", "ATOMS.ADD", 1, 8),
     ],
 )
-@pytest.mark.sampled(4)
-def test_a_compare_and_swap_takes_two_wavefronts_and_its_loop_one_lane_of_each_bank(
+def test_lanes_of_one_word_take_turns_and_a_compare_and_swap_two_wavefronts(
     operation: str, place: str, opcode: str, executed: int, wavefronts: int
 ) -> None:
     arrays = [np.zeros(size, np.uint32) for size in (LANES, CELLS, LANES)]

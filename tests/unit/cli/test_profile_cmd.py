@@ -177,10 +177,10 @@ def test_the_recorded_profile_of_a_kernel_with_what_to_try() -> None:
     said = " ".join(result.stdout.split())
     for part in (
         "vector_load at 2048x2048x2048 BM=128", "on NVIDIA H200, 2026-", "beside it cublas: Kernel2",
-        "A partition issues an instruction in 62.9 %", "short scoreboard 1.92 31.0% 7.63 18,195 3,530 6.4%",
+        "A partition issues an instruction in 63.0 %", "short scoreboard 1.92 31.0% 7.86 18,083 3,664 6.4%",
         "1. 14 % of a warp's time is `long scoreboard`, to which about 17 % of the cycles are lost.",
         "Shown by: double_buffer.", "2. 31 % of a warp's time is `short scoreboard`", "Shown by: register_stage.",
-        "fma 55.3 % 79.1 %", "L2 hits 87.7 % 88.9 %", "sectors a load request 16 4",
+        "fma 55.3 % 79.1 %", "L2 hits 86.0 % 87.5 %", "sectors a load request 16 4",
     ):  # fmt: skip
         assert part in said, part
     without = run("vector_load", "--load", str(LADDER), "--sizes", "2048", "--no-baseline").stdout
@@ -210,7 +210,7 @@ def test_a_library_is_shown_if_it_is_named() -> None:
 def test_the_whole_recorded_ladder_is_a_table() -> None:
     lines = run("--load", "h200", "--sizes", "2048").stdout.splitlines()
     (row,) = (line.split() for line in lines if line.startswith("naive "))
-    assert row[:3] == ["naive", "2,724", "19.8"]
+    assert row[:3] == ["naive", "2,730", "19.7"]
     assert row[-3:] == ["lg", "throttle", "29%"]
     assert any(line.startswith("cublas ") for line in lines)
 

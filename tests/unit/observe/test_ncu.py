@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from gemmlab.observe import ncu_target
 from gemmlab.observe.ncu import _METRICS, disagreements, group, profile
 from gemmlab.observe.ncu_program import version
 from gemmlab.observe.ncu_report import Instructions, _total, from_csv, totals_from_csv
+from gemmlab.observe.profile import Profile
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.timing.contestants.contestant import Work
 from gemmlab.timing.peers import Spec
@@ -154,9 +156,29 @@ def test_only_what_is_exact_can_disagree() -> None:
     counts = {"inst_executed": 10.0, "memory_l1_wavefronts_shared": 4.0}
     metrics = {"smsp__inst_executed.sum": 11.0, "lts__t_sector_hit_rate.pct": 50.0}
     emulated = {"inst_executed": 10.0, "memory_l1_wavefronts_shared": 5.0, "smsp__inst_executed.sum": 10.0}
-    assert disagreements(counts, metrics, {**emulated, "lts__t_sector_hit_rate.pct": 0.0}) == [
-        "memory_l1_wavefronts_shared: 5 emulated, 4 by ncu",
-        "smsp__inst_executed.sum: 10 emulated, 11 by ncu",
+    one = Profile("kernel:one", "8x8x8", ("one",), {}, counts, metrics)
+    wavefronts = "memory_l1_wavefronts_shared: 5 emulated, 4 by ncu"
+    assert disagreements(one, {**emulated, "lts__t_sector_hit_rate.pct": 0.0}) == [
+        wavefronts, "smsp__inst_executed.sum: 10 emulated, 11 by ncu",
+    ]  # fmt: skip
+    assert disagreements(replace(one, kernels=("one", "two")), emulated) == [wavefronts]
+
+
+def test_a_kernel_that_waits_may_look_more_often_on_a_gpu() -> None:
+    waiting = Profile("kernel:one", "8x8x8", ("one",), {}, {"inst_executed": 10.0}, {}, opcodes={"SYNCS": 2})
+    assert disagreements(waiting, {"inst_executed": 9.0}) == []
+    assert disagreements(waiting, {"inst_executed": 11.0}) == ["inst_executed: 11 emulated, 10 by ncu"]
+    assert disagreements(replace(waiting, opcodes={"LDS": 2}), {"inst_executed": 9.0}) == [
+        "inst_executed: 9 emulated, 10 by ncu"
+    ]
+
+
+def test_tickets_decide_which_threads_have_work() -> None:
+    counts = {"inst_executed": 10.0, "thread_inst_executed_true": 300.0}
+    one = Profile("kernel:one", "8x8x8", ("one",), {}, counts, {}, opcodes={"ATOMG": 2})
+    assert disagreements(one, {"inst_executed": 10.0, "thread_inst_executed_true": 290.0}) == []
+    assert disagreements(one, {"inst_executed": 9.0, "thread_inst_executed_true": 290.0}) == [
+        "inst_executed: 9 emulated, 10 by ncu"
     ]
 
 

@@ -64,7 +64,7 @@ def test_the_recorded_profiles_are_read() -> None:
     assert theirs is not None
     assert theirs.name == "cublas:tf32"
     beside = {one.name: one.disagreements for one in found.profiles if one.emulated}
-    assert len(beside) == 18
+    assert {"naive", "peak_simt", "persistent", "by_tile", "mma_f16x3", "maxas_64"} <= set(beside)
     assert not any(beside.values())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gemmlab.emulator.address_space import COUNT, STORE, Place, translate
+from gemmlab.emulator.address_space import COUNT, EACH_LANE, STORE, Place, translate
 from gemmlab.emulator.async_calls import Operation, request
 from gemmlab.emulator.cluster_races import ATOMIC, CLUSTER_RACE
 from gemmlab.emulator.form import Form, join
@@ -50,7 +50,7 @@ def atomic(x: Form) -> None:
     by_bank = name == "CAST" and x.instruction.opcode == "ATOMS"
     served_now = x.fn.var(I32, 0)
     if not by_bank:
-        _count(x, where, 8 if wide else 4, x.exec_bits, twice=name == "CAS")
+        _count(x, where, 8 if wide else 4, x.exec_bits, twice=name == "CAS", joined=counting)
     with each_lane(x) as lane:
         place = _place(x, spots[lane], lane, 8 if wide else 4, generic_float=generic_float)
         with x.fn.when(place.inside):
@@ -102,19 +102,21 @@ def _operand(x: Form, *, wide: bool) -> Lanes:
     return join(low, high).splat(LANES)
 
 
-def _count(x: Form, where: Lanes, width: int, lanes: Value, *, twice: bool) -> None:
-    """Count a request, and sectors or wavefronts of `lanes` as for a store to the same space. Check for races, too.
+def _count(x: Form, where: Lanes, width: int, lanes: Value, *, twice: bool, joined: bool = False) -> None:
+    """Count a request, and sectors or wavefronts of `lanes`. Check for races, too.
 
-    With `twice` those in shared memory count double: a compare-and-swap sends two values a lane.
+    Sectors are those of a store. In shared memory each lane of a bank takes a wavefront; with `joined` those with the
+    same word share one. With `twice` wavefronts count double: a compare-and-swap sends two values a lane.
     """
     x.insn.add(Insn.REQUESTS, 1)
     key = width + STORE
+    in_shared = key if joined else key + EACH_LANE
     nothing = x.fn.scratch(I32, LANES)
     if x.instruction.opcode == "ATOMS":
         spots = row(x, where)
         fields = (Insn.WAVEFRONTS, Insn.IDEAL, Insn.CONFLICTS) if twice else ()
         before = [Lanes(x.insn.load(field, I64)) for field in fields]
-        x.service("count_shared", VOID, COUNT, lanes, spots, key)
+        x.service("count_shared", VOID, COUNT, lanes, spots, in_shared)
         for field, old in zip(fields, before, strict=True):
             x.insn.add(field, (Lanes(x.insn.load(field, I64)) - old).value)
         _race_in_cluster(x, lanes, spots, nothing, key)
@@ -126,7 +128,7 @@ def _count(x: Form, where: Lanes, width: int, lanes: Value, *, twice: bool) -> N
         if space == "local":
             continue
         spots = row(x, short)
-        x.service(f"count_{space}", VOID, COUNT, some, spots, key)
+        x.service(f"count_{space}", VOID, COUNT, some, spots, in_shared if space == "shared" else key)
         if space == "shared":
             _race_in_cluster(x, some, spots, nothing, key)
         if space == "global":

@@ -174,11 +174,11 @@ def _wait(steps: Sequence[Step], step: Step, state: State, now: int) -> None:
         return
     unseen = {barrier: keys for barrier, (time, keys) in state.fresh.items() if now - time < SET_CYCLES}
     for table in (state.late, state.operands):
-        for key in [key for key, barriers in table.items() if _seen(mask, key, barriers, unseen)]:
+        for key in [key for key, barriers in table.items() if _completes(mask, key, barriers, unseen)]:
             del table[key]
 
 
-def _seen(mask: int, key: Key, barriers: Barriers, unseen: Mapping[int, frozenset[Key]]) -> bool:
+def _completes(mask: int, key: Key, barriers: Barriers, unseen: Mapping[int, frozenset[Key]]) -> bool:
     """Return whether a wait for the barriers of `mask` completes a result.
 
     `unseen` has what barriers that were just set do not protect yet.

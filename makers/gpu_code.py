@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gemmlab.core.errors import GemmlabError
+from gemmlab.core.program import Artifact
 from gemmlab.dispatch.batch_choice import FILE as BATCHES
 from gemmlab.dispatch.measurements import FILE as PRODUCTS
 from gemmlab.dispatch.measurements import shipped_table
@@ -64,12 +65,16 @@ def stale() -> list[str]:
 
 
 def _made(job: Job) -> code_archive.Made:
-    return code_archive.Made(build_cuda.source_of(job.program), archive_code(job.program))
+    return _member(job, archive_code(job.program))
 
 
 def _kept_or_made(job: Job) -> code_archive.Made:
     kept = build_cuda.archived(job.program)
-    return code_archive.Made(build_cuda.source_of(job.program), kept) if kept else _made(job)
+    return _member(job, kept) if kept else _made(job)
+
+
+def _member(job: Job, code: Artifact) -> code_archive.Made:
+    return code_archive.Made(build_cuda.source_of(job.program), code, lines=bool(job.program.written_anew))
 
 
 def write(processes: int, *, only_stale: bool) -> None:

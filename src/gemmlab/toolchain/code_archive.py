@@ -3,7 +3,8 @@
 With it times do not depend on the installed compiler. `GEMMLAB_COMPILE=1` requests the installed compiler's code
 instead.
 
-`gpu_code/TARGET/KERNEL.xz` has the cubins of a kernel, each once, without line tables and PTX, which no GPU reads.
+`gpu_code/TARGET/KERNEL.xz` has the cubins of a kernel, each once, without line tables and PTX, which no GPU reads. A
+kernel whose main loops are written anew keeps its line tables, since no compiler can make them.
 `gpu_code/TARGET/index.json` has, for each kernel, source keys (`build_cuda.source_of`) with the digests of their
 cubins, and the marks of the headers that the compiler read (`searched`). So code is found only for exactly the source
 from which it was compiled: not after an edit of the file or a header, nor for another configuration.
@@ -15,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -32,8 +33,11 @@ SWITCH = "GEMMLAB_COMPILE"
 """The environment variable that with the value 1 requests compilation instead of the archive's code."""
 _DIGITS = 32
 """Digits of a source key in the index: enough to tell any two apart."""
-_DEBUG = (".nv_debug", ".debug_line", ".debug_str")
-"""Beginnings of the names of sections that no GPU reads. A cubin from the archive has zeros there."""
+_PTX = (".nv_debug",)
+_LINES = (".debug_line", ".debug_str")
+"""`_PTX` and `_LINES` are beginnings of the names of sections that no GPU reads. A cubin from the archive has zeros
+there.
+"""
 _FACTS = ("entry", "digest", "compiler", "resources", "exports")
 
 
@@ -43,6 +47,8 @@ class Made:
 
     source: str
     artifact: Artifact
+    lines: bool = False
+    """True if the archive is to have its line tables."""
 
 
 def find(program: Program, source: str, path: IncludePath) -> Artifact | None:
@@ -59,12 +65,13 @@ def find(program: Program, source: str, path: IncludePath) -> Artifact | None:
 
 
 def put(
-    folder: Path, target: str, kernel: str, members: Iterable[Made], earlier: Mapping[str, Artifact]
+    folder: Path, target: str, kernel: str, members: Collection[Made], earlier: Mapping[str, Artifact]
 ) -> dict[str, Any]:
     """Write the cubins of one kernel for an architecture, and return the kernel's part of the index.
 
-    `earlier` has the cubins in the archive by digest. If all digests are the same, the file is not written, so that an
-    edited comment changes only the index. Raises `ValueError` if `members` were compiled with different headers.
+    `earlier` has the cubins in the archive by digest. If all digests are the same, and no line tables are kept, the
+    file is not written, so that an edited comment changes only the index. Raises `ValueError` if `members` were
+    compiled with different headers.
     """
     import lzma
 
@@ -78,15 +85,16 @@ def put(
             raise ValueError(f"{kernel} for {target}: its instances were compiled with different headers")
         searched = marks
         sources[member.source[:_DIGITS]] = artifact.digest
-        cut[artifact.digest] = earlier.get(artifact.digest, artifact)
+        cut[artifact.digest] = artifact if member.lines else earlier.get(artifact.digest, artifact)
     place = folder / target / f"{kernel}.xz"
     compilers = sorted({one.compiler for one in cut.values()})
     index = {"compilers": compilers, "sources": sources, "searched": searched or {}}
-    if place.is_file() and cut.keys() == earlier.keys():
+    lines = any(member.lines for member in members)
+    if place.is_file() and cut.keys() == earlier.keys() and not lines:
         return index
     head, codes = [], []
     for one in cut.values():
-        holes, code = _without_debug(one)
+        holes, code = _without(_PTX if lines else (*_PTX, *_LINES), one)
         facts = {name: getattr(one, name) for name in _FACTS}
         head.append({**facts, "resources": dict(one.resources), "bytes": len(code), "holes": holes})
         codes.append(code)
@@ -159,10 +167,10 @@ def _codes(folder: Path, target: str, kernel: str) -> Mapping[str, Artifact]:
     return found
 
 
-def _without_debug(artifact: Artifact) -> tuple[list[tuple[int, int]], bytes]:
-    """Return (offset, length) in bytes of the parts that a GPU does not read, in order, and the cubin without them."""
+def _without(names: tuple[str, ...], artifact: Artifact) -> tuple[list[tuple[int, int]], bytes]:
+    """Return (offset, length) in bytes of the sections whose names begin so, in order, and the cubin without them."""
     sections = read_elf(artifact.code, artifact.kernel).sections
-    holes = sorted((one.start, len(one.data)) for one in sections if one.data and one.name.startswith(_DEBUG))
+    holes = sorted((one.start, len(one.data)) for one in sections if one.data and one.name.startswith(names))
     parts, at = [], 0
     for start, length in holes:
         parts.append(artifact.code[at:start])
@@ -171,7 +179,7 @@ def _without_debug(artifact: Artifact) -> tuple[list[tuple[int, int]], bytes]:
 
 
 def _with_holes(code: bytes, holes: Iterable[tuple[int, int]]) -> bytes:
-    """Return a cubin with zeros in place of the parts that `_without_debug` left out."""
+    """Return a cubin with zeros in place of the sections that `_without` left out."""
     parts, at, left_out = [], 0, 0
     for start, length in holes:
         parts += [code[at : start - left_out], bytes(length)]

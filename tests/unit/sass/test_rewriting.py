@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -82,6 +83,27 @@ def body_of(function: SassFunction, loop: CompiledLoop) -> tuple[Instruction, ..
         if number in one.successors and loop.start <= one.start < loop.stop
     )
     return function.instructions[block.start : block.stop]
+
+
+@every_layout
+def test_written_instructions_have_the_lines_of_those_that_they_replace(layout: str) -> None:
+    compiled, (_, function) = rung("128x256x40", layout).function, anew(layout)
+    for loop in loops(layout):
+        theirs, ours = compiled.instructions[loop.start : loop.stop], body_of(function, loop)
+        for opcode in ("FFMA", "LDS", "LDGSTS", "BAR", "BRA"):
+            found = {line_of(one) for one in ours if one.opcode == opcode}
+            assert found
+            assert found <= {line_of(one) for one in theirs if one.opcode == opcode}
+        fragments = {line_of(one) for one in theirs if one.opcode == "LDS" and not one.is_idle}
+        assert {line_of(one) for one in ours if one.opcode == "LDS"} == fragments
+    before, after = (one.instructions[: loops(layout)[0].start] for one in (compiled, function))
+    assert [line_of(one) for one in after] == [line_of(one) for one in before]
+
+
+def line_of(one: Instruction) -> tuple[tuple[str, int], ...]:
+    """The file's name and the number of the instruction's source line, then of the lines of its calls."""
+    lines = (*([one.line] if one.line else []), *one.inlined_at)
+    return tuple((Path(file).name, number) for file, number in lines)
 
 
 @every_layout

@@ -43,8 +43,10 @@ def scale(sources: Path, by: int = 3, text: str = SOURCE) -> Program:
     return program(text, f"scale<{by}>", path=str(sources / "probe.cu"), options=(f"-I{sources}",))
 
 
-def written(folder: Path, *programs: Program, kept: dict[str, Artifact] | None = None) -> list[Artifact]:
-    members = [code_archive.Made(source_of(one), compile_here(one)[0]) for one in programs]
+def written(
+    folder: Path, *programs: Program, kept: dict[str, Artifact] | None = None, lines: bool = False
+) -> list[Artifact]:
+    members = [code_archive.Made(source_of(one), compile_here(one)[0], lines) for one in programs]
     index = code_archive.put(folder, "sm_90", programs[0].kernel, members, kept or {})
     code_archive.write_index(folder, "sm_90", {programs[0].kernel: index})
     _forget()
@@ -62,6 +64,14 @@ def test_it_is_what_was_compiled_without_what_no_gpu_reads(sources: Path, folder
             unread = before.name.startswith((".nv_debug", ".debug_line", ".debug_str"))
             assert after == (replace(before, data=bytes(len(before.data))) if unread else before)
     assert any(one.name == ".debug_line" and any(one.data) for one in read_elf(build(programs[0]).code, "x").sections)
+
+
+def test_line_tables_stay_where_they_are_wanted(sources: Path, folder: Path) -> None:
+    (made,) = written(folder, scale(sources), lines=True)
+    was, now = ({one.name: one.data for one in read_elf(code, "code").sections}
+                for code in (made.code, for_gpu(scale(sources)).code))  # fmt: skip
+    assert now[".debug_line"] == was[".debug_line"] != bytes(len(was[".debug_line"]))
+    assert not any(now[".nv_debug_ptx_txt"])
 
 
 def test_it_is_not_found_for_anything_else(sources: Path, folder: Path) -> None:

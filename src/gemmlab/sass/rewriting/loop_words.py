@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from gemmlab.sass.instruction import Instruction
 from gemmlab.sass.register_accesses import accesses_of
@@ -13,6 +14,14 @@ MASK = (1 << _CONTROL) - 1
 """Bits of a word without its control codes."""
 NO_BARRIER = 7
 RZ = 255
+
+
+class Word(NamedTuple):
+    """An instruction word of a rewritten loop."""
+
+    bits: int
+    line_of: Instruction | None = None
+    """The compiler's instruction whose source line the word has; `None` for the line of the word before."""
 
 
 def control(

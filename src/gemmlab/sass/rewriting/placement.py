@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gemmlab.core.errors import UsageError
 from gemmlab.sass.rewriting.compiled_loop import DEPTH, CompiledLoop
-from gemmlab.sass.rewriting.loop_words import NO_BARRIER, control, with_registers
+from gemmlab.sass.rewriting.loop_words import NO_BARRIER, Word, control, with_registers
 from gemmlab.sass.rewriting.register_cells import cells
 from gemmlab.sass.rewriting.register_plan import Registers
 from gemmlab.sass.rewriting.temporaries import Named
@@ -40,12 +40,12 @@ _CONSTANTS = ("LDC", "ULDC")
 class Places:
     """The instruction words among the FFMAs of an iteration, which are numbered from 0."""
 
-    words: dict[int, list[int]] = field(default_factory=dict)
+    words: dict[int, list[Word]] = field(default_factory=dict)
     """Number of an FFMA -> words of the instructions before it. The number of all FFMAs stands for the loop's end."""
     emptied: set[int] = field(default_factory=set)
     """Numbers of the FFMAs right before which another instruction empties the operand cache."""
 
-    def put(self, at: int, word: int, *, empties: bool = False) -> None:
+    def put(self, at: int, word: Word, *, empties: bool = False) -> None:
         self.words.setdefault(at, []).append(word)
         if empties:
             self.emptied.add(at)
@@ -61,8 +61,8 @@ class _Node:
             for kind, names in enumerate(self._names)
         )
 
-    def word(self, codes: int) -> int:
-        return with_registers(self.instruction, *self._names) | codes
+    def word(self, codes: int) -> Word:
+        return Word(with_registers(self.instruction, *self._names) | codes, self.instruction)
 
     def waits_for(self, earlier: _Node) -> bool:
         """Return whether this instruction reads or overwrites a result of `earlier`, so that its latency must pass."""
@@ -117,7 +117,7 @@ def placed(loop: CompiledLoop, plan: Registers) -> Places:
         (result,) = cells(address.instruction, writes=True)
         places.put(
             (DEPTH - 1) * STEP,
-            with_registers(address.instruction, address.reads, {result: base}) | control(),
+            Word(with_registers(address.instruction, address.reads, {result: base}) | control(), address.instruction),
             empties=True,
         )
     places.put(DEPTH * STEP, back.word(control(6)), empties=True)

@@ -20,6 +20,7 @@ from gemmlab.sass.rewriting.compiled_loop import (
 from gemmlab.sass.rewriting.loop_words import (
     NO_BARRIER,
     RZ,
+    Word,
     added,
     branch,
     control,
@@ -58,13 +59,18 @@ def rewritten(cubin: bytes, function: SassFunction, variant: Variant = FASTEST, 
     them has another form than the rewriting knows, or if the new code does not fit. Messages about the file begin with
     `name`.
     """
-    code = with_words(cubin, function, written(function, variant), name=name)
+    words, lines = written(function, variant)
+    code = with_words(cubin, function, words, lines=lines, name=name)
     return with_register_count(code, function.name, LIMIT + RESERVE, name)
 
 
-def written(function: SassFunction, variant: Variant = FASTEST) -> list[int]:
-    """Return all instruction words of the function, with its main loops rewritten. Raises as `rewritten` does."""
+def written(function: SassFunction, variant: Variant = FASTEST) -> tuple[list[int], list[int]]:
+    """Return all instruction words of the function, with its main loops rewritten, and their source lines.
+
+    A line is stated by the index of an instruction of `function` that has it. Raises as `rewritten` does.
+    """
     words = [one.encoding for one in function.instructions]
+    lines = [*range(len(words))]
     for loop in compiled_loops(function):
         made = _words(loop, variant)
         room = loop.stop + loop.room - loop.start
@@ -73,39 +79,43 @@ def written(function: SassFunction, variant: Variant = FASTEST) -> list[int]:
                 f"{function.name}: the rewritten loop with its entry and exit takes {len(made)} words; the compiler's "
                 f"loop has {loop.stop - loop.start}, and pmevent reserves {loop.room}"
             )
-        words[loop.start : loop.start + room] = [*made, *[nop()] * (room - len(made))]
-    return words
+        made += [Word(nop())] * (room - len(made))
+        line = loop.start
+        for place, word in enumerate(made, loop.start):
+            line = line if word.line_of is None else word.line_of.address // 16
+            words[place], lines[place] = word.bits, line
+    return words, lines
 
 
-def _words(loop: CompiledLoop, variant: Variant) -> list[int]:
+def _words(loop: CompiledLoop, variant: Variant) -> list[Word]:
     plan = planned(loop, variant)
     places = placed(loop, plan)
     _put_loads(loop, plan, variant, places)
-    body = [*_body(plan, variant, places)]
-    body[-1] = branch(body[-1], -16 * len(body))
+    body = [*_body(loop, plan, variant, places)]
+    body[-1] = body[-1]._replace(bits=branch(body[-1].bits, -16 * len(body)))
     return [*_entry(loop, plan), *body, *_tail(loop, plan)]
 
 
-def _entry(loop: CompiledLoop, plan: Registers) -> Iterator[int]:
+def _entry(loop: CompiledLoop, plan: Registers) -> Iterator[Word]:
     """Yield the words before the loop: the first stage's addresses, and zeros in `Registers.zeroed`."""
     wait = _ALL
     for address, base in ((loop.of_a, plan.base_a), (loop.of_b, plan.base_b)):
         for word in _first_address(address, base):
-            yield word | control(_LATENCY, wait=wait)
+            yield word._replace(bits=word.bits | control(_LATENCY, wait=wait))
             wait = 0
     for register in plan.zeroed:
-        yield mov(register, RZ)
-    yield nop(_LATENCY)
+        yield Word(mov(register, RZ), loop.product)
+    yield Word(nop(_LATENCY))
 
 
-def _first_address(address: StageAddress, base: int) -> Iterator[int]:
+def _first_address(address: StageAddress, base: int) -> Iterator[Word]:
     (register,) = {operand.index for one in address.entry for operand in one.operands[:1]}
     known = False
     for one in address.entry:
-        yield with_registers(one, {register: base} if known else {}, {register: base})
+        yield Word(with_registers(one, {register: base} if known else {}, {register: base}), one)
         known = True
     if address.more:
-        yield added(base, base, address.more)
+        yield Word(added(base, base, address.more))
 
 
 def _put_loads(loop: CompiledLoop, plan: Registers, variant: Variant, places: Places) -> None:
@@ -115,16 +125,16 @@ def _put_loads(loop: CompiledLoop, plan: Registers, variant: Variant, places: Pl
         for number, (operand, part) in enumerate(_ORDER):
             if operand == "a":
                 base, offset = plan.base_a, loop.of_a.offset + A_STEP * following + 64 * part
-                register = plan.a[odd][4 * part]
+                register, like = plan.a[odd][4 * part], loop.load_a
             else:
                 base, offset = plan.base_b, loop.of_b.offset + B_STEP * following + 128 * part
-                register = plan.b[odd][4 * part]
+                register, like = plan.b[odd][4 * part], loop.load_b
             barrier = NO_BARRIER
             if number == (2 if variant.halves else LOADS - 1):
                 barrier = ODD if odd else EVEN
             elif number == LOADS - 1:
                 barrier = ODD_REST if odd else EVEN_REST
-            places.put(STEP * step + at[number], load(loop.template, register, base, offset, barrier))
+            places.put(STEP * step + at[number], Word(load(like, register, base, offset, barrier), like))
 
 
 def _products(variant: Variant) -> Iterator[tuple[int, int, int]]:
@@ -137,7 +147,7 @@ def _products(variant: Variant) -> Iterator[tuple[int, int, int]]:
                 yield (step, along, line) if variant.by_columns else (step, line, along)
 
 
-def _body(plan: Registers, variant: Variant, places: Places) -> Iterator[int]:
+def _body(loop: CompiledLoop, plan: Registers, variant: Variant, places: Places) -> Iterator[Word]:
     products = [*_products(variant)]
     for number, (step, row, column) in enumerate(products):
         yield from places.words.get(number, ())
@@ -150,17 +160,18 @@ def _body(plan: Registers, variant: Variant, places: Places) -> Iterator[int]:
         elif variant.halves and (row, column) == (4, 0):
             wait = 1 << (ODD_REST if step % 2 else EVEN_REST)
         total = plan.sums[row, column]
-        yield ffma(total, plan.a[step % 2][row], plan.b[step % 2][column], total, reuse=reuse, wait=wait)
+        bits = ffma(total, plan.a[step % 2][row], plan.b[step % 2][column], total, reuse=reuse, wait=wait)
+        yield Word(bits, loop.product)
     yield from places.words.get(len(products), ())
 
 
-def _tail(loop: CompiledLoop, plan: Registers) -> Iterator[int]:
+def _tail(loop: CompiledLoop, plan: Registers) -> Iterator[Word]:
     """Yield the words after the loop: copies of moved sums into the registers that the compiler's code reads."""
-    yield nop(wait=_ALL)
+    yield Word(nop(wait=_ALL))
     moved = {home: plan.sums[at] for at, home in loop.sums.items() if plan.sums[at] != home}
     for result, source in _moves(moved, plan.base_a):
-        yield mov(result, source, 5)
-    yield nop(8)
+        yield Word(mov(result, source, 5))
+    yield Word(nop(8))
 
 
 def _moves(pending: dict[int, int], spare: int) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gemmlab.core.errors import UsageError
 from gemmlab.sass.instruction import SassFunction
-from gemmlab.sass.writing.line_table import moved_lines
+from gemmlab.sass.writing.line_table import with_lines
 from gemmlab.sass.writing.relocate import moved_attributes, moved_relocations, moved_word, new_addresses
 from gemmlab.sass.writing.slots import EncodingError
 from gemmlab.toolchain.elf import REL, RELA, read_elf
@@ -42,14 +42,16 @@ class _File:
 
 
 def with_words(
-    cubin: bytes, function: SassFunction, words: Sequence[int], order: Sequence[int] | None = None, name: str = "cubin"
-) -> bytes:
+    cubin: bytes, function: SassFunction, words: Sequence[int], order: Sequence[int] | None = None, name: str = "cubin",
+    *, lines: Sequence[int] | None = None,
+) -> bytes:  # fmt: skip
     """Return the cubin with these instruction words in one function.
 
     `words[i]` is the new word of instruction i of `function`. `order[j]` is the index i of the instruction that moves
-    to place j; by default none moves. Raises `EncodingError` if `order` is not a permutation of the instructions, or if
-    they cannot move as it says. Raises `UsageError` if the file is not a cubin with that function; messages about the
-    file begin with `name`.
+    to place j; by default none moves. `lines[j]` is the index of the instruction whose source line place j has; by
+    default that of the instruction there. Raises `EncodingError` if `order` is not a permutation of the instructions,
+    or if they cannot move as it says. Raises `UsageError` if the file is not a cubin with that function; messages about
+    the file begin with `name`.
     """
     order = range(len(words)) if order is None else order
     if sorted(order) != list(range(len(function.instructions))) or len(words) != len(order):
@@ -69,18 +71,19 @@ def with_words(
     file.data[start : start + len(code)] = code
     moved = new_addresses(order)
     if any(old != new for old, new in moved.items()):
-        lines_of = [s for s in elf.sections if s.name.startswith(".text.")]
         for index, other in enumerate(elf.sections):
             if other.name == f".nv.info.{function.name}":
                 file.put(index, moved_attributes(other.data, moved, name), len(other.data))
             elif other.kind in (REL, RELA) and other.info == place and other.data:
                 file.put(index, moved_relocations(other.data, 24 if other.kind == RELA else 16, moved), len(other.data))
-            elif other.name in _LINE_TABLES and other.data:
-                if len(lines_of) > 1:
-                    raise EncodingError(
-                        f"{name}: the order cannot change: {other.name} covers {len(lines_of)} functions"
-                    )
-                file.put(index, moved_lines(other.data, moved), len(other.data))
+    sources = {16 * new: 16 * old for new, old in enumerate(order if lines is None else lines)}
+    if any(new != old for new, old in sources.items()):
+        functions = sum(section.name.startswith(".text.") for section in elf.sections)
+        for index, other in enumerate(elf.sections):
+            if other.name in _LINE_TABLES and other.data:
+                if functions > 1:
+                    raise EncodingError(f"{name}: the order cannot change: {other.name} covers {functions} functions")
+                file.put(index, with_lines(other.data, sources), len(other.data))
     return bytes(file.data)
 
 

@@ -1,4 +1,4 @@
-"""Line tables of a cubin for reordered instructions.
+"""Line tables of a cubin for reordered or new instructions.
 
 A line table is a program for a small state machine that makes rows (address, file, line, ...) by ascending address
 (DWARF 2, section 6.2). NVIDIA's compiler adds two extended operations: 0x90 (place where a line was inlined) and 0x91
@@ -33,13 +33,14 @@ class Row:
     extended: tuple[tuple[int, bytes], ...]
 
 
-def moved_lines(data: bytes, moved: Mapping[int, int]) -> bytes:
-    """Return a line section, such as `.debug_line`, with its rows at new addresses by `moved` (old -> new, in bytes).
+def with_lines(data: bytes, sources: Mapping[int, int]) -> bytes:
+    """Return a line section, such as `.debug_line`, for other instructions.
 
-    Raises `UsageError` if the section is malformed.
+    `sources` maps the address of each to the old address of an instruction that has its line, both in bytes. Raises
+    `UsageError` if the section is malformed.
     """
     try:
-        return b"".join(_unit(data, start, stop, moved) for start, stop in _units(data))
+        return b"".join(_unit(data, start, stop, sources) for start, stop in _units(data))
     except (struct.error, IndexError) as error:
         raise UsageError(f"a malformed line table: {error}") from error
 
@@ -53,7 +54,7 @@ def _units(data: bytes) -> list[tuple[int, int]]:
     return found
 
 
-def _unit(data: bytes, start: int, stop: int, moved: Mapping[int, int]) -> bytes:
+def _unit(data: bytes, start: int, stop: int, sources: Mapping[int, int]) -> bytes:
     (header,) = struct.unpack_from("<I", data, start + 6)
     program = start + 10 + header
     least, is_stmt, line_base, line_range, opcode_base = struct.unpack_from("<BBbBB", data, start + 10)
@@ -64,7 +65,7 @@ def _unit(data: bytes, start: int, stop: int, moved: Mapping[int, int]) -> bytes
         rows, address, end, at = _sequence(
             data, at, stop, (least, bool(is_stmt), line_base, line_range, opcode_base, lengths)
         )
-        made += _written(_placed(rows, moved), address, end, bool(is_stmt), least)
+        made += _written(_placed(rows, sources), address, end, bool(is_stmt), least)
     body = data[start + 4 : program] + bytes(made)
     return struct.pack("<I", len(body)) + body
 
@@ -125,8 +126,8 @@ def _sequence(
     raise UsageError("a malformed line table: a sequence without an end")
 
 
-def _placed(rows: list[Row], moved: Mapping[int, int]) -> list[Row]:
-    """Return the rows of the moved instructions, by new address.
+def _placed(rows: list[Row], sources: Mapping[int, int]) -> list[Row]:
+    """Return the rows of the instructions of `sources`, by address.
 
     An instruction without a row of its own takes the row before it. A row that repeats the one before is left out,
     unless the old table has a row at this address.
@@ -136,15 +137,11 @@ def _placed(rows: list[Row], moved: Mapping[int, int]) -> list[Row]:
         at_address[row.address] = row
     in_force: Row | None = None
     by_old = dict[int, Row]()
-    for old in sorted(moved):
+    for old in sorted({*sources.values(), *at_address}):
         in_force = at_address.get(old, in_force)
         if in_force is not None:
             by_old[old] = in_force
-    placed = [
-        replace(by_old[old], address=new)
-        for old, new in sorted(moved.items(), key=lambda pair: pair[1])
-        if old in by_old
-    ]
+    placed = [replace(by_old[old], address=new) for new, old in sorted(sources.items()) if old in by_old]
     found = list[Row]()
     for row in placed:
         if row.address in at_address or not found or replace(found[-1], address=row.address) != row:

@@ -69,7 +69,7 @@ class Builders:
         key = program.entry, program.target, program.options or (program.fingerprint,)
         if key not in self._under_way:
             flags = tuple(sorted(self._named.flags.items()))
-            with _held_interrupts():
+            with _no_interrupts():
                 self._under_way[key] = self._pool.submit(_compile, self._named.origin, flags, dict(instance), target)
         return key
 
@@ -108,7 +108,7 @@ _LONGEST_WAIT_S = 1e6
 
 
 @contextmanager
-def _held_interrupts() -> Iterator[None]:
+def _no_interrupts() -> Iterator[None]:
     """Hold Ctrl-C back. A process that is started meanwhile inherits this; without it, one that was stopped before
     `_begin` would print a traceback.
     """

@@ -47,7 +47,7 @@ class Journal:
     def __init__(self, path: Path, space: Space, header: Mapping[str, Any], *, fresh: bool = False) -> None:
         self._space, self._path = space, path
         self.events = list[Event]()
-        with _writing(path):
+        with _write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._file: IO[bytes] = path.open("a+b")
         try:
@@ -82,7 +82,7 @@ class Journal:
         self._write(_line(event, self._space))
 
     def _write(self, values: Mapping[str, Any]) -> None:
-        with _writing(self._path):
+        with _write_errors(self._path):
             self._file.write(json.dumps(values, separators=(",", ":")).encode() + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -202,7 +202,7 @@ def event_of(line: Mapping[str, Any], places: Mapping[tuple[int, ...], int]) -> 
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def _write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -85,7 +85,10 @@ def test_predicted_times_are_no_record_which_is_said_before_the_search(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
-    [(" - (BM == 16)", "wrong result at 70x90x50: c[0, 0] = "), (" + (BM == 16)", "OUT OF BOUNDS: A is read outside")],
+    [
+        (" - (BM == 16)", "wrong result at 70x90x50: c[0, 0] = "),
+        (" + (BM == 16)", "OUT OF BOUNDS: B is read outside its bounds"),
+    ],
 )
 def test_a_wrong_configuration_is_named(tmp_path: Path, change: str, said: str) -> None:
     path = tmp_path / "mine.cu"

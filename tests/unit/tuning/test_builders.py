@@ -43,6 +43,6 @@ def test_a_process_that_starts_while_interrupts_are_held_is_not_stopped_by_one()
     def held() -> str:
         return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
-    with builders_module._held_interrupts():
+    with builders_module._no_interrupts():
         assert held() == "True\n"
     assert held() == "False\n"

@@ -18,8 +18,8 @@ FIT = ("thread_tile_2d", "reduce_peak")
 
 
 def searches(record: Mapping[str, Any]) -> str:
-    """Return a table of the median and the 90th percentile of each search's answer on each space, by budget; the best
-    of a space and budget are bold.
+    """Return a table of the median, the 90th percentile and the worst of each search's answer on each space, by budget;
+    the best medians and 90th percentiles of a space and budget are bold.
     """
     rows: Sequence[Mapping[str, Any]] = record["rows"]
     shares = sorted({row["share"] for row in rows})
@@ -35,8 +35,8 @@ def searches(record: Mapping[str, Any]) -> str:
             lines.append([space, kind, search, *cells])
     table = markdown_table(heading, lines, ("", "search"))
     return (
-        f"{table}\n\nMedian and 90th percentile over {record['seeds']} seeds of the answer's time divided by the best "
-        "time. The best of a space and budget are bold."
+        f"{table}\n\nMedian, 90th percentile and worst over {record['seeds']} seeds of the answer's time divided by "
+        "the best time. The best medians and 90th percentiles of a space and budget are bold."
     )
 
 
@@ -47,7 +47,7 @@ def _key(row: Mapping[str, Any]) -> tuple[float, float]:
 def _cell(row: Mapping[str, Any], best: tuple[float, float]) -> str:
     if row["median"] is None:
         return "no answer"
-    text = f"{row['median']:.3f}, " + ("none" if row["p90"] is None else f"{row['p90']:.3f}")
+    text = ", ".join("none" if row[name] is None else f"{row[name]:.3f}" for name in ("median", "p90", "worst"))
     return f"**{text}**" if _key(row) == best else text
 
 

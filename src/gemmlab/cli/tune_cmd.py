@@ -32,6 +32,8 @@ from gemmlab.core.errors import UsageError
 from gemmlab.instruments.compile_flags import compile_flags
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from gemmlab.tuning.session import Tuning
 
 REDRAW_S = 0.3
@@ -167,8 +169,21 @@ def tune(
 
 @contextmanager
 def progress_status() -> Iterator[Callable[[str, int, int], object]]:
-    """Yield a function that shows its text, at most once in `REDRAW_S` seconds; without a terminal it does nothing."""
+    """Yield a function that shows its text, at most once in `REDRAW_S` seconds; without a terminal it does nothing.
+
+    Ctrl-C is answered with a line on standard error.
+    """
     console = progress_console()
+    try:
+        with _status(console) as show:
+            yield show
+    except KeyboardInterrupt:
+        console.print("gemmlab: stopped; the same command continues from here")
+        raise
+
+
+@contextmanager
+def _status(console: Console) -> Iterator[Callable[[str, int, int], object]]:
     if not console.is_terminal:
         yield lambda _text, _done, _total: None
         return

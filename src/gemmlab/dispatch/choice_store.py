@@ -93,7 +93,9 @@ def from_json(data: object, where: object) -> dict[tuple[str, ...], Entry]:
         if not isinstance(data, dict) or not str(data["schema"]).startswith(SCHEMA.partition("/")[0] + "/"):
             raise RecordError(f"{where} is no store of choices: it has no schema {SCHEMA}")
         if data["schema"] != SCHEMA:
-            raise RecordError(f"{where}: schema {data['schema']!r}, and this version reads {SCHEMA}")
+            raise RecordError(
+                f"{where}: another version of gemmlab wrote it, with schema {data['schema']}; this one reads {SCHEMA}"
+            )
         entries = [_entry(values) for values in data["entries"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{where} is no store of choices: {type(error).__name__}: {error}") from error
@@ -111,8 +113,10 @@ def read_store(path: Path) -> dict[tuple[str, ...], Entry]:
         data = private_files.read(path)
     except FileNotFoundError:
         return {}
+    except private_files.UntrustedError as error:
+        raise RecordError(str(error)) from error
     except OSError as error:
-        raise RecordError(f"{path} cannot be read: {error}") from error
+        raise RecordError(f"{path} cannot be read: {error.strerror or error}") from error
     if len(data) > MOST_BYTES:
         raise RecordError(f"{path}: larger than {MOST_BYTES >> 20} MiB")
     try:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.data_folder import require_data_dir
 from gemmlab.core.errors import UsageError
-from gemmlab.core.numerals import duration
 
 if TYPE_CHECKING:
     from gemmlab.core.gpu import GpuLimits
@@ -120,8 +119,6 @@ def _reporter(
     word = "predicted" if predicted else "best"
 
     def report(now: Progress) -> None:
-        time_text = f"{word} {duration(now.best.median)}, " if now.best is not None else ""
-        text = f"{what}: {time_text}{now.tried} tried, {now.left} left, {now.seconds:.0f} s"
-        progress(text, now.tried, now.tried + now.left)
+        progress(f"{what}: {now.text(word)}", now.tried, now.tried + now.left)
 
     return report

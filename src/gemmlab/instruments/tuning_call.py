@@ -34,10 +34,12 @@ def tune(
     times are predicted. `mode` is the state of the caches, `"cold"` or `"warm"`; `threads` the number for a CPU kernel,
     by default 1. Outcomes are stored in a journal of this user: the same call continues where it was stopped, unless
     `fresh` is set. `seed` determines the search's random choices. With `counters` the emulator reports which counters
-    change with each parameter of a GPU kernel. `progress(text, tried, legal)` is called after each turn.
+    change with each parameter of a GPU kernel. `progress(text, tried, legal)` is called when configurations are
+    submitted and after each turn.
 
     Raises `ArgumentTypeError`, `UsageError` (nothing to tune, an unknown kernel or size, a search that another process
-    runs), `WrongResultError` if no configuration is right, `DeviceError` and `MemoryError`.
+    runs, a folder that cannot be written), `WrongResultError` if no configuration is right, `DeviceError` and
+    `MemoryError`.
     """
     if not 0.0 < budget_s < float("inf"):
         raise UsageError(f"tune: budget_s is {budget_s}; it must be a number of seconds above 0")

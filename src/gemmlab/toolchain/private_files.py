@@ -66,7 +66,10 @@ def read(path: Path) -> bytes:
             facts = os.fstat(file)
             # The link count is 0 if the file has been replaced since it was opened.
             if not stat.S_ISREG(facts.st_mode) or not _ours(facts) or facts.st_mode & _WRITABLE or facts.st_nlink > 1:
-                raise UntrustedError(f"{path} may belong to another user and is not used; remove it")
+                raise UntrustedError(
+                    f"{path} may belong to another user and is not used; remove it or, if you trust it, make it yours "
+                    "alone (chown, chmod go-w)"
+                )
             _note_use(file, facts)
             with os.fdopen(file, "rb", closefd=False) as stream:
                 return stream.read()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from typing import Any, Self
 
 from gemmlab.core.errors import GemmlabError
@@ -67,12 +69,14 @@ class Builders:
         key = program.entry, program.target, program.options or (program.fingerprint,)
         if key not in self._under_way:
             flags = tuple(sorted(self._named.flags.items()))
-            self._under_way[key] = self._pool.submit(_compile, self._named.origin, flags, dict(instance), target)
+            with _no_interrupts():
+                self._under_way[key] = self._pool.submit(_compile, self._named.origin, flags, dict(instance), target)
         return key
 
-    def wait(self, key: Key) -> None:
-        """Wait for the end of a compilation."""
-        wait([self._under_way[key]])
+    def idle(self, seconds: float) -> bool:
+        """Wait until no compilation is under way, at most `seconds`; return whether none is."""
+        wait(self._under_way.values(), max(0.0, min(seconds, _LONGEST_WAIT_S)))
+        return all(future.done() for future in self._under_way.values())
 
     def soonest(self, keys: Sequence[Key], seconds: float) -> int:
         """Wait until one of several compilations ends, at most `seconds`.
@@ -101,6 +105,23 @@ class Builders:
 
 
 _LONGEST_WAIT_S = 1e6
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back. A process that is started meanwhile inherits this; without it, one that was stopped before
+    `_begin` would print a traceback.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    # It lets interrupts through when it starts.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin(parent: int) -> None:

@@ -124,10 +124,9 @@ class DeviceBench:
             self._begin_builds(self._waiting[:later])
         if place in self._refused:
             return Build(place, self._refused[place])
+        if self._family.host_threads and not self._builders.idle(until - self.seconds):
+            return None
         code = self._builders.get(self._keys[place], until - self.seconds)
-        if code is not None and self._family.host_threads:
-            for key in self._keys.values():
-                self._builders.wait(key)
         if code is None:
             return None
         return Build(place, code.fault, code.seconds, facts_of(self.subject, place, code.resources))

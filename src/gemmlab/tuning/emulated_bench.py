@@ -17,6 +17,7 @@ from gemmlab.tuning.builders import Builders, Key
 from gemmlab.tuning.device_bench import Subject, facts_of
 from gemmlab.tuning.outcomes import Build, Turn, Verdict
 from gemmlab.verify.check import check_kernel
+from gemmlab.verify.check_report import CheckReport
 
 SIZES = {"gemm": "70x90x50", "batch": "2*40x50x30", "sums": "9x200x7", "reduce": "5001"}
 """Operation -> size of the problem that a configuration must compute correctly on the emulator.
@@ -67,7 +68,7 @@ class EmulatedBench:
         try:
             cases: list[Any] = fitted(kernel, of.op, config, of.op.parse_sizes(_size(of.op.name)))
             report = check_kernel(kernel, of.device, of.op, config=config, cases=cases)
-            fault = "" if report.passed else f"wrong result: {report.explain()}"
+            fault = "" if report.passed else _fault(report)
         except GemmlabError as error:
             fault = str(error)
         return Verdict(place, not fault, fault, time.perf_counter() - started)
@@ -88,6 +89,14 @@ class EmulatedBench:
         except GemmlabError as error:
             return Turn(place, fault=f"no time is predicted: {error}", seconds=time.perf_counter() - started)
         return Turn(place, found.time_us, "", time.perf_counter() - started)
+
+
+def _fault(report: CheckReport) -> str:
+    """Return the first mismatch, or in a sentence the other fault of a check that failed, such as a deadlock."""
+    for failure in report.failures:
+        if failure.mismatches and not failure.hazards:
+            return f"wrong result at {failure.problem}: {failure.mismatches[0].brief()}"
+    return str(report.verdict)
 
 
 def _size(op: str) -> str:

@@ -11,7 +11,8 @@ import json
 import os
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +23,7 @@ from gemmlab.tuning.outcomes import Bench, Build, Turn, Verdict
 from gemmlab.tuning.space import Space
 
 SCHEMA = "gemmlab.tuning/1"
+_ANEW = "`gemmlab tune --fresh` begins it anew"
 Outcome = TypeVar("Outcome", Build, Verdict, Turn)
 _KINDS: Mapping[str, type[Build | Verdict | Turn]] = {"build": Build, "verdict": Verdict, "turn": Turn}
 
@@ -37,18 +39,21 @@ class Event:
 class Journal:
     """An append-only file: a header line, then a line for each outcome. A context manager that closes the file.
 
-    The file at `path` is continued, or begun if there is none. `events` has its outcomes so far. `header` identifies
-    the search: kernel, digest of its source, problem, device. Raises `UsageError` if another process writes the file,
-    and `RecordError` if it is no journal of this search.
+    The file at `path` is continued, or begun if there is none; with `fresh`, it is emptied first. `events` has its
+    outcomes so far. `header` identifies the search: kernel, digest of its source, problem, device. Raises `UsageError`
+    if another process writes the file or it cannot be written, and `RecordError` if it is no journal of this search.
     """
 
-    def __init__(self, path: Path, space: Space, header: Mapping[str, Any]) -> None:
-        self._space = space
+    def __init__(self, path: Path, space: Space, header: Mapping[str, Any], *, fresh: bool = False) -> None:
+        self._space, self._path = space, path
         self.events = list[Event]()
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._file: IO[bytes] = path.open("a+b")
+        with _write_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._file: IO[bytes] = path.open("a+b")
         try:
             _lock(self._file, path)
+            if fresh:
+                self._file.truncate(0)
             self._file.seek(0)
             data = self._file.read()
             whole = data[: data.rfind(b"\n") + 1]
@@ -72,14 +77,15 @@ class Journal:
         self._file.close()
 
     def append(self, event: Event) -> None:
-        """Write an outcome, and wait until it is on disk."""
+        """Write an outcome, and wait until it is on disk. Raises `UsageError` if that fails."""
         self.events.append(event)
         self._write(_line(event, self._space))
 
     def _write(self, values: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(values, separators=(",", ":")).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with _write_errors(self._path):
+            self._file.write(json.dumps(values, separators=(",", ":")).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
 
 class JournaledBench:
@@ -174,13 +180,13 @@ def _events(path: Path, lines: Sequence[bytes], space: Space, header: Mapping[st
     try:
         first, *others = [json.loads(line) for line in lines]
         if first.get("schema") != SCHEMA:
-            raise RecordError(f"{path}: schema {first.get('schema')!r}, not {SCHEMA}")
+            raise RecordError(f"{path}: schema {first.get('schema')!r}, not {SCHEMA}; {_ANEW}")
         expected = {**header, "names": list(space.names)}
         if differing := [name for name, value in expected.items() if first.get(name) != value]:
-            raise RecordError(f"{path} is the journal of another search: its {differing[0]} differs")
+            raise RecordError(f"{path} is the journal of another search: its {differing[0]} differs; {_ANEW}")
         return list(filter(None, (event_of(line, space.places) for line in others)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RecordError(f"{path} is no journal of a search: {error}") from error
+        raise RecordError(f"{path} is damaged or no journal of a search: {error}; {_ANEW}") from error
 
 
 def event_of(line: Mapping[str, Any], places: Mapping[tuple[int, ...], int]) -> Event | None:
@@ -193,6 +199,14 @@ def event_of(line: Mapping[str, Any], places: Mapping[tuple[int, ...], int]) -> 
         return None
     values = {name: value for name, value in line.items() if name not in ("kind", "at", "config")}
     return Event(float(line["at"]), _KINDS[line["kind"]](place=place, **values))
+
+
+@contextmanager
+def _write_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"the search's journal {path} cannot be written: {error.strerror or error}") from error
 
 
 def _lock(file: IO[bytes], path: Path) -> None:

@@ -44,7 +44,7 @@ from gemmlab.tuning.device_bench import Subject
 from gemmlab.tuning.search import Progress
 from gemmlab.tuning.session import tune
 from gemmlab.tuning.space import space_of
-from gemmlab.tuning.store_file import add, stored
+from gemmlab.tuning.store_file import add, require_store, stored
 
 CPU_SIZES = "64,100,160,256,512,1024,64x2048x2048,2048x64x2048"
 """Products by which a processor's configuration is chosen: around the thread threshold, square, skinny and deep."""
@@ -82,11 +82,13 @@ def tune_library(request: Request) -> Iterator[Entry]:
 
     On a GPU, products with a valid entry in the store are not measured again, and no product is begun after the budget.
     If the shipped choice is not beaten, the entry names it. Raises `UsageError` for a device whose times are
-    meaningless.
+    meaningless and if nothing can be stored, and `RecordError` for a damaged store.
     """
     family = request.device.family
     if not family_of(family).timed:
         raise UsageError(f"--library: on {request.device.id} nothing is timed; the library call does not run there")
+    # Before anything is measured, not after it.
+    require_store()
     yield from _processor(request) if family == "cpu" else _gpu(request)
 
 
@@ -172,7 +174,7 @@ def _processor(request: Request) -> Iterator[Entry]:
     )  # fmt: skip
 
     def report(progress: Progress) -> None:
-        request.report(f"{progress.tried} tried, {progress.left} left, {progress.seconds:.0f} s")
+        request.report(progress.text("best"))
 
     found = tune(subject, request.budget_s, request.folder, report=report)
     if found.default is None:

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from gemmlab.core.numerals import duration
 from gemmlab.tuning.outcomes import Bench, Build, Verdict
 from gemmlab.tuning.space import Space
 
@@ -52,6 +53,11 @@ class Progress:
     best: Standing | None
     """`Search.best`; `None` before the first time."""
 
+    def text(self, word: str) -> str:
+        """Return the state in words. `word` says what the best one's time is: `"best"`, or `"predicted"`."""
+        first = f"{word} {duration(self.best.median)}, " if self.best is not None else ""
+        return f"{first}{self.tried} tried, {self.left} left, {self.seconds:.0f} s"
+
 
 class Search:
     """The search of one space on one bench. `standings` has an entry for each configuration that was submitted."""
@@ -88,6 +94,7 @@ class Search:
             self.standings[place] = Standing(place)
         if fresh:
             self.bench.submit(fresh)
+            self._report(self.progress())
 
     def soonest(self, places: Sequence[int]) -> int:
         """Return the one of several submitted configurations that is compiled first, as `Bench.soonest`."""

@@ -92,23 +92,22 @@ def tune(
 ) -> Tuning:  # fmt: skip
     """Search the space of a subject within a budget in seconds, and return the outcome.
 
-    The search continues from its journal in `folder`, if there is one; with `fresh`, that is deleted first. `report` is
-    called after each turn. Raises `WrongResultError` if no configuration has a time and a right result, `UsageError` if
-    another process runs the same search, and `KeyboardInterrupt`; the journal then has all outcomes so far.
+    The search continues from its journal in `folder`, if there is one; with `fresh`, that is emptied first. `report` is
+    called when configurations are submitted and after each turn. Raises `WrongResultError` if no configuration has a
+    time and a right result, `UsageError` if another process runs the same search or the journal cannot be written, and
+    `KeyboardInterrupt`; the journal then has all outcomes so far.
     """
     kernel, predicted = of.named.kernel, of.device.family == "emulated"
     header = header_of(of)
     path = folder / f"{kernel.id}-{key_of(header)}.jsonl"
-    if fresh:
-        path.unlink(missing_ok=True)
-    with _bench(of) as bench, Journal(path, of.space, header) as journal:
+    with _bench(of) as bench, Journal(path, of.space, header, fresh=fresh) as journal:
         search = Search(
             of.space, JournaledBench(bench, journal), FOR_SEARCH * budget_s, forecast=_forecast(of), report=report
         )
         run_within_budget(strategy or Halving(), search)
         best = search.best()
         if best is None:
-            raise WrongResultError(_nothing_right(kernel, search))
+            raise WrongResultError(_nothing_right(kernel, search, budget_s))
         search.budget_s = budget_s
         _look_around(search, best)
         return _outcome(of, search, best, path, predicted=predicted)
@@ -194,9 +193,12 @@ def _row(search: Search, one: Standing) -> Row:
     return Row(search.space.config(one.place), one.median, tuple(one.us), dict(facts))
 
 
-def _nothing_right(kernel: Kernel, search: Search) -> str:
+def _nothing_right(kernel: Kernel, search: Search, budget_s: float) -> str:
     faults = search.faults()
     if not faults:
-        return f"{kernel.id}: the budget of {plain(search.budget_s)} s ended before one configuration was timed"
+        return (
+            f"{kernel.id}: no configuration was timed in {plain(search.budget_s)} s, the part of the budget of "
+            f"{plain(budget_s)} s that the search has; a larger --budget continues from here"
+        )
     first = f"{search.space.text(faults[0].place)}: {faults[0].fault}"
     return f"{kernel.id}: none of {len(faults)} configurations tried can win; {first}"

@@ -24,6 +24,12 @@ def stored() -> Entries:
     return {} if path is None else read_store(path)
 
 
+def require_store() -> None:
+    """Raise `UsageError` if nothing can be stored, and `RecordError` for a damaged store."""
+    with _locked() as path:
+        read_store(path)
+
+
 def add(entries: Iterable[Entry]) -> None:
     """Merge entries into the store. Of two entries with the same key, the one that was measured later stays.
 
@@ -111,9 +117,16 @@ def _merged(before: Entries, entries: Iterable[Entry]) -> Entries:
 
 @contextmanager
 def _locked() -> Iterator[Path]:
-    """Yield the store's path while no other process changes the store; wait for one that does."""
+    """Yield the store's path while no other process changes the store; wait for one that does.
+
+    Raises `UsageError` if this user cannot write to the folder.
+    """
     folder = require_data_dir()
-    with (folder / f"{FILE_NAME}.lock").open("a+b") as file:
+    try:
+        lock = (folder / f"{FILE_NAME}.lock").open("a+b")
+    except OSError as error:
+        raise UsageError(f"choices cannot be stored in {folder}: {error.strerror or error}") from error
+    with lock as file:
         if sys.platform == "win32":
             import msvcrt
 

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
+from gemmlab.cli.tune_cmd import progress_status
 from gemmlab.core.records import load_record
 from gemmlab.instruments.tune_request import TuneRequest
 from gemmlab.kernels.kernel import Kernel
@@ -82,15 +83,22 @@ def test_predicted_times_are_no_record_which_is_said_before_the_search(
 
 
 @pytest.mark.slow
-def test_a_wrong_configuration_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (" - (BM == 16)", "wrong result at 70x90x50: c[0, 0] = "),
+        (" + (BM == 16)", "OUT OF BOUNDS: B is read outside its bounds"),
+    ],
+)
+def test_a_wrong_configuration_is_named(tmp_path: Path, change: str, said: str) -> None:
     path = tmp_path / "mine.cu"
-    path.write_text(MINE % (TUNE, " - (BM == 16)"))
+    path.write_text(MINE % (TUNE, change))
     code, text = gemmlab(
         "tune", str(path), "--device", "emulated", "--sizes", "512", "--budget", "60s", "--no-counters"
     )
     assert code == 0, text
-    assert "cannot win: BM=16 BN=16: wrong result" in text
-    assert "cannot win: BM=16 BN=32: wrong result" in text
+    assert f"cannot win: BM=16 BN=16: {said}" in text
+    assert f"cannot win: BM=16 BN=32: {said}" in text
 
 
 @pytest.mark.slow
@@ -124,6 +132,7 @@ def test_a_missing_tune_gets_a_sentence_that_shows_it(tmp_path: Path) -> None:
         ((), "name a kernel or a .cu file, or give --library"),
         (("naive", "--show"), "one of them at a time"), (("--show", "--forget"), "one of them at a time"),
         (("naive", "--budget", "soon"), "write a time as 60s, 5m or 1h"),
+        (("packed", "--sizes", "24", "--budget", "0.01s"), "the part of the budget of 0.01 s that the search has"),
         (("naive",), "naive is a kernel for cuda"), (("--show", "--sizes", "3"), "are for --library"),
         (("--library", "--device", "emulated"), "nothing is timed"),
         (("packed", "--sizes", "3,4", "--save", "x.json"), "takes one size"),
@@ -134,6 +143,12 @@ def test_mistakes_are_explained(arguments: tuple[str, ...], said: str) -> None:
     code, text = gemmlab("tune", *arguments)
     assert code != 0
     assert said in text
+
+
+def test_ctrl_c_says_how_to_continue(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), progress_status():
+        raise KeyboardInterrupt
+    assert "stopped; the same command continues from here" in capsys.readouterr().err
 
 
 def test_an_empty_store_is_shown_exported_and_forgotten(tmp_path: Path) -> None:

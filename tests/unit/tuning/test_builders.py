@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import Future
 
 import pytest
 
 from gemmlab.kernels.by_name import named_kernel
+from gemmlab.tuning import builders as builders_module
 from gemmlab.tuning.builders import Builders, Code
 
 KEYS = [(name, "sm_90", ()) for name in "abc"]
@@ -24,3 +27,22 @@ def test_the_first_that_is_compiled_is_returned(builders: Builders, done: tuple[
     for index in done:
         builders._under_way[KEYS[index]].set_result(Code(1.0))
     assert builders.soonest(KEYS, 0.01) == expected
+
+
+def test_compilers_are_idle_when_every_compilation_has_ended(builders: Builders) -> None:
+    for key in KEYS:
+        assert not builders.idle(0.01)
+        builders._under_way[key].set_result(Code(1.0))
+    assert builders.idle(0.0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such masks")
+def test_a_process_that_starts_while_interrupts_are_held_is_not_stopped_by_one() -> None:
+    program = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+
+    def held() -> str:
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    with builders_module._no_interrupts():
+        assert held() == "True\n"
+    assert held() == "False\n"

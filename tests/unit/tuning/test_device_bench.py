@@ -22,6 +22,8 @@ NAMED = named_kernel("packed")
 WHOLE = space_of(NAMED.kernel)
 SPACE = Space(WHOLE.names, WHOLE.members[:4])
 CRASHING, WRONG = 1, 2
+BUSY_S = 100.0
+"""Seconds until the compilers have nothing to do."""
 
 
 class FakeBuilders:
@@ -36,8 +38,8 @@ class FakeBuilders:
     def submit(self, instance: Mapping[str, int], _target: str) -> str:
         return str(instance)
 
-    def wait(self, key: str) -> None:
-        pass
+    def idle(self, seconds: float) -> bool:
+        return seconds > BUSY_S
 
     def get(self, _key: str, _seconds: float) -> Code:
         return Code(0.5)
@@ -98,6 +100,14 @@ def test_a_crash_is_a_fault_of_one_configuration(bench: DeviceBench) -> None:
         assert FakeWorker.started == 3
         # What the dead worker held is opened again.
         assert [bench.turn(place).us for place in (0, 3)] == pytest.approx([10.0, 13.0])
+
+
+def test_compilers_that_go_on_beyond_the_budget_end_the_search_on_a_processor(bench: DeviceBench) -> None:
+    """Its times would be wrong while they run, and waiting for them would exceed the budget."""
+    with bench:
+        bench.submit(range(len(SPACE)))
+        assert bench.build(0, bench.seconds + BUSY_S / 2) is None
+        assert bench.build(0, bench.seconds + BUSY_S * 2) is not None
 
 
 def test_a_worker_holds_only_so_many_configurations(bench: DeviceBench, monkeypatch: pytest.MonkeyPatch) -> None:

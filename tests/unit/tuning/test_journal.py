@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gemmlab.core.errors import RecordError, UsageError
@@ -58,22 +58,26 @@ def searched(path: Path, bench: ReplayBench, record: RecordedSpace, budget: floa
 
 
 @settings(deadline=None, max_examples=5)
-@given(stops=st.lists(st.integers(0, 120), min_size=1, max_size=2), cut=st.integers(0, 60))
+@given(stops=st.lists(st.integers(1, 120), min_size=1, max_size=2), cut=st.integers(0, 60))
+@example(stops=[2], cut=0)
 def test_an_interrupted_search_resumes_to_the_same_answer(
     stops: Sequence[int], cut: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     record = valley(faults=0.1, wrong=0.1, turns=1)
     path = tmp_path_factory.mktemp("journal") / "a.jsonl"
-    whole = searched(path.with_name("whole.jsonl"), StoppingBench(record), record, 60.0)
+    # Without a limit: the clock of a resumed search differs, and with it what a budget has room for.
+    whole = searched(path.with_name("whole.jsonl"), StoppingBench(record), record)
     for after in stops:
         bench = StoppingBench(record, after)
         try:
-            searched(path, bench, record, 60.0)
+            searched(path, bench, record)
         except Stop:
             data = path.read_bytes()
             # A line that was being written is cut off anywhere.
             path.write_bytes(data[: max(len(data) - cut, data.find(b"\n") + 1)])
-    resumed = searched(path, StoppingBench(record), record, 60.0)
+    before = path.read_bytes()
+    resumed = searched(path, StoppingBench(record), record)
+    assert path.read_bytes().startswith(before[: before.rfind(b"\n") + 1])
     expected, found = whole.best(), resumed.best()
     assert expected is not None
     assert found is not None
@@ -167,5 +171,26 @@ def test_another_search_or_another_process_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="its problem differs"):
         Journal(tmp_path / "a.jsonl", record.space, other)
     (tmp_path / "b.jsonl").write_text("[]\n")
-    with pytest.raises(RecordError, match="no journal"):
+    with pytest.raises(RecordError, match=r"no journal.*--fresh"):
         Journal(tmp_path / "b.jsonl", record.space, HEADER)
+
+
+def test_a_fresh_journal_is_empty_unless_another_process_writes_it(tmp_path: Path) -> None:
+    path, record = tmp_path / "a.jsonl", valley()
+    searched(path, ReplayBench(record), record)
+    before = path.read_bytes()
+    with Journal(path, record.space, HEADER), pytest.raises(UsageError, match="another process"):
+        Journal(path, record.space, HEADER, fresh=True)
+    assert path.read_bytes() == before
+    with Journal(path, record.space, HEADER, fresh=True) as journal:
+        assert not journal.events
+    assert path.read_bytes() == before[: before.find(b"\n") + 1]
+    path.write_bytes(b"damaged\n")
+    with Journal(path, record.space, HEADER, fresh=True) as journal:
+        assert not journal.events
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"journal .*file.a\.jsonl cannot be written: "):
+        Journal(tmp_path / "file" / "a.jsonl", valley().space, HEADER)

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.core.errors import RecordError
+from gemmlab.core.errors import RecordError, UsageError
+from gemmlab.devices.cpu import CpuDevice
 from gemmlab.dispatch import choice_store
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import choice_for
@@ -24,6 +25,7 @@ from gemmlab.dispatch.storage import Stored, stored
 from gemmlab.dispatch.waves import Gpu, gpu_model
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.digest import source_digest
+from gemmlab.tuning import library_tuning
 from gemmlab.tuning.store_file import add, export, forget, import_file
 from gemmlab.tuning.store_file import stored as entries
 
@@ -121,6 +123,34 @@ def test_a_damaged_store_is_left_alone(tmp_path: Path, text: str) -> None:
     with pytest.raises(RecordError, match=r"choices\.json"):
         add([ENTRY])
     assert path.read_text() == text
+
+
+def test_a_store_that_cannot_be_changed_is_known_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unwanted(*_of: object, **_options: object) -> None:
+        raise AssertionError("the search began")
+
+    monkeypatch.setattr(library_tuning, "tune", unwanted)
+    request = library_tuning.Request(CpuDevice(), "warm", 1.0, [], tmp_path)
+    add([CPU])
+    (tmp_path / "data" / "choices.json").write_text("{")
+    with pytest.raises(RecordError, match=r"choices\.json is not JSON"):
+        next(library_tuning.tune_library(request))
+    lock = tmp_path / "data" / "choices.json.lock"
+    lock.unlink()
+    lock.mkdir()
+    with pytest.raises(UsageError, match=r"choices cannot be stored in .*data: "):
+        next(library_tuning.tune_library(request))
+
+
+def test_fields_of_later_versions_are_ignored(tmp_path: Path) -> None:
+    add([ENTRY])
+    path = tmp_path / "data" / "choices.json"
+    data = json.loads(path.read_text())
+    data["entries"][0]["later"] = data["later"] = 1
+    path.write_text(json.dumps(data))
+    assert entries() == {ENTRY.key: ENTRY}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such permissions")

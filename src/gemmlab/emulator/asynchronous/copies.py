@@ -48,7 +48,7 @@ class Copy:
     address: int
     """Lowest shared address that it writes."""
     places: slice | npt.NDArray[np.int64]
-    """Indices in the block's shared memory, in the order of `data`."""
+    """Indices of the bytes in the block's shared memory, in the order of `data`."""
     data: Bytes = field(repr=False)
     nbytes: int
     """Bytes that the copy completes at the mbarrier."""

@@ -92,6 +92,9 @@ class GemmProblem:
 
 
 def size_label(problem: Any) -> str:
-    """Return a problem's label; that of a matrix product without the kind of contents, on which no counter depends."""
+    """Return a problem's label for figures that do not depend on values, such as counters.
+
+    It lacks the kind of contents that the label of a matrix product may have.
+    """
     label: str = (replace(problem, contents=CONTENTS[0]) if isinstance(problem, GemmProblem) else problem).label
     return label

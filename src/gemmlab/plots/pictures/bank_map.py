@@ -10,8 +10,8 @@ from gemmlab.core.trace import Access
 from gemmlab.observe.access_patterns import pattern_of, served_together
 from gemmlab.observe.matrix_trace import BANKS, WORD, KernelTrace, bank
 from gemmlab.plots.chart import BLACK, BLUE, SKY, VERMILION, VegaChart
-from gemmlab.plots.pictures.cells import ranges
 from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.owners import ranges
 from gemmlab.plots.pictures.plot import Plot, finished
 from gemmlab.plots.pictures.sheet import Sheet
 

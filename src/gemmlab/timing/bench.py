@@ -28,8 +28,8 @@ from gemmlab.timing.turns import Crew, Launcher, start_worker
 from gemmlab.timing.verification import judge_outputs
 
 FEWEST_TURNS = 3
-"""Least number of turns of a contestant at a problem in each process, even if its calls are long. A bench of fewer rounds
-has as many turns as rounds.
+"""Least number of turns of a contestant at a problem in each process, even if its calls are long. If a bench has fewer
+rounds, it has as many turns as rounds.
 """
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gemmlab.core.errors import DeviceError, UsageError
-from gemmlab.core.notices import notice
+from gemmlab.core.log import notice
 from gemmlab.core.records import Record, save_record
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device

@@ -48,7 +48,7 @@ class BankMap:
 def bank_map(access: Access) -> BankMap:
     """Split an access into wavefronts by the emulator's rule (`observe.access_patterns`).
 
-    The order within a group of lanes is by address.
+    Among words of one bank, the one with the lowest address goes first; the emulator does not state an order.
     """
     served: list[Transfer] = []
     groups: list[tuple[int, tuple[int, ...]]] = []

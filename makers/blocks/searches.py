@@ -19,7 +19,7 @@ FIT = ("thread_tile_2d", "reduce_peak")
 
 def searches(record: Mapping[str, Any]) -> str:
     """Return a table of the median, the 90th percentile and the worst of each search's answer on each space, by budget;
-    the best medians and 90th percentiles of a space and budget are bold.
+    the search with the best median, then 90th percentile, of a space and budget is bold.
     """
     rows: Sequence[Mapping[str, Any]] = record["rows"]
     shares = sorted({row["share"] for row in rows})
@@ -36,7 +36,7 @@ def searches(record: Mapping[str, Any]) -> str:
     table = markdown_table(heading, lines, ("", "search"))
     return (
         f"{table}\n\nMedian, 90th percentile and worst over {record['seeds']} seeds of the answer's time divided by "
-        "the best time. The best medians and 90th percentiles of a space and budget are bold."
+        "the best time. The search with the best median, then 90th percentile, of a space and budget is bold."
     )
 
 

@@ -42,7 +42,7 @@ _TF32_DEPTH = 8
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """One kind of arithmetic."""
+    """A kind of arithmetic: the instruction that does it, the pipe that executes that, and its rate."""
 
     name: str
     opcode: str

@@ -28,13 +28,13 @@ class Level:
     gbs: float
     """Peak bandwidth in GB/s."""
     gflops_most: float
-    """Speed that the least traffic allows."""
+    """GFLOP/s that the bandwidth allows, with `bytes_least`."""
     gflops_least: float
-    """Speed that the most traffic allows."""
+    """GFLOP/s that the bandwidth allows, with `bytes_most`."""
     intensity_most: float
-    """Operations per byte of the least traffic."""
+    """Operations per byte, with `bytes_least`."""
     intensity_least: float
-    """Operations per byte of the most traffic."""
+    """Operations per byte, with `bytes_most`."""
     how: str
     """Words that say how both numbers of bytes were counted."""
 

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from gemmlab.core.deprecation import GemmlabDeprecationWarning
 from gemmlab.core.errors import GemmlabError, TimeLimitError, UsageError
-from gemmlab.core.notices import LOGGER
+from gemmlab.core.log import LOG
+from gemmlab.core.warning import GemmlabDeprecationWarning
 
 CsvFlag = Annotated[bool, typer.Option("--csv", help="Print the table's rows as comma-separated values.")]
 
@@ -74,12 +74,12 @@ class _Lines(logging.Handler):
 
 @contextmanager
 def notices() -> Iterator[None]:
-    """Within the block, print each notice (`core.notices`) and each `GemmlabDeprecationWarning` on standard error.
+    """Within the block, print each notice (`core.log`) and each `GemmlabDeprecationWarning` on standard error.
 
     Python shows other warnings as usual.
     """
     usual = warnings.showwarning
-    logger, handler = logging.getLogger(LOGGER), _Lines(logging.INFO)
+    logger, handler = LOG, _Lines(logging.INFO)
     level = logger.level
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:

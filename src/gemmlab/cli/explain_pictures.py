@@ -51,7 +51,7 @@ def picture_request(
     if len(kernels) != 1:
         raise UsageError("--pictures: name one kernel to draw")
     if unknown := [name for name in formats or () if name not in FORMATS]:
-        raise UsageError(f"--format {unknown[0]}: one of {', '.join(FORMATS)}")
+        raise UsageError(f"--format is {unknown[0]}; it must be one of {', '.join(FORMATS)}")
     try:
         from gemmlab.plots.pictures.catalog import find_drawing
     except ModuleNotFoundError as error:

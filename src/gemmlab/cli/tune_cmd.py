@@ -117,7 +117,7 @@ def tune(
     }  # fmt: skip
     verbs = [name for name, value in options.items() if value]
     if len(verbs) > 1 or (verbs and kernel):
-        raise UsageError(f"{' and '.join([*verbs, *filter(None, [kernel])])}: one of them at a time")
+        raise UsageError(f"{' and '.join([*verbs, *filter(None, [kernel])])}: only one of them can be given")
     if verbs:
         from gemmlab.cli.tune_library import store_command
 

@@ -43,7 +43,7 @@ class Divisible:
     cols: int
     shared: Function | None = None
     kc: int = 0
-    """Nominal length of the k-blocks of `shared`."""
+    """Steps of k in a block of `shared`, before k is divided evenly among blocks; 0 without `shared`."""
 
 
 def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = SERIAL_WORK) -> Function:

@@ -40,12 +40,17 @@ PLAN = (
 )  # fmt: skip
 """Names of the 64-bit words with which a plan begins, in order. Distances are in bytes.
 
-`by_columns` is 1 if adjacent results are reduced together. Reading starts `x_first` after the address of x, writing
-`out_first` after that of out. Every result is multiplied by `times`. There are `elements` in all, `terms` for each
-result, and `results` along `result_axes` axes. `length` to `nest_axes` are the nest of the first result, as in
-`nests.NEST`. `cols` is the extent of the innermost axis of results, with the step `col_apart` in x and `out_apart` in
-out; `free_axes` is the number of its other axes. The words ending in `_at` are positions in the plan of lists: extent
-and step of the nest's outer axes; extent, step in x and step in out of the other axes of results; the result's extents.
+    by_columns                      1 if adjacent results are reduced together
+    x_first, out_first              distances of the first element and of the first result from `x` and `out`
+    times                           factor of every result
+    elements, terms, results        elements in all, elements of each result, results
+    result_axes                     axes of the results
+    length .. nest_axes             the nest of the first result, as in `nests.NEST`
+    cols, col_apart, out_apart      the innermost axis of results: extent, step in x, step in out
+    free_axes                       number of the other axes of results
+
+Words that end in `_at` are positions of lists in the plan. `nest_at`: extent and step of the nest's outer axes.
+`free_at`: extent, step in x and step in out of the other axes of results. `dims_at`: extents of the result.
 """
 _TASK = tuple(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
 

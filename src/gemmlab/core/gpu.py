@@ -86,7 +86,9 @@ class GpuModel:
     """Peak bandwidth of device memory, 10^9 bytes a second."""
     memory_bytes: int
     l2_bytes_per_clock: int = L2_BYTES_PER_CLOCK
-    """Peak of the level-2 cache. NVIDIA states it for A100 and V100; the figure of A100 is used for other models."""
+    """The most bytes that the level-2 cache delivers per clock. NVIDIA states it for A100 and V100; other models have
+    the figure of A100.
+    """
 
     @property
     def l2_gbs(self) -> float:

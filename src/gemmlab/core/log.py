@@ -1,7 +1,8 @@
 """The logger `gemmlab`: silent until a program gives it a handler, `logging.getLogger("gemmlab")`.
 
 Debug lines report code that came from the cache, compilations with their times, the kernel of a library call, and
-entries removed because the cache was full. A repeated call logs nothing.
+entries removed because the cache was full. A repeated call logs nothing. Remarks that accompany a result are messages
+of level INFO, which the command line prints on standard error.
 """
 
 from __future__ import annotations
@@ -11,6 +12,11 @@ import time
 
 LOG = logging.getLogger("gemmlab")
 LOG.addHandler(logging.NullHandler())
+
+
+def notice(text: str) -> None:
+    """Log a remark on a result at level INFO."""
+    LOG.info("%s", text)
 
 
 def elapsed_ms(started: float) -> float:

@@ -77,7 +77,7 @@ def dataframe(rows: Sequence[Mapping[str, Any]], package: str | None = None) -> 
     Raises `UsageError` for another package, or if none of them is installed.
     """
     if package not in (None, *PACKAGES):
-        raise UsageError(f"to_dataframe: no package {package!r}; one of {', '.join(PACKAGES)}")
+        raise UsageError(f"to_dataframe: package is {package!r}; it must be one of {', '.join(PACKAGES)}")
     found = next((name for name in PACKAGES if package in (None, name) and find_spec(name) is not None), None)
     if found is None:
         raise UsageError(f"to_dataframe: {package or ' or '.join(PACKAGES)} is not installed; `rows()` needs neither")

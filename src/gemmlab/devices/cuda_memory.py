@@ -13,7 +13,7 @@ from gemmlab.core.errors import DeviceError, GemmlabError, UsageError
 from gemmlab.devices.cuda_driver import Driver, order, preserved_context
 from gemmlab.devices.cuda_texture import CudaTexture
 from gemmlab.devices.device import Window
-from gemmlab.devices.texture import Texels
+from gemmlab.devices.texels import Texels
 
 
 class CudaBuffer:

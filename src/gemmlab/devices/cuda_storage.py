@@ -15,7 +15,7 @@ from gemmlab.devices.cuda_memory import CudaBuffer, ordinal_of
 from gemmlab.devices.cuda_tensor_map import encode
 from gemmlab.devices.cuda_texture import create_texture
 from gemmlab.devices.device import Buffer, Window
-from gemmlab.devices.texture import owner_of, texels_of
+from gemmlab.devices.texels import owner_of, texels_of
 
 
 class CudaStorage(CudaContext):

@@ -7,7 +7,7 @@ from typing import Any
 
 from gemmlab.core.errors import GemmlabError
 from gemmlab.devices.cuda_driver import Driver, preserved_context
-from gemmlab.devices.texture import Texels
+from gemmlab.devices.texels import Texels
 
 _FORMATS = {"f32": "FLOAT", "f16": "HALF", "u16": "UNSIGNED_INT16", "s16": "SIGNED_INT16"}
 

@@ -23,7 +23,7 @@ from gemmlab.core.trace import Trace, TraceRequest
 from gemmlab.devices.device import Buffer, DeviceInfo, Window
 from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.devices.emulated_code import EmulatedLoaded, decoded, hazards_of_ptx
-from gemmlab.devices.texture import texels_of
+from gemmlab.devices.texels import texels_of
 from gemmlab.emulator.endless_loops import TIMED_OUT
 from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.launching import geometry_of, put_grid_workspace

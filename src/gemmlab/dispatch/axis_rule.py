@@ -21,8 +21,8 @@ _WARP = 32
 _BUSY_THREADS = 1 << 17
 """With fewer threads, multiprocessors have too few loads in flight."""
 _ROW_WAVE, _COLUMN_WAVE = 528, 396
-"""Blocks that run at once, a wave: four per multiprocessor, or three of `sum_columns`. A few long sums are divided
-among at most this many.
+"""Number of blocks that an H200 runs at the same time, of `sum_rows` (4 on each of 132 multiprocessors) and of
+`sum_columns` (3). If there are fewer, sums are divided among several blocks, up to this number in all.
 """
 _FEWEST_TURNS = 4
 """Number of turns below which dividing a sum costs more than it saves. In a turn, each thread of a block loads `LOADS`

@@ -34,7 +34,7 @@ Addresses = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupLaunch:
-    """One launch of a group."""
+    """A launch that computes some or all products of a group, without addresses."""
 
     launch: WordsLaunch
     numbers: npt.NDArray[np.intp]
@@ -43,7 +43,7 @@ class GroupLaunch:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """All launches of a group."""
+    """The launches that together compute a group's products, ready for any addresses."""
 
     launches: tuple[GroupLaunch, ...]
 

@@ -40,7 +40,7 @@ class _Launches:
     at: tuple[int, ...]
     """Positions of `_POINTERS` among the arguments; only the first two if the kernel has no scratch memory."""
     steps: tuple[tuple[int, int], ...]
-    """`Stage.steps`."""
+    """The launches of the stage, as in `Stage.steps`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Estimate the time of a kernel that was not measured, by a rule with a few parameters.
+"""Estimate the time of a kernel on a product that was not measured, by a rule with a few parameters.
 
 The blocks of a grid are distributed over a GPU's multiprocessors in turn. The multiprocessor with the most blocks,
 `ceil(blocks / SMs)`, determines the time. At most `r` blocks are resident on it at a time (occupancy). If `j <= r`
@@ -11,18 +11,19 @@ issue slots, shared memory. So `rounds` rounds of `r` blocks and a last round of
 
     steps * (rounds * max(alone, r * share) + max(alone, rest * share))
 
-for blocks of `steps` steps along k: all of k, or a part of it if the grid has several blocks for each tile of C (k is
-split over blocks). A block's other work takes as long as some more steps (`ends`). A product takes at least the time of
-reading and writing its matrices. Blocks that computed parts of the same sums add them in a tree: each level takes a
-constant time, and the parts pass through the level-2 cache. Data that launches pass to later ones of the same product
-(`left` bytes) are written to memory and read again. No kernel does both. So a product takes, with rates `memory` and
-`cache`,
+for blocks of `steps` steps along k. These are all of k, or a part of it if several blocks share the k of a tile of C. A
+block's other work takes as long as `ends` more steps. A product takes at least the time of reading and writing its
+matrices.
+
+Some kernels split k over blocks, which add their parts of a sum in a tree: each of its `levels` takes a constant time
+`meet`, and the parts pass through the level-2 cache. Other kernels have several launches for a product: what one leaves
+for the next (`left` bytes) is written to memory and read again. So a product takes, with rates `memory` and `cache`,
 
     start + max((steps + ends) * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache + 2 * left / memory
 
-Tile efficiency and skinny shapes need no separate rule: a tile that hangs over the edge costs as much as a full one.
-Nor do layouts, or rows that do not begin on 16 bytes: separate figures for them, fitted to fewer products, led to worse
-choices.
+There is no separate rule for skinny shapes and tiles at the edge: a tile that hangs over the edge costs as much as a
+full one. There is none for layouts and rows that are not aligned to 16 bytes either: separate figures for them, fitted
+to fewer products, led to worse choices.
 """
 
 from __future__ import annotations
@@ -113,10 +114,11 @@ def gpu_of_facts(name: str, facts: Mapping[str, Any]) -> Gpu:
 def estimate(
     entry: Measurement, problem: GemmProblem, where: Gpu, table: Table, *, parts: int = 1, products: int = 1
 ) -> Estimate:  # fmt: skip
-    """Return the estimated time of a kernel of `table` for `products` of one shape, the k of each split into `parts`.
+    """Return the estimated time of the kernel `entry` of `table` on the GPU `where`, in microseconds.
 
-    On a GPU other than the table's, block times scale with clock and FMA lanes, memory times with bandwidth. The time
-    is infinite if no block fits on the GPU, and 0 if there are no blocks.
+    One launch computes `products` products of the shape `problem`; the k of each is split into `parts`. If `where` is
+    not the table's GPU, block times scale with clock and FMA lanes, memory times with bandwidth. The time is infinite
+    if no block fits on the GPU, and 0 if there are no blocks.
     """
     measured_on = gpu_model(table.gpu)
     blocks = _blocks(entry, problem, parts, products)

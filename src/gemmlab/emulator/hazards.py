@@ -30,7 +30,7 @@ from gemmlab.emulator.instruction_layout import Insn, Kind, Space
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.out_of_line import call_site
-from gemmlab.emulator.wgmma_in_flight import touches
+from gemmlab.emulator.wgmma_early_access import touches
 from gemmlab.emulator.wgmma_layout import WARPGROUP
 
 NAMES = {
@@ -170,7 +170,7 @@ def _mention(image: Image, words: str, site: int) -> Mention:
 
 
 def _touches(image: Image, outcome: Outcome) -> Iterator[Ranked]:
-    """Yield a hazard for each early access to registers of a warpgroup multiplication (`wgmma_in_flight`).
+    """Yield a hazard for each early access to registers of a warpgroup multiplication (`wgmma_early_access`).
 
     The instruction accesses them while the multiplication is in flight, or writes them before it without a fence
     between. Only instructions that ran count.

@@ -73,7 +73,7 @@ def run(
 ) -> Outcome:  # fmt: skip
     """Execute a grid, and return its outcome. At most `resident_limit` blocks are resident together.
 
-    The launch stops when the time `limit` passes; `None` is no limit.
+    A launch that cannot go on, or that lasts longer than `limit`, ends early: `Outcome.stopped` has the reason.
 
     Of shared data, the function writes only the bytes of `memory`, so several threads may run grids at once.
     """

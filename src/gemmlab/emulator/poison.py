@@ -77,7 +77,10 @@ class PoisonWatch:
         self.code = replace(code, records=records)
 
     def require_sound(self) -> None:
-        """Raise the exception, if any, that occurred in the Python function: it cannot pass through compiled code."""
+        """Raise the exception, if any, that ended the run in the Python function called before each instruction.
+
+        It could not pass through the compiled code that called the function.
+        """
         if self._error is not None:
             raise self._error
 

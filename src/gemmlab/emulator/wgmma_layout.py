@@ -73,7 +73,7 @@ class Flight:
     """Ring of `END_TURNS` i64, one for each of the last groups: multiplications issued up to the end of the group."""
     END_TURNS = 16
     FENCED = ENDS + 8 * END_TURNS
-    """A row: the warp's vector clock at its last proxy fence by all of its lanes."""
+    """A row of 32 i32: the warp's vector clock at its last proxy fence by all of its lanes."""
     ENTRY = FENCED + ROW
     ENTRY_INSN, ENTRY_A, ENTRY_B, ENTRY_GROUP, ENTRY_SHAPE = 0, 8, 16, 24, 32
     """i64: instruction record, descriptors, number of the group, `Shape`."""
@@ -82,7 +82,7 @@ class Flight:
     ENTRY_NUMBER = 64
     """i64: number of the multiplication among all that the warp issued, from 0."""
     ENTRY_KNOWN = 128
-    """A row: the warp's vector clock at the issue."""
+    """A row of 32 i32: the warp's vector clock at the issue."""
     ENTRY_SIZE = ENTRY_KNOWN + ROW
     CAPACITY = 128
     BYTES_A = ENTRY + CAPACITY * ENTRY_SIZE

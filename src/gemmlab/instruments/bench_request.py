@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.dispatch.precision_rule import HIGHEST
-from gemmlab.instruments.rungs_here import rungs_here
+from gemmlab.instruments.defaults import rungs_here
 
 if TYPE_CHECKING:
     from gemmlab.devices.device import Device

@@ -22,7 +22,7 @@ from gemmlab.instruments.call_arguments import (
     size_text,
     stated_facts,
 )
-from gemmlab.instruments.default_device import open_for
+from gemmlab.instruments.defaults import open_for
 from gemmlab.kernels.by_name import named_kernels
 from gemmlab.observe.counting import count_kernels
 from gemmlab.results.count_rows import count_rows

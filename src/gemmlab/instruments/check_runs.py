@@ -40,7 +40,7 @@ class CheckRequest:
     def runs(self) -> dict[str, Callable[[Progress], CheckReport]]:
         """Return a function for each check, by the name of the kernel or library function. Raises `UsageError`."""
         from gemmlab.core.hardware import physical_cores, require_cpus
-        from gemmlab.instruments.rungs_here import rungs_here
+        from gemmlab.instruments.defaults import rungs_here
         from gemmlab.kernels.by_name import NamedKernel, is_own, require_device
         from gemmlab.timing.families import family_of
 

@@ -24,7 +24,7 @@ from gemmlab.instruments.call_arguments import (
 from gemmlab.instruments.check_result import CheckResult, CheckState
 from gemmlab.instruments.check_runs import CheckRequest
 from gemmlab.instruments.choice_check import check_choice
-from gemmlab.instruments.default_device import open_for
+from gemmlab.instruments.defaults import open_for
 from gemmlab.kernels.by_name import named_kernels
 from gemmlab.kernels.choice_exercise import SUFFIX
 from gemmlab.ops.catalog import find_op

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gemmlab.core.hardware import physical_cores, require_cpus
 from gemmlab.devices.device import Device
-from gemmlab.instruments.rungs_here import rungs_here
+from gemmlab.instruments.defaults import rungs_here
 from gemmlab.observe.counting import Count
 from gemmlab.ops.catalog import find_op
 from gemmlab.timing.climb import Climb

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gemmlab.core.errors import DeviceError, UsageError
-from gemmlab.core.notices import notice
+from gemmlab.core.log import notice
 from gemmlab.core.records import Record, save_record
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
@@ -42,9 +42,11 @@ def climb(
 ) -> ClimbResult:
     """Verify and time every rung of an operation's ladder, beside the library call and the peers.
 
-    `op` is `"gemm"`, `"reduce"` or `"batch"`. `device` is `"cpu"`, `"cuda[:N]"` or `"emulated[:sm_XX]"`; `"cuda"`
-    without a GPU and without `sizes` gives counts and recorded times. By default the CPU's ladder is climbed, then the
-    GPU's ladder, on a GPU or counted on an emulated one; `threads`, `peers` and `sizes` are then for the CPU alone.
+    `op` is `"gemm"`, `"reduce"` or `"batch"`. `device` is `"cpu"`, `"cuda[:N]"` or `"emulated[:sm_XX]"`. If there is no
+    GPU, `"cuda"` without `sizes` counts the rungs on an emulated GPU, and gives recorded times beside the counts. If
+    `device` is `None`, the CPU's ladder is climbed, then the GPU's: it is timed on a GPU, or counted on an emulated one
+    if there is none. `threads`, `peers` and `sizes` are then for the CPU alone.
+
     `threads` is the number for the threaded rung, by default all physical cores. `peers` are names of libraries,
     `"installed"` or `""`. Each rung takes the largest of `sizes` that it finishes quickly. `quick` uses smaller sizes
     and fewer rounds: a quick look, not a measurement. The record of each device, and a chart of the times, are written

@@ -21,9 +21,9 @@ from gemmlab.instruments.call_arguments import (
     size_text,
     stated_facts,
 )
+from gemmlab.instruments.defaults import rungs_here
 from gemmlab.instruments.profile_result import ProfileResult
 from gemmlab.instruments.profile_selection import chosen, loaded
-from gemmlab.instruments.rungs_here import rungs_here
 from gemmlab.kernels.by_name import NamedKernel, named_kernels
 from gemmlab.kernels.fitting import same_for_all
 from gemmlab.observe.counting import Count, Progress, count_kernels

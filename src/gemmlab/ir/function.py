@@ -50,7 +50,7 @@ class Function(Vectors):
 
     @contextmanager
     def range(self, start: Operand, stop: Operand | None = None, step: Operand = 1) -> Iterator[Value]:
-        """Emit the block as the body of a loop, and yield `i` of `for i in range(start, stop, step)`; step > 0.
+        """Emit the loop `for i in range(start, stop, step)`, step > 0, and yield `i`; the `with` block emits its body.
 
         `range(stop)` starts at 0.
         """
@@ -73,7 +73,9 @@ class Function(Vectors):
 
     @contextmanager
     def loop(self) -> Iterator[str]:
-        """Emit the block as the body of an endless loop, and yield a label; `leave_if(label, condition)` ends it."""
+        """Emit an endless loop, whose body the `with` block emits. `leave_if(label, condition)` with the yielded label
+        leaves it.
+        """
         body, done = self._label("body"), self._label("done")
         self.line(f"br label %{body}")
         self.open_block(body)
@@ -89,7 +91,7 @@ class Function(Vectors):
 
     @contextmanager
     def when(self, condition: Value) -> Iterator[None]:
-        """Emit the block so that it runs only if the condition holds."""
+        """Run the code that the `with` block emits only if the condition holds."""
         body, done = self._label("then"), self._label("done")
         self._branch(condition, body, done)
         self.open_block(body)
@@ -99,7 +101,7 @@ class Function(Vectors):
 
     @contextmanager
     def choose(self, condition: Value) -> Iterator[Choice]:
-        """Emit a choice between two arms, both of which the block must emit.
+        """Emit a choice between two arms, both of which the `with` block must emit.
 
         `with fn.choose(condition) as choice:`, and in it `with choice.yes(): ...` and `with choice.no(): ...`.
         """
@@ -160,12 +162,12 @@ class Choice:
 
     @contextmanager
     def yes(self) -> Iterator[None]:
-        """Emit the block as the arm that runs if the condition holds."""
+        """Run the code that the `with` block emits if the condition holds."""
         yield from self._arm(self.yes_label)
 
     @contextmanager
     def no(self) -> Iterator[None]:
-        """Emit the block as the arm that runs if the condition does not hold."""
+        """Run the code that the `with` block emits if the condition does not hold."""
         yield from self._arm(self.no_label)
 
     def _arm(self, label: str) -> Iterator[None]:

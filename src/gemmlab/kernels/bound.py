@@ -13,7 +13,7 @@ from gemmlab.core.counters import Counters, Observation, merge
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Launch
 from gemmlab.devices.device import Buffer, CountingDevice, Device, Loaded, SequenceDevice
-from gemmlab.devices.texture import matrix_texture
+from gemmlab.devices.texels import matrix_texture
 from gemmlab.kernels.instances import load
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import map_over, texture_over

@@ -9,8 +9,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from gemmlab.core.deprecation import warn_once
 from gemmlab.core.errors import UsageError
+from gemmlab.core.warning import warn_once
 from gemmlab.core.words import nearest_of_many
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.order import START, PlaceError, in_order

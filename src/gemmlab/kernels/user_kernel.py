@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gemmlab.core.deprecation import warn_once
 from gemmlab.core.errors import UsageError
+from gemmlab.core.warning import warn_once
 from gemmlab.kernels.cuda_file.compile_options import compiler_options
 from gemmlab.kernels.cuda_file.device_code import LIKE_NVCC
 from gemmlab.kernels.cuda_file.header import HeaderValues, Statement, from_flags, read_header, read_text, read_toml

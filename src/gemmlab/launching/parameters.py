@@ -126,7 +126,7 @@ class Bound:
             what = parameter.type or f"of {parameter.size} bytes"
             raise ArgumentTypeError(f"{parameter.place} is a tensor map of {BYTES} bytes, but the parameter is {what}")
         if not isinstance(self._device, TensorMapDevice):
-            raise ArgumentTypeError(f"{parameter.place} is a tensor map, and {self._device.id} has none")
+            raise ArgumentTypeError(f"{parameter.place} is a tensor map; {self._device.id} has no tensor maps")
         if not isinstance(value.array, np.ndarray) and not is_device_array(value.array):
             raise ArgumentTypeError(f"{parameter.place} is a tensor map over a {type(value.array).__name__}, no array")
         if id(value.array) not in self._buffers:
@@ -139,7 +139,7 @@ class Bound:
         vector.
         """
         if not isinstance(self._device, TextureDevice):
-            raise ArgumentTypeError(f"{parameter.place} is a texture, and {self._device.id} has none")
+            raise ArgumentTypeError(f"{parameter.place} is a texture; {self._device.id} has no textures")
         channels = array.shape[1] if array.ndim == 2 else 1
         if array.ndim not in (1, 2) or channels not in (1, 2, 4) or array.dtype.str not in _TEXELS:
             what = f"{array.dtype} of shape {array.shape}"

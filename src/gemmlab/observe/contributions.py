@@ -55,8 +55,10 @@ class _Backwards:
         """Live words of shared memory."""
 
     def shared(self, order: int, instruction: Instruction, access: Access) -> None:
-        """Process a shared access: the words that a load reads become live in lanes where its result is live; registers
-        that a store writes to live words become live, and the words dead.
+        """Process an access to shared memory, at step `order` of the trace.
+
+        A load's words become live in the lanes where its result is live. A store's registers become live in the lanes
+        that write to live words; these words become dead.
         """
         for part, register in enumerate(_moved(instruction, access)):
             words = {lane: access.addresses[lane] // WORD + part for lane in access.lanes}

@@ -29,8 +29,8 @@ _SAME = {
     "thread_inst_executed": "smsp__thread_inst_executed.sum",
     "thread_inst_executed_true": "smsp__thread_inst_executed_pred_on.sum",
 }
-"""Metric summed over instructions -> the same metric of the whole launch (equal except for branches on two
-predicates).
+"""Nsight Compute's metric by instruction -> its metric of a launch, which counts the same. The sum of the first differs
+from the second only for branches on two predicates.
 """
 
 

@@ -41,7 +41,7 @@ class GemmProblem:
             if getattr(self, name) < 0:
                 raise UsageError(f"{name} = {getattr(self, name)}: extents must be at least 0")
         if self.contents not in (*CONTENTS, WHOLE):
-            raise UsageError(f"contents {self.contents!r}: one of {', '.join(CONTENTS)}")
+            raise UsageError(f"contents is {self.contents!r}; it must be one of {', '.join(CONTENTS)}")
         for name in ("alpha", "beta"):
             object.__setattr__(self, name, float32_scalar(getattr(self, name)))
         for name, row in self._row_lengths().items():
@@ -79,7 +79,7 @@ class GemmProblem:
     def with_layout(self, layout: str) -> Self:
         """Return the same product stored in another layout, with the smallest leading dimensions."""
         if layout not in LAYOUTS:
-            raise UsageError(f"layout {layout!r}: one of {', '.join(LAYOUTS)}")
+            raise UsageError(f"layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}")
         return replace(self, trans_a=layout[0] == "t", trans_b=layout[1] == "t", lda=0, ldb=0, ldc=0)
 
     def to_json(self) -> dict[str, Any]:
@@ -92,6 +92,9 @@ class GemmProblem:
 
 
 def size_label(problem: Any) -> str:
-    """Return a problem's label; that of a matrix product without the kind of contents, on which no counter depends."""
+    """Return a problem's label for figures that do not depend on values, such as counters.
+
+    It lacks the kind of contents that the label of a matrix product may have.
+    """
     label: str = (replace(problem, contents=CONTENTS[0]) if isinstance(problem, GemmProblem) else problem).label
     return label

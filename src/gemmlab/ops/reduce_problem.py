@@ -29,7 +29,7 @@ class ReduceProblem:
             raise UsageError(f"n = {self.n}: lengths must be at least 0")
         for name, known in (("operator", OPERATORS), ("contents", CONTENTS)):
             if getattr(self, name) not in known:
-                raise UsageError(f"{name} {getattr(self, name)!r}: one of {', '.join(known)}")
+                raise UsageError(f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}")
 
     @property
     def label(self) -> str:

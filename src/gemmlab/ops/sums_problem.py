@@ -38,7 +38,7 @@ class SumsProblem:
         if self.results and any(extent > 1 and out == 0 for extent, _, out in self.free):
             raise UsageError(f"free {self.free!r}: results overlap")
         if self.contents not in CONTENTS:
-            raise UsageError(f"contents {self.contents!r}: one of {', '.join(CONTENTS)}")
+            raise UsageError(f"contents is {self.contents!r}; it must be one of {', '.join(CONTENTS)}")
 
     @property
     def results(self) -> int:

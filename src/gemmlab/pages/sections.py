@@ -43,9 +43,9 @@ class Section:
     why_not: str
     """Reason why the requested study failed; empty if it succeeded or was not requested."""
     same: tuple[str, ...]
-    """Descriptions of the records of the explained code; empty without an explanation."""
+    """Descriptions of the records that timed the explained code; empty without an explanation."""
     other: tuple[str, ...]
-    """Descriptions of the records of other code, with the differences; empty without an explanation."""
+    """Descriptions of the records that timed other code, with the differences; empty without an explanation."""
     profiled: tuple[Profiled, ...]
     measured: float | None
     """Measured GFLOP/s of the explained code on the GPU it is explained for, at the largest problem; `None` if it was

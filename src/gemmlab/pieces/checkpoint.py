@@ -53,7 +53,10 @@ class Checkpoint:
                 os.close(folder)
 
     def complete(self, place: Place, digest: str) -> None:
-        """Write that a piece is in the result; it must have been flushed."""
+        """Write that the piece at `place` is in the result, with the digest of its bytes.
+
+        The result must have been flushed before.
+        """
         self.digests[place] = digest
         self._append({"piece": list(place), "digest": digest})
 

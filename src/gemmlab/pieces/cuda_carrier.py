@@ -120,7 +120,7 @@ class CudaCarrier:
                 undo.callback(driver, "cuStreamSynchronize", stream)
 
     def _divided(self) -> tuple[Mapping[str, list[_Slot]], int]:
-        """Return the slots, and the address of the workspace after them."""
+        """Divide the GPU's memory; return the slots of each matrix, and the address of the workspace after them."""
         at, slots = self._memory.address, dict[str, list[_Slot]]()
         for name, room in self._plan.rooms.items():
             slots[name] = []

@@ -42,7 +42,7 @@ _SIZE = "256"
 
 @dataclass(frozen=True, slots=True)
 class SweepRow:
-    """One row of a record."""
+    """The figures of one compiled configuration of a kernel for an architecture."""
 
     kernel: str
     arch: str

@@ -124,7 +124,7 @@ class CacheProbe:
         self._touch = _emit_touch(module, _emit_line(module, l1, l2, tlb))
 
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
-        """Count the access."""
+        """Emit a call that simulates the access to `address` and counts its misses."""
         fn.call(self._touch, fn.address(address), accessed_bytes(fn, type_, mask), int(write))
 
     @contextmanager

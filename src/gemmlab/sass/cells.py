@@ -137,7 +137,11 @@ def _results(operands: Iterable[Operand]) -> Iterator[Operand]:
 
 
 def _within(operand: Operand, count: int) -> Iterator[int]:
-    """Yield the cells of an operand: `count` of a register operand, two of each register in an address."""
+    """Yield the cells that an operand reads or writes.
+
+    These are `count` adjacent ones for a register operand, one for a predicate, and two for each register in an
+    address.
+    """
     if operand.kind in _FIRST:
         if operand.index != _NONE[operand.kind]:
             wide = count if operand.kind in ("reg", "ureg") else 1

@@ -28,8 +28,8 @@ from gemmlab.timing.turns import Crew, Launcher, start_worker
 from gemmlab.timing.verification import judge_outputs
 
 FEWEST_TURNS = 3
-"""Least number of turns of a contestant at a problem in a process, however long its calls are, if there are as many
-rounds.
+"""Least number of turns of a contestant at a problem in each process, even if its calls are long. If a bench has fewer
+rounds, it has as many turns as rounds.
 """
 
 

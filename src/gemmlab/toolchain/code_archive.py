@@ -70,7 +70,8 @@ def put(
     """Write the cubins of one kernel for an architecture, and return the kernel's part of the index.
 
     `earlier` has the cubins in the archive by digest. If all digests are the same, and no line tables are kept, the
-    file is not written, so that an edited comment changes only the index. Raises `ValueError` if `members` were
+    file is not written, so an edit that leaves the machine code as it is changes only the index. Even a comment may
+    change it: NVRTC 13.5 orders the instructions of a few programs by it. Raises `ValueError` if `members` were
     compiled with different headers.
     """
     import lzma

@@ -48,10 +48,10 @@ def folder(path: Path) -> Iterator[int]:
 
 
 def read(path: Path) -> bytes:
-    """Return the bytes of a file that only this user or root can have written, and note its use.
+    """Return the bytes of a file that only this user or root can have written, and set its time of last use.
 
-    Raises `UntrustedError` for any other file, for links and for anything but a plain file, and `OSError` if the file
-    cannot be read.
+    Raises `UntrustedError` for any other file, for a link, a file with a second name and anything but a plain file;
+    `OSError` if the file cannot be read. On Windows nothing is checked, and no time is set.
     """
     if sys.platform == "win32":
         return path.read_bytes()
@@ -89,7 +89,10 @@ def _note_use(file: int, facts: os.stat_result) -> None:
 
 
 def publish(path: Path, data: bytes) -> None:
-    """Write a file that only this user can read, under a temporary name, and rename it. Raises as `folder` does."""
+    """Write a file that only this user can read, under a temporary name, and rename it. Raises as `folder` does.
+
+    On Windows the file has the permissions of its folder, and nothing is checked.
+    """
     temporary = f".new-{os.urandom(8).hex()}"
     if sys.platform == "win32":
         _publish(path, path.with_name(temporary), data)

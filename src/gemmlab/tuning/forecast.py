@@ -1,11 +1,13 @@
-"""A forecast of the time of every configuration before any compilation: it only orders the search.
+"""A forecast of the time of every configuration, made before any is compiled. It only orders the search.
 
-It is computed from the last launch: the number of blocks, the threads and shared memory of a block, and its steps along
-k. They give the number r of results per thread, and the most blocks that fit on a multiprocessor (occupancy, with
-registers guessed from r). A step of a block costs its multiply-adds, or its loads from shared memory if they take
-longer: about 2 * sqrt(r) words for r multiply-adds of a thread. A block alone also waits: for global memory once per
-tile of BK steps, less if STAGES tiles are under way at a time, and for its own threads. The other blocks of the
-multiprocessor work in that time. Waves are summed as in docs/model.md. The error is large, so measurements correct it.
+The forecast depends on a configuration's last launch: the number of blocks, the threads and shared memory of a block,
+and its steps along k. They give the number r of results per thread, and the most blocks that fit on a multiprocessor
+(occupancy, with registers guessed from r).
+
+A step of a block takes as long as its multiply-adds, or as its loads from shared memory if these take longer: a thread
+loads about 2 * sqrt(r) words for r multiply-adds. A block also waits for its own threads, and once per tile of BK steps
+for global memory, less if STAGES tiles are under way at a time. While one block waits, others on the multiprocessor
+work. Waves are summed as in docs/model.md. The error is large, so measurements correct the forecast.
 """
 
 from __future__ import annotations

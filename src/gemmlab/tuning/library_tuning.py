@@ -78,11 +78,14 @@ def usual_problems(device: Device) -> list[GemmProblem]:
 
 
 def tune_library(request: Request) -> Iterator[Entry]:
-    """Measure one entry after the other, store each immediately, and yield it.
+    """Find the fastest kernel or configuration of the library call here; store each entry immediately, and yield it.
 
-    On a GPU, products with a valid entry in the store are not measured again, and no product is begun after the budget.
-    If the shipped choice is not beaten, the entry names it. Raises `UsageError` for a device whose times are
-    meaningless and if nothing can be stored, and `RecordError` for a damaged store.
+    On a CPU, one search over all products gives one entry. On a GPU, each product has an entry of its own. Products
+    that have a valid entry in the store, or of which no right time was measured, are left out, and no product is begun
+    after the budget. If nothing is `LEAST_GAIN` times as fast as the shipped choice, the entry names that.
+
+    Raises `UsageError` for a device whose times are meaningless, if nothing can be stored, and if the search on a CPU
+    ended before it had timed the shipped configuration; `RecordError` for a damaged store.
     """
     family = request.device.family
     if not family_of(family).timed:

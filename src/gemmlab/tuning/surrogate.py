@@ -89,7 +89,7 @@ class Posterior:
 
 
 def prior(points: Float64Array, forecast: Float64Array) -> Posterior:
-    """Return the process before the first measurement.
+    """Return the Gaussian process before the first measurement.
 
     `points` has the coordinates of each configuration (`Space.points`). `forecast` has its forecast time, in any unit.
     """
@@ -103,9 +103,10 @@ def posterior(
     points: Float64Array, forecast: Float64Array, places: Sequence[int], us: Sequence[float],
     lengths: Float64Array | None = None,
 ) -> Posterior:  # fmt: skip
-    """Return the process after the measured times `us` of the configurations `places`, at least one.
+    """Return the Gaussian process after measurements: `us` are the microseconds of the configurations `places`.
 
-    `points` and `forecast` are as in `prior`. `lengths` are those of an earlier fit; if `None`, they are fitted.
+    There is at least one, and `places` are indices into `points`. `points` and `forecast` are as in `prior`. `lengths`
+    are correlation lengths of an earlier fit; if `None`, they are fitted.
     """
     rows, logs = _representative(np.asarray(places, np.intp), np.log(np.asarray(us, np.float64)), MOST_POINTS)
     trend = np.log(forecast)

@@ -36,9 +36,9 @@ def shared_by(op: Op, passes: Passes, failing: Sequence[Any], passing: Sequence[
 
 
 def _bound(op: Op, passes: Passes, failing: Sequence[Any], name: str, right: int) -> int:
-    """Return, by bisection from `right` up, the largest value of extent `name` at which a failing problem passes.
+    """Find by bisection where a failing problem begins to fail as its extent `name` grows; return the value before.
 
-    The problem is the one with the least such extent; nothing else of it is changed.
+    The problem is the failing one with the least such extent, and only this extent is changed. At `right` it passes.
     """
     base = min(failing, key=lambda problem: int(getattr(problem, name)))
     wrong = int(getattr(base, name))

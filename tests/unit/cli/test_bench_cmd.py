@@ -14,7 +14,7 @@ from gemmlab.core.records import Record, Sample, load_record
 from gemmlab.core.records import Result as Timed
 from gemmlab.devices.device import DeviceInfo
 from gemmlab.devices.device_name import CPU, DeviceIdentity
-from gemmlab.instruments import default_device
+from gemmlab.instruments import defaults
 from gemmlab.timing import bench as bench_module
 from gemmlab.timing.bench_plan import Plan, Progress
 from gemmlab.timing.peers import Spec
@@ -52,7 +52,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
             return Record("bench", "gemm", {}, device, None, results, ("a note",))
 
         monkeypatch.setattr(bench_module, "run_bench", fake)
-        monkeypatch.setattr(default_device, "open_device", lambda *_: FakeDevice())
+        monkeypatch.setattr(defaults, "open_device", lambda *_: FakeDevice())
         return CliRunner(env={"COLUMNS": "200"}).invoke(build_app(), ["bench", *arguments])
 
     call.plans = plans  # type: ignore[attr-defined]
@@ -163,7 +163,7 @@ def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:
 )
 def test_bad_requests(arguments: list[str], code: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if "--device" not in arguments:
-        monkeypatch.setattr(default_device, "open_device", lambda *_: FakeDevice())
+        monkeypatch.setattr(defaults, "open_device", lambda *_: FakeDevice())
     result = CliRunner().invoke(build_app(), ["bench", *arguments])
     assert result.exit_code == code, result.output
     assert said in result.stderr

@@ -13,7 +13,7 @@ import gemmlab
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import CompileError, DeviceError, UsageError
 from gemmlab.devices.select import open_device
-from gemmlab.instruments import default_device
+from gemmlab.instruments import defaults
 from gemmlab.instruments.check_runs import LIBRARY
 from gemmlab.kernels import catalog
 from support.cuda_source import needs_compiler
@@ -43,7 +43,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         make_kernel("no_code", device, no_code),
     )
     monkeypatch.setattr(catalog, "all_kernels", lambda: kernels)
-    monkeypatch.setattr(default_device, "open_device", lambda *_: device)
+    monkeypatch.setattr(defaults, "open_device", lambda *_: device)
     monkeypatch.setattr(gemmlab, "gemm", gemm, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
     return lambda *arguments: CliRunner().invoke(build_app(), ["check", *arguments])
@@ -155,7 +155,7 @@ def test_without_a_gpu_an_own_file_is_checked_on_the_emulator(monkeypatch: pytes
             raise DeviceError("no GPU in this test")
         return open_device(name)
 
-    monkeypatch.setattr(default_device, "open_device", without_gpu)
+    monkeypatch.setattr(defaults, "open_device", without_gpu)
     file = str(tmp_path / "mine.cu")
     assert CliRunner().invoke(build_app(), ["new", file]).exit_code == 0
     result = CliRunner().invoke(build_app(), ["check", file, "--sizes", "5"])

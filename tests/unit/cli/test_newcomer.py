@@ -16,7 +16,7 @@ from gemmlab.cli.app import build_app
 from gemmlab.cli.help_examples import EXAMPLES
 from gemmlab.core.errors import DeviceError
 from gemmlab.devices.select import open_device
-from gemmlab.instruments import default_device
+from gemmlab.instruments import defaults
 from support.cuda_source import needs_compiler
 from support.paths import ROOT
 
@@ -85,7 +85,7 @@ def test_a_bench_of_gpu_kernels_counts_where_there_is_no_gpu(monkeypatch: pytest
             raise DeviceError("no GPU in this test")
         return open_device(name, mode)
 
-    monkeypatch.setattr(default_device, "open_device", without_gpu)
+    monkeypatch.setattr(defaults, "open_device", without_gpu)
     done = CliRunner().invoke(build_app(), ["bench", "naive", "--sizes", "32"])
     assert done.exit_code == 0, done.output
     assert "no GPU in this test; so this is run on emulated:sm_90" in done.stderr

@@ -13,7 +13,7 @@ from gemmlab.cli.app import build_app
 from gemmlab.core.records import Record
 from gemmlab.devices.device import DeviceInfo
 from gemmlab.devices.device_name import DeviceIdentity, DeviceName
-from gemmlab.instruments import default_device
+from gemmlab.instruments import defaults
 from gemmlab.kernels import user_kernel
 from gemmlab.kernels.cuda_file import header
 from gemmlab.timing import bench as bench_module
@@ -90,7 +90,7 @@ def test_a_bench_of_all_its_configurations_reads_it_once(
         plans.append(plan)
         return Record("bench", "gemm", {}, {}, None, ())
 
-    monkeypatch.setattr(default_device, "open_device", lambda *_: Gpu())
+    monkeypatch.setattr(defaults, "open_device", lambda *_: Gpu())
     monkeypatch.setattr(bench_module, "run_bench", run)
     command = "bench mine.cu --device cuda --configs all --peers none --sizes 64"
     CliRunner().invoke(build_app(), command.split())

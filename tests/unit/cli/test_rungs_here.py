@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from gemmlab.cli.app import build_app
 from gemmlab.devices.device_name import DeviceName
 from gemmlab.devices.emulated import EmulatedDevice
-from gemmlab.instruments import default_device
+from gemmlab.instruments import defaults
 from gemmlab.kernels import catalog
 from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.rungs_on import rungs_on
@@ -38,7 +38,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         for step, (name, arch) in enumerate({"old": "", "ampere": "sm_80", "hopper": "sm_90", "own": "sm_90a"}.items())
     )
     monkeypatch.setattr(catalog, "all_kernels", lambda: kernels)
-    monkeypatch.setattr(default_device, "open_device", lambda *_: device)
+    monkeypatch.setattr(defaults, "open_device", lambda *_: device)
     return lambda *arguments: CliRunner().invoke(build_app(), ["check", *arguments])
 
 

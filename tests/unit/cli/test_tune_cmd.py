@@ -130,7 +130,8 @@ def test_a_missing_tune_gets_a_sentence_that_shows_it(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         ((), "name a kernel or a .cu file, or give --library"),
-        (("naive", "--show"), "one of them at a time"), (("--show", "--forget"), "one of them at a time"),
+        (("naive", "--show"), "only one of them can be given"),
+        (("--show", "--forget"), "only one of them can be given"),
         (("naive", "--budget", "soon"), "write a time as 60s, 5m or 1h"),
         (("packed", "--sizes", "24", "--budget", "0.01s"), "the part of the budget of 0.01 s that the search has"),
         (("naive",), "naive is a kernel for cuda"), (("--show", "--sizes", "3"), "are for --library"),

@@ -25,7 +25,7 @@ from gemmlab.core.time_limit import current_limit, require_seconds, time_limit
 from gemmlab.devices import cuda_context
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import Driver
-from gemmlab.instruments import default_device
+from gemmlab.instruments import defaults
 from gemmlab.kernels import catalog
 from gemmlab.observe import ncu_program
 from support.fake_device import FakeDevice, Gemm, make_kernel, right
@@ -124,7 +124,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
     kernels = (*(make_kernel(name, device, slow) for name in ("slow", "also_slow")), make_kernel("good", device, right))
     monkeypatch.setattr(catalog, "all_kernels", lambda: kernels)
-    monkeypatch.setattr(default_device, "open_device", lambda *_: device)
+    monkeypatch.setattr(defaults, "open_device", lambda *_: device)
     return lambda *arguments: CliRunner().invoke(build_app(), ["check", *arguments])
 
 

@@ -15,7 +15,7 @@ from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import Driver
 from gemmlab.devices.cuda_memory import CudaBuffer
 from gemmlab.devices.device import TextureDevice, Window
-from gemmlab.devices.texture import matrix_texture
+from gemmlab.devices.texels import matrix_texture
 from support.fake_driver import FakeModule, Names
 
 

@@ -14,7 +14,7 @@ from gemmlab.core.program import Launch
 from gemmlab.devices.cpu import CpuDevice
 from gemmlab.devices.device import TextureDevice, Window
 from gemmlab.devices.emulated import EmulatedDevice
-from gemmlab.devices.texture import Texels, matrix_texture, texels_of
+from gemmlab.devices.texels import Texels, matrix_texture, texels_of
 from gemmlab.emulator.launch_layout import Texture
 from gemmlab.emulator.texture_map import TextureMap
 from support.cuda_source import needs_compiler

@@ -29,7 +29,7 @@ from gemmlab.ops.gemm_problem import GemmProblem
         (["--kernels", "@/nowhere/at/all", "--sizes", "8"], "--kernels @/nowhere/at/all: No such file"),
         (["--kernels", "naive", "--random", "3"], "--random 3: write SEED:COUNT, as 3:100"),
         (["--kernels", "naive", "--family", "round"], "no family 'round'"),
-        (["--kernels", "naive", "--sizes", "8", "--layouts", "nx"], "layout 'nx'"),
+        (["--kernels", "naive", "--sizes", "8", "--layouts", "nx"], "layout is 'nx'"),
     ],
 )
 def test_bad_requests_of_a_sweep(

@@ -195,7 +195,7 @@ def test_rows_are_the_csv_and_the_data_frame() -> None:
         assert type(frame).__module__.startswith(package)
         assert list(frame.columns) == list(found.rows()[0])
         assert list(frame["cases"]) == [1]
-    with pytest.raises(gemmlab.UsageError, match="no package 'numpy'; one of pandas, polars"):
+    with pytest.raises(gemmlab.UsageError, match="package is 'numpy'; it must be one of pandas, polars"):
         found.to_dataframe("numpy")
 
 

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
-from gemmlab.core import deprecation
+from gemmlab.core import warning
 from gemmlab.core.records import save_record
 from gemmlab.dispatch.measurements import table_from_json
 from gemmlab.dispatch.override import named_kernel
@@ -39,7 +39,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
             text.replace("\nop =", '\naliases = ["plain"]\nop =') if name == "naive" else text
         )
     monkeypatch.setattr(catalog, "_HERE", tmp_path)
-    monkeypatch.setattr(deprecation, "_messages", set())
+    monkeypatch.setattr(warning, "_messages", set())
     caches = (catalog._catalog, catalog.current_ids)
     for cached in caches:
         cached.cache_clear()
@@ -99,7 +99,7 @@ def test_records_of_the_old_and_the_new_name_are_compared(tmp_path: Path) -> Non
     done = run("compare", str(tmp_path / "old.json"), str(tmp_path / "new.json"), "--json")
     assert (done.exit_code, done.stderr.strip()) == (0, NOTICE)
     assert "kernel:naive" in {case["contestant"] for case in json.loads(done.stdout)["cases"]}
-    deprecation._messages.clear()
+    warning._messages.clear()
     with pytest.warns(DeprecationWarning, match="plain is called naive"):
         read = read_record(tmp_path / "old.json")
     assert (read.results[0].contestant, read.results[0].facts["name"]) == ("kernel:naive", "naive")
@@ -147,7 +147,7 @@ def test_rows_of_a_climb_are_in_the_present_order_whatever_their_recorded_steps(
 
 
 def test_a_step_of_an_own_file_is_ignored_with_one_notice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(deprecation, "_messages", set())
+    monkeypatch.setattr(warning, "_messages", set())
     path = tmp_path / "naive.cu"
     path.write_text((SHIPPED / "naive.cu").read_text(encoding="utf-8").replace("\nafter = ", "\nstep = 3\nafter = "))
     with pytest.warns(

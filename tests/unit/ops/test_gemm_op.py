@@ -74,7 +74,7 @@ def test_operands_hold_their_shapes_and_scalars_their_types(problem: GemmProblem
         ({"ldc": 1}, "ldc = 1"),
         ({"trans_a": True, "lda": 2}, "lda = 2 is shorter than a row of 3 elements (tn)"),
         ({"lda": -7}, "lda = -7"),
-        ({"contents": "zeros"}, "contents 'zeros'"),
+        ({"contents": "zeros"}, "contents is 'zeros'"),
     ],
 )
 def test_nonsense_is_refused(changes: dict[str, Any], named: str) -> None:
@@ -224,7 +224,7 @@ def test_full_is_a_larger_set_and_anything_else_is_refused() -> None:
     assert len(list(OP.cases(("nn",), np.random.default_rng(0), "full"))) > 2 * quick
     with pytest.raises(UsageError, match="quick or full"):
         list(OP.cases(("nn",), np.random.default_rng(0), "huge"))
-    with pytest.raises(UsageError, match="layout 'nx'"):
+    with pytest.raises(UsageError, match="layout is 'nx'"):
         list(OP.cases(("nx",), np.random.default_rng(0)))
 
 

@@ -12,7 +12,7 @@ import pytest
 from gemmlab.core.errors import UsageError
 from gemmlab.plots.chart import render, specification
 from gemmlab.plots.pictures.catalog import all_drawings, find_drawing, pictures_for
-from gemmlab.plots.pictures.cells import Area, Piece, crowded, pieces, ranges
+from gemmlab.plots.pictures.owners import Area, Piece, crowded, pieces, ranges
 from support.cuda_source import needs_compiler
 from support.paths import ROOT
 from support.picture_subjects import subject

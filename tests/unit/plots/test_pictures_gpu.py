@@ -9,8 +9,8 @@ import pytest
 from gemmlab.core.trace import Access
 from gemmlab.observe.access_patterns import pattern_of
 from gemmlab.plots.pictures.bank_map import BankMap, bank_map, chosen
-from gemmlab.plots.pictures.cells import Area
 from gemmlab.plots.pictures.lane_map import LaneMap, flips_of, lane_map
+from gemmlab.plots.pictures.owners import Area
 from gemmlab.plots.pictures.thread_data import Map, maps
 from gemmlab.plots.pictures.tile_hierarchy import blocks_of, threads_of
 from gemmlab.plots.pictures.transactions import requests, sectors_of

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.notices import LOGGER
+from gemmlab.core.log import LOG
 from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.sass.checking import control_codes
 from gemmlab.sass.checking.control_codes import check_function, distances
@@ -124,7 +124,7 @@ def test_the_compilers_order_stays_where_no_control_codes_fit(
         return [*range(len(steps) - 2, -1, -1), len(steps) - 1]
 
     monkeypatch.setattr(loop_passes, "new_order", backwards)
-    with caplog.at_level("INFO", LOGGER):
+    with caplog.at_level("INFO", LOG.name):
         made = ordered(function, "sm_90", ["memory"])
     assert made.order == tuple(range(len(made.order)))
     assert check_function(made.function, "sm_90", distances(function)) == ()

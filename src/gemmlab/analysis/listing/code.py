@@ -18,7 +18,7 @@ from gemmlab.toolchain.line_tables import FunctionLines, read_line_tables
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One instruction."""
+    """One instruction with what its place in the code determines: source lines, live registers, loops."""
 
     instruction: Instruction = field(repr=False)
     places: tuple[SourceLine, ...]

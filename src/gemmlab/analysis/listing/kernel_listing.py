@@ -22,7 +22,7 @@ from gemmlab.ops.catalog import find_op
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A kernel's listing."""
+    """A kernel's machine code and sources, with a column for each kind of figure per instruction."""
 
     code: Code
     sources: tuple[SourceFile, ...] = field(repr=False)

@@ -22,7 +22,7 @@ class LanePicture:
     """`"shared"`, `"global"` or `"local"`."""
     store: bool
     width: int
-    """Bytes a lane."""
+    """Bytes that each lane reads or writes."""
     warp: int
     offsets: tuple[int | None, ...] = field(repr=False)
     """Byte offset of each lane's address from the lowest one, `None` for a lane that does not access memory."""

@@ -16,7 +16,7 @@ _SHORT = 400
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One source file."""
+    """A source file of the machine code, and those of its lines that a listing shows."""
 
     file: str
     """Name as in the listing's rows."""

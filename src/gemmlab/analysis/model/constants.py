@@ -16,12 +16,12 @@ class Constants:
     """Latency of shared memory, from the end of service to the result. Measured on an H100 (Luo et al., arXiv
     2402.13499)."""
     l1: float = 41.0
-    """Latency of a sector that hits L1. Same source."""
+    """Latency of a sector that hits L1. Measured by Luo et al. too."""
     l2: float = 263.0
-    """Latency of a sector that hits L2. Same source."""
+    """Latency of a sector that hits L2. Measured by Luo et al. too."""
     memory: float = 900.0
-    """Latency of a sector from device memory. Fitted. The same source measures 479 with one thread; the recorded times
-    have cold caches and many requests in flight."""
+    """Latency of a sector from device memory. Fitted. Luo et al. measure 479 with one thread; the recorded times have
+    cold caches and many requests in flight."""
     texture: float = 90.0
     """Latency of a texture fetch beyond that of a load. Assumed."""
     special: float = 24.0

@@ -30,7 +30,7 @@ class Store:
     """The request that issued the store; after the handler has returned, only its warp and instruction are valid."""
     address: int
     places: slice | npt.NDArray[np.int64]
-    """Indices in the block's shared memory."""
+    """The bytes to store: their indices in the block's shared memory."""
     write: Callable[[Bytes], None]
     """Function that writes the bytes to global memory."""
     reading: Reading | None

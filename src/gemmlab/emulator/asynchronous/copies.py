@@ -48,7 +48,7 @@ class Copy:
     address: int
     """Lowest shared address that it writes."""
     places: slice | npt.NDArray[np.int64]
-    """Indices in the block's shared memory, in the order of `data`."""
+    """Indices of the bytes in the block's shared memory, in the order of `data`."""
     data: Bytes = field(repr=False)
     nbytes: int
     """Bytes that the copy completes at the mbarrier."""
@@ -130,8 +130,9 @@ def send(
 ) -> None:  # fmt: skip
     """Start a copy of `data` to the indices `places` in a block's shared memory.
 
-    `span` is (lowest shared address, number of bytes) of the range that contains them. `proxy`: the asynchronous proxy
-    makes the copy. `what` are words for it in messages; `blocks` is the mask of a multicast's blocks, else 0.
+    `span` is (lowest shared address, number of bytes) of the range that contains them. `proxy` is true if the
+    asynchronous proxy makes the copy, `reduction` not 0 if the data are combined with what is there. `what` names the
+    copy in messages. `blocks` is the mask of the blocks that a multicast goes to, else 0.
     """
     report_overrun(request, block, span, reduction=bool(reduction))
     check_write(request, block, *span, proxy=proxy, adds=bool(reduction))

@@ -24,7 +24,7 @@ class Expectation:
 
 @dataclass(slots=True)
 class Phase:
-    """The record of one phase."""
+    """The arrivals, expected bytes and completed copies in one phase of an mbarrier."""
 
     arrivals: dict[tuple[int, int], int] = field(default_factory=dict)
     """Lanes that arrived, by their block's rank in the cluster and their warp."""

@@ -18,7 +18,9 @@ ARRIVALS = {
     "A1T0": Arrival.ONE, "ART0": Arrival.COUNT, "A0TR": Arrival.EXPECT, "A0TX": Arrival.COMPLETE,
     "A0T1": Arrival.EXPECT_ONE,
 }  # fmt: skip
-"""Meaning of the modifiers; without one, an arrival and bytes to expect."""
+"""Modifier of `SYNCS.ARRIVE` -> kind of arrival. Without one, the operand is the number of bytes to expect, and the
+thread also arrives once.
+"""
 
 
 @opcode("SYNCS")

@@ -99,9 +99,9 @@ def _opens_scope(head: Sequence[Token]) -> bool:
 
 
 def _closing(words: Sequence[Token], start: int) -> int:
-    """Return the index of the bracket that closes the one at `start`, or the last index.
+    """Return the index of the bracket that closes the one at `start`; if none does, the index of the last token.
 
-    Where only the compiler can decide between branches, the last branch counts.
+    If `#if` and `#else` are among the tokens, the compiler has to choose a branch: brackets of the last branch count.
     """
     opening = words[start].text
     closing = {"(": ")", "{": "}", "[": "]"}[opening]

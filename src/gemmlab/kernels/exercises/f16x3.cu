@@ -37,7 +37,7 @@ __device__ inline void split(half* high, half* low, int row, int k, float x)
 
 __global__ void __launch_bounds__(128) my_kernel(int M, int N, int K, const float* A, const float* B, float* C)
 {
-    __shared__ __align__(1024) half a_parts[2][64 * 64], b_parts[2][64 * 64];  // B is turned: a row is a column of B
+    __shared__ __align__(1024) half a_parts[2][64 * 64], b_parts[2][64 * 64];  // B transposed: a row is a column of B
     const Rows a1 = rows_of_128_bytes(shared_address(a_parts[0])), a2 = rows_of_128_bytes(shared_address(a_parts[1]));
     const Rows b1 = rows_of_128_bytes(shared_address(b_parts[0])), b2 = rows_of_128_bytes(shared_address(b_parts[1]));
     const int t = threadIdx.x;

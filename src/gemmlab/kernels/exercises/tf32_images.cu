@@ -28,7 +28,7 @@ __device__ inline int place(int row, int k) { return row * 32 + ((k / 4) ^ (row 
 
 __global__ void __launch_bounds__(128) my_kernel(int M, int N, int K, const float* A, const float* B, float* C)
 {
-    __shared__ __align__(1024) unsigned As[64 * 32], Bs[128 * 32];  // B is turned: a column of it is a row of Bs
+    __shared__ __align__(1024) unsigned As[64 * 32], Bs[128 * 32];  // B is transposed: a column of it is a row of Bs
     const Rows a = rows_of_128_bytes(shared_address(As)), b = rows_of_128_bytes(shared_address(Bs));
     const int t = threadIdx.x;
     const long long rows = K, cols = N;

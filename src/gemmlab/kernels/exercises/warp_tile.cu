@@ -19,7 +19,7 @@ threads = "128"
 
 __global__ void __launch_bounds__(128) my_kernel(int M, int N, int K, const float* A, const float* B, float* C)
 {
-    __shared__ __align__(16) float As[16][64 + 4], Bs[16][128];  // A is turned: a column of it is a row of As
+    __shared__ __align__(16) float As[16][64 + 4], Bs[16][128];  // A is transposed: a column of it is a row of As
     const int t = threadIdx.x;
     A += blockIdx.y * 64 * K;
     B += blockIdx.x * 128;

@@ -52,9 +52,9 @@ GROUP = [4, 8, 16]
 //     a b  =  a1 b1  +  a1 b2 + a2 b1  +  a1 b3 + a2 b2 + a3 b1  +  a2 b3 + a3 b2 + a3 b3, of which the last three are
 //                                                                   left out: they are at most 2^-22 of the first
 //
-// A bfloat16 has the exponents of a float, so nothing is lost of small elements beside large ones, for which halves are
-// too narrow. Launches, scales and sums are those of f16x3. The small products have a sum of their
-// own: a tensor core would cut off of them what a large sum does not hold.
+// A bfloat16 has the exponents of a float, so it represents small elements beside large ones, which halves do not.
+// Launches, scales and sums are those of f16x3. The small products have a sum of their own: added to
+// a large sum, a tensor core would truncate their last bits.
 
 // Where the three parts of 16 of k begin.
 struct ThreeRows {

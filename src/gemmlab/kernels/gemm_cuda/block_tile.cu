@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(BM * BN) block_tile(
         a_from += BK;
         b_from += BK * static_cast<Offset>(ldb);
 
-        __syncthreads();  // nobody needs the last tiles any more
+        __syncthreads();  // no thread reads the last tiles any more
 #pragma unroll
         for (int i = 0; i < A_COUNT; ++i)
             if (BM % A_ROWS == 0 || a_row + i * A_ROWS < BM) As[a_row + i * A_ROWS][a_col] = a_next[i];

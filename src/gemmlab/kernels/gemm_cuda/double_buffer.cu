@@ -58,16 +58,16 @@ BUFFERS = [1, 2]
 //                     ^                           ^                           ^
 //                     barrier                     barrier                     barrier
 //
-// One barrier is enough: whoever stores tile t + 1 has passed the barrier before tile t, which every warp reaches only
-// with its last words of tile t - 1, the one that lies in the same place, in registers. In the same way the words of
-// step k + 1 are read while step k is multiplied; those of step 0 just behind the barrier, beside the last step.
+// One barrier a k-block is enough. Tile t + 1 takes the place of tile t - 1, after the barrier before tile t. A warp
+// reaches that barrier when it has the last words of tile t - 1 in registers. The words of step k + 1 are read while
+// step k is multiplied, those of step 0 right after the barrier, while the last step of the tile before is multiplied.
 template <int BM, int BN, int BK, int TM, int TN, int BUFFERS>
 __global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_blocks(BM, BN, BK, (BM / TM) * (BN / TN)))
 double_buffer(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
     constexpr int THREADS = (BM / TM) * (BN / TN);
-    using APieces = Pieces<BM, BK, THREADS, true>;  // A is turned, and rows are padded
+    using APieces = Pieces<BM, BK, THREADS, true>;  // A is transposed, and rows are padded
     using BPieces = Pieces<BN, BK, THREADS, false>;
     constexpr int A_LD = APieces::LD, B_LD = BPieces::LD;
     constexpr int STAGE = APieces::WORDS + BPieces::WORDS;

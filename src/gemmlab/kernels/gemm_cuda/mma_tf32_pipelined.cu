@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
                         b_tile.copy(b_stage, block);
                     }
                 }
-                commit_copies();  // behind the last block empty groups, so that groups count blocks
+                commit_copies();  // after the last block an empty group: there is one for each block
             };
             Strip a[2][WM / 16], b[2][WN / 16];
             const auto load = [&](int into, int stage, int step) {
@@ -125,8 +125,8 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
             wait_for_copies<STAGES - 2>();
             __syncthreads();
             load(0, 0, 0);
-            int full = 0;                     // the stage that is computed on
-            int free = (STAGES - 1) * STAGE;  // the one that was, a block before
+            int full = 0;                     // the stage that is multiplied
+            int free = (STAGES - 1) * STAGE;  // the one computed before, which the next copies fill
 #pragma unroll 1
             for (int block = first; block < end; ++block) {
 #pragma unroll

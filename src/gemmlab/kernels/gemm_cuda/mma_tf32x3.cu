@@ -125,7 +125,7 @@ __device__ __forceinline__ void multiply_by_parts(
                         b_tile.copy(b_stage, block);
                     }
                 }
-                commit_copies();  // behind the last block empty groups, so that groups count blocks
+                commit_copies();  // after the last block an empty group: there is one for each block
             };
             Strip a_words[Parts::STEPS][A_STRIPS], b_words[Parts::STEPS][B_STRIPS];
             const auto read = [&](int stage, int step) {
@@ -141,8 +141,8 @@ __device__ __forceinline__ void multiply_by_parts(
             wait_for_copies<STAGES - 2>();
             __syncthreads();
             read(0, 0);
-            int full = 0;                     // the stage that is computed on
-            int free = (STAGES - 1) * STAGE;  // the one that was, a block before
+            int full = 0;                     // the stage that is multiplied
+            int free = (STAGES - 1) * STAGE;  // the one computed before, which the next copies fill
 #pragma unroll 1
             for (int block = first; block < end; ++block) {
 #pragma unroll

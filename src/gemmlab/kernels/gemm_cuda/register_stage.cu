@@ -52,7 +52,7 @@ register_stage(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
     constexpr int THREADS = (BM / TM) * (BN / TN);
-    using APieces = Pieces<BM, BK, THREADS, true>;  // A is turned, and rows are padded
+    using APieces = Pieces<BM, BK, THREADS, true>;  // A is transposed, and rows are padded
     using BPieces = Pieces<BN, BK, THREADS, false>;
     constexpr int A_LD = APieces::LD, B_LD = BPieces::LD;
     __shared__ __align__(16) float As[BK * A_LD];

@@ -70,8 +70,8 @@ TN = [4, 8]
 // op(A) and op(B) may be stored transposed; then the tile is, too, and goes into the same place in shared memory:
 //
 //                 stored tile     into As (k-major)          stored tile      into Bs (k-major)
-//   TRANS = 0     BM x BK         turned, four words apart   BK x BN          as it is, float4
-//   TRANS = 1     BK x BM         as it is, float4           BN x BK          turned, four words apart
+//   TRANS = 0     BM x BK         transposed, word by word   BK x BN          as it is, float4
+//   TRANS = 1     BK x BM         as it is, float4           BN x BK          transposed, word by word
 template <
     int BM, int BN, int BK, int TM, int TN, int TRANSPOSE_A, int PAD, int A_ORDER, bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__((BM / TM) * (BN / TN)) vector_load(

@@ -87,12 +87,12 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) wmma_tf32_pipeline
                 a_tile.copy(stages + stage * STAGE, block);
                 b_tile.copy(stages + stage * STAGE + ATile::FLOATS, block);
             }
-            commit_copies();  // behind the last block empty groups, so that groups count blocks
+            commit_copies();  // after the last block an empty group: there is one for each block
         };
 #pragma unroll
         for (int block = 0; block < STAGES - 1; ++block) fetch(block, block);
-        int full = 0;           // the stage that is computed on
-        int free = STAGES - 1;  // the one that was, a block before
+        int full = 0;           // the stage that is multiplied
+        int free = STAGES - 1;  // the one computed before, which the next copies fill
 #pragma unroll 1
         for (int block = 0; block < blocks; ++block) {
             if (MODULO) {

@@ -10,8 +10,8 @@ from gemmlab.core.trace import Access
 from gemmlab.observe.access_patterns import pattern_of, served_together
 from gemmlab.observe.matrix_trace import BANKS, WORD, KernelTrace, bank
 from gemmlab.plots.chart import BLACK, BLUE, SKY, VERMILION, VegaChart
-from gemmlab.plots.pictures.cells import ranges
 from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.owners import ranges
 from gemmlab.plots.pictures.plot import Plot, finished
 from gemmlab.plots.pictures.sheet import Sheet
 
@@ -48,7 +48,7 @@ class BankMap:
 def bank_map(access: Access) -> BankMap:
     """Split an access into wavefronts by the emulator's rule (`observe.access_patterns`).
 
-    The order within a group of lanes is by address.
+    Among words of one bank, the one with the lowest address goes first; the emulator does not state an order.
     """
     served: list[Transfer] = []
     groups: list[tuple[int, tuple[int, ...]]] = []

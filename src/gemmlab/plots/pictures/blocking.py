@@ -14,8 +14,8 @@ from gemmlab.observe.element_use import CacheContents, ElementUse, cache_content
 from gemmlab.ops.catalog import find_op
 from gemmlab.plots.chart import BLUE, SKY, VegaChart
 from gemmlab.plots.gpu_ladder import climb_colour
-from gemmlab.plots.pictures.cells import pieces
 from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.owners import pieces
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 from gemmlab.probes.cachesim import REFERENCE, Caches
 

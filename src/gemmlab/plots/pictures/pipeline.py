@@ -51,7 +51,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The timeline of one warp."""
+    """The instructions and waits of one warp over its cycles."""
 
     issued: tuple[Span, ...]
     """Issued instructions; consecutive ones of one kind are one span."""

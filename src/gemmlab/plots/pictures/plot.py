@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gemmlab.plots.chart import BLACK, VegaChart
-from gemmlab.plots.pictures.cells import Area, Piece
+from gemmlab.plots.pictures.owners import Area, Piece
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
 _LETTER, _LINE = 5.1, 10

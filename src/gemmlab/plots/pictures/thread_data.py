@@ -9,8 +9,8 @@ from gemmlab.core.counters import BARRIER
 from gemmlab.core.trace import LANES, Access
 from gemmlab.observe.matrix_trace import KernelTrace
 from gemmlab.plots.chart import VegaChart
-from gemmlab.plots.pictures.cells import Area, Piece, crowded, ink_on, lane_colour, pieces, ranges
 from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.owners import Area, Piece, crowded, ink_on, lane_colour, pieces, ranges
 from gemmlab.plots.pictures.plot import Patch, finished, panel
 from gemmlab.plots.pictures.sheet import Sheet
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from gemmlab.observe.matrix_trace import KernelTrace
 from gemmlab.plots.chart import BLUE, ORANGE, VegaChart
-from gemmlab.plots.pictures.cells import Area, Piece, crowded, pieces
 from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.owners import Area, Piece, crowded, pieces
 from gemmlab.plots.pictures.plot import Patch, finished, panel
 from gemmlab.plots.pictures.sheet import Sheet
 

@@ -253,7 +253,10 @@ def _guarded(state: State, barrier: int) -> frozenset[Key]:
 
 
 def _cover(steps: Sequence[Step], step: Step, state: State, result: Barriers, read: Barriers) -> None:
-    """Add an instruction's barriers to those of earlier instructions in its queue, which complete before it."""
+    """Add the barriers of instruction `step` to those that guard earlier instructions in its queue.
+
+    These complete before it, so a wait for one of its barriers completes them as well.
+    """
     if not read:
         return
     for key in state.operands:

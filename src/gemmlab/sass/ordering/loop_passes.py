@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.notices import notice
+from gemmlab.core.log import notice
 from gemmlab.sass.banks import conflict_cycles
 from gemmlab.sass.blocks import Block, flow_graph
 from gemmlab.sass.checking.control_codes import Distances, check_function, distances, unrecorded_pairs

@@ -26,7 +26,7 @@ EVEN, ODD, EVEN_REST, ODD_REST = 2, 3, 4, 5
 """
 _FIRST_COPY, _BETWEEN_COPIES = STEP + 72, 8
 _WAIT = 6 * STEP + 96
-"""Number of the FFMA before which the loop waits for its copies, right before the barrier of the block."""
+"""Number of the FFMA before which a warp waits for its copies, and then at the barrier of the block."""
 _MOST_TOGETHER = 12
 """Most other instructions in a row between two FFMAs."""
 _APART = (STEP, STEP // 2, STEP // 4)

@@ -43,7 +43,7 @@ def reduction_of(work: Work) -> Reduction:
     axes = sorted([*free, *([*term, 0] for term in terms)], key=lambda axis: -axis[1])
     along = tuple(index for index, axis in enumerate(axes) if axis[2] == 0)
     if not along:
-        raise UnsupportedError("nothing is summed: libraries take no axes for all axes")
+        raise UnsupportedError("nothing is summed: the problem has no axis to sum along; libraries would sum all axes")
     x = Place(tuple(extent for extent, *_ in axes), tuple(step for _, step, _ in axes))
     results = [axis for axis in axes if axis[2]]
     return Reduction("sum", x, Place(tuple(axis[0] for axis in results), tuple(axis[2] for axis in results)), along)

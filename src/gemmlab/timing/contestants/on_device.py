@@ -102,7 +102,7 @@ class KernelCall:
         if layout not in kernel.layouts:
             raise UnsupportedError(f"{kernel.id} reads layouts {', '.join(kernel.layouts)}, not {layout}")
         if work.threads > 1 and not kernel.threaded:
-            raise UnsupportedError(f"{kernel.id} runs on one thread")
+            raise UnsupportedError(f"{kernel.id} runs on one thread, not {work.threads}")
         op = find_op(work.op)
         problem = op.problem_from_json(work.problem)
         if why := kernel.refusal(self._placed.config, op.scalars(problem)):

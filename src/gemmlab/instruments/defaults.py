@@ -1,14 +1,16 @@
-"""The device of a call or a command line that names none."""
+"""The device and the rungs of a call or a command line that names none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from gemmlab.core.errors import DeviceError
-from gemmlab.core.notices import notice
+from gemmlab.core.log import notice
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.by_name import NamedKernel
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.rungs_on import rungs_on
 
 
 def open_for(name: str | None, kernels: Iterable[NamedKernel], mode: str | None = None) -> Device:
@@ -27,3 +29,11 @@ def open_for(name: str | None, kernels: Iterable[NamedKernel], mode: str | None 
         device = open_device("emulated", mode)
         notice(f"{error}; so this is run on {device.id}")
         return device
+
+
+def rungs_here(op: str, device: Device) -> tuple[Kernel, ...]:
+    """Return the rungs that run on an open device; a notice names each of the others and its requirements."""
+    found = rungs_on(op, device)
+    for line in found.left_out:
+        notice(line)
+    return found.kernels

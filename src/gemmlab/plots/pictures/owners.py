@@ -81,7 +81,7 @@ def crowded(owners: Mapping[tuple[int, int], Owner]) -> Area:
 
 
 def lane_colour(lane: int, lanes: int = 32) -> str:
-    """Return the colour of a lane: the higher its number, the lighter."""
+    """Return the colour of a lane; a higher number has a lighter colour."""
     return climb_colour(lane / max(1, lanes - 1))
 
 

@@ -24,6 +24,7 @@ from gemmlab.emulator.races import (
     WRITER_CLOCK,
     WRITER_FENCES,
     WRITER_INSTRUCTION,
+    reader_of,
 )
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
@@ -213,7 +214,7 @@ class _Access:
             with fn.when(unordered.ne(0).value):
                 who = fn.zero_extend(unordered.call_flag("cttz", flag=True).value)
                 read = Lanes(near.load(who * 4 + READ_BY))
-                thread = (Lanes(who).trunc("i32") << 5) | (read & 31)
+                thread = reader_of(target, Lanes(who), read).trunc("i32")
                 launch = Raw(fn, fn.cast(self.warp.load(Warp.LAUNCH, I64), I8))
                 reader = launch.load(Launch.CODE, I64) + fn.zero_extend((read >> 11).value) * Insn.SIZE
                 volatile = Lanes(Raw(fn, fn.cast(reader, I8)).load(Insn.STRONG)).ne(0) & self.strong.ne(PLAIN)

@@ -29,10 +29,15 @@ def hazards(kernel: str, threads: int = 128, grid: int = 1) -> list[Hazard]:
     return list(done.hazards or ())
 
 
-@pytest.mark.parametrize("kernel", ["whole", "in_turn"])
-@pytest.mark.sampled(2)
+@pytest.mark.parametrize("kernel", ["whole", "in_turn", "left_behind_wait", "refilled_behind_wait"])
+@pytest.mark.sampled(4)
 def test_right_kernels_have_no_hazard(kernel: str) -> None:
     assert hazards(kernel) == []
+
+
+@pytest.mark.parametrize("kernel", ["whole", "in_turn"])
+@pytest.mark.sampled(2)
+def test_two_warpgroups_have_no_hazard(kernel: str) -> None:
     assert hazards(kernel, 256) == []
 
 
@@ -61,6 +66,26 @@ def test_a_wait_that_leaves_too_many_groups_is_named() -> None:
     assert f"wgmma_groups.cu:{line_of('used')}" in found.message
     assert found.called_from == f"wgmma_groups.cu:{line_of('leaves one')}"
     assert found.other_called_from == f"wgmma_groups.cu:{line_of('left')}"
+
+
+def test_a_result_used_in_flight_is_reported_where_ptxas_waits_after_each_multiplication() -> None:
+    (found,) = hazards("added_early")
+    assert (found.kind, found.line, found.other_line) == ("wgmma", line_of("wait"), line_of("multiply"))
+    assert found.called_from == f"wgmma_groups.cu:{line_of('one too many')}"
+    assert found.other_called_from == f"wgmma_groups.cu:{line_of('added')}"
+    assert "wgmma.wait_group 0 is needed; ptxas put in a wait after each multiplication" in found.message
+
+
+def test_a_register_of_a_that_is_written_in_flight_is_reported() -> None:
+    (found,) = hazards("left_in_flight")
+    assert (found.kind, found.line) == ("wgmma", line_of("left again"))
+    assert "a register of A is written while the multiplication may read it" in found.message
+
+
+def test_a_copy_over_an_operand_is_reported_though_a_barrier_is_behind_the_issue() -> None:
+    (found,) = hazards("refilled_in_flight")
+    assert (found.kind, found.line, found.other_line) == ("race", line_of("refill"), line_of("multiply"))
+    assert "overwrites shared memory that thread 0 may still read" in found.message
 
 
 @pytest.mark.parametrize(("kernel", "operand"), [("left_beyond", "A"), ("right_beyond", "B")])

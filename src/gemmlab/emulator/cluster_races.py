@@ -10,8 +10,9 @@ is one published clock a block, not one a variable.
 from __future__ import annotations
 
 from gemmlab.emulator.address_space import STORE, bit_of
+from gemmlab.emulator.events import note_more
 from gemmlab.emulator.global_races import GLOBAL_RACE
-from gemmlab.emulator.instruction_layout import Event, Insn, Kind, Space
+from gemmlab.emulator.instruction_layout import Insn, Kind, Space
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.launch_layout import RANK_BITS, Launch
 from gemmlab.emulator.layout import BARRIERS, LANES, ROW, Block, Warp
@@ -258,9 +259,4 @@ def note_race(
     other: tuple[Value, Value],
 ) -> None:  # fmt: skip
     """Record a race between blocks: `access` is (lane, address, `extra`), `other` (block, instruction)."""
-    launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
-    before = launch.load(Launch.EVENT_COUNT, I64)
-    fn.call(module["note"], warp.base, insn.base, Kind.RACE_CLUSTER, *access, other[1])
-    with fn.when(before < launch.load(Launch.EVENT_COUNT, I64)):
-        event = Raw(fn, fn.cast(launch.load(Launch.EVENTS, I64), I8) + before * Event.SIZE)
-        event.store(Event.EXTRA2, other[0], I64)
+    note_more(fn, module, warp, (insn.base, Kind.RACE_CLUSTER, *access, other[1]), other[0])

@@ -93,7 +93,8 @@ def test_a_copy_over_an_operand_is_reported_though_a_barrier_is_behind_the_issue
 def test_a_wrong_descriptor_is_named(kernel: str, operand: str) -> None:
     (found,) = hazards(kernel)
     assert (found.kind, found.line) == ("out of bounds", line_of("multiply"))
-    assert f"16-byte read of shared memory by the descriptor of {operand} at byte" in found.message
+    what = f"16-byte read of shared memory by the descriptor of {operand} "
+    assert f"{what}(start 0x3f000, leading 128 B, stride 256 B, no swizzle) at byte" in found.message
 
 
 def test_an_operand_that_another_block_stores_needs_the_clusters_barrier() -> None:

@@ -82,6 +82,13 @@ def test_a_register_of_a_that_is_written_in_flight_is_reported() -> None:
     assert "a register of A is written while the multiplication may read it" in found.message
 
 
+def test_registers_that_nobody_releases_are_reported() -> None:
+    first, second = hazards("starved", 384)
+    assert (first.kind, second.kind) == ("setmaxnreg", "deadlock")
+    assert first.line == line_of("starved")
+    assert "setmaxnreg.inc to 240 registers: warps 4 to 11 of the block wait for more" in first.message
+
+
 def test_a_copy_over_an_operand_is_reported_though_a_barrier_is_behind_the_issue() -> None:
     (found,) = hazards("refilled_in_flight")
     assert (found.kind, found.line, found.other_line) == ("race", line_of("refill"), line_of("multiply"))

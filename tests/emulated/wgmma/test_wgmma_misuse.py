@@ -120,13 +120,6 @@ def test_registers_beyond_the_pool_are_reported() -> None:
     assert {hazard.line for hazard in found} == {line_of("// taken")}
 
 
-def test_registers_that_nobody_releases_are_reported() -> None:
-    first, second = hazards("starved", 384)
-    assert (first.kind, second.kind) == ("setmaxnreg", "deadlock")
-    assert first.line == line_of("// taken")
-    assert "setmaxnreg.inc to 240 registers: warps 4 to 11 of the block wait for more" in first.message
-
-
 def test_what_ptxas_did_otherwise_is_a_remark_with_its_line() -> None:
     texts = artifact("serialized").texts
     found = serialized(texts["log"], texts["ptx"], "serialized")

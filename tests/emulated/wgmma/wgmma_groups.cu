@@ -161,6 +161,13 @@ template <bool LEFT> __device__ void beyond(float *x) {
 extern "C" __global__ void left_beyond(float *x) { beyond<true>(x); }
 extern "C" __global__ void right_beyond(float *x) { beyond<false>(x); }
 
+// One warpgroup releases fewer registers than the others wait for.
+extern "C" __global__ void __launch_bounds__(384, 1) starved(float *x) {
+    if (threadIdx.x < 128) asm volatile("setmaxnreg.dec.sync.aligned.u32 160;");
+    else asm volatile("setmaxnreg.inc.sync.aligned.u32 240;"); // starved
+    x[threadIdx.x] = threadIdx.x;
+}
+
 // An operand that the cluster's other block stores.
 __device__ void cluster_sync() {
     asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");

@@ -127,7 +127,6 @@ template <int LESS, int MORE> __device__ void exchange(float *x) {
 
 extern "C" __global__ void __launch_bounds__(384, 1) fair(float *x) { exchange<24, 240>(x); }
 extern "C" __global__ void __launch_bounds__(384, 1) greedy(float *x) { exchange<40, 240>(x); }
-extern "C" __global__ void __launch_bounds__(384, 1) starved(float *x) { exchange<160, 240>(x); }
 
 extern "C" __global__ void serialized(float *x, int n) {
     float d[4] = {};

@@ -11,7 +11,8 @@ from gemmlab.core.hazard import Hazard
 
 _MOST = 80
 """Most characters of a line that are shown."""
-_NAME = re.compile(r"[A-Za-z_]\w*")
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SUBSCRIPTED = re.compile(r"([A-Za-z_]\w*)\s*\[")
 _SHARED = re.compile(r"__shared__\b([^;{}]*);")
 _ASM = re.compile(r"\b(?:asm|__asm__)\b\s*(?:volatile|__volatile__)?\s*\(")
@@ -101,6 +102,7 @@ def source_text(file: str) -> str:
 
 def _array(space: str, source: str, lines: list[str]) -> str:
     shared = set(shared_extents(source))
+    lines = [_STRING.sub("", line) for line in lines]
     subscripted = set.intersection(*(set(_SUBSCRIPTED.findall(line)) for line in lines))
     if space == "shared":
         named = shared.intersection(*(_NAME.findall(line) for line in lines)) or subscripted

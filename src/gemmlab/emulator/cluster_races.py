@@ -10,8 +10,9 @@ is one published clock a block, not one a variable.
 from __future__ import annotations
 
 from gemmlab.emulator.address_space import STORE, bit_of
+from gemmlab.emulator.events import note_more
 from gemmlab.emulator.global_races import GLOBAL_RACE
-from gemmlab.emulator.instruction_layout import Event, Insn, Kind, Space
+from gemmlab.emulator.instruction_layout import Insn, Kind, Space
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.launch_layout import RANK_BITS, Launch
 from gemmlab.emulator.layout import BARRIERS, LANES, ROW, Block, Warp
@@ -24,6 +25,7 @@ from gemmlab.emulator.races import (
     WRITER_CLOCK,
     WRITER_FENCES,
     WRITER_INSTRUCTION,
+    reader_of,
 )
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
@@ -213,7 +215,7 @@ class _Access:
             with fn.when(unordered.ne(0).value):
                 who = fn.zero_extend(unordered.call_flag("cttz", flag=True).value)
                 read = Lanes(near.load(who * 4 + READ_BY))
-                thread = (Lanes(who).trunc("i32") << 5) | (read & 31)
+                thread = reader_of(target, Lanes(who), read).trunc("i32")
                 launch = Raw(fn, fn.cast(self.warp.load(Warp.LAUNCH, I64), I8))
                 reader = launch.load(Launch.CODE, I64) + fn.zero_extend((read >> 11).value) * Insn.SIZE
                 volatile = Lanes(Raw(fn, fn.cast(reader, I8)).load(Insn.STRONG)).ne(0) & self.strong.ne(PLAIN)
@@ -257,9 +259,4 @@ def note_race(
     other: tuple[Value, Value],
 ) -> None:  # fmt: skip
     """Record a race between blocks: `access` is (lane, address, `extra`), `other` (block, instruction)."""
-    launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
-    before = launch.load(Launch.EVENT_COUNT, I64)
-    fn.call(module["note"], warp.base, insn.base, Kind.RACE_CLUSTER, *access, other[1])
-    with fn.when(before < launch.load(Launch.EVENT_COUNT, I64)):
-        event = Raw(fn, fn.cast(launch.load(Launch.EVENTS, I64), I8) + before * Event.SIZE)
-        event.store(Event.EXTRA2, other[0], I64)
+    note_more(fn, module, warp, (insn.base, Kind.RACE_CLUSTER, *access, other[1]), other[0])

@@ -10,6 +10,7 @@ from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64, pointer
+from gemmlab.ir.values import Value
 
 NOTE = (
     ("warp", pointer(I8)),
@@ -49,6 +50,16 @@ def emit_note(fn: Function) -> None:
     fn.finish()
 
 
+def note_more(fn: Function, module: Module, warp: Raw, note: tuple[Value | int, ...], more: Value) -> None:
+    """Call `note` with its arguments from `insn` on, and store `more` in the event's `EXTRA2` if it is recorded."""
+    launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
+    before = launch.load(Launch.EVENT_COUNT, I64)
+    fn.call(module["note"], warp.base, *note)
+    with fn.when(launch.load(Launch.EVENT_COUNT, I64).differs(before)):
+        event = Raw(fn, fn.cast(launch.load(Launch.EVENTS, I64), I8) + before * Event.SIZE)
+        event.store(Event.EXTRA2, more, I64)
+
+
 def emit_lost(fn: Function, module: Module) -> None:
     """Emit the body of `lost(warp, insn, execute)`, the handler of the extra record after the last instruction.
 
@@ -60,4 +71,4 @@ def emit_lost(fn: Function, module: Module) -> None:
     fn.finish(Status.FAULT)
 
 
-__all__ = ["I32", "NOTE", "emit_lost", "emit_note"]
+__all__ = ["I32", "NOTE", "emit_lost", "emit_note", "note_more"]

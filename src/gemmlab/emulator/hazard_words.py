@@ -28,6 +28,10 @@ _BULK_STORES = ("UBLKCP.G.", "UBLKRED.G.", "UTMASTG", "UTMAREDG")
 by bulk groups, not by an mbarrier."""
 
 
+_OF_DESCRIPTORS = frozenset({Kind.OUT_OF_BOUNDS, Kind.ASYNC, Kind.UNWRITTEN})
+"""Kinds of events that have an operand's descriptor."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One recorded hazard event; its fields are those of `instruction_layout.Event`, as `emit_note` writes them."""
@@ -40,6 +44,7 @@ class Event:
     address: int
     extra: int
     other_block: int
+    """Number of the other block of a race; of an event of an operand in shared memory, its descriptor."""
 
 
 def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> str:
@@ -69,7 +74,9 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
         return f"{lanes} of the warp, which the mask names, ended without reaching it"
     width, space = extra & 0xFF, space_of(event)
     verb = "write" if extra & 0x100 else "read"
-    what = f"{width}-byte {verb} of {space} memory{warpgroup_words.operand(extra)}"
+    by = warpgroup_words.operand(extra)
+    word = f" ({warpgroup_words.descriptor(event.other_block)})" if by and kind in _OF_DESCRIPTORS else ""
+    what = f"{width}-byte {verb} of {space} memory{by}{word}"
     if kind in {Kind.RACE_BLOCK, Kind.RACE_WARP, Kind.RACE_GRID, Kind.RACE_CLUSTER}:
         return f"{what} ({instruction.name}) and {_fellow(image, geometry, event)}"
     if kind == Kind.OUT_OF_BOUNDS:

@@ -30,6 +30,7 @@ from gemmlab.emulator.instruction_layout import Insn, Kind, Space
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.out_of_line import call_site
+from gemmlab.emulator.register_waits import register_waits
 from gemmlab.emulator.wgmma_early_access import touches
 from gemmlab.emulator.wgmma_layout import WARPGROUP
 
@@ -67,6 +68,7 @@ def hazards(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
         _touches(image, outcome),
         _unmet(image, geometry, outcome),
         _lone_warps(image, geometry, outcome),
+        register_waits(image, geometry, outcome),
         _stalls(image, geometry, outcome),
     )
     return in_order(found)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gemmlab.emulator.ptx_flow import Statement, flow_of, states_before
@@ -32,7 +32,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """PTX line numbers of a statement, and of a multiplication in flight whose result the statement uses."""
+    """PTX line numbers of a statement, and of a multiplication in flight whose registers it touches."""
 
     use: int
     multiplication: int
@@ -42,6 +42,8 @@ class InFlight:
     """Number of groups that this wait leaves in flight."""
     closed: int
     """Number of groups closed between the multiplication and the use, its own group included."""
+    writes_input: bool = False
+    """True if the statement writes a register of A; false if it uses the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class _State:
     """Line of a multiplication in flight -> groups closed since its issue; 0 while its own group is open."""
     results: Mapping[str, int] = field(default_factory=dict)
     """Name of a register -> line of the multiplication whose result it may contain."""
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    """Name of a register -> line of the last multiplication that reads A from it."""
     waits: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     """Line of a multiplication -> (line of the last wait after it, groups that the wait leaves in flight)."""
 
@@ -57,7 +61,8 @@ class _State:
         ages = dict(other.ages)
         for line, age in self.ages.items():
             ages[line] = min(age, ages.get(line, age))
-        return _State(ages, _greater(self.results, other.results), _greater(self.waits, other.waits))
+        results, inputs = _greater(self.results, other.results), _greater(self.inputs, other.inputs)
+        return _State(ages, results, inputs, _greater(self.waits, other.waits))
 
 
 def _greater(one: Mapping[_Key, _Value], two: Mapping[_Key, _Value]) -> dict[_Key, _Value]:
@@ -87,8 +92,10 @@ def groups_of(ptx: str, function: str) -> Groups:
         if _WAIT.search(statement.text):
             late = [line for line, age in state.ages.items() if age == 0]
             unclosed += [Open(statement.number, max(late))] if late else []
-        for line in _used(statement, state):
-            flying.append(InFlight(statement.number, line, *state.waits.get(line, (0, 0)), state.ages[line]))
+        for writes_input, lines in enumerate((_used(statement, state), _overwritten(statement, state))):
+            for line in lines:
+                wait = state.waits.get(line, (0, 0))
+                flying.append(InFlight(statement.number, line, *wait, state.ages[line], bool(writes_input)))
     calls = any(_CALL.match(statement.text) for statement in statements)
     return Groups(() if calls else tuple(unclosed), tuple(flying))
 
@@ -97,14 +104,15 @@ def _after(state: _State, statement: Statement) -> _State:
     text, line = statement.text, statement.number
     multiplication, wait = MULTIPLY.search(text), _WAIT.search(text)
     if multiplication:
-        target = NAME.findall(multiplication[1])
+        target, left = (NAME.findall(part or "") for part in multiplication.groups())
+        inputs = {**state.inputs, **dict.fromkeys(left, line)}
         waits = {each: at for each, at in state.waits.items() if each != line}
-        return _State({**state.ages, line: 0}, {**state.results, **dict.fromkeys(target, line)}, waits)
+        return _State({**state.ages, line: 0}, {**state.results, **dict.fromkeys(target, line)}, inputs, waits)
     if _COMMIT.search(text):
-        return _State({each: min(age + 1, OLDEST) for each, age in state.ages.items()}, state.results, state.waits)
+        return replace(state, ages={each: min(age + 1, OLDEST) for each, age in state.ages.items()})
     if wait:
         ages = {each: age for each, age in state.ages.items() if age <= int(wait[1])}
-        return _State(ages, state.results, {**state.waits, **dict.fromkeys(ages, (line, int(wait[1])))})
+        return replace(state, ages=ages, waits={**state.waits, **dict.fromkeys(ages, (line, int(wait[1])))})
     match = WRITE.match(text)
     if match is None:
         return state
@@ -113,7 +121,7 @@ def _after(state: _State, statement: Statement) -> _State:
     if match[1] == "mov" and sources and sources[0] in state.results:
         # A register with a copy of a result counts as a register of the result.
         results |= dict.fromkeys(targets, state.results[sources[0]])
-    return _State(state.ages, results, state.waits)
+    return replace(state, results=results)
 
 
 def _used(statement: Statement, state: _State) -> list[int]:
@@ -123,3 +131,14 @@ def _used(statement: Statement, state: _State) -> list[int]:
         return []
     used = {state.results[name] for name in NAME.findall(text) if name in state.results}
     return sorted(line for line in used if line in state.ages)
+
+
+def _overwritten(statement: Statement, state: _State) -> list[int]:
+    """Return the lines of the multiplications in flight that read A from registers that a statement writes; copies do
+    not count, because the compiler places them anywhere.
+    """
+    match = WRITE.match(statement.text)
+    if match is None or match[1] in {"mov", "wgmma"}:
+        return []
+    lines = {state.inputs[name] for name in NAME.findall(match[3]) if name in state.inputs}
+    return sorted(line for line in lines if line in state.ages)

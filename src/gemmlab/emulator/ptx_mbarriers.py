@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from gemmlab.core.hazard import Hazard
+from gemmlab.emulator.ptx_flow import flow_of
 from gemmlab.emulator.ptx_hazard import hazard_at
-from gemmlab.sass.gmma_lines import body_of
 
 _INIT = "mbarrier.init"
 _USE = ".mbarrier::complete_tx::bytes"
@@ -24,12 +24,12 @@ def unfenced_mbarriers(ptx: str, function: str, kernel: str) -> tuple[Hazard, ..
 
     If the function calls others, the result is empty: they may have the fence.
     """
-    lines = list(body_of(ptx, function))
-    inits = [number for number, text in lines if _INIT in text]
-    uses = [number for number, text in lines if _USE in text]
-    fences = [number for number, text in lines if any(fence in text for fence in _FENCES)]
-    calls = any(_CALL.search(text) for _, text in lines)
-    if not inits or not uses or calls or any(number > inits[0] for number in fences):
+    statements = flow_of(ptx, function)
+    inits = [index for index, each in enumerate(statements) if _INIT in each.text]
+    uses = [each for each in statements if _USE in each.text]
+    fences = [index for index, each in enumerate(statements) if any(fence in each.text for fence in _FENCES)]
+    calls = any(_CALL.search(each.text) for each in statements)
+    if not inits or not uses or calls or any(index > inits[0] for index in fences):
         return ()
     message = "a copy uses an mbarrier with neither fence.mbarrier_init nor fence.proxy.async behind its initialisation"
-    return (hazard_at("mbarrier", kernel, ptx, uses[0], inits[0], message),)
+    return (hazard_at("mbarrier", kernel, ptx, uses[0].number, statements[inits[0]].number, message),)

@@ -13,13 +13,16 @@ from gemmlab.core.hazard import Hazard
 from gemmlab.emulator.ptx_groups import Groups, InFlight, groups_of
 from gemmlab.emulator.ptx_hazard import hazard_at, line_in_words
 from gemmlab.emulator.ptx_warpgroups import unfenced
+from gemmlab.toolchain.ptxas_log import serialized
 
 _WAIT_INJECTED = re.compile(
     r"wgmma\.wait_group is injected in around line (\d+) by compiler to allow use of registers defined by GMMA in "
     r"function '([^']+)'"
 )
+_SERIALIZED = re.compile(r"non wgmma instructions (?:reading|defining) (?:accumulator|input) registers")
 _RIGHT = "and the machine code is right"
 _PUT_IN = f"ptxas put in a wait, {_RIGHT}"
+_EACH = f"ptxas put in a wait after each multiplication, {_RIGHT}"
 KIND = "wgmma"
 
 
@@ -27,7 +30,12 @@ def hazards_of(log: str, ptx: str, function: str, kernel: str) -> tuple[Hazard, 
     """Return the hazards in a function's PTX and in ptxas's messages `log`; `kernel` is the kernel's name in them."""
     groups = groups_of(ptx, function)
     lines = [int(match[1]) for match in _WAIT_INJECTED.finditer(log) if match[2] == function]
-    return (*_late(lines, groups, ptx, kernel), *_open(groups, ptx, kernel), *_unfenced(ptx, function, kernel))
+    remark = serialized(log, ptx, function)
+    touched = remark is not None and _SERIALIZED.match(remark.text) is not None
+    late = [*_late(lines, groups, ptx, kernel)]
+    told = {_places(each) for each in late}
+    early = [each for each in _early(groups, ptx, kernel, touched) if _places(each) not in told]
+    return (*late, *early, *_open(groups, ptx, kernel), *_unfenced(ptx, function, kernel))
 
 
 def _late(lines: list[int], groups: Groups, ptx: str, kernel: str) -> Iterator[Hazard]:
@@ -36,7 +44,7 @@ def _late(lines: list[int], groups: Groups, ptx: str, kernel: str) -> Iterator[H
     It describes the last use of a result in flight up to that line, if one is found in the PTX.
     """
     for line in lines:
-        known = [each for each in groups.in_flight if each.use <= line]
+        known = [each for each in groups.in_flight if each.use <= line and not each.writes_input]
         use = max(known, key=lambda each: each.use, default=None)
         if use is None:
             message = (
@@ -44,19 +52,44 @@ def _late(lines: list[int], groups: Groups, ptx: str, kernel: str) -> Iterator[H
             )
             message += f" before; {_PUT_IN}"
             yield hazard_at(KIND, kernel, ptx, line, 0, message)
-        elif not use.wait:
-            message = f"the result of a multiplication in flight is used before wgmma.wait_group; {_PUT_IN}"
-            yield hazard_at(KIND, kernel, ptx, use.use, use.multiplication, message)
         else:
-            yield hazard_at(KIND, kernel, ptx, use.wait, use.multiplication, _too_weak(use, ptx))
+            yield _touch(use, ptx, kernel, _PUT_IN)
 
 
-def _too_weak(use: InFlight, ptx: str) -> str:
+def _places(hazard: Hazard) -> tuple[int, str, int, str]:
+    return hazard.line, hazard.called_from, hazard.other_line, hazard.other_called_from
+
+
+def _early(groups: Groups, ptx: str, kernel: str, touched: bool) -> Iterator[Hazard]:
+    """Yield a hazard for each source line that writes A's registers of a multiplication in flight; of each that uses a
+    result in flight, if `touched`: ptxas says that it put in waits for such instructions.
+    """
+    uses = [each for each in groups.in_flight if touched or each.writes_input]
+    found = {(line_in_words(ptx, each.use), each.multiplication): each for each in reversed(uses)}
+    for each in reversed(found.values()):
+        yield _touch(each, ptx, kernel, _EACH if touched else "ptxas may take another register for it, or not")
+
+
+def _touch(use: InFlight, ptx: str, kernel: str, repair: str) -> Hazard:
+    """Return the hazard of an early access to registers; `repair` says in words what ptxas put in."""
+    if not use.wait:
+        what = (
+            "a register of A is written while the multiplication may read it"
+            if use.writes_input
+            else "the result of a multiplication in flight is used"
+        )
+        message = f"{what} before wgmma.wait_group; {repair}"
+        return hazard_at(KIND, kernel, ptx, use.use, use.multiplication, message)
+    return hazard_at(KIND, kernel, ptx, use.wait, use.multiplication, _too_weak(use, ptx, repair))
+
+
+def _too_weak(use: InFlight, ptx: str, repair: str) -> str:
     if not use.closed:
-        return f"the wait is for closed groups, and this multiplication is in none; {_PUT_IN}"
+        return f"the wait is for closed groups, and this multiplication is in none; {repair}"
+    touches = "writes a register of A" if use.writes_input else "uses its result"
     return (
-        f"wgmma.wait_group {use.left} leaves the multiplication in flight, and {line_in_words(ptx, use.use)} uses its"
-        f" result: wgmma.wait_group {use.closed - 1} is needed; {_PUT_IN}"
+        f"wgmma.wait_group {use.left} leaves the multiplication in flight, and {line_in_words(ptx, use.use)} {touches}:"
+        f" wgmma.wait_group {use.closed - 1} is needed; {repair}"
     )
 
 

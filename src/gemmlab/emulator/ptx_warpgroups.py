@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from gemmlab.sass.gmma_lines import MULTIPLY, body_of
 
-WRITE = re.compile(r"^\s*(?:@!?%\w+\s+)?(\w+)(\.\S+)?\s+(\{[^}]*\}|%\w+(?:\|%\w+)?)\s*,\s*(.*?);")
-NAME = re.compile(r"%\w+")
+WRITE = re.compile(r"^\s*(?:@!?%?\w+\s+)?(\w+)(\.\S+)?\s+(\{[^}]*\}|%?\w+(?:\|%?\w+)?)\s*,\s*(.*?);")
+NAME = re.compile(r"(?<![\w.%])%?[A-Za-z_]\w*")
+"""A register; inline assembly may give its own ones names without `%`."""
 _WITHOUT_RESULT = frozenset({"st", "red", "bra", "bar", "wgmma", "prefetch", "cp", "fence", "mbarrier", "ret"})
 FENCE = "wgmma.fence"
 PASSES = 2

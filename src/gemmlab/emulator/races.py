@@ -13,6 +13,7 @@ from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, ROW, Block, Warp
 from gemmlab.emulator.raw import Raw, lane_numbers
+from gemmlab.emulator.wgmma_layout import WARPGROUP
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64
@@ -24,7 +25,7 @@ lane had executed, or `BY_PROXY` if the asynchronous proxy wrote.
 """
 BY_PROXY = -1
 READ_CLOCK = 64
-"""A row: the clock of each warp's last read."""
+"""A row: the clock of each warp's last read; see also `wgmma_layout.MULTIPLYING_WARPS`."""
 READ_SYNC = READ_CLOCK + ROW
 READ_BY = READ_SYNC + ROW
 """A row: for each warp, instruction * 2048 + lane of its last read. If several of its lanes read since its last
@@ -71,6 +72,15 @@ def emit_race(fn: Function, module: Module) -> None:
     fn.finish()
 
 
+def reader_of(block: Raw, column: Lanes, by: Lanes) -> Lanes:
+    """Return the thread of a read, by its column in the rows of reads and its `READ_BY`; of a warpgroup's
+    multiplication the warpgroup's first.
+    """
+    thread = column * LANES + (by & 31).zext("i64")
+    first = (column * -1 + (LANES - 1)) * WARPGROUP * LANES
+    return column.ge(Lanes(block.load(Block.WARP_COUNT, I64))).select(first, thread)
+
+
 class _Access:
     """Code that checks one warp's access to one element for races, and then records it."""
 
@@ -113,7 +123,7 @@ class _Access:
         with fn.when(unordered.ne(0).value):
             who = fn.zero_extend(unordered.call_flag("cttz", flag=True).value)
             by = Lanes(element.load(who * 4 + READ_BY))
-            self._note(Kind.RACE_BLOCK, lane, at, key, by >> 11, Lanes(who) * LANES + (by & 31).zext("i64"))
+            self._note(Kind.RACE_BLOCK, lane, at, key, by >> 11, reader_of(self.block, Lanes(who), by))
         by = Lanes(element.load(own + READ_BY))
         fresh = Lanes(element.load(own + READ_SYNC)).eq(self.sync) & Lanes(element.load(own + READ_CLOCK)).eq(
             self.clock
@@ -188,4 +198,4 @@ class _Access:
         fn.call(self.module["note"], self.warp.base, self.insn.base, kind, lane, at, extra.value, other)
 
 
-__all__ = ["ELEMENT", "emit_race"]
+__all__ = ["ELEMENT", "emit_race", "reader_of"]

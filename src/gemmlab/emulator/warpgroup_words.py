@@ -50,6 +50,15 @@ def operand(extra: int) -> str:
     return next((f" by the descriptor of {name}" for bits, name in OPERANDS.items() if extra & bits), "")
 
 
+def descriptor(word: int) -> str:
+    """Return the fields of a descriptor in words: `"start 0x400, leading 16 B, stride 1,024 B, swizzle 128"`."""
+    start, leading, stride = ((word >> at & 0x3FFF) << 4 for at in (0, 16, 32))
+    base, mode = word >> 49 & 7, word >> 62 & 3
+    swizzle = f"swizzle {256 >> mode}" if mode else "no swizzle"
+    offset = f", base offset {base}" if base else ""
+    return f"start {start:#x}, leading {leading:,} B, stride {stride:,} B, {swizzle}{offset}"
+
+
 def in_flight_message(name: str, multiplication: str, *, fence: bool) -> str:
     """Return the message for an early access to registers of a multiplication.
 

@@ -6,6 +6,7 @@ from gemmlab.emulator.cluster_operands import emit_operand_far
 from gemmlab.emulator.wgmma_arithmetic import SUM, emit_sum_floats, emit_sum_integers
 from gemmlab.emulator.wgmma_flight import (
     ISSUE,
+    LEARN,
     WAIT,
     emit_issue,
     emit_land_oldest,
@@ -48,7 +49,7 @@ def emit_wgmma(module: Module) -> None:
         emit_compare_proxies(fn, module)
     with module.function("issue_wgmma", ISSUE, VOID, exported=True) as fn:
         emit_issue(fn, module)
-    with module.function("learn", MULTIPLY[:1], VOID) as fn:
+    with module.function("learn", LEARN, VOID) as fn:
         emit_learn(fn)
     with module.function("wait_wgmma", WAIT, I32, exported=True) as fn:
         emit_wait(fn, module)

@@ -16,6 +16,7 @@ from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, ROW, Block, Status, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.emulator.wgmma_layout import WARPGROUP, Flight
+from gemmlab.emulator.wgmma_races import column_of
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64, pointer
@@ -32,6 +33,7 @@ HAS_ENDED, TOO_FEW, UNFINISHED = 1, 2, 3
 the block has fewer than four warps of the warpgroup (their number); the warp ends with multiplications in flight (their
 number)."""
 WAIT = (("warp", pointer(I8)), ("insn", pointer(I8)), ("left", I64))
+LEARN = (("warp", pointer(I8)), ("last", I64))
 
 
 def emit_issue(fn: Function, module: Module) -> None:
@@ -157,21 +159,24 @@ def emit_wait(fn: Function, module: Module) -> None:
         fn.leave_if(done, other.load(Flight.COUNT, I64).equals(0))
         fn.leave_if(done, entry_at(fn, other, 0).load(Flight.ENTRY_NUMBER, I64) > last.read())
         fn.call(module["land_oldest"], fellow.base)
-    fn.call(module["learn"], warp_ptr)
+    fn.call(module["learn"], warp_ptr, last.read())
     # A lane's writes after the wait do not race with the multiplications' reads, which count as those of other lanes.
     warp.add(Warp.SYNCS, 1)
     fn.finish(0)
 
 
 def emit_learn(fn: Function) -> None:
-    """Emit the body of `learn(warp)`: order the reads of the warpgroup's executed multiplications before what the warp
-    does next.
+    """Emit the body of `learn(warp, last)`: order the reads of the warpgroup's multiplications up to number `last`
+    before what the warp does next.
     """
-    warp = Raw(fn, fn.args[0])
+    warp, last = Raw(fn, fn.args[0]), Lanes(fn.args[1])
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     with fn.when(block.load(Block.RACES, I64).differs(0)):
         row = fn.cast(block.load(Block.CLOCKS, I64), I32) + warp.load(Warp.INDEX, I64) * LANES
         with _Group(fn, warp).each() as (fellow, other):
             index = fellow.load(Warp.INDEX, I64)
             row[index] = Lanes(row[index]).smax(Lanes(other.load(Flight.LANDED))).value
+        column, start = column_of(fn, block, warp.load(Warp.INDEX, I64))
+        with fn.when(Lanes(start).ne(0).value):
+            row[column] = Lanes(row[column]).smax(Lanes(start) + last.trunc("i32")).value
     fn.finish()

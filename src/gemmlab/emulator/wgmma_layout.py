@@ -6,8 +6,13 @@ from dataclasses import dataclass
 
 from gemmlab.emulator.layout import ROW
 
-WARPGROUP = 4
+WARPGROUP_SHIFT = 2
+WARPGROUP = 1 << WARPGROUP_SHIFT
 """Warps of a warpgroup; its warp w computes rows 16 w to 16 w + 15 of the accumulator."""
+MULTIPLYING_WARPS = 24
+"""Most warps of a block whose warpgroups have a column of their own in vector clocks and in the rows of reads: column
+31 - g belongs to the multiplications of warpgroup g, and its clock counts them. Only a wait for a multiplication makes
+its clock known, not a barrier behind the issue. In larger blocks the reads count as those of the multiplying warp."""
 ROWS = 16
 """Rows of the accumulator that one warp computes."""
 MOST_COLUMNS = 256

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmlab.emulator.address_space import PENDING
+from gemmlab.emulator.events import note_more
 from gemmlab.emulator.instruction_layout import Kind
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.launch_layout import RANK_BITS
@@ -89,7 +90,7 @@ def emit_fetch(fn: Function, module: Module) -> None:
                     with moment.yes():
                         fn.store(target, fn.load(fn.cast(source, I8), CHUNK))
                         with fn.when((~whole).value):
-                            _unready(fn, module, warp_ptr, insn, state, address, operand)
+                            _unready(fn, module, warp, insn, state, address, operand, word)
                         with fn.when(racing):
                             fn.call(module["operand_race"], warp_ptr, insn, entry, address.value, operand)
                     with moment.no(), fn.when(whole.value):
@@ -98,7 +99,7 @@ def emit_fetch(fn: Function, module: Module) -> None:
             with choice.no(), fn.when(lands):
                 fn.store(target, fn.constant(0, Type(f"<{CHUNK} x i8>", I8, CHUNK)))
                 extra = operand + (CHUNK + SHARED)
-                fn.call(module["note"], warp_ptr, insn, Kind.OUT_OF_BOUNDS, 0, address.value, extra, -1)
+                note_more(fn, module, warp, (insn, Kind.OUT_OF_BOUNDS, 0, address.value, extra, -1), word)
     fn.finish()
 
 
@@ -107,14 +108,14 @@ SHARED = 65536
 
 
 def _unready(
-    fn: Function, module: Module, warp: Value, insn: Value, state: Value, address: Lanes, operand: Value
+    fn: Function, module: Module, warp: Raw, insn: Value, state: Value, address: Lanes, operand: Value, word: Value
 ) -> None:
     pending = fn.var(I64, 0)
     bytes_ = fn.cast(state, I8)
     with fn.range(CHUNK) as byte:
         pending.set(fn.select(fn.load(bytes_ + byte).equals(PENDING), 1, pending.read()))
     kind = fn.select(pending.read().differs(0), Kind.ASYNC, Kind.UNWRITTEN)
-    fn.call(module["note"], warp, insn, kind, 0, address.value, operand + (CHUNK + SHARED), -1)
+    note_more(fn, module, warp, (insn, kind, 0, address.value, operand + (CHUNK + SHARED), -1), word)
 
 
 @dataclass(frozen=True, slots=True)

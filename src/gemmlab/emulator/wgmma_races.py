@@ -3,8 +3,8 @@
 A multiplication may read its operands at any time between its issue and the end of the wait for its group. So each
 write must be ordered before the issue, or after the wait. At the wait, the last write of each element is compared with
 the warp's vector clock at the issue: a write that is not ordered before the issue is a hazard. The read is recorded
-with the clock of the issue, which every warp that waits takes over. So later writes are compared with it as with any
-other read.
+with a clock that only warps that wait for the multiplication take over (`MULTIPLYING_WARPS`). So later writes are
+compared with it as with any other read, and a barrier between issue and wait does not order them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gemmlab.emulator.races import (
     WRITER_INSTRUCTION,
 )  # fmt: skip
 from gemmlab.emulator.raw import Raw
-from gemmlab.emulator.wgmma_layout import Flight
+from gemmlab.emulator.wgmma_layout import MULTIPLYING_WARPS, WARPGROUP_SHIFT, Flight
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64, pointer
@@ -41,6 +41,18 @@ CHUNK = 16
 SHARED = Space.SHARED * 65536
 """Bits of an event's `extra` for shared memory."""
 KNOW = OPERAND_RACE[:1] + OPERAND_RACE[2:3]
+
+
+def column_of(fn: Function, block: Raw, index: Value) -> tuple[Value, Value]:
+    """Return the column of vector clocks for the multiplications of warp number `index`, and its clock before the first
+    one; in a block of more than `MULTIPLYING_WARPS` the warp's own column, and 0.
+    """
+    apart = Lanes(block.load(Block.WARP_COUNT, I64)).le(MULTIPLYING_WARPS)
+    last = Lanes(fn.constant(LANES - 1, I64)) - (Lanes(index) >> WARPGROUP_SHIFT)
+    column = apart.select(last, Lanes(index)).value
+    # No warp has this row, so its own clock stays as it was when the block began.
+    start = fn.cast(block.load(Block.CLOCKS, I64), I32)[column * (LANES + 1)]
+    return column, apart.select(Lanes(start), Lanes(fn.constant(0, I32))).value
 
 
 def emit_know(fn: Function) -> None:
@@ -85,7 +97,9 @@ def emit_operand_race(fn: Function, module: Module) -> None:
     index = warp.load(Warp.INDEX, I64)
     sync = fn.convert(warp.load(Warp.SYNCS, I64), I32)
     known = entry.at(Flight.ENTRY_KNOWN, I32)
-    clock = known[index]
+    column, start = column_of(fn, block, index)
+    issue = Lanes(start) + Lanes(entry.load(Flight.ENTRY_NUMBER, I64)).trunc("i32")
+    clock = Lanes(start).ne(0).select(issue, Lanes(known[index])).value
     number = (Lanes(insn.load(Insn.INDEX, I64)).trunc("i32") << 11).value
     with Elements(fn, block, address).each() as (element, at):
         writer = Lanes(element.load(WRITER)).zext("i64")
@@ -94,9 +108,9 @@ def emit_operand_race(fn: Function, module: Module) -> None:
             other = fn.convert(element.load(WRITER_INSTRUCTION), I64)
             extra = (writer << 32).value + operand + SHARED
             fn.call(module["note"], warp_ptr, insn_ptr, Kind.OVERWRITTEN, 0, at, extra, other)
-        element.store(index * 4 + READ_CLOCK, clock)
-        element.store(index * 4 + READ_SYNC, sync)
-        element.store(index * 4 + READ_BY, number)
+        element.store(column * 4 + READ_CLOCK, clock)
+        element.store(column * 4 + READ_SYNC, sync)
+        element.store(column * 4 + READ_BY, number)
     fn.finish()
 
 

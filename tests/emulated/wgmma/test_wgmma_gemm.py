@@ -143,5 +143,6 @@ def test_an_operand_outside_of_shared_memory_is_reported() -> None:
         smem_bytes=8192, device=DEVICE,
     )  # fmt: skip
     assert {hazard.kind for hazard in done.hazards or ()} == {"out of bounds"}
-    words = re.compile("16-byte read of shared memory by the descriptor of [AB] at byte")
+    fields = r"\(start 0x[0-9a-f]+, leading 16 B, stride 1,024 B, swizzle 128\)"
+    words = re.compile(f"16-byte read of shared memory by the descriptor of [AB] {fields} at byte")
     assert any(words.search(hazard.message) for hazard in done.hazards or ())

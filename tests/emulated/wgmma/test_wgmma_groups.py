@@ -29,10 +29,15 @@ def hazards(kernel: str, threads: int = 128, grid: int = 1) -> list[Hazard]:
     return list(done.hazards or ())
 
 
-@pytest.mark.parametrize("kernel", ["whole", "in_turn"])
-@pytest.mark.sampled(2)
+@pytest.mark.parametrize("kernel", ["whole", "in_turn", "left_behind_wait", "refilled_behind_wait"])
+@pytest.mark.sampled(4)
 def test_right_kernels_have_no_hazard(kernel: str) -> None:
     assert hazards(kernel) == []
+
+
+@pytest.mark.parametrize("kernel", ["whole", "in_turn"])
+@pytest.mark.sampled(2)
+def test_two_warpgroups_have_no_hazard(kernel: str) -> None:
     assert hazards(kernel, 256) == []
 
 
@@ -63,12 +68,40 @@ def test_a_wait_that_leaves_too_many_groups_is_named() -> None:
     assert found.other_called_from == f"wgmma_groups.cu:{line_of('left')}"
 
 
+def test_a_result_used_in_flight_is_reported_where_ptxas_waits_after_each_multiplication() -> None:
+    (found,) = hazards("added_early")
+    assert (found.kind, found.line, found.other_line) == ("wgmma", line_of("wait"), line_of("multiply"))
+    assert found.called_from == f"wgmma_groups.cu:{line_of('one too many')}"
+    assert found.other_called_from == f"wgmma_groups.cu:{line_of('added')}"
+    assert "wgmma.wait_group 0 is needed; ptxas put in a wait after each multiplication" in found.message
+
+
+def test_a_register_of_a_that_is_written_in_flight_is_reported() -> None:
+    (found,) = hazards("left_in_flight")
+    assert (found.kind, found.line) == ("wgmma", line_of("left again"))
+    assert "a register of A is written while the multiplication may read it" in found.message
+
+
+def test_registers_that_nobody_releases_are_reported() -> None:
+    first, second = hazards("starved", 384)
+    assert (first.kind, second.kind) == ("setmaxnreg", "deadlock")
+    assert first.line == line_of("starved")
+    assert "setmaxnreg.inc to 240 registers: warps 4 to 11 of the block wait for more" in first.message
+
+
+def test_a_copy_over_an_operand_is_reported_though_a_barrier_is_behind_the_issue() -> None:
+    (found,) = hazards("refilled_in_flight")
+    assert (found.kind, found.line, found.other_line) == ("race", line_of("refill"), line_of("multiply"))
+    assert "overwrites shared memory that thread 0 may still read" in found.message
+
+
 @pytest.mark.parametrize(("kernel", "operand"), [("left_beyond", "A"), ("right_beyond", "B")])
 @pytest.mark.sampled(2)
 def test_a_wrong_descriptor_is_named(kernel: str, operand: str) -> None:
     (found,) = hazards(kernel)
     assert (found.kind, found.line) == ("out of bounds", line_of("multiply"))
-    assert f"16-byte read of shared memory by the descriptor of {operand} at byte" in found.message
+    what = f"16-byte read of shared memory by the descriptor of {operand} "
+    assert f"{what}(start 0x3f000, leading 128 B, stride 256 B, no swizzle) at byte" in found.message
 
 
 def test_an_operand_that_another_block_stores_needs_the_clusters_barrier() -> None:

@@ -78,6 +78,75 @@ extern "C" __global__ void in_turn(float *x) {
     store(x + 512, e);
 }
 
+// The same, and the second result is used before the wait for it.
+extern "C" __global__ void added_early(float *x) {
+    float d[4], e[4];
+    u64 word = operands();
+    load(d, x);
+    load(e, x);
+    fence();
+    multiply(d, word, word);
+    commit();
+    multiply(e, word, word); // added
+    commit();
+    wait<1>(); // one too many
+    for (int i = 0; i < 4; ++i) d[i] += e[i];
+    wait<0>();
+    store(x, d);
+}
+
+// A register of A is written while the multiplication may read it, or behind the wait for it.
+template <bool GOOD> __device__ void left_again(float *x) {
+    float d[4];
+    u64 word = operands();
+    unsigned a = __float_as_uint(x[threadIdx.x]);
+    load(d, x);
+    fence();
+#define AGAIN(wait) \
+    asm volatile("{.reg .b32 a; xor.b32 a, %4, 1;" \
+                 "wgmma.fence.sync.aligned;" \
+                 "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, {a, a, a, a}, %5, 1, 1, 1, 0;" \
+                 "wgmma.commit_group.sync.aligned;" wait "add.u32 a, a, 1; wgmma.fence.sync.aligned;" \
+                 "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, {a, a, a, a}, %5, 1, 1, 1, 0;" \
+                 "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;}" \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a), "l"(word))
+    if (GOOD) AGAIN("wgmma.wait_group.sync.aligned 0;");
+    else AGAIN(""); // left again
+    store(x, d);
+}
+
+extern "C" __global__ void left_behind_wait(float *x) { left_again<true>(x); }
+extern "C" __global__ void left_in_flight(float *x) { left_again<false>(x); }
+
+// A bulk copy overwrites an operand: behind the wait and a barrier, or behind a barrier alone.
+template <bool GOOD> __device__ void refilled(float *x) {
+    float d[4];
+    __shared__ u64 full;
+    u64 word = operands();
+    unsigned tile = (unsigned)(word & 0x3fff) << 4, barrier = (unsigned)__cvta_generic_to_shared(&full);
+    if (threadIdx.x == 0)
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1; fence.mbarrier_init.release.cluster;" ::"r"(barrier) : "memory");
+    load(d, x);
+    fence();
+    multiply(d, word, word); // refilled
+    commit();
+    if (GOOD) wait<0>();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 1024;" ::"r"(barrier) : "memory");
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 1024, [%2];" // refill
+                     ::"r"(tile), "l"(x + 1024), "r"(barrier) : "memory");
+    }
+    wait<0>();
+    for (unsigned done = 0; !done;)
+        asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p;}"
+                     : "=r"(done) : "r"(barrier) : "memory");
+    store(x, d);
+}
+
+extern "C" __global__ void refilled_behind_wait(float *x) { refilled<true>(x); }
+extern "C" __global__ void refilled_in_flight(float *x) { refilled<false>(x); }
+
 template <bool LEFT> __device__ void beyond(float *x) {
     float d[4];
     u64 word = operands(), far = (word & ~(u64)0x3fff) | 0x3f00;
@@ -91,6 +160,13 @@ template <bool LEFT> __device__ void beyond(float *x) {
 
 extern "C" __global__ void left_beyond(float *x) { beyond<true>(x); }
 extern "C" __global__ void right_beyond(float *x) { beyond<false>(x); }
+
+// One warpgroup releases fewer registers than the others wait for.
+extern "C" __global__ void __launch_bounds__(384, 1) starved(float *x) {
+    if (threadIdx.x < 128) asm volatile("setmaxnreg.dec.sync.aligned.u32 160;");
+    else asm volatile("setmaxnreg.inc.sync.aligned.u32 240;"); // starved
+    x[threadIdx.x] = threadIdx.x;
+}
 
 // An operand that the cluster's other block stores.
 __device__ void cluster_sync() {

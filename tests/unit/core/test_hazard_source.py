@@ -19,6 +19,9 @@ SOURCE = """__global__ void turn(const float* x, float* out, int n) {
     float* rows = &tile[0][0];
     rows[n] = 1;
     rows[n + 1] = 2;
+    __shared__ float f;
+    tile[0][n] = 1.f + n;
+    asm("" ::"f"(tile[0][0] + 2.f));
 }
 """
 
@@ -36,6 +39,7 @@ def hazard(line: int, other: int, space: str, file: str = "turn.cu", other_file:
         (6, 5, "shared", "total"),
         (6, 0, "shared", ""),  # two shared variables
         (9, 10, "shared", "rows"),  # no shared variable, but one name with a subscript
+        (12, 13, "shared", "tile"),  # f is a suffix and a text
         (6, 7, "global", "out"),
         (4, 0, "global", "x"),
         (7, 0, "global", ""),  # x and out

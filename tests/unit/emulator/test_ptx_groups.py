@@ -52,6 +52,15 @@ def test_a_wait_that_leaves_a_group_in_flight() -> None:
     assert groups(MULTIPLY, COMMIT, "mov.f32 %f3, 0f00000000;", STORE)[1] == ()
 
 
+def test_a_register_of_a_that_is_written_in_flight() -> None:
+    left = MULTIPLY.replace("%rd1, %rd1", "{%r1, %r2, %r3, a}, %rd1")
+    load, own = "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r2, %r3}, [%r9];", "add.u32 a, a, 1;"
+    assert groups(load, own, left, COMMIT, wait(0), load, own) == ((), ())
+    assert groups(left, COMMIT, "mov.u32 %r2, %r7;", wait(0))[1] == ()
+    found = groups(left, COMMIT, own, wait(1), load)[1]
+    assert [(each.use, each.wait, each.left, each.writes_input) for each in found] == [(4, 0, 0, True), (6, 5, 1, True)]
+
+
 def test_labels_of_inline_assembly_may_repeat() -> None:
     poll = "{.reg .pred done; again: mbarrier.try_wait.b64 done, [%r1], %r2; @!done bra again;}"
     assert groups(poll, MULTIPLY, COMMIT, poll, wait(0), poll, STORE) == ((), ())

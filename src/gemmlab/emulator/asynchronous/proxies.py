@@ -30,6 +30,7 @@ from gemmlab.emulator.races import (
     WRITER_SYNC,
     WRITER_TIME,
 )
+from gemmlab.emulator.wgmma_layout import WARPGROUP
 
 Rows = npt.NDArray[np.int32]
 _ROW = ROW // 4
@@ -121,7 +122,8 @@ def check_write(
     if unordered.any():
         row, warp = (int(index) for index in np.unravel_index(int(unordered.argmax()), unordered.shape))
         by = int(rows[row, READ_BY // 4 + warp])
-        thread = warp * LANES + (by & 31)
+        warpgroup = (LANES - 1 - warp) * WARPGROUP * LANES
+        thread = warp * LANES + (by & 31) if warp < block.resident.count else warpgroup
         message = f"{_subject(proxy)} overwrites shared memory that thread {thread} may still read: nothing orders"
         wait = request.block.waits.get(request.warp)
         early = f" ({wait.words})" if wait is not None and wait.again else ""

@@ -290,7 +290,10 @@
     if (!node || frame(pane).hidden) return;
     // Scroll only the pane: `scrollIntoView` would move the page, too.
     const box = byId(pane).getBoundingClientRect(), own = node.getBoundingClientRect();
-    if (own.top < box.top + 30 || own.bottom > box.bottom - 10) byId(pane).scrollTop += own.top - box.top - box.height / 3;
+    // A pane may reach out of the window: the node is to be in the part that is seen.
+    const inside = box.top < innerHeight - 100 && box.bottom > 100;
+    const top = inside ? Math.max(box.top, 0) : box.top, bottom = inside ? Math.min(box.bottom, innerHeight) : box.bottom;
+    if (own.top < top + 30 || own.bottom > bottom - 10) byId(pane).scrollTop += own.top - top - (bottom - top) / 3;
     if (own.left > box.right - 80 || own.left < box.left) byId(pane).scrollLeft += own.left - box.left - 80;
   }
 

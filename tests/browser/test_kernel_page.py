@@ -23,7 +23,7 @@ IN_SIGHT = """(selector, pane) => {
     const own = document.querySelector(selector).getBoundingClientRect();
     if (own.bottom > innerHeight) return false;
     const box = document.getElementById(pane).getBoundingClientRect();
-    return own.width > 0 && own.top >= box.top && own.bottom <= Math.min(box.bottom, innerHeight) && own.left >= box.left
+    return own.width > 0 && own.top >= box.top && own.bottom <= box.bottom && own.left >= box.left
         && own.right <= Math.min(box.right, innerWidth);
 }"""
 

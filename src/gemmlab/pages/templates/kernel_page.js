@@ -601,11 +601,10 @@
     }));
   }
 
-  async function start() {
+  function start() {
     const packed = [...document.querySelectorAll('script[id^="listing-"]')];
-    const texts = await Promise.all(packed.map((one) => unpacked(one.textContent)));
-    const data = texts.map((text, side) => ({ ...JSON.parse(text), label: packed[side].dataset.label }));
-    pairs = byId("pairs") ? JSON.parse(await unpacked(byId("pairs").textContent)) : null;
+    const data = packed.map((one) => ({ ...JSON.parse(unpacked(one.textContent)), label: one.dataset.label }));
+    pairs = byId("pairs") ? JSON.parse(unpacked(byId("pairs").textContent)) : null;
     sides = data.map(prepared);
     const label = element("label"), box = element("input");
     Object.assign(box, { type: "checkbox", id: "show-ptx" });

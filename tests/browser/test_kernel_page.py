@@ -77,6 +77,8 @@ def test_a_line_lights_its_instructions_and_a_call_site_only_its_own(opened: Bro
     text = opened.run("document.querySelector('#s0-1-3 details').textContent")
     assert "2 call sites" in text
     assert f"called from mine.cu:{STORE_OF_A}" in text
+    assert "fetch(A, row" in text
+    assert "fetch(B, k" in text
     hover(opened, "#s0-1-3 .call")
     one = opened.run(LIT)
     assert 0 < len(one) < len(both)

@@ -65,6 +65,8 @@
     return value.toLocaleString("en", { minimumFractionDigits: one.digits, maximumFractionDigits: one.digits });
   }
 
+  // The text of a line: a call tells there for which operand it is.
+  const words = (side, [file, line]) => (side.files[file].lines.find(([one]) => one === line)?.[1] ?? "").trim();
   const place = (side, [file, line]) => `${side.files[file].name}:${line}`;
   const level = (value, most) => (value > 0 && most > 0 ? Math.max(1, Math.ceil(LEVELS * Math.sqrt(value / most))) : 0);
   const heat = (value, most) => (level(value, most) ? ` h${level(value, most)}` : "");
@@ -103,7 +105,9 @@
     if (!found) return "";
     const each = [...found].map(([chain, rows]) => {
       const from = side.chains[chain].slice(1).map((one) => place(side, one)).join(", called from ");
-      return `<button type="button" class="call" data-chain="${chain}" data-side="${number}">called from ${safe(from)}: ${rows.length} instr</button>`;
+      const text = words(side, side.chains[chain][1]);
+      return `<button type="button" class="call" data-chain="${chain}" data-side="${number}">called from ${safe(from)}: ${rows.length} instr`
+        + `${text ? ` <code>${safe(text)}</code>` : ""}</button>`;
     });
     return `<details><summary>${found.size} call ${found.size === 1 ? "site" : "sites"}</summary>${each.join("<br>")}</details>`;
   }

@@ -58,3 +58,19 @@ def test_colours_change_at_a_click(browser: Browser, site: Path) -> None:
     before = browser.run(colour)
     browser.run("document.querySelector('.theme-toggle').click()")
     browser.until(f"{colour} !== {before!r}")
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.sampled(6)
+def test_paper_cuts_nothing_and_has_no_menu_over_the_text(browser: Browser, site: Path, name: str) -> None:
+    browser.open((site / name).as_uri())
+    try:
+        browser.send("Emulation.setEmulatedMedia", media="print", features=[])
+        browser.resize(718, 900)
+        wide = """[...document.querySelectorAll(".content :is(td, pre, svg, img)")].filter((one) =>
+            one.getBoundingClientRect().right > 719 || one.scrollWidth > one.clientWidth + 1 && one.tagName === "PRE"
+        ).map((one) => one.outerHTML.slice(0, 200))"""
+        assert browser.run(wide) == []
+        assert browser.run("document.querySelector('.skip-to-content').getBoundingClientRect().height") == 0
+    finally:
+        browser.send("Emulation.setEmulatedMedia", media="", features=[])

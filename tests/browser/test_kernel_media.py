@@ -106,6 +106,12 @@ def test_two_kernels_fit_a_phone_and_paper(pair: Browser, two: Path) -> None:
     assert "block_tile.cu" not in pair.run("document.querySelector('#source caption').textContent")
 
 
+def test_the_page_is_whole_when_it_has_loaded(opened: Browser, own: Path) -> None:
+    """A browser that only prints a page does so at once."""
+    opened.open(own.as_uri())
+    assert opened.run(READY)
+
+
 def test_paper_has_all_of_it_in_light_colours(opened: Browser) -> None:
     opened.run("document.getElementById('theme').click()")
     opened.run("""addEventListener("beforeprint", () => { window.before = {

@@ -28,10 +28,10 @@ IN_SIGHT = """(selector, pane) => {
 }"""
 
 
-@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize(("width", "height"), [(1400, 1000), (390, 844)])
 @pytest.mark.sampled(2)
-def test_it_opens_at_the_hottest_instruction_with_its_heat(opened: Browser, own: Path, width: int) -> None:
-    opened.resize(width, 844, phone=width < 400)
+def test_it_opens_at_the_hottest_instruction_with_its_heat(opened: Browser, own: Path, width: int, height: int) -> None:
+    opened.resize(width, height, phone=width < 400)
     opened.open(own.as_uri())
     opened.until(READY)
     row = int(opened.run(HOTTEST))
@@ -77,6 +77,8 @@ def test_a_line_lights_its_instructions_and_a_call_site_only_its_own(opened: Bro
     text = opened.run("document.querySelector('#s0-1-3 details').textContent")
     assert "2 call sites" in text
     assert f"called from mine.cu:{STORE_OF_A}" in text
+    assert "fetch(A, row" in text
+    assert "fetch(B, k" in text
     hover(opened, "#s0-1-3 .call")
     one = opened.run(LIT)
     assert 0 < len(one) < len(both)

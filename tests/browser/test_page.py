@@ -307,15 +307,18 @@ def test_paper_has_every_chart_and_column_in_light_colours(opened: Browser, page
     opened.resize(1200, 800)
     opened.prefer("dark")
     opened.open(page.as_uri())
-    opened.until("document.documentElement.dataset.prepared !== undefined")
     assert opened.run("document.querySelectorAll('figure svg').length") < opened.run(
         "document.querySelectorAll('figure').length"
     ), "charts are drawn when they come into view"
     # The handler of the page ran before this one, and what it began has ended when the browser lays the paper out.
-    opened.run("""addEventListener("afterprint", () => { window.printed =
-        [...document.querySelectorAll("figure")].map((one) => one.querySelectorAll("svg path, svg text").length); })""")
+    opened.run("""addEventListener("afterprint", () => {
+        window.printed = [...document.querySelectorAll("figure")].map(
+            (one) => one.querySelectorAll("svg path, svg text").length);
+        window.codes = [...document.querySelectorAll("pre[data-packed]")].map((one) => one.textContent);
+    })""")
     pdf = base64.b64decode(opened.send("Page.printToPDF", printBackground=True)["data"])
     assert min(opened.run("window.printed")) > 10
+    assert all("FFMA" in code for code in opened.run("window.codes"))
     assert placed(pdf) > 20 * opened.run("document.querySelectorAll('figure').length")
     try:
         opened.send("Emulation.setEmulatedMedia", media="print", features=[])

@@ -68,8 +68,8 @@ class Explanation(Display, Tabular):
 
     def _grids(self) -> tuple[Grid, ...]:
         findings = grid(
-            ("finding", "", "what to try", "rung"),
-            ((one.key, one.text, one.attempt, one.rung) for one in self.findings), texts=range(4),
+            ("finding", "", "what to try", "predicted gain", "rung"),
+            ((one.key, one.text, one.attempt, one.gain_words, one.rung) for one in self.findings), texts=range(5),
         )  # fmt: skip
         places = grid(
             ("memory at", "opcode", "requests", "sectors/request", "wavefronts", "excess", "of L1 time"),

@@ -44,17 +44,22 @@ class Finding(Display):
     """Predicted gain of the advice in percent of the speed; `None` if it is not predicted (`model.remedies`)."""
 
     @property
-    def gain(self) -> str:
-        """The predicted gain in words."""
+    def gain_words(self) -> str:
+        """The predicted gain as an entry of a table."""
         if self.gain_pct is None:
-            return "Gain not predicted."
-        return f"Predicted gain: {self.gain_pct:.0f} %." if self.gain_pct >= 1 else "Predicted gain: less than 1 %."
+            return "not predicted"
+        return f"{self.gain_pct:.0f} %" if self.gain_pct >= 1 else "less than 1 %"
+
+    @property
+    def gain(self) -> str:
+        """The predicted gain as a sentence."""
+        return "Gain not predicted." if self.gain_pct is None else f"Predicted gain: {self.gain_words}."
 
     def _line(self) -> str:
         return f"{self.key}: {self.text}"
 
     def _view(self) -> View:
-        return View(self.key, lines=(self.text, self.attempt))
+        return View(self.key, lines=(self.text, self.attempt, self.gain))
 
 
 def find(

@@ -85,9 +85,10 @@ def explain(
 ) -> None:
     """Say what limits a kernel, from its machine code and counters; no GPU is needed.
 
-    Two kernels are shown side by side. Exits with 1 if a kernel's result is wrong, if it has a hazard (a race, an
-    access out of bounds), and if the time limit is reached. --pictures also draws CPU kernels. `gemmlab explain
-    threaded --threads 8` shows how threads divide C. Example: gemmlab explain mine.cu --html page.html
+    Two kernels are shown side by side; `gemmlab sass --diff` shows two configurations so. Exits with 1 if a kernel's
+    result is wrong, if it has a hazard (a race, an access out of bounds), and if the time limit is reached. --pictures
+    also draws CPU kernels. `gemmlab explain threaded --threads 8` shows how threads divide C. Example: gemmlab explain
+    mine.cu --html page.html
     """
     from gemmlab.analysis.subject import machine
     from gemmlab.instruments.call_arguments import operation_argument

@@ -10,13 +10,17 @@ from gemmlab.core.errors import UsageError
 
 
 def parse_config(texts: list[str]) -> dict[str, int]:
-    """Return `{"MR": 12, "NR": 32}` for `["MR=12", "NR=32"]`; raise `UsageError` for texts of another form."""
-    config = {}
+    """Return `{"MR": 12, "NR": 32}` for `["MR=12", "NR=32"]`.
+
+    Raises `UsageError` for texts of another form, and for two values of one parameter.
+    """
+    config: dict[str, int] = {}
     for text in texts:
         name, _, value = text.partition("=")
         if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or not re.fullmatch(r"-?[0-9]{1,9}", value):
             raise UsageError(f"--config {text!r}: write NAME=VALUE, as in MR=12")
-        config[name] = int(value)
+        if config.setdefault(name, int(value)) != int(value):
+            raise UsageError(f"--config: {name} is {config[name]} and {int(value)}, but this is one configuration")
     return config
 
 

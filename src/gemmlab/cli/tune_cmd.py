@@ -41,8 +41,8 @@ HELP = """Search a kernel's configurations within a budget; --library measures t
 
 \b
 gemmlab tune async_copy --device cuda --sizes 4096 --budget 60s
-gemmlab tune mine.cu --device emulated         by predicted time, without a GPU
-gemmlab tune --library --device cuda           what gemmlab.gemm will choose from the next process on
+gemmlab tune mine.cu --device emulated      by predicted time, no GPU
+gemmlab tune --library --device cuda        what gemmlab.gemm will choose
 gemmlab tune --show
 
 The header of the file states the values to try: `tune = { BM = [64, 128] }`. If a search was stopped, the same command

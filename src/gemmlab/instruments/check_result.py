@@ -82,7 +82,10 @@ class CheckResult(Display, Tabular):
         details = [(report.subject, report.explain()) for report in self.reports if not report.passed]
         details += [(name, str(error)) for name, error in self.errors.items()]
         badge = "passed" if self.passed else "not passed"
-        return View("check", badge, self.passed, grids=(replace(cells, wrong=wrong),), folded=tuple(details))
+        verdicts = tuple(f"{report.subject}: {report.verdict}" for report in self.reports if not report.passed)
+        return View(
+            "check", badge, self.passed, verdicts, grids=(replace(cells, wrong=wrong),), folded=tuple(details)
+        )  # fmt: skip
 
     def __str__(self) -> str:
         """Return the outcome of each kernel in words."""

@@ -31,7 +31,7 @@ def document(template: str, styles: Sequence[str], scripts: Sequence[str], bundl
     )  # fmt: skip
     environment.filters["coded"] = coded
     style = "".join(map(_file, ("base.css", *styles)))
-    script = "".join(map(_file, ("base.js", *scripts)))
+    script = "".join(map(_file, ("inflate.js", "base.js", *scripts)))
     html = environment.get_template(template).render(
         version=__version__, made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), pack=packed,
         style=Markup(style), script=Markup(script), bundle=Markup(bundle),  # noqa: S704 - our own files

@@ -150,6 +150,7 @@ def test_a_wrong_result_comes_first_and_nothing_is_predicted(tmp_path: Path, las
         (("naive", "--gpu", "Radeon"), "Radeon"),
         (("naive", "--gpu", "A100", "--arch", "sm_90"), "sm_80"),
         (("naive", "--sizes", "32,64"), "one size"),
+        (("naive", "--config", "BM=8", "--config", "BM=16"), "BM is 8 and 16"),
         (("naive", "--config", "STAGES=1"), "STAGES"),
         (("naive", "block_tile", "--config", "XY=1"), "XY"),
         (("naive", "--grid", "1"), "--grid"),

@@ -36,6 +36,7 @@ def test_the_help_of_every_verb_has_an_example(verb: str) -> None:
     assert short.exit_code == 0
     assert short.stdout == long.stdout
     assert f"\n    gemmlab {verb} " in short.stdout
+    assert [line for line in short.stdout.splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.parametrize(("verb", "line"), [(verb, line) for verb, lines in EXAMPLES.items() for line in lines])

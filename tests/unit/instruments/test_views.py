@@ -28,6 +28,14 @@ __global__ void race(float *a) {
 """
 
 
+ONES = """
+__global__ void ones(int M, int N, int K, float alpha, const float *A, const float *B, float beta, float *C) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < M * N) C[i] = 1.0f;
+}
+"""
+
+
 class Elements(HTMLParser):
     """The elements of a text; an end without its beginning fails."""
 
@@ -109,6 +117,26 @@ def test_a_result_has_a_short_repr_and_whole_html(name: str) -> None:
         value for name, value in there.attributes if name in {"src", "href"} and not str(value).startswith("data:")
     ] == []
     assert len(html) < 400_000
+
+
+@needs_compiler
+def test_each_finding_has_its_predicted_gain() -> None:
+    found = gemmlab.explain("naive_strided", sizes=64)
+    html = found._repr_html_()
+    assert "predicted gain" in html
+    assert {one.gain_pct is None for one in found.findings} == {True, False}
+    for one in found.findings:
+        assert f">{one.gain_words}<" in html
+        assert one.gain in one._repr_html_()
+
+
+@needs_compiler
+def test_a_check_that_fails_begins_with_the_verdict() -> None:
+    facts = {"grid": "ceil_div(M * N, 64)", "threads": "64"}
+    found = gemmlab.check(ONES, sizes=5, device="emulated", facts=facts)
+    html = found._repr_html_()
+    assert not found.passed
+    assert html.index(str(found.reports[0].verdict)) < html.index("<table")
 
 
 @needs_compiler

@@ -1,4 +1,3 @@
-"use strict";
 // Functions for every page: the theme, unpacking of compressed parts, unfolding before the page is printed.
 const gemmlab = (() => {
   const root = document.documentElement;
@@ -19,8 +18,7 @@ const gemmlab = (() => {
 
   // Return the text of a part that is in the page compressed and in base64 (`document.packed`).
   function unpacked(packed) {
-    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+    return new TextDecoder().decode(inflate(Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0))));
   }
 
   // The elements that are unfolded for printing, and folded again after it.

@@ -65,6 +65,8 @@
     return value.toLocaleString("en", { minimumFractionDigits: one.digits, maximumFractionDigits: one.digits });
   }
 
+  // The text of a line: a call tells there for which operand it is.
+  const words = (side, [file, line]) => (side.files[file].lines.find(([one]) => one === line)?.[1] ?? "").trim();
   const place = (side, [file, line]) => `${side.files[file].name}:${line}`;
   const level = (value, most) => (value > 0 && most > 0 ? Math.max(1, Math.ceil(LEVELS * Math.sqrt(value / most))) : 0);
   const heat = (value, most) => (level(value, most) ? ` h${level(value, most)}` : "");
@@ -103,7 +105,9 @@
     if (!found) return "";
     const each = [...found].map(([chain, rows]) => {
       const from = side.chains[chain].slice(1).map((one) => place(side, one)).join(", called from ");
-      return `<button type="button" class="call" data-chain="${chain}" data-side="${number}">called from ${safe(from)}: ${rows.length} instr</button>`;
+      const text = words(side, side.chains[chain][1]);
+      return `<button type="button" class="call" data-chain="${chain}" data-side="${number}">called from ${safe(from)}: ${rows.length} instr`
+        + `${text ? ` <code>${safe(text)}</code>` : ""}</button>`;
     });
     return `<details><summary>${found.size} call ${found.size === 1 ? "site" : "sites"}</summary>${each.join("<br>")}</details>`;
   }
@@ -290,7 +294,10 @@
     if (!node || frame(pane).hidden) return;
     // Scroll only the pane: `scrollIntoView` would move the page, too.
     const box = byId(pane).getBoundingClientRect(), own = node.getBoundingClientRect();
-    if (own.top < box.top + 30 || own.bottom > box.bottom - 10) byId(pane).scrollTop += own.top - box.top - box.height / 3;
+    // A pane may reach out of the window: the node is to be in the part that is seen.
+    const inside = box.top < innerHeight - 100 && box.bottom > 100;
+    const top = inside ? Math.max(box.top, 0) : box.top, bottom = inside ? Math.min(box.bottom, innerHeight) : box.bottom;
+    if (own.top < top + 30 || own.bottom > bottom - 10) byId(pane).scrollTop += own.top - top - (bottom - top) / 3;
     if (own.left > box.right - 80 || own.left < box.left) byId(pane).scrollLeft += own.left - box.left - 80;
   }
 
@@ -598,11 +605,10 @@
     }));
   }
 
-  async function start() {
+  function start() {
     const packed = [...document.querySelectorAll('script[id^="listing-"]')];
-    const texts = await Promise.all(packed.map((one) => unpacked(one.textContent)));
-    const data = texts.map((text, side) => ({ ...JSON.parse(text), label: packed[side].dataset.label }));
-    pairs = byId("pairs") ? JSON.parse(await unpacked(byId("pairs").textContent)) : null;
+    const data = packed.map((one) => ({ ...JSON.parse(unpacked(one.textContent)), label: one.dataset.label }));
+    pairs = byId("pairs") ? JSON.parse(unpacked(byId("pairs").textContent)) : null;
     sides = data.map(prepared);
     const label = element("label"), box = element("input");
     Object.assign(box, { type: "checkbox", id: "show-ptx" });

@@ -165,23 +165,11 @@
 
   const drawn = new Map();
 
-  // Compressed text in the page -> its unpacked text.
-  const texts = new Map();
-
-  async function textOf(packed) {
-    if (!texts.has(packed)) texts.set(packed, await unpacked(packed));
-    return texts.get(packed);
-  }
-
-  const packedOf = (figure) => document.getElementById(figure.dataset.spec).textContent;
-
   async function draw(figure) {
     const canvas = figure.querySelector(".canvas"), width = canvas.clientWidth;
     drawn.get(figure)?.view?.finalize();
     drawn.set(figure, { width, view: null });
-    const packed = packedOf(figure);
-    // No `await` if the text is already unpacked: a browser prints the page as it is when the handlers have returned.
-    const text = texts.get(packed) ?? await textOf(packed);
+    const text = unpacked(document.getElementById(figure.dataset.spec).textContent);
     // The colours of a fixed picture, words on boxes, belong together: it keeps its white background.
     const fixed = figure.dataset.fit === "fixed";
     const spec = fixed ? JSON.parse(text) : fitted(themed(text), figure.dataset.fit, width);
@@ -200,19 +188,13 @@
   const FITTED = (figure) => figure.dataset.fit !== "fixed";
   const redraw = () => { for (const figure of drawn.keys()) if (FITTED(figure)) draw(figure); };
 
-  // Unpack the texts one by one while the page is idle, so that they are ready when it is printed.
-  async function prepare() {
-    const rest = [...document.querySelectorAll("figure[data-spec]")].map(packedOf);
-    const codes = [...document.querySelectorAll("pre[data-packed]")].map((code) => code.dataset.packed);
-    for (const packed of [...rest, ...codes]) {
-      await new Promise((ready) => { (window.requestIdleCallback ?? setTimeout)(ready); });
-      await textOf(packed);
-    }
-    document.documentElement.dataset.prepared = "";
+  // Nothing is awaited before a text or a chart is there: a browser prints the page as it is when the handlers have returned.
+  function fill(code) {
+    code.textContent ||= unpacked(code.dataset.packed);
   }
 
   function print() {
-    for (const code of document.querySelectorAll("pre[data-packed]")) code.textContent ||= texts.get(code.dataset.packed);
+    for (const code of document.querySelectorAll("pre[data-packed]")) fill(code);
     for (const figure of document.querySelectorAll("figure[data-spec]")) {
       if (!drawn.has(figure) || (FITTED(figure) && figure.dataset.drawn === "dark")) draw(figure);
     }
@@ -245,10 +227,9 @@
     });
     // Long tables are folded by the script, not by the page: without a script nothing could unfold them.
     for (const more of document.querySelectorAll(".more")) fold(more.closest(".results"));
-    document.addEventListener("toggle", async (event) => {
+    document.addEventListener("toggle", (event) => {
       const code = event.target.open ? event.target.querySelector(":scope > pre[data-packed]") : null;
-      if (code === null || code.textContent) return;
-      code.textContent = await textOf(code.dataset.packed);
+      if (code !== null) fill(code);
     }, true);
     document.getElementById("unfold")?.addEventListener("click", () => {
       for (const kernel of document.querySelectorAll("details.kernel")) kernel.open = true;
@@ -262,7 +243,6 @@
     for (const figure of document.querySelectorAll("figure[data-spec]")) watch.observe(figure);
     addEventListener("beforeprint", print);
     addEventListener("afterprint", redraw);
-    prepare();
     let later = 0;
     addEventListener("resize", () => {
       clearTimeout(later);

@@ -37,6 +37,21 @@ SHARED = f"""__global__ void product({SIGNATURE}) {{
 
 
 @needs_compiler
+def test_a_kernel_of_deep_tiles_is_studied_at_two_depths(tmp_path: Path) -> None:
+    """Products of depths 64 and 128 are both rounded to 128 here; one depth would cost nothing more at 4096."""
+    path = tmp_path / "product.cu"
+    path.write_text(COALESCED, encoding="utf-8")
+    stated = {"grid": "ceil_div(M, 32), ceil_div(N, 32)", "threads": "1024", "always_reads": ["A", "B", "C"]}
+    deep = user_kernel(path, require=["K % 128 == 0"], **stated)
+    arch, gpu = machine("", "A6000")
+    known = modelled(deep, arch, gpu, {})
+    assert sorted(known.study.scripts) == [128.0, 256.0]
+    free = user_kernel(path, **stated)
+    usual = quote(modelled(free, arch, gpu, {}), free, {})
+    assert quote(known, deep, {}).speed == pytest.approx(usual.speed, rel=0.05)
+
+
+@needs_compiler
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("source", "gflops"), [(COALESCED, 1986.5), (SHARED, 2980.3)])
 def test_the_slow_kernels_of_an_a6000_are_not_twice_too_fast(tmp_path: Path, source: str, gflops: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,11 @@ def test_a_kernel_of_deep_tiles_is_studied_at_two_depths(tmp_path: Path) -> None
     """Products of depths 64 and 128 are both rounded to 128 here; one depth would cost nothing more at 4096."""
     path = tmp_path / "product.cu"
     path.write_text(COALESCED, encoding="utf-8")
-    stated = {"grid": "ceil_div(M, 32), ceil_div(N, 32)", "threads": "1024", "always_reads": ["A", "B", "C"]}
+    stated: dict[str, Any] = {
+        "grid": "ceil_div(M, 32), ceil_div(N, 32)",
+        "threads": "1024",
+        "always_reads": ["A", "B", "C"],
+    }
     deep = user_kernel(path, require=["K % 128 == 0"], **stated)
     arch, gpu = machine("", "A6000")
     known = modelled(deep, arch, gpu, {})

@@ -32,6 +32,7 @@ from blocks import (
     many_cores,
     many_gpus,
     model,
+    outside,
     overhead,
     parts,
     peak_loops,
@@ -57,7 +58,7 @@ MODULES = (
     cpu, cpu_sizes, dask, many_cores, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page,
     reductions, tensor, tensor_code, source_test, tensor_profiles, parts, diffs, pictures, model, changes, overhead,
     api, float32, beside_triton, fuzzed, suite, shapes, regret, searches, sanitizer, dram_roofline, sass_code,
-    sass_on_gpu_runs, peak_loops, many_gpus, exercises, copy_helpers,
+    sass_on_gpu_runs, peak_loops, many_gpus, exercises, copy_helpers, outside,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 

@@ -95,8 +95,8 @@ class Subject(Display):
 
     @property
     def traits(self) -> list[str]:
-        """Notes on operands that the kernel reads though their factor is 0: `reads C when beta is 0, so beta is 1
-        instead`.
+        """Notes on operands that the kernel reads though their factor is 0: `reads C when beta is 0, so beta is 1 where
+        it would be 0`.
         """
         return [] if self.kernel is None else factor_notes(self.kernel, find_op(self.kernel.op))
 
@@ -155,7 +155,7 @@ def machine(arch: str = "", model: str = "") -> tuple[str, gpu.GpuModel]:
     fitting = [known for known in MODELS if _runs(known, chosen.limits.arch)]
     if arch and arch not in fitting:
         runs = ", ".join(fitting) or "none"
-        raise UsageError(f"--arch {arch}: of the emulator's architectures, a {chosen.name} runs {runs}")
+        raise UsageError(f"no code for {arch} on {chosen.name}: of the emulator's architectures it runs {runs}")
     if not fitting:
         raise UsageError(f"--gpu {chosen.name}: the emulator runs no code for {chosen.limits.arch}")
     newest = max((known for known in fitting if known[-1].isdigit()), key=lambda known: int(known[3:]))

@@ -16,6 +16,8 @@ COLUMNS = """
   error/bound  the largest error of an element / what {precisions} allows it; above 1 the kernel is wrong
   error/|c|/K  no verdict: the largest relative error / K, as articles test it; it may be large where a sum is near 0"""
 """The meaning of some columns, printed below the table; `{precisions}` stands for those of the kernels."""
+_MOST_IN_FULL = 1e6
+"""An error is shown with all its digits if it is less than so many times its bound."""
 
 
 def answer(checked: CheckResult, form: Form) -> None:
@@ -37,7 +39,9 @@ def _show(checked: CheckResult) -> None:
     for heading in ("kernel", "result", "cases", "padded", "threads", "error/bound", "error/|c|/K", "seconds"):
         table.add_column(heading, justify="left" if heading in ("kernel", "result") else "right")
     for report in checked.reports:
-        measures = (f"{report.worst_ratio:.3f}", f"{report.source_error:.1e}", f"{report.seconds:.1f}")
+        worst = report.worst_ratio
+        ratio = f"{worst:.3f}" if worst < _MOST_IN_FULL else f"{worst:.1e}"
+        measures = (ratio, f"{report.source_error:.1e}", f"{report.seconds:.1f}")
         numbers = (str(report.cases), str(report.padded), str(report.threads), *measures)
         table.add_row(report.subject, verdict(report), *numbers)
     for name, error in checked.errors.items():

@@ -157,15 +157,16 @@ def limits(arch: str) -> GpuLimits:
 
 
 def model(name: str) -> GpuModel:
-    """Return the product that a driver or a user calls `name`: `"h100"`, `"A6000"`, `"NVIDIA A100-SXM4-80GB"`.
+    """Return the product that a driver or a user calls `name`: `"h100"`, `"RTX3090"`, `"NVIDIA A100-SXM4-80GB"`.
 
     Raises `UsageError` that lists the known products; also for an unknown variant of one (`"RTX 3090 Ti"`), as its
     figures differ.
     """
-    words = frozenset(re.findall(r"[a-z0-9]+", name.lower())) - _BY_THE_WAY
+    apart = re.sub(r"\brtx(?=a?\d)", "rtx ", name.lower())
+    words = frozenset(re.findall(r"[a-z0-9]+", apart)) - _BY_THE_WAY
     for known in _MODELS:
         core = frozenset(known.name.lower().split())
-        if words and words | {"rtx"} & core in (core, core | {f"{round(known.memory_bytes / 1e9)}gb"}):
+        if words and words | {"rtx", "agx"} & core in (core, core | {f"{round(known.memory_bytes / 1e9)}gb"}):
             return known
     raise UsageError(f"no figures known for GPU {name!r}: there are those of {', '.join(m.name for m in _MODELS)}")
 
@@ -244,8 +245,8 @@ _MIB = 1 << 20
 _GB = 10**9
 # Words that drivers use in names of GPUs and that do not distinguish products.
 _BY_THE_WAY = frozenset({
-    "nvidia", "tesla", "geforce", "gpu", "tensor", "core", "sxm", "sxm2", "sxm4", "sxm5", "hbm2", "hbm2e", "hbm3",
-    "hbm3e",
+    "nvidia", "tesla", "geforce", "jetson", "gpu", "tensor", "core", "sxm", "sxm2", "sxm4", "sxm5", "hbm2", "hbm2e",
+    "hbm3", "hbm3e",
 })  # fmt: skip
 _MODELS = (
     GpuModel("H200", _LIMITS["sm_90"], 132, 1980, 60 * _MIB, 4800, 141 * _GB),

@@ -129,9 +129,9 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
 def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -> ArgumentMatch:
     try:
         check_types(signature, facts.names)
-        if facts.args is None:
-            return match_by_name(signature, facts.names, [flag.lower() for flag in flags])
         launch = {name for expression in (*facts.grid, *facts.threads) for name in expression.names}
+        if facts.args is None:
+            return match_by_name(signature, facts.names, [flag.lower() for flag in flags], launch)
         return match_in_order(signature, facts.names, facts.args, (*facts.params, PHASE), launch)
     except UsageError as error:
         raise facts.stated.error("args", str(error)) from None

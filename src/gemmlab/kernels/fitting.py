@@ -53,9 +53,12 @@ def as_taken(kernel: Kernel, op: Op, problem: Any) -> Any:
 
 
 def factor_notes(kernel: Kernel, op: Op) -> list[str]:
-    """Return notes on the changes that `with_factors` makes: `reads C when beta is 0, so beta is 1 instead`."""
+    """Return notes on the changes that `with_factors` makes: `reads C when beta is 0, so beta is 1 where it would be
+    0`.
+    """
     factors = dict.fromkeys(op.factors[name] for name in kernel.always_reads)
-    return [f"{always_read_words(kernel.always_reads, op.factors, name)}, so {name} is 1 instead" for name in factors]
+    read = {name: always_read_words(kernel.always_reads, op.factors, name) for name in factors}
+    return [f"{words}, so {name} is 1 where it would be 0" for name, words in read.items()]
 
 
 def same_for_all(kernels: Iterable[Kernel], op: Op, problems: Sequence[Any]) -> tuple[list[Any], list[str]]:

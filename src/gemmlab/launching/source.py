@@ -210,7 +210,9 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _instance(name: str, signature: Signature) -> str:
-    """Return an example of the template's instances."""
+    """Return an example of the template's instances, `tile<>` if all parameters have defaults."""
+    if all(each.default for each in signature.template):
+        return f"{name}<>"
     examples = ["float" if each.is_type else "true" if each.type == "bool" else "32" for each in signature.template]
     return f"{name}<{', '.join(examples)}>"
 

@@ -45,7 +45,10 @@ def find_op(name: str) -> Op:
     known = {**_DECLARED, **{op.name: op for op in all_ops()}}
     base, colon, types = name.partition(":")
     if base not in known:
-        raise UsageError(f"no operation named {name!r}; operations: {', '.join(op.name for op in all_ops())}")
+        known_names = ", ".join(op.name for op in all_ops())
+        raise UsageError(
+            f"no operation named {name!r}; operations: {known_names}, or a Python file of yours, as ./{base}.py"
+        )
     return _typed(known[base], types) if colon else known[base]
 
 

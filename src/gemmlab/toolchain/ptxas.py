@@ -12,6 +12,8 @@ from gemmlab.core.errors import CompileError, NoCompilerError
 from gemmlab.toolchain import bounded_process as limited
 
 _NEWER = re.compile(r"Unsupported \.version (\d+\.\d+); current version is '(\d+\.\d+)'")
+_TOO_NEW = "SM version specified by .target is higher than default SM version"
+_TARGET = re.compile(rb"^\s*\.target\s+(\w+)", re.MULTILINE)
 _RELEASE = re.compile(r"\brelease (\d+\.\d+)")
 _SECONDS, _SECONDS_A_MEGABYTE = 60.0, 300.0
 """Limits of ptxas's processor time: fixed, and per megabyte of PTX."""
@@ -20,7 +22,8 @@ _SECONDS, _SECONDS_A_MEGABYTE = 60.0, 300.0
 def assemble(ptx: bytes, arch: str, name: str) -> bytes:
     """Return the cubin of PTX for an architecture (`"sm_90a"`); `name` names the PTX in errors.
 
-    Raises `CompileError` with the assembler's message, or with both versions if the PTX is newer than the assembler;
+    Raises `CompileError` with the assembler's message, or with both versions if the PTX is newer than the assembler or
+    for a newer architecture;
     `NoCompilerError` if there is no `ptxas` on `PATH`.
     """
     program = shutil.which("ptxas")
@@ -46,6 +49,8 @@ def assemble(ptx: bytes, arch: str, name: str) -> bytes:
                     f"{name} is PTX of version {newer[1]}, and {reader}: use ptxas of the CUDA release that wrote the "
                     f"file or of a newer one, or let that one write PTX {newer[2]}"
                 )
+            if _TOO_NEW in message and (target := _TARGET.search(ptx)):
+                raise CompileError(f"{name} is PTX for {target[1].decode()} or newer, not for {arch}")
             raise CompileError(
                 f"{name} for {arch} does not assemble:\n{message or f'ptxas ended with {result.returncode}'}"
             )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import cycle
 from typing import Any
 
+from gemmlab.kernels.fitting import as_taken
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.op import Op
 from gemmlab.verify.whole_tiles import Passes, extents_of
@@ -31,13 +32,16 @@ def confirmed(
     """Return whether a kernel is right at all of several problems that fulfil the conditions.
 
     With `right` False, return whether it is wrong at all of them. The problems have all layouts that the kernel reads,
-    and half of them have factors of 1/2. The search ends at the first problem with the other outcome. The result is
-    False, too, if the kernel takes too few of the problems.
+    and half of them have factors of 1/2 if the kernel takes those. The search ends at the first problem with the other
+    outcome. The result is False, too, if the kernel takes too few of the problems.
     """
     ran = 0
     for shapes in (_UNRELATED, _TILES):
-        for problem in _problems(kernel, op, shapes, conditions):
-            outcome = passes(problem, 0)
+        tried = set()
+        for alike in _problems(kernel, op, shapes, conditions):
+            outcomes = (passes(problem, 0) for problem in alike if problem not in tried)
+            outcome = next((each for each in outcomes if each is not None), None)
+            tried.update(alike)
             if outcome is not None and outcome is not right:
                 return False
             ran += outcome is not None
@@ -54,26 +58,22 @@ def with_extents(op: Op, problem: Any, **extents: int) -> Any:
 
 def _problems(
     kernel: Kernel, op: Op, shapes: Sequence[tuple[int, int, int]], conditions: Sequence[Holds]
-) -> Iterator[Any]:
-    """Yield problems with the extents of `shapes`, rounded to fulfil all conditions; those that still do not are left
-    out.
+) -> Iterator[list[Any]]:
+    """Yield lists of at most two problems with the extents of `shapes`, rounded to fulfil all conditions; those that
+    still do not are left out. A second one has the factors of a problem of one size.
     """
-    (plain,) = op.parse_sizes("128")
+    (plain,) = (as_taken(kernel, op, problem) for problem in op.parse_sizes("128"))
     names = tuple(extents_of(op, plain))
     turned = op.in_layouts(plain, kernel.layouts) if len(kernel.layouts) > 1 else [plain]
     halves = {name: _HALF for name in op.factors.values() if hasattr(plain, name)}
     likes = cycle([*turned, *(replace(problem, **halves) for problem in turned)])
     orders = ((*shape[first:], *shape[:first]) for shape in shapes for first in range(len(shape)))
-    earlier = set()
     for order in orders:
         extents = dict(zip(names, order, strict=False))
         rounded = (
             _rounded(op, with_extents(op, like, **extents), extents, conditions) for like in (next(likes), plain)
         )
-        problem = next((each for each in rounded if not _broken(each, conditions)), None)
-        if problem is not None and problem not in earlier:
-            earlier.add(problem)
-            yield problem
+        yield [each for each in dict.fromkeys(rounded) if not _broken(each, conditions)]
 
 
 def _rounded(op: Op, problem: Any, extents: Mapping[str, int], conditions: Sequence[Holds]) -> Any:

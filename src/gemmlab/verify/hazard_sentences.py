@@ -15,7 +15,9 @@ from gemmlab.verify.source_loops import without_comments
 
 _ENDED = "already ended"
 """Words of the message of a barrier that only the threads pass that are left."""
-_ARRAY_LAST = frozenset({OUTSIDE, UNWRITTEN, "misaligned"})
+_MISALIGNED = "misaligned"
+_ARRAY_LAST = frozenset({OUTSIDE, UNWRITTEN, _MISALIGNED})
+_WIDTH = re.compile(r"no multiple of (\d+)")
 _INSTRUCTION = re.compile(r" \([A-Z][\w.]*\)$")
 
 
@@ -38,6 +40,17 @@ def sentence_on(kind: str, cases: Sequence[Sequence[Hazard]], read: Read = sourc
     # Kind and place alone do not say what is wrong; the first clause of the message does.
     clause = _INSTRUCTION.sub("", first.message.partition("; ")[0])
     return ", ".join(filter(None, [clause, f"at {first.place}", first.array and f"array {first.array}"]))
+
+
+def alignment_hint(cases: Sequence[Sequence[Hazard]]) -> str:
+    """Return the key of a file's header that states the alignment which misaligned accesses to operands need; empty if
+    there are none.
+    """
+    found = (one for case in cases for one in case if one.kind == _MISALIGNED and one.space == "global" and one.array)
+    widths = [int(match[1]) for one in found if (match := _WIDTH.search(one.message))]
+    if not widths:
+        return ""
+    return f"if operands and their rows always begin at multiples of {max(widths)} bytes, state align = {max(widths)}"
 
 
 def _access(hazard: Hazard, read: Read) -> str:

@@ -46,9 +46,9 @@ def passes_where(
             (right if outcome else wrong).append(problem)
         return outcome
 
-    whole = whole_tiles(op, recorded)
+    whole = whole_tiles(kernel, op, recorded)
     if whole is None and (factors := _needed_factors(op, right)):
-        whole = whole_tiles(op, recorded, factors)
+        whole = whole_tiles(kernel, op, recorded, factors)
     if whole is not None:
         found = [*_extents(whole), *_others(kernel, op, whole), *(_addresses(op, whole) if addresses else ())]
         for finer in (None, _least_extents, _remainders):
@@ -66,11 +66,13 @@ def passes_where(
 
 
 def _needed_factors(op: Op, right: Sequence[Any]) -> dict[str, float]:
-    """Return 1 for each factor that a problem of one size leaves at 0, if no product is right without it."""
+    """Return 1 for each factor that a problem of one size leaves at 0, if no product is known to be right without
+    it.
+    """
     (plain,) = op.parse_sizes("128")
     full = [problem for problem in right if all(getattr(problem, name) for name in extents_of(op, problem))]
     names = [name for name in dict.fromkeys(op.factors.values()) if getattr(plain, name, 1.0) == 0.0]
-    return {name: 1.0 for name in names if full and all(getattr(problem, name) for problem in full)}
+    return {name: 1.0 for name in names if all(getattr(problem, name) for problem in full)}
 
 
 def _separates(kernel: Kernel, op: Op, passes: Passes, condition: Condition, wrong: Sequence[Any]) -> bool:

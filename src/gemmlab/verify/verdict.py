@@ -10,7 +10,7 @@ from typing import Any
 from gemmlab.core.hazard import RACE, Hazard
 from gemmlab.kernels.claims import OF_EXERCISE
 from gemmlab.verify.condition import Condition, contradicted
-from gemmlab.verify.hazard_sentences import sentence_on
+from gemmlab.verify.hazard_sentences import alignment_hint, sentence_on
 from gemmlab.verify.nan_hint import NAN_BEFORE
 from gemmlab.verify.race_causes import leading_kind
 
@@ -99,7 +99,9 @@ def _near(faults: Faults, conditions: Sequence[Condition] | None, *, probed: boo
     if kinds:
         kind = leading_kind(faults.hazards, kinds.most_common(1)[0][0])
         edges = _edges(faults, conditions) if probed and kind != RACE else ""
-        return Verdict(kind, "; ".join(filter(None, [sentence_on(kind, faults.hazards), edges, _results(faults)])))
+        key = "" if "align = " in edges else alignment_hint(faults.hazards)
+        parts = [sentence_on(kind, faults.hazards), edges, key, _results(faults)]
+        return Verdict(kind, "; ".join(filter(None, parts)))
     if faults.outside and not faults.wrong:
         edges = _edges(faults, conditions) if probed else ""
         return Verdict(WRITES, "; ".join(filter(None, [faults.outside[0], edges])))

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gemmlab.core.errors import UsageError
+from gemmlab.kernels.fitting import as_taken
+from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.op import Op
 
 Passes = Callable[[Any, int], bool | None]
@@ -35,15 +37,16 @@ class Whole:
         return self.passes(replace(self.problem, **rows, **{name: extent}), 0)
 
 
-def whole_tiles(op: Op, passes: Passes, factors: Mapping[str, float] | None = None) -> Whole | None:
+def whole_tiles(kernel: Kernel, op: Op, passes: Passes, factors: Mapping[str, float] | None = None) -> Whole | None:
     """Return the smallest problem of whole tiles at which the kernel is right; `None` if it is wrong at all of them.
 
-    `factors` replaces values of the problems. Raises `UsageError` if the kernel takes none of them.
+    The operands have a layout that the kernel reads. `factors` replaces values of the problems. Raises `UsageError` if
+    the kernel takes none of them.
     """
     taken = False
     for extent in _EXTENTS:
         (stated,) = op.parse_sizes(str(extent))
-        problem = replace(stated, **factors) if factors else stated
+        problem = as_taken(kernel, op, replace(stated, **factors) if factors else stated)
         right = passes(problem, 0)
         taken |= right is not None
         if right:

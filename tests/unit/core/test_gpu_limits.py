@@ -110,6 +110,10 @@ def test_an_unknown_architecture_lists_the_known(arch: str) -> None:
         ("rtx 3090", "RTX 3090"),
         ("A6000", "RTX A6000"),
         ("3090", "RTX 3090"),
+        ("RTX3090", "RTX 3090"),
+        ("rtxa6000", "RTX A6000"),
+        ("Jetson AGX Orin", "AGX Orin"),
+        ("Orin", "AGX Orin"),
     ],
 )
 def test_names_as_drivers_give_them(driver: str, name: str) -> None:
@@ -117,7 +121,16 @@ def test_names_as_drivers_give_them(driver: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["NVIDIA GeForce RTX 3090 Ti", "NVIDIA H100 NVL", "Tesla V100-SXM2-32GB", "NVIDIA", "RTX", "Radeon"]
+    "name",
+    [
+        "NVIDIA GeForce RTX 3090 Ti",
+        "NVIDIA H100 NVL",
+        "Jetson Orin NX",
+        "Tesla V100-SXM2-32GB",
+        "NVIDIA",
+        "RTX",
+        "Radeon",
+    ],
 )
 def test_a_variant_is_not_taken_for_its_sibling(name: str) -> None:
     with pytest.raises(UsageError, match=r"H200, H100, .*T4"):

@@ -24,7 +24,10 @@ from support.paths import DATA
 
 OP = GemmOp()
 FILE = DATA / "user_kernels" / "always_reads.cu"
-NOTES = ["reads A and B when alpha is 0, so alpha is 1 instead", "reads C when beta is 0, so beta is 1 instead"]
+NOTES = [
+    "reads A and B when alpha is 0, so alpha is 1 where it would be 0",
+    "reads C when beta is 0, so beta is 1 where it would be 0",
+]
 STRIDED = """/* gemmlab
 grid = "N // 32, M // 32"
 threads = "32, 32"

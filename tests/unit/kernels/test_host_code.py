@@ -66,6 +66,7 @@ def test_a_file_without_host_code_is_the_same_text() -> None:
         ("int main() {}", "#define DEV __device__ inline\nDEV int f() { return 1; }"),
         ("int main() { auto f = [](int a) { return a; }; }", "using T = float;\n__device__ T t;"),
         ("int main() {}\nusing namespace torch::indexing;", "using namespace nvcuda;"),
+        ("int main() {}\nnamespace py = pybind11;", "namespace cg = mine::groups;\n__device__ cg::block* block;"),
         ("std::vector<int> A = {1, 2};\nint main() {}", "__constant__ float A2[4] = {1, 2};"),
         ("int main() {}", "#define MAKE(T) __global__ void of_##T(T* p) { *p = 1; }\nMAKE(float)\nMAKE(int)"),
         (
@@ -104,11 +105,11 @@ def test_headers_that_are_not_there_are_empty_but_for_those_of_cuda(tmp_path: Pa
     (tmp_path / "own.h").write_text(
         "#include <deep/host.h>\nint main2() { cudaFree(0); return 0; }\n__device__ int x;\n"
     )
-    names = ('"own.h"', '"lacking.h"', "<cute/tensor.hpp>", "<boost/any.hpp>", "<mma.h>")
+    names = ('"own.h"', '"lacking.h"', '"cublasLt.h"', "<cute/tensor.hpp>", "<boost/any.hpp>", "<mma.h>")
     text = "".join(f"#include {name}\n" for name in names)
     (tmp_path / "k.cu").write_text(text)
     code = device_code(text, str(tmp_path / "k.cu"), ())
-    assert set(code.headers) == {"own.h", "deep/host.h", "boost/any.hpp"}
+    assert set(code.headers) == {"own.h", "deep/host.h", "boost/any.hpp", "cublasLt.h"}
     assert "cudaFree" not in code.headers["own.h"]
 
 

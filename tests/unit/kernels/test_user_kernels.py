@@ -125,6 +125,18 @@ def test_it_is_right_where_it_is_meant_to_be(name: str, shape: tuple[int, int, i
     assert all(why in report.explain() for why in refused)
 
 
+DEFAULTS = """
+template <int TILE = 16, bool ROUNDED = false>
+__global__ void product(const float* A, const float* B, float* C, int M, int N, int K) {
+    const long long col = blockIdx.x * TILE + threadIdx.x, row = blockIdx.y * TILE + threadIdx.y;
+    if (row >= M || col >= N) return;
+    float sum = 0.0f;
+    for (long long k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];
+    C[row * N + col] = ROUNDED ? roundf(sum) : sum;
+}
+"""
+
+
 def test_a_misspelt_counter_is_found_before_anything_runs(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
     text = starting_text(path)
@@ -149,6 +161,15 @@ def test_parameters_are_template_arguments_or_macros() -> None:
     program = macro.program(macro.configure({"BLOCK_SIZE": 32}), "sm_90")
     assert "-DBLOCK_SIZE=32" in program.options
     assert launch_of(macro, GemmProblem(17, 33, 5)).grid == (5, 3, 1)
+
+
+@needs_compiler
+def test_a_template_whose_parameters_have_defaults_needs_no_instance(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text(DEFAULTS, encoding="utf-8")
+    kernel = user_kernel(path, grid="ceil_div(N, 16), ceil_div(M, 16)", threads="16, 16")
+    assert kernel.program(kernel.configure(), "sm_90").entry == "product<>"
+    assert check_kernel(kernel, open_device("emulated"), OP, cases=[GemmProblem(17, 33, 5)]).passed
 
 
 def test_one_argument_may_stand_for_all_extents() -> None:

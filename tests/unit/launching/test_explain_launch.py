@@ -165,6 +165,14 @@ def test_ptx_that_is_newer_than_the_assembler_is_told_with_both_versions(tmp_pat
         assert (result.exit_code, re.search(told, " ".join(result.output.split())) is None) == (2, False)
 
 
+@needs_ptxas
+def test_ptx_for_a_newer_architecture_is_told_with_both(tmp_path: Path) -> None:
+    file = tmp_path / "fill.ptx"
+    file.write_text(re.sub(r"\.target \S+", ".target sm_86", re.sub(r"\.version \S+", ".version 7.8", PTX)))
+    with pytest.raises(CompileError, match=r"^fill\.ptx is PTX for sm_86 or newer, not for sm_80$"):
+        gemmlab.launch(file, "fill", 1, 32, [None], device="emulated:sm_80")
+
+
 def test_without_an_assembler_ptx_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "fill.ptx"
     file.write_text(f"// not assembled before\n{PTX}")

@@ -36,6 +36,14 @@ __global__ void scaled(const half* x, half* y, float factor, int m, int n) {
     if (i < m * n) y[i] = __float2half(factor * __half2float(x[i]));
 }
 """
+ROWS = """/* gemmlab
+grid = "M"
+threads = "64"
+*/
+__global__ void rows(const float* x, float* y, float factor, int n) {
+    for (int i = threadIdx.x; i < n; i += 64) y[blockIdx.x * n + i] = factor * x[blockIdx.x * n + i];
+}
+"""
 FILE = """from gemmlab import Array, Operation
 operation = Operation(
     name="NAME", extents=("n",), arrays=(Array("x", ("n",)), Array("y", ("n",), role="out")),
@@ -125,6 +133,17 @@ def test_a_kernel_of_halves_is_checked(tmp_path: Path) -> None:
     (tmp_path / "scaled.cu").write_text(KERNEL.replace("i < m * n", "i < m * n - 1"), encoding="utf-8")
     assert not check_kernel(kernel := user_kernel(tmp_path / "scaled.cu", op="scaled"),
                             open_device("emulated:sm_80"), find_op(kernel.op)).passed  # fmt: skip
+
+
+@needs_compiler
+def test_an_extent_that_grid_or_threads_name_needs_no_argument(tmp_path: Path) -> None:
+    declared(SCALED)
+    path = tmp_path / "rows.cu"
+    path.write_text(ROWS, encoding="utf-8")
+    kernel = user_kernel(path, op=SCALED.name)
+    assert [restriction.that.text for restriction in kernel.restrictions] == []
+    report = check_kernel(kernel, open_device("emulated"), find_op(kernel.op))
+    assert (report.passed, report.refused) == (True, {}), report.explain()
 
 
 def test_a_later_operation_takes_the_place_of_an_earlier_one() -> None:

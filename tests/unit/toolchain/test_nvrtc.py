@@ -141,11 +141,14 @@ def test_the_digest_is_of_the_code_and_not_of_its_comments() -> None:
          r'^mine\.cu:1: .*cannot open source file "map"(.|\n)*under #ifndef __CUDACC_RTC__$'),
         ('#include <iostream>\n__global__ void f() {}\nint main() { std::cout << "x"; }\n', "f",
          r'^mine\.cu:3: error: namespace "std" has no member "cout"(.|\n)*under #ifndef __CUDACC_RTC__$'),
+        ("__global__ void f(float* p) { *p = std::exp(std::pair<float, int>().first); }", "f",
+         r"(.|\n)*have to be included: --option=-include=cmath --option=-include=utility does it without an edit\.$"),
         ("__global__ void f() {}\nint main() { f<<<1, 1>>>(); }\n", "f",
          r"^mine\.cu:2: error: device-side kernel launch(.|\n)*under #ifndef __CUDACC_RTC__$"),
     ],
     ids=["undefined name", "no template argument", "unknown argument", "unknown template", "half an expression",
-         "no kernel", "static_assert", "ptx", "shared memory", "host header", "host library", "host code"],
+         "no kernel", "static_assert", "ptx", "shared memory", "host header", "host library",
+         "names of the standard library", "host code"],
 )  # fmt: skip
 def test_errors_show_the_sources_own_lines(
     source: str, entry: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gemmlab.core.expr import parse
 from gemmlab.core.hazard import TWO_WRITES, Hazard
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.claims import Restriction
 from gemmlab.kernels.user_kernel import starting_text, user_kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
@@ -26,14 +28,17 @@ OP = GemmOp()
 Wrong = Callable[[Gemm], bool]
 
 
-def judge(wrong: Wrong, layouts: tuple[str, ...] = ("nn",)) -> CheckReport:
+def judge(wrong: Wrong, layouts: tuple[str, ...] = ("nn",), needed: tuple[str, ...] = ()) -> CheckReport:
     def body(call: Gemm) -> None:
         right(call)
         if call.c.size and wrong(call):
             call.c[0, 0] = np.float32(12345)
 
     device = FakeDevice()
-    return check_kernel(make_kernel("fake", device, body, layouts), device, OP)
+    kernel = replace(
+        make_kernel("fake", device, body, layouts), restrictions=tuple(Restriction(parse(text)) for text in needed)
+    )
+    return check_kernel(kernel, device, OP)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +88,17 @@ def test_a_condition_is_tried_in_all_layouts() -> None:
     """The first eight failures end the cases before a transposed operand is read."""
     text = str(judge(lambda call: bool(call.n % 4 or (call.b.strides[1] > 4 and call.k % 4)), ("nn", "nt")).verdict)
     assert "where" not in text
+
+
+def test_a_condition_is_found_for_a_kernel_that_reads_one_layout_alone() -> None:
+    text = str(judge(lambda call: call.k % 16 != 0, ("nt",), ("TRANS_B == 1",)).verdict)
+    assert text.startswith("WRONG AT EDGES: passes where K % 16 == 0")
+
+
+def test_a_condition_is_found_for_a_kernel_without_factors_that_takes_whole_tiles() -> None:
+    needed = (*(f"{name} % 64 == 0" for name in "MNK"), "alpha == 1", "beta == 0")
+    text = str(judge(lambda call: call.k % 128 != 0, needed=needed).verdict)
+    assert text.startswith("WRONG AT EDGES: passes where K % 128 == 0")
 
 
 def test_a_right_kernel_passes() -> None:
@@ -169,6 +185,22 @@ def test_an_index_with_another_leading_dimension_is_named(tmp_path: Path) -> Non
 def test_vector_loads_need_rows_and_addresses(tmp_path: Path) -> None:
     text = str(edited(tmp_path, ("B[static_cast<long long>(k) * ldb + col]", VECTOR)).verdict)
     assert "passes where N % 4 == 0 and ldb % 4 == 0 and arrays begin at multiples of 16 bytes (align = 16)" in text
+
+
+@needs_compiler
+def test_a_kernel_that_reads_c_at_no_guard_is_told_everything_that_it_needs(tmp_path: Path) -> None:
+    """No case of a product is right, so nothing shows beforehand that beta must not be 0."""
+    report = edited(tmp_path, ("    if (row >= M || col >= N) return;\n", ""), ("if (beta != 0.0f) result", "result"))
+    assert "passes where M % 16 == 0 and N % 16 == 0 and beta != 0" in str(report.verdict)
+
+
+@needs_compiler
+def test_the_key_for_misaligned_accesses_is_named_beside_another_fault(tmp_path: Path) -> None:
+    """At whole tiles it is wrong, too, so no condition on addresses is found."""
+    loads = ("B[static_cast<long long>(k) * ldb + col]", VECTOR)
+    text = str(edited(tmp_path, loads, ("alpha * sum", "2 * alpha * sum")).verdict)
+    assert "passes where" not in text
+    assert "if operands and their rows always begin at multiples of 16 bytes, state align = 16" in text
 
 
 @needs_compiler

@@ -12,7 +12,7 @@ WASTE = (
     ),
     Advice(
         "hazards", "hazards > 0", "1000",
-        "{hazards:.0f} kinds of accesses that a kernel must not make: its figures and results cannot be trusted.",
+        "Kinds of accesses that a kernel must not make: {hazards:.0f}. Its figures and results cannot be trusted.",
         "Mend the first hazard before anything else: the others may follow from it.",
     ),
     Advice(

@@ -82,6 +82,10 @@ def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None, of
     problems = fitted(kernel, op, chosen, op.parse_sizes(SIZES[kernel.op]))
     if kernel.steps != ALL_STEPS:
         problems = _deep_enough(kernel, chosen, op)
+    elif len(problems) == 1 and hasattr(problems[0], "k"):
+        # Whole tiles may be so deep that both products are rounded to one.
+        one = problems[0]
+        problems += fitted(kernel, op, chosen, op.parse_sizes(f"{one.m}x{one.n}x{2 * one.k}"))
     if not problems:
         raise UsageError(f"{kernel.id} takes none of the sizes {SIZES[kernel.op]}")
     device = EmulatedDevice(arch, check_races=False)

@@ -71,15 +71,20 @@ def _row_length(name: str, layouts: Sequence[str]) -> str:
     return f"{name} == max(1, {extent})"
 
 
-def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str] = ()) -> ArgumentMatch:
+def match_by_name(
+    signature: Signature, names: OpNames, templated: Sequence[str] = (), launch: Collection[str] = ()
+) -> ArgumentMatch:
     """Match arguments by type and name, in the usual spellings: `M` or `m`, `d_A`, `lda` or `stride_a`.
 
-    `templated` are the values that are template parameters, so that no argument needs to have them. `UsageError` lists
-    the matches found and says how to state the others.
+    `templated` are the values that are template parameters, so that no argument needs to have them; nor do the extents
+    that lack an argument if grid and threads name each of them (`launch`). `UsageError` lists the matches found and
+    says how to state the others.
     """
     found = [_plain_match(argument, names) for argument in signature.args]
     have = {name for name in found if name is not None} | set(templated)
     lacking = [name for name in names.extents if name not in have]
+    if all(shown(name) in launch for name in lacking):
+        lacking = []
     square = False
     if lacking:
         edges = [i for i, argument in enumerate(signature.args) if _is_edge(argument, found[i], names)]

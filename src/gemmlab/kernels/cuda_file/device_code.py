@@ -23,6 +23,11 @@ _OF_CUDA = re.compile(
 """The beginnings of the names of CUDA's headers: if one is not found, the compiler must report it."""
 _NOTHING = "// This header was not found; code for a GPU seldom needs one that is not CUDA's.\n"
 _OF_TORCH = re.compile(r"(?:torch|ATen|c10)/")
+_OF_HOST = re.compile(
+    r"(?:torch|ATen|c10|pybind11)/.*|(?:cublas|cudnn|cusparse|cusolver|cufft|nccl|nvml|nvToolsExt|helper_|omp|cuda_profiler)"
+    r"\w*\.h"
+)
+"""Headers for a host that files include in quotation marks, too; `helper_cuda.h` is of CUDA's samples."""
 _OF_RANDOM = re.compile(r"curand\w*\.h")
 """cuRAND's headers stay unchanged: a macro of another header adds the qualifiers of their functions."""
 _OF_TORCH_TOO = f"{_NOTHING}#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cmath>\n#include <algorithm>\n"
@@ -44,7 +49,8 @@ def device_code(text: str, path: str, options: Sequence[str]) -> DeviceCode:
     """Return the text and the headers that the compiler gets for a file; `path` is empty for text without a file.
 
     Host code is removed from the text, and from headers in the file's folder and in those of `options`. Headers in
-    angle brackets that are in none of these folders are empty, unless they belong to the standard library or to CUDA.
+    angle brackets that are in none of these folders are empty, unless they belong to the standard library or to CUDA;
+    so are those in quotation marks that belong to torch and to CUDA's libraries for a host.
     """
     folders = [Path(folder) for folder in include_path(path, options).folders.values()]
     return DeviceCode(without_host_code(text), dict(_headers(text, folders, set())))
@@ -69,7 +75,7 @@ def _headers(text: str, folders: Sequence[Path], names: set[str]) -> Iterator[tu
             if of_device != inside:
                 yield name, of_device
             yield from _headers(inside, [file.parent, *folders], names)
-        elif match[1] and not _OF_CUDA.match(name):
+        elif (match[1] and not _OF_CUDA.match(name)) or _OF_HOST.fullmatch(name):
             yield name, _OF_TORCH_TOO if _OF_TORCH.match(name) else _NOTHING
 
 

@@ -164,7 +164,8 @@ def _item(item: list[Token]) -> Item:
         return Item(item, "function", frozenset(_function_names(words)))
     if "enum" in words:
         return Item(item, "type", named)
-    if {"using", "typedef", *_TYPE_KEYS} & {*words}:
+    # `namespace cg = cooperative_groups;` stays where a device needs the name, as an alias of a type does.
+    if {"using", "typedef", "namespace", *_TYPE_KEYS} & {*words}:
         return Item(item, "type", frozenset(_type_names(words)))
     constant = {"const", "constexpr"} & {*words}
     return Item(item, "constant" if constant else "variable", frozenset(_names_before(words, "=,;[{(")))

@@ -46,7 +46,9 @@ class Instances:
     def entry(self, instance: Config) -> str:
         """Return the name of an instance as an expression of C++, `block_tile<32, 32, 32>`."""
         values = [_literal(parameter, instance.get(parameter.name, 0)) for parameter in self.template]
-        return self.stated or (f"{self.signature.name}<{', '.join(values)}>" if values else self.signature.name)
+        # Parameters without a value here have defaults: `tile<>`.
+        chosen = f"<{', '.join(values)}>" if self.signature.template else ""
+        return self.stated or f"{self.signature.name}{chosen}"
 
     def program(self, instance: Config, target: str) -> Program:
         """Return the program of one instance for a target; `DeviceError` if the kernel does not run on the target.

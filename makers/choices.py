@@ -67,9 +67,11 @@ logarithms of ratios.
 """
 
 
-def table() -> Table:
-    """Return the table of single products, from the records."""
-    taken, times = swept((*SWEEPS, *LATER))
+def table(left_out: Collection[str] = ()) -> Table:
+    """Return the table of single products, from the records; without the times at the float32 products whose labels are
+    `left_out`.
+    """
+    taken, times = swept((*SWEEPS, *LATER), left_out=left_out)
     records = [*(entry for name in LOWER for entry in benched(HERE / name)), *swept(LATER)[1]]
     # Hopper's kernels have a sweep of their own.
     lower = [entry for entry in records if entry.base.precision != FLOAT32 and entry.base.arch != HOPPER]
@@ -77,7 +79,7 @@ def table() -> Table:
     hopper = parsed_trials(f"@{HOPPER_CANDIDATES}")
     domains = {without_parts(trial): trial.condition for trial in trials}
     # Times at a few products must remove nothing from the table, so kernels are first selected by the wide sweeps.
-    broad = _choosable(swept(SWEEPS)[1])
+    broad = _choosable(swept(SWEEPS, left_out=left_out)[1])
     first = {_name(one.base) for one in _enough(broad, (), LEAST_GAIN)}
     names = first | (domains.keys() - {_name(one.base) for one in broad})
     float32 = _enough([one for one in _choosable(times) if _name(one.base) in names], first, LATER_GAIN)

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from choices_times import Times
 from gemmlab.dispatch.measurements import Figures, Measurement, Table
-from gemmlab.dispatch.waves import FAN, Estimate, block_steps, estimate, gpu_model, odd_rows
+from gemmlab.dispatch.waves import FAN, Estimate, block_steps, estimate, gpu_model, reads_by_words
 from gemmlab.ops.batch_problem import BatchProblem
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -26,6 +26,10 @@ sizes alone would leave it open.
 """
 _FAR = 4.0
 """A time this many times the least of its product gets hardly any weight."""
+_SLOWER, _ENOUGH = 1.2, 1.25
+"""A kernel that takes more than `_SLOWER` times the least time of a product must not be chosen there. So an estimate
+below its time, or below `_ENOUGH` times the least one, is an error, however far the time is from the least one.
+"""
 FEW = 6
 """If there are fewer times than this, only one figure is fitted."""
 _Floats = npt.NDArray[np.float64]
@@ -36,15 +40,13 @@ Best = Mapping[tuple[GemmProblem, str], float]
 
 
 def fitted(times: Times, table: Table, best: Best) -> Measurement:
-    """Return the entry with the figures that give the least weighted mean of |log(estimate / time)|.
+    """Return the entry with the figures that give the least weighted mean of |log(estimate / time)|, to which the mean
+    of log(enough / estimate) is added where a kernel is slow and its estimate is not.
 
-    `best` are the least times of all kernels, on which the weights depend. Products with odd rows are left out if
-    enough others remain.
+    `best` are the least times of all kernels, on which the weights depend.
     """
-    plain = {key: us for key, us in times.us.items() if not odd_rows(key[0])}
-    for some in (plain, times.us):
-        if len(some) >= FEW:
-            return replace(times.base, figures=_least_error(times.base, some, table, best))
+    if len(times.us) >= FEW:
+        return replace(times.base, figures=_least_error(times.base, times.us, table, best))
     return _from_few(times.base, times.us, table)
 
 
@@ -60,27 +62,34 @@ def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> Figu
         free = _estimated(base, Figures(0.0, 0.0, 0.0), problem, parts, table).us
         passed = found.passed_us
         levels = math.ceil(math.log(parts, FAN) - 1e-9) if parts > 1 else 0
-        rows.append((steps, whole, found.resident, rest, free - passed, levels, passed, measured))
-    steps, whole, resident, rest, memory, levels, passed, measured_us = np.array(rows, np.float64).T
+        by_words = reads_by_words(problem)
+        rows.append((steps, whole, found.resident, rest, free - passed, levels, passed, by_words, measured))
+    steps, whole, resident, rest, memory, levels, passed, by_words, measured_us = np.array(rows, np.float64).T
 
     def predicted(figures: Sequence[float]) -> _Floats:
-        start, alone, share, meet, ends = figures
+        start, alone, share, meet, ends, words = figures
         step = whole * np.maximum(alone, resident * share) + np.where(rest > 0, np.maximum(alone, rest * share), 0.0)
+        step *= 1 + words * by_words
         result: _Floats = start + np.maximum((steps + ends) * step, memory) + levels * meet + passed
         return result
 
-    weights = _weights(us, base.precision, best)
+    least_us = np.array([best[problem, base.precision] for problem, _ in us])
+    weights, slow = _weights(measured_us / least_us), measured_us > _SLOWER * least_us
+    enough_us = np.minimum(measured_us, _ENOUGH * least_us)
 
     def error(logs: _Floats) -> float:
         start, *others = np.exp(logs)
-        figures = (min(max(start, _START_US[0]), _START_US[1]), *others)
-        return float(np.sum(weights * np.abs(np.log(predicted(figures) / measured_us))) / np.sum(weights))
+        estimates = predicted((min(max(start, _START_US[0]), _START_US[1]), *others))
+        near = np.sum(weights * np.abs(np.log(estimates / measured_us)))
+        return float((near + np.sum(slow * np.maximum(0.0, np.log(enough_us / estimates)))) / np.sum(weights))
 
     share = float(np.median(measured_us / np.maximum(1.0, steps * (whole * resident + rest))))
-    starts = [(5.0, factor * share, share, 2.0, ends) for factor in (1.5, 4.0, 10.0) for ends in (2.0, 30.0)]
+    starts = [(5.0, factor * share, share, 2.0, ends, 0.2) for factor in (1.5, 4.0, 10.0) for ends in (2.0, 30.0)]
     tried = [_searched(error, np.log(start)) for start in starts]
     start, *others = np.exp(min(tried, key=error))
-    return Figures(round(min(max(start, _START_US[0]), _START_US[1]), 3), *(float(f"{value:.4g}") for value in others))
+    others = [float(f"{value:.4g}") for value in others]
+    best_figures = Figures(round(min(max(start, _START_US[0]), _START_US[1]), 3), *others)
+    return best_figures if by_words.any() else best_figures._replace(words=0.0)
 
 
 def _estimated(base: Measurement, figures: Figures, problem: GemmProblem, parts: int, table: Table) -> Estimate:
@@ -96,11 +105,10 @@ def _searched(error: Callable[[_Floats], float], first: _Floats) -> _Floats:
     return found
 
 
-def _weights(us: Timed, precision: str, best: Best) -> _Floats:
-    """Return a weight for each time: 1 near the least of its product, less the slower it is, because a kernel is chosen
-    only where it is nearly the fastest.
+def _weights(ratios: _Floats) -> _Floats:
+    """Return a weight for each ratio of a time to the least of its product: 1 near it, less the slower the kernel is,
+    because it is chosen only where it is nearly the fastest.
     """
-    ratios = np.array([time_us / best[problem, precision] for (problem, _), time_us in us.items()])
     return np.where(ratios < 1.2, 1.0, np.where(ratios < 1.6, 0.3, np.where(ratios < _FAR, 0.05, 1e-4)))
 
 

@@ -6,7 +6,7 @@ import gzip
 import json
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,10 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
 OP = GemmOp()
+HICCUP_US = 50.0
+"""A sweep runs a trial once if its first run is slow. A rare run takes some 15 us more than all others, which is enough
+to seem slow at small products.
+"""
 NEAR = 1.03
 """The table states a time if it is at most this many times the least time of the product."""
 
@@ -61,9 +65,18 @@ def stated(one: Times, best: Mapping[tuple[GemmProblem, str], float]) -> dict[st
     }
 
 
-def swept(paths: Sequence[Path], op: str = OP.name) -> tuple[str, list[Times]]:
+def is_hiccup(line: Mapping[str, Any]) -> bool:
+    """Return whether the time of a line of a sweep may be that of something else: a single run that took less than
+    `HICCUP_US`.
+    """
+    return bool(line["runs"] == 1 and line["us"] < HICCUP_US)
+
+
+def swept(
+    paths: Sequence[Path], op: str = OP.name, left_out: Collection[str] = ()
+) -> tuple[str, list[Times]]:  # fmt: skip
     """Return the date of the last of some sweeps, and the times of their right results of the operation `op`; a later
-    sweep's time replaces an earlier one's.
+    sweep's time replaces an earlier one's. Products whose labels are `left_out` are.
     """
     groups: dict[tuple[str, str], dict[tuple[GemmProblem, int], float]] = {}
     facts: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -73,7 +86,7 @@ def swept(paths: Sequence[Path], op: str = OP.name) -> tuple[str, list[Times]]:
             head, *lines = (json.loads(line) for line in file)
         taken = str(head["environment"]["time_utc"])[:10]
         for line in lines:
-            if line.get("us") is None or not line["right"]:
+            if line.get("us") is None or not line["right"] or is_hiccup(line) or line["size"] in left_out:
                 continue
             try:
                 kernel = find_kernel(line["kernel"])

@@ -35,6 +35,8 @@ class Figures(NamedTuple):
     """The time of each level of the tree that adds the parts of sums."""
     ends: float = 0.0
     """The time of a block's beginning and of storing its results, in steps."""
+    words: float = 0.0
+    """The part of a step's time that is added where operands are read by single words (`waves.reads_by_words`)."""
 
 
 @dataclass(frozen=True, slots=True)

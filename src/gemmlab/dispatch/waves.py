@@ -21,9 +21,10 @@ for the next (`left` bytes) is written to memory and read again. So a product ta
 
     start + max((steps + ends) * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache + 2 * left / memory
 
-There is no separate rule for skinny shapes and tiles at the edge: a tile that hangs over the edge costs as much as a
-full one. There is none for layouts and rows that are not aligned to 16 bytes either: separate figures for them, fitted
-to fewer products, led to worse choices.
+Where rows of an operand that is read four floats at a time do not begin on 16 bytes, both operands are read by single
+words, and `alone` and `share` are `1 + words` times as large. There is no separate rule for skinny shapes and tiles at
+the edge: a tile that hangs over the edge costs as much as a full one. There is none for layouts either: separate
+figures for them, fitted to fewer products, led to worse choices.
 """
 
 from __future__ import annotations
@@ -125,7 +126,9 @@ def estimate(
     resident = _resident(where.limits, entry.registers, entry.smem, entry.threads)
     if not resident or not blocks:
         return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0)
-    start, alone, share, meet, ends = scaled_figures(entry, where, table)
+    start, alone, share, meet, ends, words = scaled_figures(entry, where, table)
+    if reads_by_words(problem):
+        alone, share = alone * (1 + words), share * (1 + words)
     rounds, rest = divmod(-(-blocks // where.sms), resident)
     step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
     m, n, k = problem.m, problem.n, problem.k
@@ -143,7 +146,7 @@ def estimate(
 def scaled_figures(entry: Measurement, where: Gpu, table: Table) -> Figures:
     """Return the figures of a kernel of `table` for another GPU.
 
-    The times of steps and of the tree scale with the clock, `share_us` also with FMA lanes; `start_us` and `ends` stay.
+    The times of steps and of the tree scale with the clock, `share_us` also with FMA lanes; the others stay.
     """
     measured_on, found = gpu_model(table.gpu), entry.figures
     clock = measured_on.mhz / where.mhz
@@ -153,10 +156,16 @@ def scaled_figures(entry: Measurement, where: Gpu, table: Table) -> Figures:
     )
 
 
+def reads_by_words(problem: GemmProblem) -> bool:
+    """Return whether an operand that kernels read four floats at a time has rows that do not begin on 16 bytes."""
+    return bool(problem.trans_a and problem.lda % 4) or bool(not problem.trans_b and problem.ldb % 4)
+
+
 def odd_rows(problem: GemmProblem) -> bool:
-    """Return whether an operand that kernels read four floats at a time has rows that are not aligned to 16 bytes."""
-    p = problem
-    return bool(p.trans_a and p.lda % 4) or bool(not p.trans_b and p.ldb % 4) or bool(p.ldc % 4)
+    """Return whether an operand that kernels read, or the result that they write, four floats at a time has rows that
+    do not begin on 16 bytes.
+    """
+    return reads_by_words(problem) or bool(problem.ldc % 4)
 
 
 def _blocks(entry: Measurement, problem: GemmProblem, parts: int, products: int) -> int:

@@ -14,7 +14,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.dispatch.choice import choose
 from gemmlab.dispatch.choice_values import RECORD
 from gemmlab.dispatch.measurements import Figures, Measurement, shipped_table
-from gemmlab.dispatch.waves import estimate, gpu_model, gpu_of_facts
+from gemmlab.dispatch.waves import estimate, gpu_model, gpu_of_facts, reads_by_words
 from gemmlab.ops.gemm_problem import GemmProblem
 
 TABLE = shipped_table()
@@ -35,7 +35,9 @@ def test_laws_of_the_rule(m: int, n: int, k: int, model: str) -> None:
             assert here.us == float("inf")
             continue
         tile_m, tile_n = entry.config["BM"], entry.config["BN"]
-        whole = estimate(entry, GemmProblem(-(-m // tile_m) * tile_m, -(-n // tile_n) * tile_n, k), where, TABLE)
+        full = GemmProblem(-(-m // tile_m) * tile_m, -(-n // tile_n) * tile_n, k)
+        # Tiles have fours of columns, so rows of B are aligned as they were.
+        whole = estimate(entry, replace(full, ldb=full.n + n % 4), where, TABLE)
         assert (here.blocks, here.rounds) == (whole.blocks, whole.rounds)
         assert here.us <= whole.us
 
@@ -59,6 +61,13 @@ def test_the_rule_by_hand() -> None:
     # The ends of a block take as long as ten steps more, whatever its steps.
     long = replace(entry, figures=Figures(5.0, 0.1, 0.04, ends=10.0))
     assert estimate(long, GemmProblem(64, 32, 100), H200, TABLE).us == pytest.approx(5 + 110 * 0.1)
+    # Rows of B that do not begin on 16 bytes are read by words, and steps take longer: the ends too, the start not.
+    wordy = replace(long, figures=Figures(5.0, 0.1, 0.04, ends=10.0, words=0.5))
+    assert estimate(wordy, GemmProblem(64, 32, 100), H200, TABLE).us == pytest.approx(5 + 110 * 0.1)
+    assert estimate(wordy, GemmProblem(64, 31, 100), H200, TABLE).us == pytest.approx(5 + 110 * 0.15)
+    for layout, by_words in (("nn", True), ("nt", False), ("tn", True), ("tt", True)):
+        assert reads_by_words(GemmProblem(63, 31, 99).with_layout(layout)) == by_words
+    assert not reads_by_words(replace(GemmProblem(63, 32, 99), lda=101, ldc=33))
     # Sixteen blocks of seven steps meet at two levels, and each part is written and read.
     split = replace(
         entry, figures=Figures(5.0, 0.1, 0.04, 2.0), grid=(*entry.grid, "SPLITS"), steps="ceil_div(K, SPLITS)"

@@ -25,9 +25,16 @@ _SETS_PREDICATES = re.compile(r"U?[DFIHP]SETP2?$|U?PLOP3$")
 _NO_RESULT = frozenset({
     "STG", "STS", "STL", "ST", "STSM", "RED", "REDG", "REDAS", "BAR", "BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU",
     "EXIT", "CALL", "RET", "WARPSYNC", "NANOSLEEP", "CCTL", "CCTLL", "MEMBAR", "ERRBAR", "DEPBAR", "LDGSTS", "R2P",
-    "BSYNC", "BREAK", "BSSY", "KILL", "YIELD", "NOP", "LDGDEPBAR", "BPT", "UR2UP", "FENCE", "R2B", "PMTRIG",
+    "BSYNC", "BREAK", "BSSY", "KILL", "YIELD", "NOP", "LDGDEPBAR", "BPT", "UR2UP", "FENCE", "R2B", "PMTRIG", "SUST",
+    "SURED",
 })  # fmt: skip
 """Opcodes without a result among their operands."""
+_TEXTURES = frozenset({"TEX", "TLD", "TLD4", "TXD"})
+"""Opcodes of texture accesses with two results, which share the components of a mask."""
+_SURFACES = frozenset({"SULD", "SUST", "SUATOM", "SURED"})
+"""Opcodes of surface accesses, whose address is a register for each coordinate."""
+_EXTENTS = {"1D": 1, "2D": 2, "3D": 3, "CUBE": 3}
+"""Shape of a texture or surface -> number of its coordinates, without that of an array."""
 ASYNCHRONOUS = frozenset({
     "HGMMA", "IGMMA", "BGMMA", "QGMMA", "WARPGROUP", "WARPGROUPSET", "USETMAXREG", "UTMALDG", "UTMASTG", "UTMAREDG",
     "UTMAPF", "UTMACCTL", "UTMACMDFLUSH", "UBLKCP", "UBLKRED", "UBLKPF", "SYNCS", "ARRIVES", "ACQBULK", "ACQSHMINIT",
@@ -80,7 +87,7 @@ def accesses_of(instruction: Instruction) -> Accesses:
     source = 0
     for position, operand in enumerate(operands):
         if position < results:
-            width = _result_width(instruction) if operand.kind in ("reg", "ureg") else 1
+            width = _result_width(instruction, position) if operand.kind in ("reg", "ureg") else 1
             writes += _cells(operand, width, position, "value")
         elif operand.kind in ("mem", "const"):
             reads += _address(instruction, operand, position)
@@ -115,8 +122,8 @@ def _result_count(instruction: Instruction) -> int:
     if opcode in ("VOTE", "VOTEU"):
         return len(operands) - 1
     leading = _predicates_from(operands, 0)
-    if opcode in ("TEX", "TLD", "TLD4"):
-        # Each of these two operands is a pair of registers; the second may be RZ.
+    if opcode in _TEXTURES:
+        # The second operand has the first two components of the mask, the first the others; either may be RZ.
         return leading + 2
     if leading < len(operands) and operands[leading].kind in ("reg", "ureg"):
         # The carries come between the result and the first source.
@@ -130,7 +137,8 @@ def _predicates_from(operands: Sequence[Operand], start: int) -> int:
     return start + (kinds.index(False) if False in kinds else len(kinds))
 
 
-def _result_width(instruction: Instruction) -> int:
+def _result_width(instruction: Instruction, position: int) -> int:
+    """Return the number of registers that a result occupies; `position` is its place among the operands."""
     names, opcode = instruction.modifiers, instruction.opcode
     if opcode in ("HMMA", "IMMA", "DMMA", "BMMA"):
         return _matrix_widths(instruction)[0]
@@ -143,8 +151,10 @@ def _result_width(instruction: Instruction) -> int:
         if wide:
             return 2 if wide in kinds else 1
         return 2 if kinds and kinds[0] in ("F64", "U64", "S64") else 1
-    if opcode in ("TEX", "TLD", "TLD4"):
-        return 2
+    if opcode in _TEXTURES:
+        components = _texture_mask(instruction).bit_count()
+        second = next(n for n, one in enumerate(instruction.operands) if one.kind == "reg") + 1
+        return min(2, components) if position == second else components - 2
     if opcode == "CS2R":
         return 1 if "32" in names else 2
     if opcode in ("DADD", "DMUL", "DFMA", "DMNMX"):
@@ -160,15 +170,38 @@ def _result_width(instruction: Instruction) -> int:
     return 2 if "64" in names and opcode not in ("MUFU", "POPC", "FLO") else 1
 
 
+def _texture_mask(instruction: Instruction) -> int:
+    """Return the mask of components that a texture instruction fetches: its last operand behind the shape, else 15."""
+    last = instruction.operands[-1]
+    return last.value if last.kind == "imm" else 0xF
+
+
+def _texture_words(instruction: Instruction, source: int) -> int:
+    """Return the number of registers of a source of a texture access: first the coordinates, then level and others.
+
+    With `SCR`, the first source has at most two coordinates, and the second has the rest before the level.
+    """
+    names = instruction.modifiers
+    shape = next((one.name for one in instruction.operands if one.kind == "text"), "2D")
+    extents = _EXTENTS.get(shape.removeprefix("ARRAY_"), 2)
+    places = extents + shape.startswith("ARRAY_")
+    first = min(2, places) if "SCR" in names else places
+    more = sum(name in ("LL", "LB", "DC", "AOFFI", "MS") for name in names)
+    more += 2 * extents if instruction.opcode == "TXD" else 0
+    return first if source == 0 else max(1, places - first + more) if source == 1 else 1
+
+
 def _source_width(instruction: Instruction, source: int) -> int:
     """Return the number of registers that a source operand occupies.
 
     `source` is its index among the sources that are registers, immediates or constants.
     """
     names, opcode = instruction.modifiers, instruction.opcode
+    if opcode in _TEXTURES:
+        return _texture_words(instruction, source)
     if opcode in ("HMMA", "IMMA", "DMMA", "BMMA"):
         return _matrix_widths(instruction)[1 + min(source, 2)] if source < 3 else 1
-    if opcode in ("STG", "STS", "STL", "ST", "ATOM", "ATOMG", "ATOMS", "RED", "REDG"):
+    if opcode in ("STG", "STS", "STL", "ST", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "SUST", "SUATOM", "SURED"):
         return 4 if "128" in names else 2 if "64" in names else 1
     if opcode in ("F2F", "F2I", "I2F", "FRND"):
         if opcode == "I2F":
@@ -196,8 +229,9 @@ def _matrix_widths(instruction: Instruction) -> tuple[int, int, int, int]:
     Raises `UnknownAccessError` if the shape or the type is not known.
     """
     names, opcode = instruction.modifiers, instruction.opcode
-    shape = next((name for name in names if name.isdigit()), "")
+    shape = next((name for name in names if name[0].isdigit()), "")
     m, n, k = {
+        "8x8x4": (8, 8, 4), "16x8x4": (16, 8, 4), "16x8x8": (16, 8, 8), "16x8x16": (16, 8, 16),
         "884": (8, 8, 4), "1684": (16, 8, 4), "1688": (16, 8, 8), "16816": (16, 8, 16), "16832": (16, 8, 32),
         "16864": (16, 8, 64), "8816": (8, 8, 16), "8832": (8, 8, 32),
     }.get(shape, (0, 0, 0))  # fmt: skip
@@ -223,11 +257,17 @@ def _address(instruction: Instruction, operand: Operand, position: int) -> Itera
     generic |= instruction.opcode == "LDGSTS" and position > 0
     if operand.base != RZ:
         wide = "64" in operand.suffix or re.search(r"R\d+\.64", operand.text) is not None
-        yield Access(operand.base, 2 if wide else 1, position, "base")
+        count = _surface_words(instruction) if instruction.opcode in _SURFACES else 2 if wide else 1
+        yield Access(operand.base, count, position, "base")
     if operand.ubase != URZ:
         yield Access(UNIFORM + operand.ubase, 2 if generic else 1, position, "ubase")
     if operand.desc != URZ:
         yield Access(UNIFORM + operand.desc, 2, position, "desc")
+
+
+def _surface_words(instruction: Instruction) -> int:
+    shape = next((name for name in instruction.modifiers if name.removeprefix("ARRAY_") in _EXTENTS), "1D")
+    return _EXTENTS[shape.removeprefix("ARRAY_")] + shape.startswith("ARRAY_")
 
 
 __all__ = ["ASYNCHRONOUS", "Access", "Accesses", "UnknownAccessError", "accesses_of"]

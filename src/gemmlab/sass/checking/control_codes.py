@@ -58,9 +58,11 @@ def check_function(function: SassFunction, arch: str, compiled: Distances | None
     `UsageError` if there are no latencies for the architecture.
     """
     steps, graph, known = steps_of(function), flow_graph(function), latencies(arch)
+    # A certain finding hides an uncertain one of the same two instructions.
+    raised = sorted(_early(function, graph, steps, known, compiled), key=lambda finding: finding.certain)
     found = {
         (finding.fault, finding.producer.address, finding.consumer.address, finding.register): finding
-        for finding in (*_early(function, graph, steps, known, compiled), *_reuse(function, graph))
+        for finding in (*raised, *_reuse(function, graph))
     }
     return tuple(sorted(found.values(), key=lambda finding: (finding.consumer.address, finding.producer.address)))
 
@@ -135,6 +137,9 @@ def fault_of(
         return (
             ("not waited for", f"{barriers} is not waited for") if barriers else ("no barrier", "no barrier guards it")
         )
+    if meeting.cell == BARRIER and meeting.relation == "overwrite":
+        # Barriers of a block pass in order.
+        return None
     latency = known.of(meeting, steps[meeting.producer], steps[meeting.consumer])
     left = None if compiled is None else compiled.get((meeting.producer, meeting.consumer, meeting.relation))
     if latency is not None:

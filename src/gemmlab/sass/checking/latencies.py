@@ -2,8 +2,8 @@
 
 `recorded/sm_XX.json` has a row for each pair of instruction kinds: the producer's kind and register file, whether the
 consumer reads or overwrites the result, the consumer's kind and the part of its operand, and the fewest cycles between
-their issues. A row is the least distance that ptxas leaves in any kernel of the catalog (`makers/sass_latencies.py`),
-so it may be longer than the hardware needs, but never shorter.
+their issues. A row is the least distance that ptxas leaves in the catalog and some other kernels
+(`makers/sass_latencies.py`), so it may be longer than the hardware needs, but never shorter.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ TIGHT = 15
 
 A longer row only shows that ptxas had no reason to put the two instructions closer together.
 """
+POOL = 4
+"""Least number of rows that together show how long results of a kind take."""
+_ALONE = frozenset({"ULDC", "UMOV", "R2UR", "VOTEU"})
+"""Kinds whose latency is not that of the others on their pipe."""
 _FOLDER = Path(__file__).parent / "recorded"
 _FAMILY = {"sm_86": "sm_80", "sm_87": "sm_80", "sm_90a": "sm_90"}
 """Architecture -> the architecture whose rows are used for it."""
@@ -49,9 +53,9 @@ class Latency:
     source: str
     """The record's row as text; the text says if `cycles` is estimated."""
     least: int
-    """The least cycles of any row with this producer, relation and part, 0 without one. A closer pair is a sure fault.
+    """Cycles below which the pair is a sure fault: results of this kind take so long, whatever reads them.
 
-    A pair between `least` and `cycles` may be correct: perhaps the catalog has no such pair.
+    A pair between `least` and `cycles` may be correct: perhaps the recorded code has no such pair.
     """
 
 
@@ -62,6 +66,8 @@ class Latencies:
     arch: str
     method: str
     rows: Mapping[Row, int]
+    measured: Mapping[Row, int] = field(default_factory=dict)
+    """Row -> the fewest cycles with which a GPU gave the right results, where fewer gave wrong ones."""
     _found: dict[Row, Latency | None] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The latencies that were asked for. A row determines its latency, and code has few rows among many meetings."""
 
@@ -74,7 +80,7 @@ class Latencies:
         """
         row = row_of(meeting, producer, consumer)
         if row not in self._found:
-            self._found[row] = self._latency(row if self.fine else _coarse(row))
+            self._found[row] = self._latency(self.kept(row))
         return self._found[row]
 
     @cached_property
@@ -82,14 +88,19 @@ class Latencies:
         """True if the record tells second words and addends apart."""
         return any(_SECOND in row[1] for row in self.rows)
 
+    def kept(self, row: Row) -> Row:
+        """Return the key under which this record has a row."""
+        return row if self.fine else _coarse(row)
+
     def _latency(self, row: Row) -> Latency | None:
         cycles = self.rows.get(row)
         alike = {other: number for other, number in self.rows.items() if other[:3] == row[:3]}
         if not alike:
             return None
-        least = min((number for other, number in alike.items() if other[4] == row[4]), default=0)
+        least = self._least(row)
         if cycles is not None and cycles <= TIGHT and row[2] == "read":
-            return Latency(cycles, f"{row[0]} to {row[3]} ({row[4] or row[2]}): {cycles} cycles on {self.arch}", least)
+            text = f"{row[0]} to {row[3]} ({row[4] or row[2]}): {cycles} cycles on {self.arch}"
+            return Latency(cycles, text + (", measured" if self.measured.get(row) == cycles else ""), least)
         tight = {other: number for other, number in alike.items() if number <= TIGHT and other[4] == row[4]}
         same_pipe = [number for other, number in tight.items() if _pipe(other[3]) == _pipe(row[3])]
         # Matrix instructions have no tight rows; ptxas leaves the least of their distances everywhere.
@@ -101,10 +112,44 @@ class Latencies:
             min(least, estimate),
         )
 
+    def _least(self, row: Row) -> int:
+        """Return the cycles below which a pair is a sure fault, 0 if that is not known.
+
+        A result that is read: what a GPU needed, if that was measured, or the least of all producers on the same pipe,
+        of this file, for this part. A result that is overwritten: the cycles by which it takes longer than the
+        consumer's, since the earlier one must not be written last.
+        """
+        kind, file, relation, consumer, _ = row
+        if relation == "read":
+            pool = [number for other, number in self.rows.items() if self._comparable(other, row)]
+            return max(self.measured.get(row, 0), min(pool) if len(pool) >= POOL else 0)
+        first, second = (self._result(producer, file) for producer in (kind, consumer))
+        return 0 if first is None or second is None else first - second + 1
+
+    @staticmethod
+    def _comparable(other: Row, row: Row) -> bool:
+        """Return whether two rows of results that are read show the same latency: producers on one pipe, and parts that
+        are read as early. The units of shared and global memory read addresses later than others do.
+        """
+        if other[1:3] != row[1:3] or _pool(other[0]) != _pool(row[0]):
+            return False
+        late = [part == "address" and pipe_of(reader) == "lsu" for *_, reader, part in (other, row)]
+        parts = ["value" if part == "address" else part for *_, part in (other, row)]
+        return late[0] == late[1] and parts[0] == parts[1]
+
+    def _result(self, kind: str, file: str) -> int | None:
+        """Return the least cycles until a result may be read; `None` if none is recorded."""
+        found = [number for row, number in self.rows.items() if row[:3] == (kind, file, "read")]
+        return min(found, default=None)
+
 
 def _pipe(kind: str) -> str:
     opcode, _, variant = kind.partition(".")
     return f"{pipe_of(opcode)} {variant}"
+
+
+def _pool(kind: str) -> str:
+    return kind if kind in _ALONE else _pipe(kind)
 
 
 def row_of(meeting: Meeting, producer: Step, consumer: Step) -> Row:
@@ -159,7 +204,8 @@ def latencies(arch: str) -> Latencies:
         known = ", ".join(sorted(file.stem for file in _FOLDER.glob("*.json")))
         raise UsageError(f"no latencies of {arch} are recorded; there are those of {known}")
     data = json.loads(path.read_text(encoding="utf-8"))
-    rows: dict[Row, int] = {}
-    for kind, file, relation, consumer, part, cycles in data["rows"]:
-        rows[kind, file, relation, consumer, part] = cycles
-    return Latencies(arch, data["method"], rows)
+    rows, measured = (
+        {(kind, file, relation, consumer, part): cycles for kind, file, relation, consumer, part, cycles in found}
+        for found in (data["rows"], data.get("measured", ()))
+    )
+    return Latencies(arch, data["method"], rows, measured)

@@ -13,23 +13,22 @@ from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from gemmlab.sass.instruction import Control, Instruction, SassFunction
 from gemmlab.sass.register_accesses import Access, UnknownAccessError, accesses_of
 
-Queue = Literal["shared", "global", "texture", "xu", "constant", "special", "vote", "slow"]
+Queue = Literal["shared", "global", "texture", "xu", "constant", "special", "vote", "double", "slow"]
 _QUEUES: dict[Queue, str] = {
     "shared": "LDS LDSM STS STSM ATOMS SHFL MATCH MOVM",
-    "global": "LDG STG LD ST LDL STL ATOM ATOMG RED REDG LDGSTS CCTL SULD SUST",
-    "texture": "TEX TLD TLD4 TXQ",
-    "xu": "MUFU I2F F2I F2F FRND POPC FLO BREV I2I I2IP",
+    "global": "LDG STG LD ST LDL STL ATOM ATOMG RED REDG LDGSTS CCTL",
+    "texture": "TEX TLD TLD4 TXD TXQ TMML SULD SUST SUATOM SURED",
+    "xu": "MUFU I2F F2I F2F FRND POPC FLO BREV I2I I2IP FCHK",
     "constant": "LDC LDCU",
     "special": "S2R S2UR B2R CS2UR",
     "vote": "REDUX CREDUX",
-    "slow": "DADD DMUL DFMA DSETP DMNMX DMMA FCHK QSPC LDGDEPBAR BMOV R2B LEPC",
+    "double": "DADD DMUL DFMA DSETP DMNMX",
+    "slow": "DMMA QSPC LDGDEPBAR BMOV R2B",
 }
 _QUEUE_OF: dict[str, Queue] = {opcode: queue for queue, opcodes in _QUEUES.items() for opcode in opcodes.split()}
 _SLOW_R2UR = 0x3C2
 """`R2UR` of sm_80 and sm_89 needs a barrier; in sm_90's encoding, 0x2ca, it has a fixed latency."""
-_DOUBLES = frozenset({"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"})
-"""Opcodes that have a fixed latency on chips with many float64 units (sm_80, sm_90), and need a barrier on others."""
-_IN_ORDER: frozenset[Queue] = frozenset({"shared", "texture", "xu", "constant", "special"})
+_IN_ORDER: frozenset[Queue] = frozenset({"shared", "texture", "xu", "constant", "special", "vote", "double"})
 """Queues whose results are complete in the order of issue."""
 _READ_TOGETHER: dict[Queue, Queue] = {"global": "shared"}
 """Queue -> the queue with which it shares one order of reading operands. Each queue reads in the order of issue."""
@@ -77,13 +76,18 @@ class Step:
         return tuple(cell for cell, access in self.reads if cell < UNIFORM and access.part != "guard")
 
 
-def step_of(instruction: Instruction) -> Step:
-    """Return the step of an instruction. Raises `UnknownAccessError` if its registers are not known."""
+def step_of(instruction: Instruction, *, fixed_doubles: bool = True) -> Step:
+    """Return the step of an instruction; float64 operations have a fixed latency if `fixed_doubles`.
+
+    Raises `UnknownAccessError` if the registers of the instruction are not known.
+    """
     accesses = accesses_of(instruction)
     guard = instruction.predicate
     always = guard is None or guard.index == NO_BARRIER
     first = PREDICATE if guard is not None and guard.kind == "pred" else PREDICATE + 8
     queue = queue_of(instruction)
+    if queue == "double" and fixed_doubles:
+        queue = None
     after_barrier = (Access(BARRIER, 1, -1, "all"),) if queue in _MEMORY else ()
     return Step(
         instruction=instruction,
@@ -111,21 +115,28 @@ def kind_of(instruction: Instruction) -> str:
 def queue_of(instruction: Instruction) -> Queue | None:
     """Return the queue of an instruction; `None` if it has a fixed latency.
 
-    A float64 operation has a fixed latency if its control codes set no write barrier.
+    Float64 operations have a queue, although on some chips their latency is fixed (see `steps_of`).
     """
     if instruction.opcode == "R2UR":
         return "special" if instruction.encoding & 0xFFF == _SLOW_R2UR else None
-    if instruction.opcode in _DOUBLES and instruction.control.write_barrier == NO_BARRIER:
-        return None
     return _QUEUE_OF.get(instruction.opcode)
 
 
 def steps_of(function: SassFunction) -> tuple[Step, ...]:
-    """Return the steps of a function. Raises `UnknownAccessError`, which names every opcode with unknown registers."""
+    """Return the steps of a function. Raises `UnknownAccessError`, which names every opcode with unknown registers.
+
+    Float64 operations have a fixed latency (sm_90) if none of the function sets a write barrier. Otherwise (sm_80,
+    sm_89) their results are complete in the order of issue, and a barrier on the last of several covers the others.
+    """
     found, unknown = [], dict[str, str]()
+    fixed = all(
+        instruction.control.write_barrier == NO_BARRIER
+        for instruction in function.instructions
+        if queue_of(instruction) == "double"
+    )
     for instruction in function.instructions:
         try:
-            found.append(step_of(instruction))
+            found.append(step_of(instruction, fixed_doubles=fixed))
         except UnknownAccessError as error:
             unknown.setdefault(instruction.opcode, str(error))
     if unknown:

@@ -190,8 +190,9 @@ def _depbar(steps: Sequence[Step], step: Step, state: State) -> int:
     """Return a mask of the barriers that `DEPBAR.LE SB0, 0x0` waits for.
 
     With a number n above 0 instead of `0x0`, `DEPBAR` waits until at most n instructions are pending at the barrier. In
-    a queue with results in order, those are the last n, and the others are removed from the state here. Other queues
-    (copies to shared memory) have no register results at the barrier. The mask is then 0.
+    a queue with results in order, those are the last n that set it. The results and operands of the others, and of what
+    they cover, are removed from the state here. Other queues (copies to shared memory) have no register results at the
+    barrier. The mask is then 0.
     """
     barriers = [operand.index for operand in step.instruction.operands if operand.kind == "scoreboard"]
     most = next((operand.value for operand in step.instruction.operands if operand.kind == "imm"), 0)
@@ -199,9 +200,11 @@ def _depbar(steps: Sequence[Step], step: Step, state: State) -> int:
         return sum(1 << barrier for barrier in barriers)
     for barrier in barriers:
         on_it = {key[0] for key, covers in state.late.items() if barrier in covers and steps[key[0]].in_order}
-        done = set(sorted(on_it)[:-most])
-        for key in [key for key in state.late if key[0] in done]:
-            del state.late[key]
+        setting = sorted(producer for producer in on_it if steps[producer].control.write_barrier == barrier)
+        done = {producer for producer in on_it if setting[:-most] and producer <= setting[-most - 1]}
+        for table in (state.late, state.operands):
+            for key in [key for key in table if key[0] in done]:
+                del table[key]
     return 0
 
 
@@ -236,7 +239,8 @@ def _issue(steps: Sequence[Step], number: int, state: State, cells: dict[int, se
     before = {barrier: _guarded(state, barrier) for barrier in read}
     _cover(steps, step, state, result, read)
     for cell in step.writes:
-        state.late[number, cell] = result
+        # A generic atomic's predicate says in which memory the address lies, and is there when the operands are read.
+        state.late[number, cell] = read if step.instruction.opcode == "ATOM" and cell >= PREDICATE else result
         cells.setdefault(cell, set()).add(number)
     for cell in step.late_reads:
         state.operands[number, cell] = read

@@ -126,7 +126,7 @@ def record(arch: str, *, more: bool) -> None:
     others = found_in(of_more(arch))
     rows = dict(known.rows) if known else catalog.rows
     for row, cycles in others.rows.items():
-        key = known.kept(row) if known else row
+        key = known.key_of(row) if known else row
         # A record that does not tell second words apart is older than the rows of the block's barrier.
         if known is None or known.fine or key[1] != "B":
             rows[key] = min(cycles, rows.get(key, HORIZON))

@@ -31,10 +31,10 @@ def hazards_of(log: str, ptx: str, function: str, kernel: str) -> tuple[Hazard, 
     groups = groups_of(ptx, function)
     lines = [int(match[1]) for match in _WAIT_INJECTED.finditer(log) if match[2] == function]
     remark = serialized(log, ptx, function)
-    touched = remark is not None and _SERIALIZED.match(remark.text) is not None
+    serialised = remark is not None and _SERIALIZED.match(remark.text) is not None
     late = [*_late(lines, groups, ptx, kernel)]
     told = {_places(each) for each in late}
-    early = [each for each in _early(groups, ptx, kernel, touched) if _places(each) not in told]
+    early = [each for each in _early(groups, ptx, kernel, serialised) if _places(each) not in told]
     return (*late, *early, *_open(groups, ptx, kernel), *_unfenced(ptx, function, kernel))
 
 
@@ -60,14 +60,14 @@ def _places(hazard: Hazard) -> tuple[int, str, int, str]:
     return hazard.line, hazard.called_from, hazard.other_line, hazard.other_called_from
 
 
-def _early(groups: Groups, ptx: str, kernel: str, touched: bool) -> Iterator[Hazard]:
+def _early(groups: Groups, ptx: str, kernel: str, serialised: bool) -> Iterator[Hazard]:
     """Yield a hazard for each source line that writes A's registers of a multiplication in flight; of each that uses a
-    result in flight, if `touched`: ptxas says that it put in waits for such instructions.
+    result in flight, if `serialised`: ptxas says that it put in waits for such instructions.
     """
-    uses = [each for each in groups.in_flight if touched or each.writes_input]
+    uses = [each for each in groups.in_flight if serialised or each.writes_input]
     found = {(line_in_words(ptx, each.use), each.multiplication): each for each in reversed(uses)}
     for each in reversed(found.values()):
-        yield _touch(each, ptx, kernel, _EACH if touched else "ptxas may take another register for it, or not")
+        yield _touch(each, ptx, kernel, _EACH if serialised else "ptxas may take another register for it, or not")
 
 
 def _touch(use: InFlight, ptx: str, kernel: str, repair: str) -> Hazard:

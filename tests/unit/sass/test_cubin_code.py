@@ -16,6 +16,7 @@ from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.sass.writing.slots import EncodingError
 from gemmlab.sass.writing.word import decode, encode
 from gemmlab.toolchain.build_cuda import compile_here
+from gemmlab.toolchain.line_tables import read_line_tables
 from gemmlab.toolchain.nvdisasm import disassemble
 from support.cuda_source import needs_compiler
 
@@ -58,6 +59,10 @@ def test_another_order_keeps_targets_and_lines(arch: str) -> None:
         assert now.name == before.name
         assert [o.value for o in now.operands] == [o.value for o in before.operands]
         assert (now.line and now.line[1]) == (before.line and before.line[1]), before.text
+    (was,), (lines,) = (read_line_tables(code, "naive").functions.values() for code in (artifact.code, made))
+    chains = [was.places(16 * old) for old in order]
+    assert [lines.places(16 * new) for new in range(len(order))] == chains
+    assert max(map(len, chains)) > 1
 
 
 def test_what_cannot_be_put_in_another_order_is_refused() -> None:

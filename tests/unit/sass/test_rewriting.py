@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +25,7 @@ from gemmlab.sass.rewriting.temporaries import Named
 from gemmlab.sass.rewriting.variant import FASTEST
 from gemmlab.sass.rewriting.written_loop import rewritten, written
 from gemmlab.toolchain.cubin import read_cubin
+from gemmlab.toolchain.line_tables import read_line_tables
 from gemmlab.toolchain.nvdisasm import disassemble
 from gemmlab.verify.changed_code import Build, build_of
 from peak_loop.variants import VARIANTS
@@ -87,23 +87,20 @@ def body_of(function: SassFunction, loop: CompiledLoop) -> tuple[Instruction, ..
 
 @every_layout
 def test_written_instructions_have_the_lines_of_those_that_they_replace(layout: str) -> None:
-    compiled, (_, function) = rung("128x256x40", layout).function, anew(layout)
+    made, (code, function) = rung("128x256x40", layout), anew(layout)
+    was, lines = (read_line_tables(cubin, "anew").functions[function.name] for cubin in (made.artifact.code, code))
+    inside: set[int] = set()
     for loop in loops(layout):
-        theirs, ours = compiled.instructions[loop.start : loop.stop], body_of(function, loop)
+        theirs, ours = made.function.instructions[loop.start : loop.stop], body_of(function, loop)
         for opcode in ("FFMA", "LDS", "LDGSTS", "BAR", "BRA"):
-            found = {line_of(one) for one in ours if one.opcode == opcode}
+            found = {lines.places(one.address) for one in ours if one.opcode == opcode}
             assert found
-            assert found <= {line_of(one) for one in theirs if one.opcode == opcode}
-        fragments = {line_of(one) for one in theirs if one.opcode == "LDS" and not one.is_idle}
-        assert {line_of(one) for one in ours if one.opcode == "LDS"} == fragments
-    before, after = (one.instructions[: loops(layout)[0].start] for one in (compiled, function))
-    assert [line_of(one) for one in after] == [line_of(one) for one in before]
-
-
-def line_of(one: Instruction) -> tuple[tuple[str, int], ...]:
-    """The file's name and the number of the instruction's source line, then of the lines of its calls."""
-    lines = (*([one.line] if one.line else []), *one.inlined_at)
-    return tuple((Path(file).name, number) for file, number in lines)
+            assert found <= {was.places(one.address) for one in theirs if one.opcode == opcode}
+        fragments = {was.places(one.address) for one in theirs if one.opcode == "LDS" and not one.is_idle}
+        assert {lines.places(one.address) for one in ours if one.opcode == "LDS"} == fragments
+        inside.update(range(loop.start, loop.stop + loop.room))
+    outside = [one.address for one in function.instructions if one.address // 16 not in inside]
+    assert [lines.places(address) for address in outside] == [was.places(address) for address in outside]
 
 
 @every_layout

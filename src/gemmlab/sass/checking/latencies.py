@@ -80,7 +80,7 @@ class Latencies:
         """
         row = row_of(meeting, producer, consumer)
         if row not in self._found:
-            self._found[row] = self._latency(self.kept(row))
+            self._found[row] = self._latency(self.key_of(row))
         return self._found[row]
 
     @cached_property
@@ -88,7 +88,7 @@ class Latencies:
         """True if the record tells second words and addends apart."""
         return any(_SECOND in row[1] for row in self.rows)
 
-    def kept(self, row: Row) -> Row:
+    def key_of(self, row: Row) -> Row:
         """Return the key under which this record has a row."""
         return row if self.fine else _coarse(row)
 

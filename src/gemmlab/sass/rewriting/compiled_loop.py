@@ -35,11 +35,10 @@ class CompiledLoop:
     """`start` and `stop` are the indices of the loop's first instruction and of the one behind its last."""
     room: int
     """Number of instructions right behind the loop that the source reserves (`ROOM`)."""
-    load_a: Instruction
-    load_b: Instruction
-    """`load_a` and `load_b` are loads of A's and B's fragments, whose words are the patterns of all loads in the
-    rewritten loop.
-    """
+    loads: tuple[Instruction, Instruction]
+    """Loads of A's and of B's fragments of a step, whose words are the patterns of all loads in the rewritten loop."""
+    next_loads: tuple[Instruction, Instruction]
+    """Loads of the fragments of the next iteration's first step."""
     product: Instruction
     """An FFMA of the loop."""
     others: tuple[Instruction, ...]
@@ -96,7 +95,8 @@ def _compiled(function: SassFunction, graph: FlowGraph, block: Block, live: Sequ
     carried = _carried(code) - {*sums.values(), *a.values(), *b.values()}
     behind = frozenset(live[block.stop])
     return CompiledLoop(
-        function, block.start, block.stop, _room(function, graph, block), first[0][0], first[1][0],
+        function, block.start, block.stop, _room(function, graph, block),
+        (first[0][0], first[1][0]), (last[0][0], last[1][0]),
         next(one for one in code if one.opcode == "FFMA"),
         needed(code, loads, (of_a.following, of_b.following), carried | behind), a, b, of_a, of_b, sums, carried,
         behind, behind | frozenset(live[block.start - 1]),

@@ -122,13 +122,14 @@ def _put_loads(loop: CompiledLoop, plan: Registers, variant: Variant, places: Pl
     for step in range(DEPTH):
         following, odd = (step + 1) % DEPTH, (step + 1) % 2
         at = variant.last_loads if step == DEPTH - 1 else variant.loads
+        load_a, load_b = loop.next_loads if step == DEPTH - 1 else loop.loads
         for number, (operand, part) in enumerate(_ORDER):
             if operand == "a":
                 base, offset = plan.base_a, loop.of_a.offset + A_STEP * following + 64 * part
-                register, like = plan.a[odd][4 * part], loop.load_a
+                register, like = plan.a[odd][4 * part], load_a
             else:
                 base, offset = plan.base_b, loop.of_b.offset + B_STEP * following + 128 * part
-                register, like = plan.b[odd][4 * part], loop.load_b
+                register, like = plan.b[odd][4 * part], load_b
             barrier = NO_BARRIER
             if number == (2 if variant.halves else LOADS - 1):
                 barrier = ODD if odd else EVEN

@@ -1,8 +1,8 @@
 """Line tables of a cubin for reordered or new instructions.
 
 A line table is a program for a small state machine that makes rows (address, file, line, ...) by ascending address
-(DWARF 2, section 6.2). NVIDIA's compiler adds two extended operations: 0x90 (place where a line was inlined) and 0x91
-(name of the function). Their bytes are copied without change.
+(DWARF 2, section 6.2). NVIDIA's compiler adds two extended operations: 0x90 (number of the row of the call by which a
+line was inlined, and the function's name) and 0x91, whose bytes are copied without change.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from gemmlab.core.errors import UsageError
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _FILE, _COLUMN = 1, 2, 3, 4, 5
 _NEGATE, _BLOCK, _CONST_ADD, _FIXED_ADVANCE = 6, 7, 8, 9
 _END_SEQUENCE, _SET_ADDRESS = 1, 2
+_INLINED = 0x90
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,26 +128,49 @@ def _sequence(
 
 
 def _placed(rows: list[Row], sources: Mapping[int, int]) -> list[Row]:
-    """Return the rows of the instructions of `sources`, by address.
+    """Return the rows of the instructions of `sources`, by address, with the numbers of their callers.
 
-    An instruction without a row of its own takes the row before it. A row that repeats the one before is left out,
-    unless the old table has a row at this address.
+    An instruction without a row of its own takes the row before it. A row that repeats the one before is left out. The
+    row of a caller that no instruction before has stands right before the first row that it calls, at its address.
     """
-    at_address = dict[int, Row]()
-    for row in rows:
-        at_address[row.address] = row
+    at_address = {row.address: row for row in rows}
     in_force: Row | None = None
     by_old = dict[int, Row]()
     for old in sorted({*sources.values(), *at_address}):
         in_force = at_address.get(old, in_force)
         if in_force is not None:
             by_old[old] = in_force
-    placed = [replace(by_old[old], address=new) for new, old in sorted(sources.items()) if old in by_old]
-    found = list[Row]()
-    for row in placed:
-        if row.address in at_address or not found or replace(found[-1], address=row.address) != row:
-            found.append(row)
+    numbers = {id(row): number for number, row in enumerate(rows, 1)}
+    found, new_number = list[Row](), dict[int, int]()
+
+    def put(row: Row, address: int) -> None:
+        caller = _caller(row)
+        if 0 < caller <= len(rows) and caller not in new_number:
+            put(rows[caller - 1], address)
+        made = _called_by(replace(row, address=address), new_number.get(caller, 0))
+        if not found or replace(found[-1], address=address) != made:
+            found.append(made)
+        new_number.setdefault(numbers[id(row)], len(found))
+
+    for new, old in sorted(sources.items()):
+        if old in by_old:
+            put(by_old[old], new)
     return found
+
+
+def _caller(row: Row) -> int:
+    """Return the number, from 1, of the row by whose call the row was inlined; 0: none."""
+    operation = next((operation for kind, operation in row.extended if kind == _INLINED), b"")
+    return _unsigned(operation, _unsigned(operation, 1)[1] + 1)[0] if operation else 0
+
+
+def _called_by(row: Row, caller: int) -> Row:
+    """Return the row with another number of the caller; a row that was not inlined states 0."""
+    operation = next((operation for kind, operation in row.extended if kind == _INLINED), b"")
+    rest = operation[_unsigned(operation, _unsigned(operation, 1)[1] + 1)[1] :] if operation else b"\0"
+    body = bytes([_INLINED]) + _uleb(caller) + rest
+    others = tuple(pair for pair in row.extended if pair[0] != _INLINED)
+    return replace(row, extended=(*others, (_INLINED, b"\0" + _uleb(len(body)) + body)))
 
 
 def _written(rows: list[Row], setting: bytes, end: int, is_stmt: bool, least: int) -> bytes:

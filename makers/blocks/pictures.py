@@ -81,6 +81,12 @@ EXAMPLES = (
         "multiply-add below the pale bar: that kernel loads, stores, and only then computes.",
     ),
     Example(
+        "warp_specialized", "stages",
+        "Warp 0 copies, two warpgroups multiply in turns. Once the first stages are full, three or four of the four "
+        "stay so, and warp 0 waits for room two thirds of its time: the tensor cores are the limit. In `tma_pipeline` "
+        "one of the warps that multiply issues the copies, too.",
+    ),
+    Example(
         "conflict_free", "register_tile",
         "The assembler (ptxas) chose this order: mostly along rows, so that `.reuse` keeps the row's factor. No "
         "multiply-add of this step has a register bank conflict.",

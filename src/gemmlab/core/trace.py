@@ -127,6 +127,28 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
+class MbarrierEvent:
+    """Something that happened at an mbarrier, a barrier in shared memory that counts arrivals and bytes."""
+
+    order: int
+    """Index in `Trace.steps` of the step that caused it; if that step is not recorded, of the last one before it."""
+    kind: str
+    """`"arrive"` for an arrival or bytes to expect, `"copy"` for a copy that was issued and will count its bytes there,
+    `"pass"` for a wait that ended.
+    """
+    block: int
+    warp: int
+    """`block` and `warp` are those that caused it."""
+    owner: int
+    """The block in whose shared memory the mbarrier lies."""
+    address: int
+    name: str
+    """The mbarrier's variable with its index, such as `full[1]`; its address if that is unknown."""
+    phase: int
+    """The phase that it belongs to, from 0 on; for `"pass"` the phase that had ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class BlockWrites:
     """The lowest and the highest global address to which one block wrote."""
 
@@ -157,6 +179,8 @@ class Trace:
     """Number of steps and accesses that were not recorded because the buffers were full."""
     observation: Observation = field(repr=False)
     """Counters and hazards of the whole launch."""
+    mbarriers: tuple[MbarrierEvent, ...] = field(default=(), repr=False)
+    """Events at mbarriers of the recorded blocks, and those that these blocks caused, in order of execution."""
 
     def steps_of(self, warp: int, block: int = 0) -> Steps:
         """Return the recorded steps of one warp of a block, in order of execution."""

@@ -92,6 +92,8 @@ def run(
     blocks = math.prod(geometry.grid)
     units = blocks // together
     recorded = _record(trace, blocks, records, launch) if trace is not None else None
+    if engine is not None:
+        engine.recorder = recorded
     awaited: dict[tuple[int, int, int], None] = {}
     spare: list[Unit] = []
     waiting: list[Unit] = []

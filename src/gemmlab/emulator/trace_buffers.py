@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.counters import Observation
-from gemmlab.core.trace import Access, BlockWrites, Steps, TraceRequest
+from gemmlab.core.trace import Access, BlockWrites, MbarrierEvent, Steps, TraceRequest
 from gemmlab.core.trace import Trace as Recording
 from gemmlab.emulator.instruction_layout import Space
 from gemmlab.emulator.launch_layout import Trace
@@ -52,11 +52,21 @@ class Recorder:
     (`NOWHERE` and -1 if it wrote none)."""
     steps: npt.NDArray[np.void] = field(repr=False)
     accesses: npt.NDArray[np.void] = field(repr=False)
+    mbarriers: list[MbarrierEvent] = field(default_factory=list, repr=False)
 
     @property
     def address(self) -> int:
         """Host address of the `Trace` structure, for the launch."""
         return int(self.header.ctypes.data)
+
+    def records(self, block: int) -> bool:
+        """Return whether the steps of a block are recorded."""
+        return block < len(self.blocks) and bool(self.blocks[block, 0])
+
+    @property
+    def order(self) -> int:
+        """The index of the last step that was recorded."""
+        return int(self.header.view(np.int64)[Trace.STEP_COUNT // 8]) - 1
 
 
 def recorder(request: TraceRequest, blocks: int, handlers: npt.NDArray[np.int64]) -> Recorder:
@@ -94,7 +104,8 @@ def recording(
     accesses, lost = _accesses(made, steps)
     bounds = enumerate(made.blocks[:, 1:].tolist())
     writes = tuple(BlockWrites(block, low, high) for block, (low, high) in bounds if high >= low)
-    return Recording(grid, threads, shared_low, steps, accesses, writes, lost + count - stored, observation)
+    return Recording(grid, threads, shared_low, steps, accesses, writes, lost + count - stored, observation,
+                     tuple(made.mbarriers))  # fmt: skip
 
 
 def _counts(made: Recorder, at: int, room: npt.NDArray[np.void]) -> tuple[int, int]:

@@ -28,6 +28,8 @@ SIZES: Mapping[str, tuple[str, ...]] = {
 """Operation -> default sizes of traces: one with a few tiles in each direction and few steps along k; a smaller one,
 for blocks that execute too much at the first.
 """
+DEEP: Mapping[str, tuple[str, ...]] = {"gemm": ("256x256x512", "128x128x256")}
+"""Operation -> sizes of traces that show many steps along k."""
 WAVES = 2
 """Number of waves of blocks in a trace of the order of blocks."""
 SHALLOW = 8
@@ -94,15 +96,19 @@ def _sizes(op: Op) -> tuple[str, ...]:
 
 
 def trace_whole(
-    kernel: Kernel, arch: str = "sm_90", config: Mapping[str, int] | None = None, problem: Any = None
-) -> KernelTrace:
+    kernel: Kernel, arch: str = "sm_90", config: Mapping[str, int] | None = None, problem: Any = None, *,
+    deep: bool = False,
+) -> KernelTrace:  # fmt: skip
     """Return a complete trace of the first block. The default problem has the first of `SIZES` that allows it.
+
+    With `deep`, a problem with many steps along k is tried before (`DEEP`).
 
     Raises the errors of `trace_kernel`, and `UsageError` if the block executes more steps or accesses than the trace's
     buffers hold.
     """
     op, chosen = find_op(kernel.op), kernel.configure(config)
-    small = (small_problem(kernel, op, chosen, sizes) for sizes in _sizes(op))
+    usual = (*(DEEP.get(op.name, ()) if deep else ()), *_sizes(op))
+    small = (small_problem(kernel, op, chosen, sizes) for sizes in usual)
     for each in small if problem is None else (problem,):
         kernel_trace = trace_kernel(kernel, arch, chosen, each)
         if not kernel_trace.trace.lost:

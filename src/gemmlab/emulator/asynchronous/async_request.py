@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ctypes import c_int64, c_uint64
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from gemmlab.core.trace import MbarrierEvent
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.finding import Finding, Findings
 from gemmlab.emulator.asynchronous.host_words import lanes_of, wide
@@ -12,6 +14,10 @@ from gemmlab.emulator.hazard_order import Rank
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.launch_layout import RANK_BITS
 from gemmlab.emulator.layout import LANES, Warp
+from gemmlab.emulator.trace_buffers import Recorder
+
+if TYPE_CHECKING:
+    from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
 
 
 class UnusableError(Exception):
@@ -31,6 +37,8 @@ class Request:
     """Host address of the rows of operands."""
     results: int
     findings: Findings
+    recorder: Recorder | None = None
+    """The buffers of a recorded launch."""
 
     @property
     def warp(self) -> int:
@@ -85,6 +93,15 @@ class Request:
         """Add an error of this instruction to the findings; its thread is that of `lane`, by default of `first`."""
         thread = self.warp * LANES + (self.first if lane is None else lane)
         self.findings.add(Finding(kind, message, self.block.linear, thread, self.site, other, address, order=order))
+
+    def note(self, kind: str, mbarrier: Mbarrier, phase: int) -> None:
+        """Record an event at an mbarrier if its block or the request's is recorded; `kind` is as in `MbarrierEvent`."""
+        block, owner = self.block.linear, mbarrier.block.linear
+        if self.recorder is not None and (self.recorder.records(block) or self.recorder.records(owner)):
+            name = mbarrier.block.resident.geometry.shared_word(mbarrier.address)
+            self.recorder.mbarriers.append(
+                MbarrierEvent(self.recorder.order, kind, block, self.warp, owner, mbarrier.address, name, phase)
+            )
 
     def fail(self, kind: str, message: str, address: int | None = None) -> None:
         """Add an error and end the launch, as a GPU does."""

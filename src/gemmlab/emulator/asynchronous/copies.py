@@ -144,6 +144,7 @@ def send(
         request.block, request.block.known(request.warp), request.findings, reduction, mbarrier.completed, source,
         what, request.block.tick(), span[1], blocks,
     )  # fmt: skip
+    request.note("copy", mbarrier, mbarrier.completed)
     block.incoming.append(copy)
     block.history.append(copy)
     del block.history[:-HISTORY]

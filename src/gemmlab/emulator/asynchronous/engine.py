@@ -37,6 +37,7 @@ from gemmlab.emulator.launch_layout import Launch
 from gemmlab.emulator.layout import Status, Warp
 from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.resident import Resident
+from gemmlab.emulator.trace_buffers import Recorder
 
 LANDING = "GEMMLAB_EMULATOR_LANDING"
 """Environment variable: a seed. If it is set, copies and warpgroup multiplications are completed (they land) at random
@@ -62,6 +63,8 @@ class Engine:
         self._printer = Printer(reach)
         self.error: BaseException | None = None
         """An exception inside a call, which cannot pass through compiled code; the machine raises it again."""
+        self.recorder: Recorder | None = None
+        """The buffers of a recorded launch, which get the events at mbarriers."""
         self._launch, self._events, self._explained = launch, events, 0
         self._blocks: dict[int, BlockState] = {}
         self._barriers: dict[int, ClusterBarrier] = {}
@@ -191,7 +194,7 @@ class Engine:
         try:
             self._explain()
             block = self._blocks[wide(warp + Warp.BLOCK)]
-            request = Request(block, warp, instruction, execute, arguments, results, self.findings)
+            request = Request(block, warp, instruction, execute, arguments, results, self.findings, self.recorder)
             if self._random is not None:
                 self._land_some(block)
             return self._operations[operation](request)

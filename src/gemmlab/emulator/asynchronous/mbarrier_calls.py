@@ -167,6 +167,8 @@ def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lan
         mbarrier.last = request.site
         mbarrier.sites[request.site] = None
         mbarrier.now.note(request.block.rank, request.warp, lanes or 1 << lane)
+    if count or mode & Arrival.EXPECT:
+        request.note("arrive", mbarrier, mbarrier.completed)
     word.pending -= count
     if mode & Arrival.COMPLETE:
         word.transactions -= operand

@@ -49,6 +49,7 @@ def _ended(request: Request, mbarrier: Mbarrier, parity: int) -> bool:
         return False
     before = mbarrier.tests.get(request.warp)
     again = before is not None and before[2] == mbarrier.completed
+    request.note("pass", mbarrier, mbarrier.completed - 1)
     wait = PassedWait(request.site, mbarrier.name, parity, again, request.block.tick())
     request.block.waits[request.warp] = wait
     mbarrier.tests[request.warp] = (request.site, parity, mbarrier.completed)

@@ -49,6 +49,14 @@ class Subject:
         return trace_whole(self.kernel, self.arch, self.config, self._problem)
 
     @cached_property
+    def deep(self) -> KernelTrace:
+        """Complete trace like `trace`; its own small problem has many steps along k, so that a ring of stages fills.
+
+        Raises the errors of `trace_whole`.
+        """
+        return trace_whole(self.kernel, self.arch, self.config, self._problem, deep=True)
+
+    @cached_property
     def order(self) -> KernelTrace | None:
         """Trace of the addresses that each of many blocks writes; `None` if `trace_order` cannot trace the kernel."""
         return trace_order(self.trace)

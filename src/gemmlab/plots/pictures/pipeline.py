@@ -33,7 +33,7 @@ from gemmlab.sass.instruction import Instruction
 LANES = (GLOBAL, STORE, BARRIER, LOAD, MATH, ADDRESS, OTHER)
 UNDER_WAY = {GLOBAL: "#f6cdb8", LOAD: "#b9e4d6", MATH: "#bcd9ec"}
 _BARRIER_AT = re.compile(r"\+(0x[0-9a-f]+)\]")
-_CLOSES = "gsb0"
+CLOSES = "gsb0"
 """Text of an operand that only the last multiplication of a group has."""
 _WIDTH = 820
 _NONE = 7
@@ -170,7 +170,7 @@ def _flights(shown: Sequence[Instruction], starts: Sequence[int], end: int) -> I
         elif instruction.opcode == "HGMMA":
             products.begin(start)
             boxes.work()
-            if _CLOSES in instruction.text:
+            if CLOSES in instruction.text:
                 products.close()
         elif instruction.opcode == "WARPGROUP" and "DEPBAR" in instruction.modifiers:
             yield from products.wait(left, start)

@@ -22,7 +22,9 @@ from gemmlab.sass.instruction import Instruction
 WAITING = "waits for other warps"
 _ROUNDS = {"gemm": 2, "reduce": 8}
 """Iterations of the main loop to draw. A reduction's are short and differ from each other, so that more are drawn."""
-_WIDTH, _COLUMNS, _HIGH, _BAR = 820, 410, 16.0, 13.0
+WIDTH, HIGH, BAR = 820, 16.0, 13.0
+"""Width of a timeline, distance of its rows, and height of a bar, in pixels."""
+_COLUMNS = 410
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +89,37 @@ def warps_chart(line: BlockTimeline) -> VegaChart:
 
     Time is cut into equal pieces, each in the colour of the kind of instruction that takes most of it.
     """
-    sheet, scale = Sheet(square=1.0), _WIDTH / max(1, line.cycles)
+    sheet, scale = Sheet(square=1.0), WIDTH / max(1, line.cycles)
+    bottom = draw_warps(sheet, line.warps, line.cycles)
+    for time in line.barriers:
+        sheet.stroke(time * scale, -4, time * scale, bottom, "#000000", width=1.2)
+    draw_scale(sheet, line.cycles, bottom)
+    return sheet.chart({**KINDS, WAITING: "#eeeeee"}, gap=0)
+
+
+def draw_warps(sheet: Sheet, warps: Sequence[Sequence[Span]], cycles: int) -> float:
+    """Draw one row per warp, or one for adjacent warps that do the same; return the lower edge of the last row."""
     warp, bottom = 0, 0.0
-    for pieces, alike in groupby(_pieces(spans, line.cycles) for spans in line.warps):
+    for pieces, alike in groupby(_pieces(spans, cycles) for spans in warps):
         last = warp + len(list(alike)) - 1
         name = f"warp {warp}" if last == warp else f"warps {warp} - {last}"
-        sheet.word(-8, bottom + _BAR / 2, name, size=10, align="right", colour=BESIDE)
+        sheet.word(-8, bottom + BAR / 2, name, size=10, align="right", colour=BESIDE)
         at = 0
         for kind, same in groupby(pieces):
             wide = len(list(same))
             if kind:
-                sheet.box(at * _WIDTH / _COLUMNS, bottom, kind, wide=wide * _WIDTH / _COLUMNS, high=_BAR)
+                sheet.box(at * WIDTH / _COLUMNS, bottom, kind, wide=wide * WIDTH / _COLUMNS, high=BAR)
             at += wide
-        warp, bottom = last + 1, bottom + _HIGH
-    for time in line.barriers:
-        sheet.stroke(time * scale, -4, time * scale, bottom, "#000000", width=1.2)
-    for cycles in ticks(line.cycles):
-        sheet.word(cycles * scale, bottom + 8, f"{cycles}", size=10, colour=BESIDE)
-    sheet.word(_WIDTH, bottom + 24, "cycles by stall fields", size=10, align="right", colour=BESIDE)
+        warp, bottom = last + 1, bottom + HIGH
+    return bottom
+
+
+def draw_scale(sheet: Sheet, cycles: int, bottom: float) -> None:
+    """Write the scale of cycles below `bottom`."""
+    for number in ticks(cycles):
+        sheet.word(number * WIDTH / max(1, cycles), bottom + 8, f"{number}", size=10, colour=BESIDE)
+    sheet.word(WIDTH, bottom + 24, "cycles by stall fields", size=10, align="right", colour=BESIDE)
     sheet.word(-90, 0, " ")
-    return sheet.chart({**KINDS, WAITING: "#eeeeee"}, gap=0)
 
 
 def _pieces(spans: Sequence[Span], cycles: int) -> list[str]:

@@ -33,8 +33,8 @@ def hazards_of(log: str, ptx: str, function: str, kernel: str) -> tuple[Hazard, 
     remark = serialized(log, ptx, function)
     serialised = remark is not None and _SERIALIZED.match(remark.text) is not None
     late = [*_late(lines, groups, ptx, kernel)]
-    told = {_places(each) for each in late}
-    early = [each for each in _early(groups, ptx, kernel, serialised) if _places(each) not in told]
+    places = {_places(each) for each in late}
+    early = [each for each in _early(groups, ptx, kernel, serialised) if _places(each) not in places]
     return (*late, *early, *_open(groups, ptx, kernel), *_unfenced(ptx, function, kernel))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
+from gemmlab.emulator.ptx_scopes import Scopes
 from gemmlab.sass.gmma_lines import body_of
 
 _LABEL = re.compile(r"([$\w]+):(?!:)")
@@ -51,23 +52,31 @@ def flow_of(ptx: str, function: str) -> list[Statement]:
 def _pieces(ptx: str, function: str) -> Iterator[tuple[int, str]]:
     """Yield (number of the first line, text) of each label (`"$L_1:"`) and statement.
 
-    A line of inline assembly may have several statements, and a statement may take several lines.
+    A line of inline assembly may have several statements, and a statement may take several lines. Registers that
+    braces within the body declare have names of their own.
     """
-    pending, begun = "", 0
+    pending, begun, scopes = "", 0, Scopes()
     for number, line in body_of(ptx, function):
         text = line.partition("//")[0]
         if text.lstrip().startswith(_ASIDE):
             continue
         for part in text.replace(";", ";\n").splitlines():
-            rest = part if pending else part.lstrip(" \t{}")
+            rest = part if pending else _entered(part, scopes)
             while not pending and (label := _LABEL.match(rest)):
                 yield number, label[0]
-                rest = rest[label.end() :].lstrip(" \t{}")
+                rest = _entered(rest[label.end() :], scopes)
             begun = begun if pending else number
             pending = f"{pending} {rest}".strip()
             if pending.endswith(";"):
-                yield begun, pending
+                yield begun, scopes.named_apart(pending)
                 pending = ""
+
+
+def _entered(text: str, scopes: Scopes) -> str:
+    """Return a text without the braces that it begins with, which open and close scopes."""
+    rest = text.lstrip(" \t{}")
+    scopes.cross(text[: len(text) - len(rest)])
+    return rest
 
 
 def states_before(

@@ -61,6 +61,17 @@ def test_a_register_of_a_that_is_written_in_flight() -> None:
     assert [(each.use, each.wait, each.left, each.writes_input) for each in found] == [(4, 0, 0, True), (6, 5, 1, True)]
 
 
+def test_registers_of_braces_are_their_own() -> None:
+    left = MULTIPLY.replace("%rd1, %rd1", "{a0, a1, b, %r4}, %rd1")
+    own = ("{", ".reg .b32 a<2>, b;", "add.u32 a0, %r1, 1;", "add.u32 b, %r1, 2;", left + "}", COMMIT)
+    assert groups(*own, *own, wait(0)) == ((), ())
+    inner = ("{ .reg .b32 a0; add.u32 a0, %r1, 3; { .reg .b32 b; add.u32 b, a0, 1; } }",)
+    assert groups(*own[:-2], left, *inner, "}", COMMIT, wait(0)) == ((), ())
+    outer = (".reg .b32 a<2>, b;", left, COMMIT, "{ .reg .b32 a0;", "add.u32 a0, %r1, 1;", "add.u32 b, a0, 1;", "}")
+    (found,) = groups(*outer, wait(0))[1]
+    assert (found.use, found.multiplication, found.writes_input) == (7, 3, True)
+
+
 def test_labels_of_inline_assembly_may_repeat() -> None:
     poll = "{.reg .pred done; again: mbarrier.try_wait.b64 done, [%r1], %r2; @!done bra again;}"
     assert groups(poll, MULTIPLY, COMMIT, poll, wait(0), poll, STORE) == ((), ())

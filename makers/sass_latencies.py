@@ -72,7 +72,7 @@ def of_more(arch: str) -> Iterator[Named]:
 
 @dataclass
 class Found:
-    """What some code shows: rows, compilers, and how many functions were read."""
+    """The least distances in some machine code: rows, the compilers that made it, and how many functions were read."""
 
     rows: dict[Row, int] = field(default_factory=dict)
     compilers: set[str] = field(default_factory=set)

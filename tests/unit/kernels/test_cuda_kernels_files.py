@@ -76,11 +76,11 @@ MISFITS = [
     (
         OPERATION,
         f'{OPERATION}\nexpect = [{{ config = {{ BM = 0 }}, that = "a" }}]',
-        "expect: mine: configuration {'BM'",
+        "expect: mine: BM=0 breaks the kernel's constraints: BM > 0",
     ),
     (OPERATION, f'{OPERATION}\ntransposes = ["nn", "nt"]', "transposes: needs a template parameter or an argument TR"),
     # arguments
-    ("float* C", "double* C", "mine.cu: args: argument 'double* C' of mine("),
+    ("float* C", "bool* C", "mine.cu: args: argument 'bool* C' of mine("),
     ("int ldc", "int64 ldc", "argument 'int64 ldc' of mine("),
     ("int ldc", "int rows", "'int rows' is none of them"),
 ]

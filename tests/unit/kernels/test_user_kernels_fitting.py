@@ -9,12 +9,14 @@ import pytest
 
 from gemmlab.core.expr import parse
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.claims import Restriction
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.verify.check import check_kernel
+from gemmlab.verify.far_rows import far_rows
 from support.cuda_source import needs_compiler
 from unit.kernels.test_user_kernels import FLAGS, kernel_of
 
@@ -70,6 +72,8 @@ def test_each_comes_once_and_in_order() -> None:
 def test_the_whole_contract_is_tried_as_far_as_it_goes(name: str) -> None:
     kernel = kernel_of(name)
     cases = list(OP.cases(kernel.layouts, np.random.default_rng(0)))
-    report = check_kernel(kernel, open_device("emulated"), OP)
+    device = open_device("emulated")
+    report = check_kernel(kernel, device, OP)
     assert report.passed, report.explain()
-    assert report.cases == len(fitted(kernel, OP, kernel.configure(), cases)) > 20
+    far = list(far_rows(place(kernel, device), OP))
+    assert report.cases == len(fitted(kernel, OP, kernel.configure(), cases)) + len(far) > 20

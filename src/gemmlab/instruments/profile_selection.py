@@ -32,8 +32,7 @@ def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, basel
     """Return the profiles of the kernels `names` at `sizes`; no names or no sizes stand for all.
 
     With `baseline`, those of libraries of the same sizes and precisions are among them. Notes on missing libraries
-    stay only if one is missing. Raises `UsageError` for a
-    kernel or size that the profiles lack.
+    stay only if one is missing. Raises `UsageError` for a kernel or size that the profiles lack.
     """
     wanted = [Path(name).stem if name.endswith(SOURCE_SUFFIXES) else current_id(name) for name in names]
     known = dict.fromkeys(one.name for one in profiles.profiles)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+from gemmlab.core.trace import Steps
 from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, YELLOW
 from gemmlab.plots.pictures.drawing import Subject
 from gemmlab.sass.blocks import flow_graph
-from gemmlab.sass.instruction import Instruction
+from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.loops import main_loop
 from gemmlab.sass.metrics import flops
 from gemmlab.sass.pipes import Pipe, pipe
@@ -55,7 +56,11 @@ class LoopCode:
 
 def executed_by(subject: Subject, warp: int) -> list[Instruction]:
     """Return the instructions that a warp of the first block executed, in order."""
-    steps, function = subject.trace.trace.steps_of(warp), subject.function
+    return instructions_of(subject.trace.trace.steps_of(warp), subject.function)
+
+
+def instructions_of(steps: Steps, function: SassFunction) -> list[Instruction]:
+    """Return the instruction of each step of a traced function."""
     numbers = steps.columns["instruction"].tolist()
     # Each instruction is looked up once only: it is executed many times, and making a step object is slow.
     first = {number: place for place, number in reversed(list(enumerate(numbers)))}

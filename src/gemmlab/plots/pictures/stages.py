@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from gemmlab.core.trace import MbarrierEvent
 from gemmlab.core.words import counted
 from gemmlab.plots.chart import VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
-from gemmlab.plots.pictures.kinds import KINDS, WAITS
+from gemmlab.plots.pictures.kinds import KINDS, WAITS, instructions_of
+from gemmlab.plots.pictures.owners import ranges
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 from gemmlab.plots.pictures.stage_timeline import FULL, IN_USE, UNDER_WAY, StageTimeline, stage_timeline
 from gemmlab.plots.pictures.warp_replay import COPY_CYCLES, FOR_ARRIVALS, FOR_BLOCK, FOR_COPIES, FOR_PRODUCTS
@@ -103,23 +104,14 @@ def _share_of_waits(line: StageTimeline, addresses: Iterable[int]) -> float:
 
 def _warps(numbers: Iterable[int]) -> str:
     """Return warps in words: `"warp 0"`, `"warps 4 - 11"`, `"warps 0, 4 - 7"`."""
-    ordered, parts = sorted(numbers), []
-    for _, run in groupby(enumerate(ordered), lambda pair: pair[1] - pair[0]):
-        members = [number for _, number in run]
-        parts.append(f"{members[0]}" if len(members) == 1 else f"{members[0]} - {members[-1]}")
-    return f"warp{'s' if len(ordered) > 1 else ''} {', '.join(parts)}"
+    several = list(numbers)
+    return f"warp{'s' if len(several) > 1 else ''} {ranges(several).replace('-', ' - ')}"
 
 
 def _steps(subject: Subject) -> Iterator[tuple[int, Instruction]]:
-    trace, function = subject.deep.trace, subject.deep.function
-    known: dict[int, Instruction] = {}
-    for place, (block, warp, number) in enumerate(
-        zip(*(trace.steps.columns[name].tolist() for name in ("block", "warp", "instruction")), strict=True)
-    ):
-        assert block == 0  # noqa: S101 - `trace_whole` records the first block alone
-        if number not in known:
-            known[number] = function.at(trace.steps[place].site.address)
-        yield warp, known[number]
+    """Return (warp, instruction) of each step of the first block, which alone is traced."""
+    steps = subject.deep.trace.steps
+    return zip(steps.columns["warp"].tolist(), instructions_of(steps, subject.deep.function), strict=True)
 
 
 def _draw(subject: Subject) -> VegaChart:

@@ -103,7 +103,7 @@ class WarpReplay:
             mine = tuple(by_step[order])
             tries = instruction.opcode == "SYNCS" and "TRYWAIT" in instruction.modifiers
             if tries and not any(event.kind == "pass" and event.block == self._block for event in mine):
-                # The warp executes it again. Arrivals of other blocks recorded here go to the warp's last step.
+                # The warp executes it again. Arrivals of other blocks that were recorded here have no time: left out.
                 self._missing.subtract((event.address, event.phase) for event in mine if event.kind != "pass")
                 continue
             meeting = None

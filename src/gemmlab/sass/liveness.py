@@ -2,7 +2,7 @@
 
 The analysis is the usual backward one over the control flow graph (Aho, Lam, Sethi and Ullman, "Compilers", 9.2.5). A
 predicated instruction may leave its result unchanged, so it ends no live range. A call reads the registers that the
-called function reads, and ends the live ranges of those that it writes. At a return, a register is live if it is live
+called function reads, and without a predicate ends the live ranges of those that it writes. At a return, a register is live if it is live
 after one of the calls. The stack pointer R1 is live everywhere if the first instruction sets it.
 """
 
@@ -52,6 +52,7 @@ class _Code:
     calls: Mapping[int, int]
     """Index of a call -> index of the first instruction of the called function."""
     returns: frozenset[int]
+    predicated: frozenset[int]
 
 
 def _code_of(function: SassFunction) -> _Code:
@@ -64,6 +65,7 @@ def _code_of(function: SassFunction) -> _Code:
         after=[[to for to in successors(function, i) if 0 <= to <= end] if i.opcode != "RET" else [] for i in code],
         calls={place: to for place, i in enumerate(code) if (to := _target(i)) is not None and to < end},
         returns=frozenset(place for place, i in enumerate(code) if i.opcode == "RET"),
+        predicated=frozenset(place for place, i in enumerate(code) if i.predicate is not None),
     )  # fmt: skip
 
 
@@ -110,7 +112,8 @@ def _solved(code: _Code, summaries: Mapping[int, tuple[int, int]], behind_return
         for place in range(len(code.reads) - 1, -1, -1):
             leaving = behind_returns if place in code.returns else _joined(live, code.after[place])
             read, written = summaries.get(code.calls.get(place, -1), _NOTHING)
-            before = code.reads[place] | read | leaving & ~(code.ends[place] | written)
+            ends = code.ends[place] | (0 if place in code.predicated else written)
+            before = code.reads[place] | read | leaving & ~ends
             changed |= before != live[place]
             live[place] = before
     return live

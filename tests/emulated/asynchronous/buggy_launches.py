@@ -26,6 +26,15 @@ REGISTERS = {"no_fence": 128, "late_write": 128, "no_wait": 128, "some_lanes": 1
 """Kernels of `wgmma_misuse.cu` with a bug, and their threads."""
 
 
+GROUPS = {"not_committed": 128, "one_left": 128, "added_early": 128, "left_in_flight": 128, "refilled_in_flight": 128,
+          "left_beyond": 128, "right_beyond": 128, "starved": 384, "early_operand": 128}  # fmt: skip
+"""Kernels of `wgmma_groups.cu` with a bug, and their threads."""
+WHOLE = ("whole", "in_turn", "left_behind_wait", "refilled_behind_wait", "far_operand")
+"""Kernels of `wgmma_groups.cu` without a bug."""
+CLUSTERS = {"early_operand": 2, "far_operand": 2}
+"""Kernels of `wgmma_groups.cu` that run in clusters, and their blocks."""
+
+
 @dataclass(frozen=True, slots=True)
 class BuggyLaunch:
     """A launch by keywords of `gemmlab.launch`."""
@@ -47,6 +56,7 @@ def launches() -> Iterator[BuggyLaunch]:
     """All of them; a name is there once with the bug, and once without where it has a twin of its own."""
     yield from _pairs()
     yield from _registers()
+    yield from _groups()
     yield from _products()
     yield from _pipelines()
 
@@ -66,6 +76,16 @@ def _registers() -> Iterator[BuggyLaunch]:
         yield BuggyLaunch(f"wgmma {kernel}", kernel in REGISTERS, {
             "source": WGMMA / "wgmma_misuse.cu", "kernel": kernel, "grid": 1, "threads": threads,
             "args": [np.ones(512, np.float32)], "arch": "sm_90a",
+        })  # fmt: skip
+
+
+def _groups() -> Iterator[BuggyLaunch]:
+    bugs = [(kernel, kernel, threads) for kernel, threads in GROUPS.items()]
+    bugs += [(f"whole {threads} threads", "whole", threads) for threads in (64, 96, 160)]
+    for name, kernel, threads in (*bugs, *((kernel, kernel, 128) for kernel in WHOLE)):
+        yield BuggyLaunch(f"groups {name}", name not in WHOLE, {
+            "source": WGMMA / "wgmma_groups.cu", "kernel": kernel, "grid": CLUSTERS.get(kernel, 1), "threads": threads,
+            "args": [np.ones(2048, np.float32)], "arch": "sm_90a",
         })  # fmt: skip
 
 

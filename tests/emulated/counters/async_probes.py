@@ -22,6 +22,8 @@ from gemmlab.launching import Launched  # noqa: E402
 
 ASYNCHRONOUS = EMULATED / "asynchronous"
 OFTEN = 20
+REPEATING = ("pipeline", "no_cluster_store")
+"""Beginnings of the names of launches whose waits are tried again by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def async_probes() -> Iterator[AsyncProbe]:
     """All of them, in the order in which they are profiled."""
     for each in launches():
         if not each.bug:
-            yield AsyncProbe(str(each), each.keywords, OFTEN if each.name.startswith("pipeline") else 1)
+            yield AsyncProbe(str(each), each.keywords, OFTEN if each.name.startswith(REPEATING) else 1)
     yield from _boxes()
     yield from _products()
     numbers = np.ones(64 * 9, np.float32)

@@ -14,8 +14,6 @@ from gemmlab.sass.rewriting.stage_address import StageAddress, needed, stage_add
 
 ROWS, COLUMNS, DEPTH = 16, 8, 8
 """Rows and columns of a thread's results, and steps of k in an iteration."""
-A_STEP, B_STEP = 4 * 132, 4 * 260
-"""Bytes in shared memory between two steps of k, for A and for B."""
 LOADS = (ROWS + COLUMNS) // 4
 """LDS.128 instructions of a step."""
 ROOM = "PMTRIG"
@@ -48,6 +46,8 @@ class CompiledLoop:
     """`a` maps a row, `b` a column to the register of its value in step 0."""
     of_a: StageAddress
     of_b: StageAddress
+    apart: tuple[int, int]
+    """Bytes in shared memory between two steps of k, for A and for B."""
     sums: dict[tuple[int, int], int]
     """(row, column) -> register of the sum."""
     carried: frozenset[int]
@@ -81,10 +81,11 @@ def _compiled(function: SassFunction, graph: FlowGraph, block: Block, live: Sequ
     loads = [one for one in code if one.opcode == "LDS" and "128" in one.modifiers]
     if len(loads) != LOADS * DEPTH:
         raise UsageError(f"{name}: {len(loads)} LDS.128 in the main loop, not {LOADS * DEPTH}")
-    first, last = (_by_operand(name, some) for some in (loads[:LOADS], loads[-LOADS:]))
-    of_a, of_b = (
-        stage_address(name, code, first[place], last[place], step) for place, step in enumerate((A_STEP, B_STEP))
+    first, second, last = (
+        _by_operand(name, some) for some in (loads[:LOADS], loads[LOADS : 2 * LOADS], loads[-LOADS:])
     )
+    steps = [_start(second[place]) - _start(first[place]) for place in range(2)]
+    of_a, of_b = (stage_address(name, code, *loads) for loads in zip(first, last, steps, strict=True))
     a, b = (
         _fragment(last[place], address.offset, apart)
         for place, address, apart in ((0, of_a, _A_APART), (1, of_b, _B_APART))
@@ -98,8 +99,8 @@ def _compiled(function: SassFunction, graph: FlowGraph, block: Block, live: Sequ
         function, block.start, block.stop, _room(function, graph, block),
         (first[0][0], first[1][0]), (last[0][0], last[1][0]),
         next(one for one in code if one.opcode == "FFMA"),
-        needed(code, loads, (of_a.following, of_b.following), carried | behind), a, b, of_a, of_b, sums, carried,
-        behind, behind | frozenset(live[block.start - 1]),
+        needed(code, loads, (of_a.following, of_b.following), carried | behind), a, b, of_a, of_b, (steps[0], steps[1]),
+        sums, carried, behind, behind | frozenset(live[block.start - 1]),
     )  # fmt: skip
 
 
@@ -112,6 +113,11 @@ def _by_operand(name: str, loads: Sequence[Instruction]) -> tuple[list[Instructi
     if [len(some) for some in groups] != [ROWS // 4, COLUMNS // 4]:
         raise UsageError(f"{name}: the loads of a step have addresses in {len(by_base)} registers, not A and B in two")
     return groups[0], groups[1]
+
+
+def _start(loads: Sequence[Instruction]) -> int:
+    """Return the least offset in bytes of some loads from the same register."""
+    return min(one.operands[1].value for one in loads)
 
 
 def _fragment(loads: Sequence[Instruction], offset: int, apart: int) -> dict[int, int]:

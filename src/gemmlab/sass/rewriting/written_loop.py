@@ -8,8 +8,6 @@ from gemmlab.core.errors import UsageError
 from gemmlab.sass.checking.register_room import RESERVE
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.rewriting.compiled_loop import (
-    A_STEP,
-    B_STEP,
     COLUMNS,
     DEPTH,
     LOADS,
@@ -125,10 +123,10 @@ def _put_loads(loop: CompiledLoop, plan: Registers, variant: Variant, places: Pl
         load_a, load_b = loop.next_loads if step == DEPTH - 1 else loop.loads
         for number, (operand, part) in enumerate(_ORDER):
             if operand == "a":
-                base, offset = plan.base_a, loop.of_a.offset + A_STEP * following + 64 * part
+                base, offset = plan.base_a, loop.of_a.offset + loop.apart[0] * following + 64 * part
                 register, like = plan.a[odd][4 * part], load_a
             else:
-                base, offset = plan.base_b, loop.of_b.offset + B_STEP * following + 128 * part
+                base, offset = plan.base_b, loop.of_b.offset + loop.apart[1] * following + 128 * part
                 register, like = plan.b[odd][4 * part], load_b
             barrier = NO_BARRIER
             if number == (2 if variant.halves else LOADS - 1):

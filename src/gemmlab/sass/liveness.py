@@ -2,8 +2,8 @@
 
 The analysis is the usual backward one over the control flow graph (Aho, Lam, Sethi and Ullman, "Compilers", 9.2.5). A
 predicated instruction may leave its result unchanged, so it ends no live range. A call reads the registers that the
-called function reads, and without a predicate ends the live ranges of those that it writes. At a return, a register is live if it is live
-after one of the calls. The stack pointer R1 is live everywhere if the first instruction sets it.
+called function reads, and without a predicate ends the live ranges of those that it writes. At a return, a register is
+live if it is live after one of the calls. The stack pointer R1 is live everywhere if the first instruction sets it.
 """
 
 from __future__ import annotations

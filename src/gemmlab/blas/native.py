@@ -13,7 +13,7 @@ from pathlib import Path
 from gemmlab.codegen.blas.entry_points import C_SYMBOL, FORTRAN_SYMBOL, emit_blas
 from gemmlab.codegen.blas.error_handlers import ABSENT, WEAK_SYMBOLS
 from gemmlab.codegen.microkernel import best_tile
-from gemmlab.codegen.product import emit_product, product_workspace_bytes
+from gemmlab.codegen.product import emit_product, product_workspace_bytes, usual_serial_work
 from gemmlab.core.errors import UsageError
 from gemmlab.core.hardware import cpu_info, physical_cores
 from gemmlab.core.program import Artifact, Program
@@ -75,18 +75,18 @@ def _handlers() -> dict[str, int]:
 
 
 def _program(target: Target) -> Program:
-    tile, blocks = best_tile(target), blocks_for(target.lanes)
+    tile, blocks, serial_work = best_tile(target), blocks_for(target.lanes), usual_serial_work(target)
     info = cpu_info()
     cpus_a_core = max(1, info.logical_cpus // max(1, info.physical_cores))
     workspace_bytes = product_workspace_bytes(tile, blocks)
 
     def text() -> str:
         module = Module(target)
-        emit_blas(module, emit_product(module, tile, blocks), workspace_bytes, cpus_a_core)
+        emit_blas(module, emit_product(module, tile, blocks, serial_work), workspace_bytes, cpus_a_core)
         return module.text()
 
     own, generator = _SOURCES.fingerprint(), generator_fingerprint()
-    facts = repr((own, generator, tile, blocks, cpus_a_core))
+    facts = repr((own, generator, tile, blocks, serial_work, cpus_a_core))
     return Program(
         kernel="blas",
         language="llvm",

@@ -12,9 +12,10 @@ from gemmlab.codegen.pool import AREA, TASK_SIGNATURE, Pool, emit_pool, pack_wor
 from gemmlab.codegen.shared_strips import emit_shared_product
 from gemmlab.codegen.small import emit_small, is_small, is_small_aligned, small_workspace_floats
 from gemmlab.codegen.thread_division import VECTOR_SERIAL, VECTOR_SHARE
-from gemmlab.codegen.thread_grid import division, packing_cost, worthwhile
+from gemmlab.codegen.thread_grid import LEAST_ROWS, division, packing_cost, worthwhile
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
+from gemmlab.ir.target import Target
 from gemmlab.ir.types import F32, I8, I64, pointer, vector
 from gemmlab.ir.values import Operand, Value
 
@@ -23,6 +24,13 @@ PRODUCT = (*JOB, ("pool", pointer(I8)), ("threads", I64))
 
 SERIAL_WORK = 1 << 20
 """Multiply-adds below which a second thread costs more than it saves (about 10 us of one core)."""
+SERIAL_WORK_IN_HALVES = 1 << 17
+"""The same on a processor that multiplies a vector in two halves, measured on Zen 4 (about 2.5 us of one core)."""
+
+
+def usual_serial_work(target: Target) -> int:
+    """Return the number of multiply-adds below which products use one thread by default."""
+    return SERIAL_WORK_IN_HALVES if target.halves else SERIAL_WORK
 
 
 def product_workspace_bytes(tile: Tile, blocks: Blocks) -> int:
@@ -57,7 +65,8 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = 
     scale, small = emit_scale(module), emit_small(module, tile)
     vector_products = _emit_vector_products(module, pool)
     shared = emit_shared_product(module, engine)
-    share = emit_shares(module, Divisible(engine.job, tile.rows, tile.cols, shared, blocks.kc), serial_work)
+    part = _emit_part(module, engine.job, small, blocks)
+    share = emit_shares(module, Divisible(part, LEAST_ROWS, tile.cols, shared, blocks.kc), serial_work)
     with module.function("product", PRODUCT) as fn:
         m, n, k, alpha, _a, _a_row, _a_col, _b, _b_row, _b_col, beta, c, ldc, _workspace, _pool, threads = fn.args
         with fn.when((m < 1) | (n < 1)):
@@ -69,13 +78,28 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = 
         with fn.when(done.differs(0)):
             fn.ret()
         alone = (m * n * k < serial_work) | (threads < 2)
-        in_place = is_small(m, n, k, blocks)
-        if module.lanes == 16:
-            in_place = in_place | is_small_aligned(fn, fn.args, blocks)
-        with fn.when(alone & in_place):
+        with fn.when(alone & _in_place(module, fn, blocks)):
             fn.call(small, 1, 0, 0, 0, *fn.args[: len(JOB)])
             fn.ret()
         fn.call(share, *fn.args)
+        fn.finish()
+    return fn
+
+
+def _in_place(module: Module, fn: Function, blocks: Blocks) -> Value:
+    """Return whether one thread computes a product without packing; the arguments of `fn` begin with `JOB`."""
+    m, n, k, *_rest = fn.args
+    small = is_small(m, n, k, blocks)
+    return small | is_small_aligned(fn, fn.args, blocks) if module.lanes == 16 else small
+
+
+def _emit_part(module: Module, multiply: Function, small: Function, blocks: Blocks) -> Function:
+    """Emit `part(*JOB)`: one thread's part of a product, computed by `small` where that is faster than `multiply`."""
+    with module.function("part", JOB) as fn:
+        with fn.when(_in_place(module, fn, blocks)):
+            fn.call(small, 1, 0, 0, 0, *fn.args)
+            fn.ret()
+        fn.call(multiply, *fn.args)
         fn.finish()
     return fn
 

@@ -22,6 +22,10 @@ TRANSPOSED, SCATTERED = 10, 80
 """Cost of packing an element of B in addition to `COLUMN`, in multiply-adds: if B's columns are contiguous, and if
 neither rows nor columns are. Nothing hides this cost.
 """
+LEAST_ROWS = 4
+"""Rows of a rectangle are a multiple of this. Whole tiles would leave the threads less even shares of small products:
+of 100 rows, tiles of 12 make 60 and 40. The price is a lower tile at the end of each rectangle.
+"""
 TURN = 50_000
 """Cost of one call of the pool (a turn) for each of its threads, in multiply-adds: half a microsecond, because threads
 join one by one.

@@ -40,6 +40,11 @@ class Target:
         return "-windows-" in self.triple
 
     @property
+    def halves(self) -> bool:
+        """True if this processor multiplies a vector of 16 lanes in two halves, one after the other (Zen 4)."""
+        return self.lanes == 16 and self.cpu == "znver4"
+
+    @property
     def name(self) -> str:
         """Name in programs and records: architecture, lanes and processor, as in `x86_64:16:sapphirerapids`."""
         return f"{self.triple.split('-')[0]}:{self.lanes}:{self.cpu}"

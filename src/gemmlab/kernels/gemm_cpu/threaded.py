@@ -8,7 +8,8 @@ This is also the code behind `gemmlab.gemm`: single rows and columns and stacks 
 C and Python entries are in the same object.
 
 MR x NV vectors is the register tile; MC, KC and NC are the cache blocks; 0 stands for the size computed from this
-machine's caches (`codegen/blocking.py`). Products of fewer than 2^SERIAL multiply-adds take one thread.
+machine's caches (`codegen/blocking.py`). Products of fewer than 2^SERIAL multiply-adds take one thread. Here 0 stands
+for 20, or for 17 on a processor that multiplies a vector in two halves.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.call_entries import EXPORTS, emit_entries
 from gemmlab.codegen.microkernel import LINE, Tile, best_tile
-from gemmlab.codegen.product import emit_product, product_workspace_bytes
+from gemmlab.codegen.product import emit_product, product_workspace_bytes, usual_serial_work
 from gemmlab.codegen.thread_division import Problem, ThreadDivision
 from gemmlab.codegen.thread_division import divide as divide_c
 from gemmlab.core.program import Config
@@ -37,8 +38,10 @@ from gemmlab.kernels.cpu_kernel import (
     thread_resources,
 )  # fmt: skip
 
-USUAL_SERIAL = 20
-"""The default of SERIAL: products of fewer than 2^20 multiply-adds use one thread."""
+
+def _serial(config: Config, target: Target) -> int:
+    """Return the binary logarithm of the number of multiply-adds below which products use one thread."""
+    return config["SERIAL"] or usual_serial_work(target).bit_length() - 1
 
 
 def tile_of(config: Config, target: Target) -> Tile:
@@ -84,17 +87,18 @@ def objection(config: Config) -> str:
 
 def meant(config: Config) -> Config:
     """Return a configuration with each 0 but that of LANES replaced by the value that it stands for on this machine."""
-    tile = tile_of(config, host_target(config["LANES"] or None))
+    target = host_target(config["LANES"] or None)
+    tile = tile_of(config, target)
     blocks = blocks_of(config, tile)
     return {
         **config, "MR": tile.rows, "NV": tile.vectors, "MC": blocks.mc, "KC": blocks.kc, "NC": blocks.nc,
-        "SERIAL": config["SERIAL"] or USUAL_SERIAL,
+        "SERIAL": _serial(config, target),
     }  # fmt: skip
 
 
 def emit(fn: Function, g: Gemm) -> None:
     tile = tile_of(g.config, g.module.target)
-    blocks, serial_work = blocks_of(g.config, tile), 1 << (g.config["SERIAL"] or USUAL_SERIAL)
+    blocks, serial_work = blocks_of(g.config, tile), 1 << _serial(g.config, g.module.target)
     entry = emit_entries(g.module, blocks, emit_product(g.module, tile, blocks, serial_work), serial_work)
     fn.ret(fn.call(entry, *job_arguments(fn, g), g.threads))
 
@@ -108,7 +112,7 @@ def divide(config: Config, problem: Any, threads: int) -> ThreadDivision:
                             for ld, turned in ((one.lda, one.trans_a), (one.ldb, one.trans_b)))  # fmt: skip
     k = one.k if one.alpha else 0
     layout = Problem(one.m, one.n, k, *rows_of_a, *rows_of_b)
-    return divide_c(layout, threads, tile, blocks_of(config, tile), 1 << (config["SERIAL"] or USUAL_SERIAL))
+    return divide_c(layout, threads, tile, blocks_of(config, tile), 1 << _serial(config, target))
 
 
 KERNEL = cpu_kernel(

@@ -81,10 +81,8 @@ def _compiled(function: SassFunction, graph: FlowGraph, block: Block, live: Sequ
     loads = [one for one in code if one.opcode == "LDS" and "128" in one.modifiers]
     if len(loads) != LOADS * DEPTH:
         raise UsageError(f"{name}: {len(loads)} LDS.128 in the main loop, not {LOADS * DEPTH}")
-    first, second, last = (
-        _by_operand(name, some) for some in (loads[:LOADS], loads[LOADS : 2 * LOADS], loads[-LOADS:])
-    )
-    steps = [_start(second[place]) - _start(first[place]) for place in range(2)]
+    first, last = (_by_operand(name, some) for some in (loads[:LOADS], loads[-LOADS:]))
+    steps = [_apart(loads, some) for some in first]
     of_a, of_b = (stage_address(name, code, *loads) for loads in zip(first, last, steps, strict=True))
     a, b = (
         _fragment(last[place], address.offset, apart)
@@ -115,9 +113,11 @@ def _by_operand(name: str, loads: Sequence[Instruction]) -> tuple[list[Instructi
     return groups[0], groups[1]
 
 
-def _start(loads: Sequence[Instruction]) -> int:
-    """Return the least offset in bytes of some loads from the same register."""
-    return min(one.operands[1].value for one in loads)
+def _apart(loads: Sequence[Instruction], first: Sequence[Instruction]) -> int:
+    """Return the bytes between two steps of an operand, given all loads of the loop and the operand's in step 1."""
+    base = first[0].operands[1].base
+    offsets = sorted(one.operands[1].value for one in loads if one.operands[1].base == base)
+    return offsets[len(first)] - offsets[0]
 
 
 def _fragment(loads: Sequence[Instruction], offset: int, apart: int) -> dict[int, int]:

@@ -138,6 +138,7 @@ DECODE := 256*1x2048x128:nt,256*1x128x2048,256*4x2048x128:nt,256*8x128x2048
 SEAMS := 769,1537,3073,1025x2049x513,2049x513x1025:nt,1537x1025x2000:tn,4097x1025x300:tt
 VECTORS := 1x1x65536,1x1x4194304,1000x1x1000,256x1x16384,4096x1x4096:tn,1x1000x1000,1x65536x256
 LARGE := 640,896,1152,1280,1408,1664,1792,2049,3073,12288,16384
+TILES := 512:1024:128,1000,1023,1152:1792:128,1920,2047,2048,2049,2304,2560,3072
 FLAT := 4095x4096x31,4096x4097x32,4096x4096x32,4096x4096x31
 gpu-sweep: $(STAMP)
 	$(SWEEP) $(H200)/sweep.jsonl $(CANDIDATES).txt --suite --random 20261122:120 --most-steps 35
@@ -147,9 +148,13 @@ gpu-sweep: $(STAMP)
 	$(SWEEP) $(H200)/sweep-batches.jsonl $(CANDIDATES)-batches.txt --op batch --family batches \
 		--sizes '32*512x64x512,32*512x512x64:nt,128*256,$(DECODE)'
 	$(SWEEP) $(H200)/sweep-shapes.jsonl $(CANDIDATES).txt --sizes '$(SEAMS),$(VECTORS),$(FLAT)'
+	$(SWEEP) $(H200)/sweep-tiles.jsonl $(CANDIDATES)-tiles.txt --sizes '$(TILES)' --layouts nn,nt,tn,tt
+	$(SWEEP) $(H200)/sweep-tiles.jsonl $(CANDIDATES)-tiles.txt --suite --random 20261122:120 --most-steps 35
+	$(SWEEP) $(H200)/sweep-tiles.jsonl $(CANDIDATES)-tiles.txt --random 4711:100
+	$(SWEEP) $(H200)/sweep-tiles.jsonl $(CANDIDATES)-tiles.txt --random 20261123:160 --most-steps 34
 	$(SWEEP) $(H200)/sweep-large.jsonl $(CANDIDATES)-large.txt --suite --sizes '$(LARGE)'
 	gzip -9f $(H200)/sweep.jsonl $(H200)/sweep-random.jsonl $(H200)/sweep-batches.jsonl $(H200)/sweep-shapes.jsonl \
-		$(H200)/sweep-hopper.jsonl $(H200)/sweep-large.jsonl
+		$(H200)/sweep-hopper.jsonl $(H200)/sweep-tiles.jsonl $(H200)/sweep-large.jsonl
 	$(BIN)/python makers/choices.py
 
 # How far the library call's kernel is from the best of all on a GPU, at products drawn from SEED. No table is written over.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 
 from blocks.counted import Counted, counted
 from blocks.diffs import link
@@ -31,7 +31,6 @@ product.
 """
 
 
-@cache
 def rungs() -> Sequence[Kernel]:
     """Return the rungs that multiply by parts, the lowest first."""
     return [kernel for kernel in ladder("gemm", "cuda") if kernel.precision in PARTS]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from blocks.records import with_defaults
@@ -96,7 +95,6 @@ def square(n: int) -> str:
     return f"{n}x{n}x{n}"
 
 
-@cache
 def rungs() -> Sequence[Kernel]:
     """Return the rungs of the float32 GPU ladder, the lowest first."""
     return [kernel for kernel in ladder("gemm", "cuda") if kernel.precision == FLOAT32]

@@ -26,7 +26,6 @@ TENSOR = "tensor cores"
 LOADS, COPIES = "shared_load", "async_copy"
 
 
-@cache
 def rungs() -> Sequence[Kernel]:
     """Return the TF32 rungs, the lowest first."""
     return [kernel for kernel in ladder("gemm", "cuda") if kernel.precision == TF32]

@@ -58,6 +58,8 @@ class Geometry:
     """Bytes that `__constant__` variables take."""
     cluster: tuple[int, int, int] = (1, 1, 1)
     """Blocks of a cluster; the grid must consist of whole clusters."""
+    in_clusters: bool = False
+    """True if the kernel or the launch states a cluster, also one of a single block."""
     filling: int | None = None
     """Value of each byte of memory that nothing has written yet; `None`: not set."""
     variables: tuple[SharedVariable, ...] = ()

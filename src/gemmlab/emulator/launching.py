@@ -42,9 +42,9 @@ def geometry_of(
     bank = constants[0].copy()
     bank[BLOCK_DIM : BLOCK_DIM + 12].view(np.int32)[:] = launch.threads
     bank[GRID_DIM : GRID_DIM + 12].view(np.int32)[:] = launch.grid
+    in_clusters = function.cluster is not None or launch.cluster is not None
     if image.arch.startswith("sm_9"):
-        explicit = function.cluster is not None or launch.cluster is not None
-        _put_cluster(bank, cluster, launch.grid, explicit=explicit)
+        _put_cluster(bank, cluster, launch.grid, explicit=in_clusters)
     _pack(bank, image, launch.args, name)
     constants[0] = bank
     return Geometry(
@@ -70,6 +70,7 @@ def geometry_of(
         parameters=function.param_base + function.param_bytes if image.parameter_addresses else 0,
         param_base=function.param_base,
         cluster=cluster,
+        in_clusters=in_clusters,
         constant_bytes=len(function.constants.get(VARIABLES, b"")),
         variables=image.shared_variables,
     )

@@ -51,7 +51,7 @@ FILES = {
     "cluster_misuse.cu": ("cluster_end", "late_arrival", "cluster_hang", "cluster_init"),
     "rings.cu": (
         "ring_without_empty", "ring_same_parity", "ring_empty_parity", "ring_full_parity", "small_box", "store_before",
-        "map_by_value", "no_cluster", "no_cluster_store",
+        "map_by_value", "no_cluster", "no_cluster_store", "no_cluster_own",
     ),
     "cluster_races.cu": (
         "neighbour_loop", "block_barrier_only", "owner_reads", "histogram", "one_warp_waits", "async_store",
@@ -175,6 +175,7 @@ PAIRS = [
     Pair("map_by_value", "tensor map", "COPIED_MAP", "", "`const __grid_constant__ CUtensorMap`"),
     Pair("no_cluster", "out of bounds", "ALONE", "", "block 1 of a cluster, but the launch has none"),
     Pair("no_cluster_store", "cluster", "ALONE_STORE", "", "block 1 of a cluster, but the launch has none"),
+    Pair("no_cluster_own", "cluster", "ALONE_OWN", "", "st.async in a launch without a cluster"),
 ]
 
 

@@ -98,6 +98,17 @@ template <bool GOOD> __device__ void no_cluster_store(float* out) {
     out[threadIdx.x] = memory[0];
 }
 
+// An asynchronous store to a block's own memory, in a launch without a cluster.
+__device__ void no_cluster_own(float* out) {
+    begin(1);
+    if (threadIdx.x == 0) {
+        arrive_expect(cell(0), 4);
+        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(shared_address(memory)), "r"(7), "r"(cell(0)) : "memory");  // ALONE_OWN
+    }
+    wait(cell(0), 0);
+    out[threadIdx.x] = memory[0];
+}
+
 PAIR(ring_without_empty, (const float* in, float* out), (in, out))
 PAIR(ring_same_parity, (const float* in, float* out), (in, out))
 PAIR(ring_empty_parity, (const float* in, float* out), (in, out))
@@ -105,6 +116,9 @@ PAIR(ring_full_parity, (const float* in, float* out), (in, out))
 PAIR(small_box, (const __grid_constant__ TensorMap map, float* out), (&map, out))
 PAIR(store_before, (const __grid_constant__ TensorMap map, float* out), (&map, out))
 PAIR(no_cluster, (float* out), (out))
-PAIR(no_cluster_store, (float* out), (out))
+extern "C" __global__ void no_cluster_store_bad(float* out) { no_cluster_store<false>(out); }
+extern "C" __global__ void __cluster_dims__(1, 1, 1) no_cluster_store_good(float* out) { no_cluster_store<true>(out); }
+extern "C" __global__ void no_cluster_own_bad(float* out) { no_cluster_own(out); }
+extern "C" __global__ void __cluster_dims__(1, 1, 1) no_cluster_own_good(float* out) { no_cluster_own(out); }
 extern "C" __global__ void map_by_value_bad(const TensorMap map, float* out) { map_by_value<false>(&map, out); }
 extern "C" __global__ void map_by_value_good(const __grid_constant__ TensorMap map, float* out) { map_by_value<true>(&map, out); }

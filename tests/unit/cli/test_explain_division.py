@@ -40,7 +40,7 @@ def test_the_document_has_the_rectangles_and_so_has_the_table() -> None:
 def test_packing_together_and_small_products_are_told() -> None:
     shared = " ".join(run("threaded", "--sizes", "4096x256x4096:nt", "--threads", "8").stdout.split())
     assert "All threads pack B together" in shared
-    assert "for so little work 8 threads are not faster" in run("threaded", "--sizes", "64", "--threads", "8").stdout
+    assert "for so little work 8 threads are not faster" in run("threaded", "--sizes", "32", "--threads", "8").stdout
     assert "One thread computes all of C." in run("threaded", "--sizes", "512", "--threads", "1").stdout
     assert "The result is empty." in run("threaded", "--sizes", "0x5x5", "--threads", "2").stdout
 

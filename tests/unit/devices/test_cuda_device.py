@@ -92,7 +92,7 @@ def test_code_is_loaded_once_and_only_where_it_runs(device: CudaDevice) -> None:
         ({"grid": (0, 1, 1)}, UsageError, "a grid of"),
         ({"smem_bytes": 99_001}, DeviceError, "needs 100001 bytes of shared memory a block; A GPU has 100000"),
         ({"args": (np.uint64(0),)}, UsageError, r"takes arguments of \(8, 4\) bytes and got \(8,\)"),
-        ({"args": (np.uint64(0), np.int64(1))}, UsageError, r"was given \(8, 8\)"),
+        ({"args": (np.uint64(0), np.int64(1))}, UsageError, r"got \(8, 8\)"),
         ({"args": (np.uint64(0), 1)}, UsageError, "argument 1 is a int"),
     ],
 )

@@ -39,7 +39,7 @@ def swept() -> Mapping[str, Mapping[tuple[GemmProblem, int], float]]:
     """Times of the sweep that were found right: by kernel and configuration, by product and number of parts."""
     found: dict[str, dict[tuple[GemmProblem, int], float]] = {}
     lines = list[dict[str, Any]]()
-    for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz", "sweep-shapes.jsonl.gz"):
+    for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz", "sweep-shapes.jsonl.gz", "sweep-tiles.jsonl.gz"):
         with gzip.open(RECORDED / name, "rt", encoding="utf-8") as file:
             _, *more = map(json.loads, file)
         lines += more

@@ -42,7 +42,7 @@ def test_explain_choice_on_the_cpu() -> None:
         (((5, 6), (7, 8)), {}, UsageError, "do not fit"),
         (((5, 6), (6, 8)), {"device": "gpu"}, DeviceError, "no device 'gpu': cpu, cuda"),
         (((5, 6), (6, 8)), {"device": 5}, ArgumentTypeError, "device is 5; it must be a name"),
-        (((5, 6), (6, 8)), {"device": "emulated:sm_86"}, DeviceError, "no emulator for sm_86"),
+        (((5, 6), (6, 8)), {"device": "emulated:sm_70"}, DeviceError, "no emulator for sm_70"),
         (((5, 6.5), (6, 8)), {}, ArgumentTypeError, "neither an array nor a shape"),
         (((5, -6), (6, 8)), {}, ArgumentTypeError, "neither an array nor a shape"),
         (("56", (6, 8)), {}, ArgumentTypeError, "a is builtins.str"),

@@ -56,7 +56,7 @@ operation = Operation(
     ("changed", "said"),
     [
         ({"name": "Not small"}, "'Not small' is no name in small letters"),
-        ({"extents": ("m", "n", "n")}, "n occurs twice"),
+        ({"extents": ("m", "n", "n")}, "n is there twice"),
         ({"arrays": (Array("x", ("k",)),)}, "x has an unknown extent 'k'"),
         ({"arrays": (Array("x", ("m", "n")),)}, "no array is a result"),
         ({"unit": "GB"}, "unit 'GB' is neither GB/s nor GFLOP/s"),

@@ -69,10 +69,18 @@ def _within_cluster(request: Request, to: int, source: int, mbarrier: int, nbyte
     here, index = shared_place(request, source, nbytes, "read")
     reading = begin_read(request, here, source, nbytes)
     block, places = shared_place(request, to, nbytes, "write")
+    _require_cluster(request, "cp.async.bulk between shared memories", to)
     send(
         request, block, find(request, mbarrier), places, here.resident.shared[index].copy(), (to, nbytes),
         reduction=reduction, source=Source(here, index, source, reading),
     )  # fmt: skip
+
+
+def _require_cluster(request: Request, what: str, address: int) -> None:
+    """End a launch that states no cluster. On an H200 `what` is an illegal instruction there, even within a block."""
+    if not request.block.resident.geometry.in_clusters:
+        there = "in a launch without a cluster (__cluster_dims__ or cluster=), where one of a single block will do"
+        request.fail("cluster", f"{what} {there}", address)
 
 
 def _store(request: Request, reach: Reach, to: int, source: int, nbytes: int, reduction: int) -> None:
@@ -96,6 +104,7 @@ def store(request: Request) -> int:
         if address % nbytes:
             request.fail(MISALIGNED, f"an asynchronous store of {nbytes} bytes at no multiple of {nbytes}", address)
         block, index = shared_place(request, address, nbytes, "write")
+        _require_cluster(request, "red.async" if reduction else "st.async", address)
         words = np.array([request.operand(4 + part, lane) for part in range(nbytes // 4)], np.uint64)
         data = words.astype(np.uint32).view(np.uint8)
         send(

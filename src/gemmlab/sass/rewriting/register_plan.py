@@ -63,7 +63,7 @@ def planned(loop: CompiledLoop, variant: Variant, limit: int = LIMIT) -> Registe
     free += sorted(loop.carried - read - loop.behind - set(free))
     # A register from which the first address is computed cannot be the address register; it is left for temporaries.
     free.sort(key=lambda register: register not in at_entry)
-    known = named(others, following, loop.carried, free, twins)
+    known = named(others, following, loop.carried, free, twins, spare=len(following))
     bases = [register for register in free if register not in at_entry]
     if len(bases) < len(following):
         raise UsageError(f"{loop.function.name}: no register below R{limit} is left for the addresses of a stage")

@@ -1,4 +1,4 @@
-"""Renaming of a loop's temporaries: each value gets a register of its own."""
+"""Renaming of a loop's temporaries: each value gets a register of its own, or one of an earlier value that ended."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gemmlab.core.errors import UsageError
+from gemmlab.sass.checking.steps import queue_of
 from gemmlab.sass.instruction import Instruction
 from gemmlab.sass.register_accesses import accesses_of
 from gemmlab.sass.rewriting.register_cells import registers
@@ -32,10 +33,12 @@ def named(
     permanent: frozenset[int],
     free: list[int],
     twins: dict[int, int],
+    spare: int = 0,
 ) -> list[Named]:
     """Return the instructions and `last`, with a register from `free` for each value of a temporary.
 
     Temporaries are the registers that `instructions` write and that are not in `permanent`. Pairs get registers first.
+    If fewer than `spare` registers would be left, values share registers where one begins after the other's last read.
     The registers that are used are removed from `free`. The results of `last` are not renamed. `twins` has registers
     that are read instead of others (`twins_of`), old -> new. Raises `UsageError` if no register is left.
     """
@@ -51,11 +54,13 @@ def named(
         for lane in range(2):
             free.remove(start + lane)
             names[low + lane] = start + lane
-    for value in sorted(values - names.keys()):
+    rest = sorted(values - names.keys())
+    shares = [[value] for value in rest] if len(rest) + spare <= len(free) else _shares(found, rest)
+    for share in shares:
         single = [one for one in free if one ^ 1 not in free] or free
         if not single:
-            raise UsageError(f"no register is left for R{value % _VALUE} of the compiler")
-        names[value] = single[0]
+            raise UsageError(f"no register is left for R{share[0] % _VALUE} of the compiler")
+        names |= dict.fromkeys(share, single[0])
         free.remove(single[0])
     return [
         Named(one.instruction, *({register: names[value] for register, value in some.items()}
@@ -86,6 +91,35 @@ def _values(
                     number[lane] = number.get(lane, 0) + 1
         writes = {register: number.get(register, 0) * _VALUE + register for register in written}
         yield Named(one, reads, writes)
+
+
+def _shares(found: Sequence[Named], values: Iterable[int]) -> list[list[int]]:
+    """Return the values divided into lists that can share a register each: a value begins after the last read of the
+    one before. A value that an instruction without a fixed latency reads, after its issue, or that no instruction
+    begins, has a list of its own.
+    """
+    begins: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    alone = set[int]()
+    for place, one in enumerate(found):
+        for value in one.reads.values():
+            ends[value] = place
+            if queue_of(one.instruction) is not None or value not in begins:
+                alone.add(value)
+        for value in one.writes.values():
+            begins.setdefault(value, place)
+            ends[value] = max(place, ends.get(value, place))
+            if queue_of(one.instruction) is not None:
+                alone.add(value)
+    shares: list[list[int]] = []
+    for value in sorted(values, key=lambda value: begins.get(value, -1)):
+        fits = [share for share in shares if value not in alone and share[-1] not in alone
+                and ends[share[-1]] < begins[value]]  # fmt: skip
+        if fits:
+            max(fits, key=lambda share: ends[share[-1]]).append(value)
+        else:
+            shares.append([value])
+    return shares
 
 
 def twins_of(instructions: Sequence[Instruction], permanent: frozenset[int]) -> dict[int, int]:

@@ -33,7 +33,7 @@ HOPPER_SWEEP = HERE / "sweep-hopper.jsonl.gz"
 """The sweep of the kernels for Hopper's tensor cores. All those that `HOPPER_CANDIDATES` lists enter the table."""
 HOPPER = "sm_90a"
 SWEEPS = tuple(HERE / name for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz"))
-LATER = tuple(HERE / name for name in ("sweep-shapes.jsonl.gz", "sweep-tiles.jsonl.gz"))
+LATER = tuple(HERE / name for name in ("sweep-shapes.jsonl.gz", "sweep-large.jsonl.gz", "sweep-tiles.jsonl.gz"))
 """Sweeps of new kernels and configurations at a few products. They add entries to the table and remove none."""
 BATCHES = HERE / "sweep-batches.jsonl.gz"
 TILES, STRIPS = "batched", "batched_rows"

@@ -144,7 +144,7 @@ except gemmlab.DeviceError as error:
     assert done.returncode == 0, done.stderr
     right, stopped, in_time, refused = done.stdout.splitlines()
     assert (right, in_time) == ("5.0", "True")
-    assert stopped.startswith("slow: stopped at the time limit of 0.5 s: cuda:0 does not tell")
+    assert stopped.startswith("slow: stopped at the time limit of 0.5 s: cuda:0 does not report")
     assert refused == "slow still runs on cuda:0 after its time limit; start the process again"
 
 

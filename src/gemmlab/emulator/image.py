@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,6 +27,11 @@ MOST_LOCAL = 512 * 1024
 """The most local memory in bytes that a GPU gives a thread."""
 OPEN_STACK = 4096
 """Bytes of local memory a thread if the compiler could not bound the stack (recursion, calls by address)."""
+STACK_POINTER = 1
+USUAL_STACK = 1024
+"""Bytes of local memory that a driver gives each thread by default (CU_LIMIT_STACK_SIZE). Code with calls may use them
+although the cubin counts none: NVRTC 13.0 leaves out what a called function saves.
+"""
 STACK_TOP = 0x28
 """Offset in constant bank 0 of the word from which a kernel reads the top of its stack."""
 STACK_ALIGNMENT = 16
@@ -107,7 +112,7 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         if relocation.section in sections:
             _patch(sections[relocation.section].data, relocation, symbols)
     instructions = _patched(instructions, starts, cubin.relocations, symbols)
-    local = _local_bytes(function)
+    local = _local_bytes(function, instructions)
     if local > MOST_LOCAL:
         raise CompileError(
             f"{name}: it needs {local} bytes of local memory a thread; no GPU has more than {MOST_LOCAL}"
@@ -136,9 +141,22 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
     )
 
 
-def _local_bytes(function: CubinFunction) -> int:
+def _local_bytes(function: CubinFunction, instructions: Sequence[Instruction]) -> int:
     needed = OPEN_STACK if function.stack_bytes is None else max(function.stack_bytes, function.local_bytes)
+    if sum(map(_taken_stack, instructions)) > needed:
+        needed = max(needed, USUAL_STACK)
     return -(-needed // STACK_ALIGNMENT) * STACK_ALIGNMENT
+
+
+def _taken_stack(instruction: Instruction) -> int:
+    """Return the bytes by which an instruction moves the stack pointer down; 0 for any other instruction."""
+    if instruction.opcode not in ("IADD3", "VIADD"):
+        return 0
+    kinds = [(operand.kind, operand.index if operand.kind == "reg" else 0) for operand in instruction.operands[:2]]
+    amounts = [operand.value for operand in instruction.operands[2:] if operand.kind == "imm"]
+    if kinds != [("reg", STACK_POINTER)] * 2 or len(amounts) != 1:
+        return 0
+    return max(0, -((amounts[0] + (1 << 31)) % (1 << 32) - (1 << 31)))
 
 
 def _narrow_shared(instruction: Instruction) -> bool:

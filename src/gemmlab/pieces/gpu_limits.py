@@ -29,8 +29,8 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.pieces.cut import Limits
 
-_BY_GRID = frozenset({"stream_k"})
-"""Kernels that divide all steps of all tiles evenly among their blocks."""
+_BY_GRID = frozenset({"stream_k", "peak_simt"})
+"""Kernels that divide the steps of all tiles, or of the last ones, among their blocks."""
 _BY_DATA = {
     "by_tile": "more than 16 rows of A or columns of B that two halves cannot represent are computed differently than "
     "fewer: for such data, bits depend on the pieces"

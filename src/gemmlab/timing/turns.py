@@ -146,8 +146,10 @@ class Crew:
         return {"command": "open", "name": spec.name, "spec": spec.to_json(), "op_file": self.op.file or ""}
 
     def _ask(self, name: str, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        worker = self.workers[self.hosts[name]]
+        worker.name = name  # an error is that of the contestant that was asked, not of the worker's first one
         try:
-            self.workers[self.hosts[name]].send({**request, "name": name})
+            worker.send({**request, "name": name})
         except PeerError as error:
             self._lose_host(self.hosts[name], str(error))
             return None

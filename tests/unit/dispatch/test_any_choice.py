@@ -80,8 +80,8 @@ def test_where_nothing_was_measured_for_a_product_something_runs(
 def test_a_forced_configuration_of_the_chosen_kernel() -> None:
     problem = GemmProblem(4096, 4096, 4096)
     usual = choose(problem, H200, TABLE, precision="highest")
-    found = forced(None, {"STAGES": 2}, problem, H200, TABLE, precision="highest")
-    assert (found.kernel, dict(found.config), found.basis) == (usual.kernel, {**usual.config, "STAGES": 2}, "forced")
+    found = forced(None, {"STAGES": 4}, problem, H200, TABLE, precision="highest")
+    assert (found.kernel, dict(found.config), found.basis) == (usual.kernel, {**usual.config, "STAGES": 4}, "forced")
 
 
 def test_an_odd_gpu_is_chosen_for_all_the_same() -> None:

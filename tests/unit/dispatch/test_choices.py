@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import choices
 from gemmlab.core.errors import RecordError
 from gemmlab.core.records import load_record
 from gemmlab.dispatch.choice import choose
@@ -39,7 +40,13 @@ def swept() -> Mapping[str, Mapping[tuple[GemmProblem, int], float]]:
     """Times of the sweep that were found right: by kernel and configuration, by product and number of parts."""
     found: dict[str, dict[tuple[GemmProblem, int], float]] = {}
     lines = list[dict[str, Any]]()
-    for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz", "sweep-shapes.jsonl.gz", "sweep-tiles.jsonl.gz"):
+    for name in (
+        "sweep.jsonl.gz",
+        "sweep-random.jsonl.gz",
+        "sweep-shapes.jsonl.gz",
+        "sweep-large.jsonl.gz",
+        "sweep-tiles.jsonl.gz",
+    ):
         with gzip.open(RECORDED / name, "rt", encoding="utf-8") as file:
             _, *more = map(json.loads, file)
         lines += more
@@ -112,6 +119,11 @@ def test_times_of_lower_precisions_are_those_of_their_record() -> None:
     for entry in lower:
         for label, us in entry.times_us.items():
             assert us == pytest.approx(medians[entry.kernel, key_of("", entry.config), label], abs=0.006)
+
+
+def test_no_sweep_is_left_out_of_the_table() -> None:
+    read = {path.name for path in (*choices.SWEEPS, *choices.LATER, choices.HOPPER_SWEEP, choices.BATCHES)}
+    assert read == {path.name for path in RECORDED.glob("sweep*.jsonl.gz")}
 
 
 def test_the_table_s_kernels_are_those_of_the_catalog() -> None:

@@ -147,7 +147,7 @@ def test_contestants_of_one_host_share_a_process_and_its_end() -> None:
     assert launcher.none_left()
     assert [len(r.samples) for r in record.results if r.contestant == "alone"] == [4, 4]
     assert len(record.notes) == 2
-    assert all("both gone" in note for note in record.notes)
+    assert all("second died" in note and "both gone" in note for note in record.notes)
 
 
 def test_an_error_of_one_contestant_leaves_its_host_to_the_others() -> None:

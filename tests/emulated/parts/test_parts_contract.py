@@ -36,7 +36,7 @@ def close(found: Array, a: Array, b: Array, alpha: float, beta: float, c: Array,
     assert (np.abs(found - exact) <= (K + 12 + 2 * slices) * 2.0**-24 * magnitude).all()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("config", [{}, SLICED], ids=["whole", "sliced"])
 @pytest.mark.parametrize(("alpha", "beta"), [(0.5, -1.5), (-1.0, 0.0), (1.0, 1.0)])
 @each_kernel

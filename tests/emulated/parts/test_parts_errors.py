@@ -31,7 +31,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(17)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 @each_kind
 @each_kernel
 def test_errors_are_within_the_bound_of_any_order_of_sums(kernel: Kernel, kind: str) -> None:
@@ -41,7 +41,7 @@ def test_errors_are_within_the_bound_of_any_order_of_sums(kernel: Kernel, kind: 
     assert errors(found, a, b).max() <= K + 12
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @each_kind
 @pytest.mark.parametrize("kernel", BY_TILES, ids=lambda kernel: kernel.id)
 def test_each_tile_goes_the_way_that_its_operands_allow(kernel: Kernel, kind: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 from support.paths import TESTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [16, 64])
 def test_many_workers_compute_the_bits_of_one(threads: int, tmp_path: Path) -> None:
     done = subprocess.run(

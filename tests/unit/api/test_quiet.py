@@ -12,6 +12,7 @@ import pytest
 from support.cuda_source import needs_compiler
 from support.paths import ROOT
 
+pytestmark = pytest.mark.slow
 PRODUCT = "import numpy, gemmlab; a = numpy.ones((40, 30), 'f'); print(gemmlab.gemm(a, a.T)[0, 0])"
 GUARD = '''
 import sys

@@ -38,7 +38,7 @@ def problem(op: str) -> object:
 
 
 @needs_compiler
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_products_of_each_type_are_right(tmp_path: Path, kind: str) -> None:
     found = report(kernel_file(tmp_path, kind))
@@ -48,7 +48,7 @@ def test_products_of_each_type_are_right(tmp_path: Path, kind: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("kind", ["half_in_half", "brain", "whole"])
 def test_errors_are_rejected(tmp_path: Path, kind: str, error: str) -> None:

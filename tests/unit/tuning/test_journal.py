@@ -60,6 +60,7 @@ def searched(path: Path, bench: ReplayBench, record: RecordedSpace, budget: floa
 @settings(deadline=None, max_examples=5)
 @given(stops=st.lists(st.integers(1, 120), min_size=1, max_size=2), cut=st.integers(0, 60))
 @example(stops=[2], cut=0)
+@pytest.mark.slow
 def test_an_interrupted_search_resumes_to_the_same_answer(
     stops: Sequence[int], cut: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -146,6 +147,7 @@ def program(path: Path) -> list[str]:
     return [sys.executable, "-c", PROGRAM.format(paths=paths, path=str(path), header=HEADER)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_search_goes_on_where_it_was(tmp_path: Path, blow: signal.Signals) -> None:
     path = tmp_path / "a.jsonl"

@@ -112,7 +112,7 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         if relocation.section in sections:
             _patch(sections[relocation.section].data, relocation, symbols)
     instructions = _patched(instructions, starts, cubin.relocations, symbols)
-    local = _local_bytes(function, instructions)
+    local = stack_room(function, instructions)
     if local > MOST_LOCAL:
         raise CompileError(
             f"{name}: it needs {local} bytes of local memory a thread; no GPU has more than {MOST_LOCAL}"
@@ -141,7 +141,8 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
     )
 
 
-def _local_bytes(function: CubinFunction, instructions: Sequence[Instruction]) -> int:
+def stack_room(function: CubinFunction, instructions: Sequence[Instruction]) -> int:
+    """Return the bytes of local memory for each thread of a kernel; `instructions` are those of all its functions."""
     needed = OPEN_STACK if function.stack_bytes is None else max(function.stack_bytes, function.local_bytes)
     if sum(map(_taken_stack, instructions)) > needed:
         needed = max(needed, USUAL_STACK)

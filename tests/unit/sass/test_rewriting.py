@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -21,7 +22,7 @@ from gemmlab.sass.rewriting.compiled_loop import CompiledLoop, compiled_loops
 from gemmlab.sass.rewriting.placement import placed
 from gemmlab.sass.rewriting.register_cells import registers
 from gemmlab.sass.rewriting.register_plan import LIMIT, planned
-from gemmlab.sass.rewriting.temporaries import Named
+from gemmlab.sass.rewriting.temporaries import Named, named
 from gemmlab.sass.rewriting.variant import FASTEST
 from gemmlab.sass.rewriting.written_loop import rewritten, written
 from gemmlab.toolchain.cubin import read_cubin
@@ -31,6 +32,7 @@ from gemmlab.verify.changed_code import Build, build_of
 from peak_loop.variants import VARIANTS
 from support.changed_code import subject
 from support.cuda_source import needs_compiler
+from support.sass_corpus import written as listing
 
 pytestmark = needs_compiler
 ARCH = "sm_90"
@@ -40,9 +42,13 @@ every_layout = pytest.mark.parametrize("layout", sorted(LOOPS))
 every_variant = pytest.mark.parametrize("variant", sorted(VARIANTS))
 
 
+NARROW = {"BN": 128, "BLOCKS": 6}
+"""The tile of 128 x 128, on few blocks."""
+
+
 @cache
-def rung(size: str, layout: str = "nn") -> Build:
-    return build_of(find_kernel("peak_simt"), ARCH, f"{size}:{layout}", {})
+def rung(size: str, layout: str = "nn", *, narrow: bool = False) -> Build:
+    return build_of(find_kernel("peak_simt"), ARCH, f"{size}:{layout}", NARROW if narrow else {})
 
 
 @cache
@@ -110,6 +116,30 @@ def test_a_written_loop_has_the_bits_of_the_compilers(size: str, layout: str) ->
     right = made.run(made.artifact.code, device)
     assert np.isfinite(right.view(np.float32)).all()
     assert np.array_equal(made.run(anew(layout)[0], device), right)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("size", ["150x161x67", "128x256x40"])
+@every_layout
+def test_a_narrower_tile_is_written_anew_too(size: str, layout: str) -> None:
+    made, device = rung(size, layout, narrow=True), EmulatedDevice(ARCH)
+    code = rewritten(made.artifact.code, made.function)
+    assert check_function(parse(disassemble(code, "narrow"))[made.function.name], ARCH) == ()
+    assert np.array_equal(made.run(code, device), made.run(made.artifact.code, device))
+
+
+def test_temporaries_share_registers_only_where_too_few_are_free() -> None:
+    code = listing("IMAD R4, R8, 0x14, RZ", "IADD3 R9, R9, R4, RZ", "IMAD R6, R8, 0x18, RZ", "IADD3 R9, R9, R6, RZ")
+
+    def places(free: list[int], some: Sequence[Instruction]) -> list[int]:
+        found = named(some, (), frozenset({8, 9}), free, {})
+        return [new for one in found for old, new in one.writes.items() if old != 9]
+
+    assert places([20, 21], code.instructions) == [20, 21]
+    assert places([20], code.instructions) == [20, 20]
+    late = listing("IMAD R4, R8, 0x14, RZ", "STS [R4], R9", "IMAD R6, R8, 0x18, RZ", "IADD3 R9, R9, R6, RZ")
+    with pytest.raises(UsageError, match="no register is left for R6"):
+        places([20], late.instructions)
 
 
 @pytest.mark.slow

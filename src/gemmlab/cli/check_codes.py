@@ -42,7 +42,7 @@ def check_codes(names: Sequence[str], *, as_json: bool) -> None:
 
 
 def _of_file(name: str) -> list[dict[str, Any]]:
-    from gemmlab.sass.checking.control_codes import check_function, unjudged
+    from gemmlab.sass.checking.control_codes import check_function, unjudged, without_codes
     from gemmlab.sass.checking.register_room import excess
     from gemmlab.sass.parse import parse
     from gemmlab.sass.register_accesses import UnknownAccessError
@@ -61,6 +61,10 @@ def _of_file(name: str) -> list[dict[str, Any]]:
             "file": name, "arch": arch, "function": function.name, "instructions": len(function.instructions),
             "findings": [], "closer_than_recorded": [], "not_judged": [], "refused": "",
         }  # fmt: skip
+        if without_codes(function):
+            answer["refused"] = "no instruction states a stall or a barrier, as in code for a debugger (--device-debug)"
+            found.append(answer)
+            continue
         try:
             beyond = excess(function, arch, cubin.functions[function.name].registers)
             if beyond is not None:

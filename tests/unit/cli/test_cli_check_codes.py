@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import gemmlab
 from gemmlab.cli.app import build_app
 from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.sass.writing.register_count import with_register_count
@@ -55,6 +57,17 @@ def test_fewer_registers_than_the_code_needs_are_a_fault(arch: str, tmp_path: Pa
     assert reason in ended.output
     (answer,) = json.loads(CliRunner().invoke(build_app(), ["check", str(file), "--json"]).output)
     assert [finding["fault"] for finding in answer["findings"]] == ["no room"]
+
+
+def test_code_for_a_debugger_is_refused_by_name(tmp_path: Path) -> None:
+    source = 'extern "C" __global__ void one(float* x) { x[threadIdx.x] *= 2.0f; }'
+    x = np.zeros(32, np.float32)
+    done = gemmlab.launch(source, "one", 1, 32, [x], device="emulated:sm_90", options=["--device-debug"])
+    file = tmp_path / "debug.cubin"
+    file.write_bytes(done.artifact.code)
+    ended = CliRunner().invoke(build_app(), ["check", str(file)])
+    assert ended.exit_code == 2
+    assert "not checked: no instruction states a stall or a barrier" in ended.output
 
 
 def test_machine_code_of_another_compiler_is_judged() -> None:

@@ -16,7 +16,7 @@ from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from gemmlab.sass.checking.flow import meetings
 from gemmlab.sass.checking.latencies import TIGHT, Latencies, latencies
 from gemmlab.sass.checking.reuse import broken_reuse
-from gemmlab.sass.checking.steps import BARRIER, Step, steps_of
+from gemmlab.sass.checking.steps import BARRIER, NO_BARRIER, Step, steps_of
 from gemmlab.sass.checking.tracker import SET_CYCLES, Meeting, Relation
 from gemmlab.sass.instruction import Instruction, SassFunction
 
@@ -92,6 +92,12 @@ def unrecorded_pairs(function: SassFunction, arch: str) -> int:
             if latency is None or meeting.age < latency.cycles:
                 pairs.add((meeting.producer, meeting.consumer))
     return len(pairs)
+
+
+def without_codes(function: SassFunction) -> bool:
+    """Return whether no instruction states a stall or a barrier, as in code that is compiled for a debugger (`-G`)."""
+    return all((i.control.stall, i.control.write_barrier, i.control.read_barrier) == (0, NO_BARRIER, NO_BARRIER)
+               for i in function.instructions)  # fmt: skip
 
 
 def unjudged(function: SassFunction, arch: str) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def _counters(kernel: Kernel) -> str:
     if record is None or kernel.id not in found:
         return f"*Not counted yet: `make counts` adds it to benchmarks/results/{COUNTS}.*"
     lower = below(kernel)
-    shown = [found[one.id] for one in (lower, kernel) if one is not None and one in rungs() and one.id in found]
+    shown = [found[one.id] for one in (lower, kernel) if one is not None and one.precision in PARTS and one.id in found]
     lines = [[heading, *(figure(item) for item in shown)] for heading, figure in FIGURES.items()]
     table = markdown_table(["for 1000 multiply-adds", *(f"`{item.kernel}`" for item in shown)], lines)
     return f"{table}\n\n{counted_on(record)}"

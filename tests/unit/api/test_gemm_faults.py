@@ -20,7 +20,10 @@ from gemmlab.toolchain import cache
 from support.exact import pair
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="POSIX signals and limits")
-HEAD = "import os, resource, signal, time\nimport numpy as np, gemmlab\n"
+HEAD = (
+    "import os, resource, signal, time\nimport numpy as np, gemmlab\n"
+    "signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process in the background does not inherit\n"
+)
 
 
 def start(code: str, **environment: str) -> subprocess.Popen[str]:

@@ -118,7 +118,7 @@ def test_a_written_loop_has_the_bits_of_the_compilers(size: str, layout: str) ->
     assert np.array_equal(made.run(anew(layout)[0], device), right)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["150x161x67", "128x256x40"])
 @every_layout
 def test_a_narrower_tile_is_written_anew_too(size: str, layout: str) -> None:

@@ -61,9 +61,9 @@ def _of_file(name: str) -> list[dict[str, Any]]:
             "file": name, "arch": arch, "function": function.name, "instructions": len(function.instructions),
             "findings": [], "closer_than_recorded": [], "not_judged": [], "refused": "",
         }  # fmt: skip
+        found.append(answer)
         if without_codes(function):
             answer["refused"] = "no instruction states a stall or a barrier, as in code for a debugger (--device-debug)"
-            found.append(answer)
             continue
         try:
             beyond = excess(function, arch, cubin.functions[function.name].registers)
@@ -82,7 +82,6 @@ def _of_file(name: str) -> list[dict[str, Any]]:
             answer["not_judged"] = unjudged(function, arch)
         except UnknownAccessError as error:
             answer["refused"] = str(error)
-        found.append(answer)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from gemmlab.emulator.memory_map import Allocation, MemoryMap
 from gemmlab.emulator.operand_limits import highest_register, most_registers
 from gemmlab.emulator.shared_variables import SharedVariable
 from gemmlab.emulator.site_counters import unexecuted
+from gemmlab.emulator.stack_room import stack_room
 from gemmlab.sass.instruction import UNRESOLVED, Instruction, SassFunction
 from gemmlab.toolchain.cubin import Cubin, CubinFunction, Relocation
 
@@ -25,18 +26,8 @@ ADDRESSES = 4
 """The constant bank with the addresses of variables."""
 MOST_LOCAL = 512 * 1024
 """The most local memory in bytes that a GPU gives a thread."""
-OPEN_STACK = 4096
-"""Bytes of local memory a thread if the compiler could not bound the stack (recursion, calls by address)."""
-STACK_POINTER = 1
-USUAL_STACK = 1024
-"""Bytes of local memory that a driver gives each thread by default (CU_LIMIT_STACK_SIZE). Code with calls may use them
-although the cubin counts none: NVRTC 13.0 leaves out what a called function saves.
-"""
 STACK_TOP = 0x28
 """Offset in constant bank 0 of the word from which a kernel reads the top of its stack."""
-STACK_ALIGNMENT = 16
-"""Alignment in bytes of the top of the stack. Compiled code relies on it for 16-byte accesses to a kernel's frame, and
-aligns a frame only for variables with a larger alignment. The frame size in the cubin may be any multiple of 8."""
 WINDOWS = 0x18
 """Offset in constant bank 0 of the generic addresses of shared and local memory."""
 OUTSIDE = {DRIVER_CODE + 16 * i: name for i, name in enumerate(("__assertfail", "vprintf", "malloc", "free"))}
@@ -139,25 +130,6 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         unexecuted=unexecuted(instructions),
         parameter_addresses=cubin.arch.startswith("sm_9") and any(map(_takes_parameter, instructions)),
     )
-
-
-def stack_room(function: CubinFunction, instructions: Sequence[Instruction]) -> int:
-    """Return the bytes of local memory for each thread of a kernel; `instructions` are those of all its functions."""
-    needed = OPEN_STACK if function.stack_bytes is None else max(function.stack_bytes, function.local_bytes)
-    if sum(map(_taken_stack, instructions)) > needed:
-        needed = max(needed, USUAL_STACK)
-    return -(-needed // STACK_ALIGNMENT) * STACK_ALIGNMENT
-
-
-def _taken_stack(instruction: Instruction) -> int:
-    """Return the bytes by which an instruction moves the stack pointer down; 0 for any other instruction."""
-    if instruction.opcode not in ("IADD3", "VIADD"):
-        return 0
-    kinds = [(operand.kind, operand.index if operand.kind == "reg" else 0) for operand in instruction.operands[:2]]
-    amounts = [operand.value for operand in instruction.operands[2:] if operand.kind == "imm"]
-    if kinds != [("reg", STACK_POINTER)] * 2 or len(amounts) != 1:
-        return 0
-    return max(0, -((amounts[0] + (1 << 31)) % (1 << 32) - (1 << 31)))
 
 
 def _narrow_shared(instruction: Instruction) -> bool:

@@ -29,7 +29,7 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.pieces.cut import Limits
 
-_BY_GRID = frozenset({"stream_k", "peak_simt"})
+BY_GRID = frozenset({"stream_k", "peak_simt"})
 """Kernels that divide the steps of all tiles, or of the last ones, among their blocks."""
 _BY_DATA = {
     "by_tile": "more than 16 rows of A or columns of B that two halves cannot represent are computed differently than "
@@ -141,7 +141,7 @@ def _objection(name: str, config: Mapping[str, int]) -> str:
     kernel = named_kernel(name, "cuda")
     if kernel.in_order(config):
         return ""
-    if kernel.id in _BY_GRID:
+    if kernel.id in BY_GRID:
         return "divides k over the whole grid, so that its sums have another order in pieces"
     if config.get(_SEAM):
         return "sums the rows and columns at the edge in another order, and pieces have other edges"

@@ -12,6 +12,8 @@ Kind = Literal[
 ]
 RZ = 255
 """Register that reads as zero and ignores writes."""
+STACK_POINTER = 1
+"""Register that holds the top of the stack, in code that has one."""
 URZ = 63
 """Uniform register that reads as zero; this number stands for it on every architecture."""
 PT = 7

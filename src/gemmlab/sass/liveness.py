@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gemmlab.sass.blocks import successors
-from gemmlab.sass.instruction import Instruction, SassFunction
+from gemmlab.sass.instruction import STACK_POINTER, Instruction, SassFunction
 from gemmlab.sass.widths import registers_of
 
-_STACK_POINTER = 1
 _NOTHING = (0, 0)
 
 
@@ -32,7 +31,7 @@ def live_registers(function: SassFunction) -> tuple[frozenset[int], ...]:
         behind |= live[place + 1]
     if code.calls:
         live = _solved(code, summaries, behind)
-    always = frozenset({_STACK_POINTER}) if code.writes and code.writes[0] >> _STACK_POINTER & 1 else frozenset()
+    always = frozenset({STACK_POINTER}) if code.writes and code.writes[0] >> STACK_POINTER & 1 else frozenset()
     return tuple(
         always | _numbers(live[place] | _joined(live, code.after[place]) | code.writes[place])
         for place in range(len(code.reads))

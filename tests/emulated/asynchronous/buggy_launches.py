@@ -24,8 +24,6 @@ from gemmlab.core.hazard import Hazard  # noqa: E402
 REGISTERS = {"no_fence": 128, "late_write": 128, "no_wait": 128, "some_lanes": 128, "three_warps": 128,
              "stuck_warp": 128, "greedy": 384}  # fmt: skip
 """Kernels of `wgmma_misuse.cu` with a bug, and their threads."""
-
-
 GROUPS = {"not_committed": 128, "one_left": 128, "added_early": 128, "left_in_flight": 128, "refilled_in_flight": 128,
           "left_beyond": 128, "right_beyond": 128, "starved": 384, "early_operand": 128}  # fmt: skip
 """Kernels of `wgmma_groups.cu` with a bug, and their threads."""
@@ -73,20 +71,24 @@ def _pairs() -> Iterator[BuggyLaunch]:
 
 def _registers() -> Iterator[BuggyLaunch]:
     for kernel, threads in (REGISTERS | {"right": 128, "fair": 384}).items():
-        yield BuggyLaunch(f"wgmma {kernel}", kernel in REGISTERS, {
-            "source": WGMMA / "wgmma_misuse.cu", "kernel": kernel, "grid": 1, "threads": threads,
-            "args": [np.ones(512, np.float32)], "arch": "sm_90a",
-        })  # fmt: skip
+        yield _on_ones(f"wgmma {kernel}", kernel in REGISTERS, "wgmma_misuse.cu", kernel, threads, 512)
 
 
 def _groups() -> Iterator[BuggyLaunch]:
-    bugs = [(kernel, kernel, threads) for kernel, threads in GROUPS.items()]
-    bugs += [(f"whole {threads} threads", "whole", threads) for threads in (64, 96, 160)]
-    for name, kernel, threads in (*bugs, *((kernel, kernel, 128) for kernel in WHOLE)):
-        yield BuggyLaunch(f"groups {name}", name not in WHOLE, {
-            "source": WGMMA / "wgmma_groups.cu", "kernel": kernel, "grid": CLUSTERS.get(kernel, 1), "threads": threads,
-            "args": [np.ones(2048, np.float32)], "arch": "sm_90a",
-        })  # fmt: skip
+    for kernel, threads in GROUPS.items():
+        yield _on_ones(f"groups {kernel}", True, "wgmma_groups.cu", kernel, threads, 2048)
+    for threads in (64, 96, 160):
+        yield _on_ones(f"groups whole {threads} threads", True, "wgmma_groups.cu", "whole", threads, 2048)
+    for kernel in WHOLE:
+        yield _on_ones(f"groups {kernel}", False, "wgmma_groups.cu", kernel, 128, 2048)
+
+
+def _on_ones(name: str, bug: bool, file: str, kernel: str, threads: int, words: int) -> BuggyLaunch:
+    """A launch of one block, or of one cluster, on an array of ones."""
+    return BuggyLaunch(name, bug, {
+        "source": WGMMA / file, "kernel": kernel, "grid": CLUSTERS.get(kernel, 1), "threads": threads,
+        "args": [np.ones(words, np.float32)], "arch": "sm_90a",
+    })  # fmt: skip
 
 
 def _products() -> Iterator[BuggyLaunch]:

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
 import gemmlab
-from gemmlab.emulator.image import USUAL_STACK, stack_room
+from gemmlab.emulator.stack_room import USUAL_STACK, stack_room
 from gemmlab.toolchain.cubin import CubinFunction, read_cubin
 from support.sass_corpus import written
 

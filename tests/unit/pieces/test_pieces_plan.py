@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.dispatch.piece_plan import PiecePlan
+from gemmlab.dispatch.slices import workspace_bytes
+from gemmlab.kernels.catalog import ladder
+from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.pieces.cut import Limits, cut
+from gemmlab.pieces.gpu_limits import BY_GRID
 from gemmlab.pieces.route import route
 
 
@@ -95,6 +99,14 @@ def test_three_operands_of_12_gb_in_4_gb() -> None:
     assert str(plan.rows) in repr(plan)
     assert "pieces: " in found._repr_html_()
     assert "pieces: " in plan._repr_html_()
+
+
+def test_kernels_that_deal_out_k_over_the_grid_are_all_known() -> None:
+    """Their parts of sums, so their workspace too, depend on the number of blocks."""
+    problem = GemmProblem(512, 512, 4096)
+    for kernel in (one for one in ladder("gemm", "cuda") if "BLOCKS" in one.params):
+        needs = {workspace_bytes(kernel.id, kernel.configure({"BLOCKS": blocks}), problem) for blocks in (5, 7)}
+        assert (len(needs) > 1) == (kernel.id in BY_GRID), kernel.id
 
 
 def test_a_kernel_that_deals_out_k_over_the_grid_is_replaced() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmlab.codegen.thread_division import cheapest, useful
-from gemmlab.codegen.thread_grid import LEAST_ROWS, SCATTERED, TRANSPOSED
+from gemmlab.codegen.thread_grid import SCATTERED, TRANSPOSED, row_multiple
 
 TILE_ROWS, TILE_COLS = 12, 32
 K_BLOCK = 768
@@ -101,8 +101,8 @@ class Forecast:
 
 BEFORE, GRID, NOW = "before", "grid", "now"
 """Designs. `BEFORE`: all threads, rectangles of which the largest is as small as possible. `GRID`: the cheapest
-rectangles, for as many threads as pay. `NOW`: the same, with rows in multiples of `LEAST_ROWS` instead of whole tiles,
-and B is packed by all threads together if that is cheaper.
+rectangles, for as many threads as pay. `NOW`: the same, with rows in multiples of
+`row_multiple` instead of whole tiles, and B is packed by all threads together if that is cheaper.
 """
 
 
@@ -110,7 +110,7 @@ def divided(product: Product, threads: int, design: str) -> tuple[int, int, bool
     """Return the rows and columns of a rectangle that a design chooses, and whether all threads pack B together."""
     m, n, k, element = product.m, product.n, product.k, LAYOUTS[product.layout]
     if design != BEFORE:
-        shared, high = (K_BLOCK, LEAST_ROWS) if design == NOW else (None, TILE_ROWS)
+        shared, high = (K_BLOCK, row_multiple(TILE_ROWS, threads)) if design == NOW else (None, TILE_ROWS)
         return cheapest((m, n, k), threads, (high, TILE_COLS), element, shared)
     tiles_m, tiles_n = -(-m // TILE_ROWS), -(-n // TILE_COLS)
     found: list[tuple[int, int, int, int]] = []

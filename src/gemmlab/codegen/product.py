@@ -12,7 +12,7 @@ from gemmlab.codegen.pool import AREA, TASK_SIGNATURE, Pool, emit_pool, pack_wor
 from gemmlab.codegen.shared_strips import emit_shared_product
 from gemmlab.codegen.small import emit_small, is_small, is_small_aligned, small_workspace_floats
 from gemmlab.codegen.thread_division import VECTOR_SERIAL, VECTOR_SHARE
-from gemmlab.codegen.thread_grid import LEAST_ROWS, division, packing_cost, worthwhile
+from gemmlab.codegen.thread_grid import division, emitted_row_multiple, packing_cost, worthwhile
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.target import Target
@@ -52,6 +52,8 @@ class Divisible:
     shared: Function | None = None
     kc: int = 0
     """Steps of k in a block of `shared`, before k is divided evenly among blocks; 0 without `shared`."""
+    even: bool = False
+    """True if a job may begin at any multiple of `thread_grid.row_multiple` instead of `rows`."""
 
 
 def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = SERIAL_WORK) -> Function:
@@ -66,7 +68,7 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = 
     vector_products = _emit_vector_products(module, pool)
     shared = emit_shared_product(module, engine)
     part = _emit_part(module, engine.job, small, blocks)
-    share = emit_shares(module, Divisible(part, LEAST_ROWS, tile.cols, shared, blocks.kc), serial_work)
+    share = emit_shares(module, Divisible(part, tile.rows, tile.cols, shared, blocks.kc, even=True), serial_work)
     with module.function("product", PRODUCT) as fn:
         m, n, k, alpha, _a, _a_row, _a_col, _b, _b_row, _b_col, beta, c, ldc, _workspace, _pool, threads = fn.args
         with fn.when((m < 1) | (n < 1)):
@@ -119,7 +121,8 @@ def emit_shares(module: Module, engine: Divisible, serial_work: int = SERIAL_WOR
         with fn.when(helpers < 2):
             fn.call(multiply, *fn.args[: len(JOB)])
             fn.ret()
-        multiples, extents = (engine.rows, engine.cols), (m, n, k)
+        rows = emitted_row_multiple(fn, engine.rows, helpers) if engine.even else engine.rows
+        multiples, extents = (rows, engine.cols), (m, n, k)
         if engine.shared is None:
             grid = division(fn, multiples, extents, helpers)
         else:

@@ -9,7 +9,7 @@ from itertools import product
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.microkernel import Tile
 from gemmlab.codegen.shared_strips import HALF
-from gemmlab.codegen.thread_grid import LEAST_ROWS, SCATTERED, TRANSPOSED, alone_cost, shared_cost, too_many
+from gemmlab.codegen.thread_grid import SCATTERED, TRANSPOSED, alone_cost, row_multiple, shared_cost, too_many
 
 VECTOR_SERIAL = 1 << 18
 """Elements of the matrix below which a product with a vector stays on one thread."""
@@ -81,7 +81,8 @@ def divide(problem: Problem, threads: int, tile: Tile, blocks: Blocks, serial_wo
     if used < 2:
         return _cut(m, n, 1, m, n)
     element = 0 if problem.b_col == 1 else TRANSPOSED if problem.b_row == 1 else SCATTERED
-    rows, cols, together = cheapest((m, n, k), used, (LEAST_ROWS, tile.cols), element, blocks.kc)
+    multiples = row_multiple(tile.rows, used), tile.cols
+    rows, cols, together = cheapest((m, n, k), used, multiples, element, blocks.kc)
     return _cut(m, n, used, rows, cols, _shared_block(n, k, tile, blocks) if together else None)
 
 

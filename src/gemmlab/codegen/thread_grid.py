@@ -22,9 +22,11 @@ TRANSPOSED, SCATTERED = 10, 80
 """Cost of packing an element of B in addition to `COLUMN`, in multiply-adds: if B's columns are contiguous, and if
 neither rows nor columns are. Nothing hides this cost.
 """
-LEAST_ROWS = 4
-"""Rows of a rectangle are a multiple of this. Whole tiles would leave the threads less even shares of small products:
-of 100 rows, tiles of 12 make 60 and 40. The price is a lower tile at the end of each rectangle.
+LEAST_ROWS, FEW_THREADS = 4, 8
+"""With up to `FEW_THREADS` threads, rows of a rectangle are a multiple of `LEAST_ROWS`. Whole tiles would leave the
+threads less even shares of small products: of 100 rows, tiles of 12 make 60 and 40. The price is a lower tile at the
+end of each rectangle. With more threads rows are whole tiles: by the forecast for 128 threads, more rectangles cost
+more than they save.
 """
 TURN = 50_000
 """Cost of one call of the pool (a turn) for each of its threads, in multiply-adds: half a microsecond, because threads
@@ -47,6 +49,16 @@ def shared_cost(rows: Any, cols: Any, k: Any, element: Any, n: Any, threads: Any
     They pack it in k-blocks of `kc` steps; `element` is as in `alone_cost`.
     """
     return alone_cost(rows, cols, k, 0) + k * element * (n // threads) + (k // kc + 1) * threads * TURN
+
+
+def row_multiple(tile_rows: int, threads: int) -> int:
+    """Return the number that the rows of a rectangle are a multiple of; `emitted_row_multiple` is the same for code."""
+    return tile_rows if threads > FEW_THREADS else LEAST_ROWS
+
+
+def emitted_row_multiple(fn: Function, tile_rows: int, threads: Value) -> Value:
+    """Emit `row_multiple`."""
+    return fn.select(threads > FEW_THREADS, tile_rows, LEAST_ROWS)
 
 
 def too_many(threads: Any, work: Any) -> Any:
@@ -86,7 +98,7 @@ class _Best:
 
 
 def division(
-    fn: Function, multiples: tuple[int, int], extents: tuple[Value, Value, Value], threads: Value,
+    fn: Function, multiples: tuple[Operand, int], extents: tuple[Value, Value, Value], threads: Value,
     element: Operand = 0, kc: int | None = None,
 ) -> Division:  # fmt: skip
     """Return the cheapest grid of at most `threads` rectangles, whose rows and columns are multiples of `multiples`.

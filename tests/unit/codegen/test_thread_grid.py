@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from gemmlab.codegen.thread_grid import LEAST_ROWS, division, worthwhile
+from gemmlab.codegen.thread_grid import division, emitted_row_multiple, row_multiple, worthwhile
 from gemmlab.ir.compile import LoadedObject, compile_object, load_object
 from gemmlab.ir.module import Module
 from gemmlab.ir.target import host_target
 from gemmlab.ir.types import I64, pointer
-from scaling.model import BEFORE, K_BLOCK, LAYOUTS, NOW, TILE_COLS, Product, divided
+from scaling.model import BEFORE, K_BLOCK, LAYOUTS, NOW, TILE_COLS, TILE_ROWS, Product, divided
 
 
 @cache
@@ -22,7 +22,9 @@ def _code() -> LoadedObject:
     names = [(name, I64) for name in ("m", "n", "k", "threads", "element")]
     with module.function("divide", [*names, ("found", pointer(I64))], exported=True) as fn:
         m, n, k, threads, element, found = fn.args
-        chosen = division(fn, (LEAST_ROWS, TILE_COLS), (m, n, k), threads, element, K_BLOCK)
+        chosen = division(
+            fn, (emitted_row_multiple(fn, TILE_ROWS, threads), TILE_COLS), (m, n, k), threads, element, K_BLOCK
+        )
         for index, value in enumerate((chosen.rows, chosen.cols, chosen.shared)):
             found[index] = value
         fn.finish()
@@ -51,7 +53,7 @@ def test_rectangles_cover_c_and_are_no_more_than_the_threads() -> None:
     for m, n in ((1, 1), (5, 4000), (4000, 5), (1023, 1025), (100, 100)):
         for threads in (2, 5, 64, 1000):
             rows, cols, _shared = _divide(Product(m, n, 512), threads)
-            assert rows % LEAST_ROWS == 0
+            assert rows % row_multiple(TILE_ROWS, threads) == 0
             assert cols % TILE_COLS == 0
             assert -(-m // rows) * -(-n // cols) <= threads
 

@@ -69,9 +69,7 @@ def opened(browser: Browser, page: Path) -> Iterator[Browser]:
     """The page, new, on a large window in light colours; whatever a test does, nobody may complain."""
     browser.prefer("light")
     browser.resize(1200, 4000)
-    browser.open(page.as_uri())
-    browser.run("localStorage.clear()")
-    browser.open(page.as_uri())
+    browser.open_afresh(page.as_uri())
     yield browser
     assert browser.complaints() == []
 
@@ -207,7 +205,7 @@ def test_the_theme_changes_and_stays(opened: Browser, page: Path) -> None:
 def test_without_a_choice_the_system_decides(opened: Browser, page: Path) -> None:
     opened.prefer("dark")
     opened.open(page.as_uri())
-    assert opened.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"
+    opened.until("getComputedStyle(document.body).backgroundColor === 'rgb(20, 22, 26)'")
     opened.until("document.querySelector('figure').dataset.drawn === 'dark'")
     opened.prefer("light")
     opened.until("document.querySelector('figure').dataset.drawn === 'light'")

@@ -87,6 +87,17 @@ class Browser:
         self.send("Page.navigate", url=url)
         self.until("document.readyState === 'complete'")
 
+    def open_afresh(self, url: str) -> None:
+        """Load a page that remembers nothing. Another process may show it, which hears of cleared storage late."""
+        self.open(url)
+        ends = time.monotonic() + PATIENCE_S
+        while time.monotonic() < ends:
+            self.run("localStorage.clear()")
+            self.open(url)
+            if self.run("localStorage.length === 0"):
+                return
+        raise RuntimeError(f"{url} still has what was stored")
+
     def run(self, expression: str) -> Any:
         """The value of a JavaScript expression, awaited. `RuntimeError` with what it threw."""
         answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)

@@ -17,9 +17,7 @@ def freshly(browser: Browser, page: Path) -> Iterator[Browser]:
     """Yield the browser with the page on a wide light screen; then require no complaint and no request."""
     browser.prefer("light")
     browser.resize(1400, 900)
-    browser.open(page.as_uri())
-    browser.run("localStorage.clear()")
-    browser.open(page.as_uri())
+    browser.open_afresh(page.as_uri())
     browser.until(READY)
     yield browser
     assert browser.complaints() == []

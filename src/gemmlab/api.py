@@ -8,7 +8,6 @@ packed operand and on a GPU have functions of their own. All other calls go to `
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, cast
 
@@ -19,6 +18,7 @@ from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.arrays.on_host import host_views, is_host_array, like, one_package
 from gemmlab.core.argument_checks import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.fork_lock import fork_lock
 from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.call import Call
@@ -41,10 +41,7 @@ _again: Callable[..., Any] | None = None
 """
 _products: dict[str, CpuProduct] = {}
 """The loaded products by precision."""
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    # A fork waits for a load in progress, so that no child starts in the middle of one.
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+_lock = fork_lock()
 
 
 def gemm(

@@ -7,8 +7,6 @@ Elements are read in place, whatever the strides. The loops that do so are plann
 from __future__ import annotations
 
 import operator
-import os
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
@@ -19,6 +17,7 @@ from gemmlab.arrays.on_gpu import device_array, is_device_array
 from gemmlab.arrays.on_host import host_views, is_host_array, like, one_package
 from gemmlab.core.argument_checks import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.fork_lock import fork_lock
 from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.words import shown
 
@@ -38,9 +37,7 @@ _FLOAT32 = np.dtype(np.float32)
 _again: Callable[[Any, Any, bool], Any] | None = None
 """`dispatch.cuda_sums_again.again`, once there was an array on a GPU."""
 _sums: CpuSums | None = None
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+_lock = fork_lock()
 
 
 def sum(  # noqa: A001 - as NumPy calls it

@@ -6,7 +6,6 @@ import ctypes
 import hashlib
 import os
 import sys
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from gemmlab.codegen.blas.error_handlers import ABSENT, WEAK_SYMBOLS
 from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.product import emit_product, product_workspace_bytes, usual_serial_work
 from gemmlab.core.errors import UsageError
+from gemmlab.core.fork_lock import fork_lock
 from gemmlab.core.hardware import cpu_info, physical_cores
 from gemmlab.core.program import Artifact, Program
 from gemmlab.core.sources import Sources
@@ -28,10 +28,7 @@ SET_THREADS, SET_XERBLA = "gemmlab_blas_set_threads", "gemmlab_blas_set_xerbla"
 SYMBOLS = (FORTRAN_SYMBOL, C_SYMBOL, SET_THREADS, SET_XERBLA)
 
 _SOURCES = Sources([Path(__file__)])
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    # A fork waits for a load in progress, so that no child starts in the middle of one.
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+_lock = fork_lock()
 _addresses: Mapping[str, int] | None = None
 
 

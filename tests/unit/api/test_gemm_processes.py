@@ -112,15 +112,33 @@ def test_a_child_starts_with_free_workspaces_and_workers_of_its_own() -> None:
 
 
 @needs_fork
-def test_a_fork_during_the_first_call_waits_for_it() -> None:
+@pytest.mark.parametrize("seconds", [0.002, 0.02])
+def test_a_fork_during_the_first_call_waits_for_it(seconds: float) -> None:
     done = run_python(
-        "t = threading.Thread(target=lambda: gemmlab.gemm(A, A)); t.start(); time.sleep(0.02)\n"
+        f"t = threading.Thread(target=lambda: gemmlab.gemm(A, A)); t.start(); time.sleep({seconds})\n"
         "child = os.fork()\n"
         "ok = (gemmlab.gemm(A, A, threads=2) == 300).all()\n"
         "if child == 0: os._exit(0 if ok else 3)\n"
         "t.join(); print(ok, os.waitpid(child, 0)[1])\n"
     )
     assert (done.stdout, done.returncode) == ("True 0\n", 0), done.stderr
+
+
+@needs_fork
+def test_a_fork_takes_our_locks_before_all_that_a_first_call_needs() -> None:
+    code = (
+        "import os, threading; ours = []; kind = type(threading.RLock())\n"
+        "def register(before=None, **others):\n"
+        "    if before is not None: ours.append(isinstance(getattr(before, '__self__', None), kind))\n"
+        "os.register_at_fork = register\n"
+        "import numpy as np, gemmlab; A = np.ones((300, 300), np.float32)\n"
+        "for precision in ('highest', 'float32'): gemmlab.gemm(A, A, precision=precision)\n"
+        "gemmlab.gemm(A, gemmlab.pack(A)); gemmlab.sum(A)\n"
+        "import gemmlab.blas.native as native; native.addresses()\n"
+        "print(ours)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("[False, True, True, True]\n", 0), done.stderr
 
 
 def test_a_spawned_child_computes_right(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from support.needed import NEEDS, must_run
-from support.quick import MARKERS, QUICK, split
+from support.quick import MARKERS, QUICK, TURN, split
 from support.recorded_run import RECORD, write_run
 from support.trials import Trials
 
@@ -23,11 +23,13 @@ STARTED = pytest.StashKey[float]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(QUICK, action="store_true", help="leave out slow tests and thin long lists of cases")
+    today = int(time.time()) // 86400
+    parser.addoption(TURN, type=int, default=today, help="the turn of tests and cases that --quick thins; the day's")
     parser.addoption(NEEDS, default="", metavar="WORD,...", help="fail tests that are skipped for a reason with a WORD")
     parser.addoption(RECORD, type=Path, metavar="FILE", help="write the run's counts and duration to FILE")
     group = parser.getgroup("fuzz", "fuzzers (tests/fuzz)")
     group.addoption("--fuzz-seed", dest=SEED, type=int, help="seed of the fuzzers; a new one each run by default")
-    group.addoption("--fuzz-seconds", type=float, default=2.0, help="seconds that each fuzzer runs (default 2)")
+    group.addoption("--fuzz-seconds", type=float, default=1.0, help="seconds that each fuzzer runs (default 1)")
     group.addoption("--fuzz-trial", type=int, help="run this one trial of each fuzzer, as a failure names it")
 
 
@@ -52,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption(QUICK):
-        items[:], rest = split(items)
+        items[:], rest = split(items, config.getoption(TURN))
         config.hook.pytest_deselected(items=rest)
 
 
@@ -75,7 +77,8 @@ def pytest_make_collect_report(
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"fuzz: --fuzz-seed={getattr(config.option, SEED)}"
+    turn = f" {TURN}={config.getoption(TURN)}" if config.getoption(QUICK) else ""
+    return f"repeat it with: --fuzz-seed={getattr(config.option, SEED)}{turn}"
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(17)
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.sampled(2)
 @each_kind
 @each_kernel

@@ -37,6 +37,7 @@ def same_places(found: Array, expected: np.ndarray) -> None:
     np.testing.assert_array_equal(found[infinite], expected[infinite])
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @each_kernel

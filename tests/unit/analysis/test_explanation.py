@@ -128,6 +128,7 @@ def test_groups_stay_together_side_by_side() -> None:
     assert len(list(dict.fromkeys(groups))) == sum(one != two for one, two in pairwise(["", *groups]))
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_two_side_by_side() -> None:
     one, two = explained("naive"), explained("async_copy")

@@ -199,6 +199,7 @@ def test_a_counted_ladder_shows_the_recorded_prediction_of_the_same_code() -> No
     assert "no time was left" in notes[0]
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_explain_shows_the_predicted_time_and_its_parts() -> None:
     (told,) = json.loads(said("explain", "block_tile", "--json"))["kernels"]

@@ -26,6 +26,7 @@ def finding(name: str, key: str) -> Finding:
     return next(one for one in explained(name).findings if one.key == key)
 
 
+@pytest.mark.in_turns(3)
 def test_coalesced_loads_gain_what_the_next_rung_gains() -> None:
     arch, model = machine("", "H200")
     kernel = find_kernel("naive")
@@ -38,6 +39,7 @@ def test_coalesced_loads_gain_what_the_next_rung_gains() -> None:
     assert 0.6 < (1 + gain / 100) / (naive.speed / strided.speed) < 1.5
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize(
     ("kernel", "key", "least", "most"),
     [

@@ -41,6 +41,7 @@ __global__ void thrice(float* x) { x[threadIdx.x] = times<3>(x[threadIdx.x]); }
 TEMPLATE = "template <int T> __global__ void scale(float* x) { __shared__ float s[T]; s[0] = *x; *x = s[*(int*)x]; }\n"
 
 
+@pytest.mark.in_turns(3)
 def test_the_machine_code_of_a_file_is_written_and_read_again(folder: Path) -> None:
     (folder / "mine.cu").write_text(MINE)
     run = CliRunner().invoke
@@ -220,6 +221,7 @@ def test_layouts_can_be_left_out() -> None:
     ]
 
 
+@pytest.mark.in_turns(3)
 def test_files_of_ones_own(folder: Path) -> None:
     (folder / "mine.cu").write_text(MINE)
     (folder / "scale.cu").write_text(TEMPLATE)

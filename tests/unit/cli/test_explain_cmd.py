@@ -85,6 +85,7 @@ def test_a_configuration_changes_what_is_seen() -> None:
     assert (one["config"]["BM"], one["threads"]) == (64, [64, 1, 1])
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_two_kernels_stand_side_by_side_and_a_parameter_is_for_whom_has_it() -> None:
     result = run("naive", "vector_load", "--config", "PAD=4", "--sizes", "128")
@@ -101,6 +102,7 @@ def test_two_kernels_stand_side_by_side_and_a_parameter_is_for_whom_has_it() -> 
     assert line.split()[-2:] == ["1024", "256"]
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_the_loop_is_printed_when_asked_for() -> None:
     assert " FFMA R" not in run("naive", "--sizes", "64").stdout
@@ -170,6 +172,7 @@ __global__ void copy_words(const int *in, int *out, int n) {
 """
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_the_verdict_comes_first(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
@@ -197,6 +200,7 @@ def test_a_launch_without_arithmetic_has_no_figures_of_operations(tmp_path: Path
     assert "--sizes" not in result.stdout
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_the_page_and_the_terminal_name_the_same_architecture(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"

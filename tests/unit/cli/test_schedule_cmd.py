@@ -25,6 +25,7 @@ from support.paths import DATA
 pytestmark = needs_compiler
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("kernel", ["thread_tile_2d", str(DATA / "user_kernels" / "thread_tile.cu")])
 def test_a_cubin_is_written_that_check_passes(kernel: str, tmp_path: Path) -> None:
     file = tmp_path / "made.cubin"
@@ -42,6 +43,7 @@ def test_a_kernel_of_the_cpu_is_refused() -> None:
     assert "machine code of GPU kernels" in str(ended.exception) + ended.output
 
 
+@pytest.mark.in_turns(3)
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     for file, said in ((tmp_path, "it is a folder"), (tmp_path / "none" / "x.cubin", "No such file")):
         ended = CliRunner().invoke(build_app(), ["schedule", "thread_tile_2d", "--out", str(file), "--sizes", "33"])
@@ -64,6 +66,7 @@ def test_code_without_room_for_its_registers_is_refused(tmp_path: Path, monkeypa
     assert not file.exists()
 
 
+@pytest.mark.in_turns(3)
 def test_the_table_says_what_was_done(tmp_path: Path) -> None:
     file = tmp_path / "made.cubin"
     ended = CliRunner().invoke(build_app(), ["schedule", "thread_tile_2d", "--out", str(file), "--sizes", "33"])
@@ -72,6 +75,7 @@ def test_the_table_says_what_was_done(tmp_path: Path) -> None:
     assert "no fault in the control codes" in ended.output
 
 
+@pytest.mark.in_turns(3)
 def test_pairs_that_the_record_lacks_are_no_fault_of_a_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +110,7 @@ def test_a_kernel_that_takes_no_such_problem_asks_for_sizes(monkeypatch: pytest.
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.in_turns(3)
 def test_the_compilers_order_stays_where_no_pass_helps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     command = ["schedule", "thread_tile_2d", "--sizes", "33", "--passes", "reuse"]

@@ -87,6 +87,7 @@ def test_crowded_rows_are_copied_and_change_no_bit(off: int, alpha: float, beta:
     assert np.allclose(crowded, exact, rtol=0, atol=1e-4)
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize(
     ("m", "n", "k"),
     [(TILE.rows - 1, N, K), (TILE.rows + 1, N, K), (M, TILE.cols - 1, K), (M, N, 60)],

@@ -86,6 +86,7 @@ def least_of_table() -> Mapping[GemmProblem, float]:
     return least
 
 
+@pytest.mark.in_turns(3)
 def test_the_table_holds_what_the_sweep_does() -> None:
     """All times near the least of their product, and no others, to a hundredth of a microsecond."""
     least = least_of_table()
@@ -168,6 +169,7 @@ def test_the_rule_alone_would_have_chosen_well_in_the_sweep() -> None:
     assert regrets[len(regrets) * 9 // 10] <= 1.2
 
 
+@pytest.mark.in_turns(3)
 def test_with_its_records_the_library_takes_the_best_of_each_product_of_the_sweep() -> None:
     for problem, us in least_of_table().items():
         found = choose(problem, H200, TABLE, precision="highest")

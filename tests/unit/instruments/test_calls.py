@@ -112,6 +112,7 @@ def test_bench_times() -> None:
     assert texts
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_explain_predicts_and_holds_two() -> None:
     one = gemmlab.explain("naive", sizes=64)
@@ -124,6 +125,7 @@ def test_explain_predicts_and_holds_two() -> None:
     assert [row["kernel"] for row in both.rows()] == ["naive", "block_tile"]
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_a_kernel_page_is_written(tmp_path: Path) -> None:
     page = gemmlab.explain("naive", sizes=64).to_html(tmp_path / "page.html")

@@ -100,6 +100,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 @pytest.mark.parametrize("name", RESULTS)
 @pytest.mark.sampled(99)

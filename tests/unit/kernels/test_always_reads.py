@@ -81,6 +81,7 @@ def test_a_rung_may_not_have_it(tmp_path: Path) -> None:
         shipped_kernel(folder / "always_reads.cu")
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_check_tries_every_case_and_says_the_trait() -> None:
     report = check_kernel(user_kernel(FILE), open_device("emulated"), OP)
@@ -128,6 +129,7 @@ def test_profile_explain_and_the_prediction_take_it() -> None:
     assert quote(modelled(kernel, arch, gpu, {}), kernel, {}).size == "4096x4096x4096 beta=1"
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 @pytest.mark.parametrize(("planted", "right"), [("", True), ("B[k * ldb", False), ("C[row * ldc", False)])
 def test_rows_keep_their_padding_when_extents_are_rounded(tmp_path: Path, planted: str, right: bool) -> None:

@@ -36,6 +36,7 @@ def test_the_whole_contract(kernel: str, arch: str) -> None:
     assert report.cases > 100
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("kernel", ["batched", "grouped"])
 @pytest.mark.parametrize("config", CONFIGURATIONS, ids=lambda config: "x".join(map(str, config.values())))
@@ -48,6 +49,7 @@ def test_configurations(kernel: str, config: Mapping[str, int]) -> None:
     assert report.passed, report.explain()
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("rows", [1, 2, 4, 8])
 @pytest.mark.parametrize("warps", [4, 8])

@@ -85,6 +85,7 @@ def observed_once(kernel_id: str, settings: tuple[tuple[str, int], ...], size: s
     return seen
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kernel", "arch"), on_architectures(CUDA_KERNELS))
 def test_a_kernel_is_right_at_every_edge_and_commits_no_hazard(kernel: Kernel, arch: str) -> None:

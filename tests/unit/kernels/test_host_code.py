@@ -80,6 +80,7 @@ def test_each_kind_of_definition(host: str, kept: str) -> None:
     assert left.split() == f"{kept}\n{KERNEL}".split()
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_a_published_file_goes_through_check_and_launch_as_it_is() -> None:
     report = check_kernel(user_kernel(FILE, **FLAGS), open_device("emulated"), GemmOp())
@@ -91,6 +92,7 @@ def test_a_published_file_goes_through_check_and_launch_as_it_is() -> None:
     assert (done.outputs["C"] == 3 * a).all()
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_a_planted_error_in_it_is_found_in_its_line(tmp_path: Path) -> None:
     file = tmp_path / "as_published.cu"

@@ -71,9 +71,11 @@ def test_all_loads_of_a_turn_are_under_way_without_spills(kernel: Kernel, arch: 
     ("name", "config"),
     [
         ("sum_rows", {"TEAM": 1}), ("sum_rows", {"TEAM": 32}), ("sum_rows", {"TEAM": 128}), ("sum_rows", {"SPLIT": 3}),
-        ("sum_rows", {"BLOCK": 512, "TEAM": 512, "SPLIT": 300}), ("sum_rows", {"LOADS": 4, "TEAM": 64}),
+        pytest.param("sum_rows", {"BLOCK": 512, "TEAM": 512, "SPLIT": 300}, marks=pytest.mark.slow),
+        ("sum_rows", {"LOADS": 4, "TEAM": 64}),
         ("sum_short_rows", {"TEAM": 1, "ROWS": 8}), ("sum_short_rows", {"TEAM": 32, "ROWS": 1}),
-        ("sum_columns", {"SPLIT": 5}), ("sum_columns", {"LANES": 1, "SPLIT": 300}), ("sum_columns", {"LANES": 256}),
+        pytest.param("sum_columns", {"LANES": 1, "SPLIT": 300}, marks=pytest.mark.slow),
+        ("sum_columns", {"SPLIT": 5}), ("sum_columns", {"LANES": 256}),
         ("sum_columns", {"TEAM": 64, "LANES": 64}), ("sum_columns", {"TEAM": 16, "LANES": 4, "LOADS": 4}),
         ("sum_columns", {"BLOCK": 512, "TEAM": 512, "LANES": 8, "SPLIT": 2}),
     ],

@@ -47,6 +47,7 @@ def laid_out(problem: GemmProblem, layout: str) -> GemmProblem:
     )  # fmt: skip
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 @pytest.mark.parametrize("name", RUNGS)
 @pytest.mark.parametrize("config", [{"BY": 64, "GROUP": 1}, {"BY": 128}, {"BY": 256}])
@@ -59,6 +60,7 @@ def test_it_is_right_in_all_layouts_without_a_hazard(name: str, config: Mapping[
     assert report.cases == len(cases)
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 @pytest.mark.parametrize(("x_blocks", "y_blocks"), [(1, 2), (2, 2), (1, 4)])
 def test_clusters_of_other_shapes(x_blocks: int, y_blocks: int) -> None:

@@ -37,6 +37,7 @@ def problem(op: str) -> object:
     return find_op(op).parse_sizes("8")[0]
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", KINDS)
@@ -47,6 +48,7 @@ def test_products_of_each_type_are_right(tmp_path: Path, kind: str) -> None:
     assert found.cases > 120
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("error", ERRORS)

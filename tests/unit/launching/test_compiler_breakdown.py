@@ -37,6 +37,7 @@ def test_a_breakdown_of_the_compiler_is_an_error_with_what_it_says_of_the_source
         gemmlab.launch(BREAKS_NVRTC, "k<float>", 1, 32, [np.zeros(32, np.float32)], device="emulated")
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_the_same_code_comes_from_the_child_as_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own.h").write_text("#define TWO 2\n")
@@ -56,6 +57,7 @@ def test_errors_are_those_of_the_compiler_and_the_child_goes_on() -> None:
     assert apart._children.idle == [child]
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_threads_have_children_of_their_own_and_a_child_that_ended_is_replaced() -> None:
     with ThreadPoolExecutor(2) as pool:

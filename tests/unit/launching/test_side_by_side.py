@@ -27,6 +27,7 @@ extern "C" __global__ void doubled(const float* x, float* y) {
 """
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.parametrize("threads", [2, 8])

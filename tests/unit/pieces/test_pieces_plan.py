@@ -20,6 +20,7 @@ from gemmlab.pieces.gpu_limits import BY_GRID
 from gemmlab.pieces.route import route
 
 
+@pytest.mark.in_turns(3)
 @settings(max_examples=200, deadline=None)
 @given(
     extents=st.tuples(*[st.integers(1, 3000)] * 2, st.integers(0, 500)), share=st.floats(0, 1.2),

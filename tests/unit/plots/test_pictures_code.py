@@ -123,6 +123,7 @@ def overlap(name: str) -> float:
     return covered / len(busy)
 
 
+@pytest.mark.in_turns(3)
 def test_two_buffers_load_while_they_compute_and_one_does_not() -> None:
     assert overlap("block_tile") == 0
     assert overlap("register_stage") == 0

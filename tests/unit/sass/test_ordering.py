@@ -38,6 +38,7 @@ pytestmark = needs_compiler
 CHOICES = [choice for count in range(len(PASSES) + 1) for choice in combinations(PASSES, count)]
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ["sm_90", "sm_80", "sm_89"])
 @pytest.mark.parametrize("kernel", ["maxas_64", "async_copy", "thread_tile_2d"])
@@ -63,6 +64,7 @@ def test_any_choice_of_passes_keeps_every_bit(passes: tuple[str, ...]) -> None:
     assert np.array_equal(build.run(code, device), build.run(build.artifact.code, device))
 
 
+@pytest.mark.in_turns(3)
 def test_no_pass_changes_nothing() -> None:
     build = subject("maxas_64", "sm_90", "65")
     made = ordered(build.function, "sm_90", ())
@@ -131,6 +133,7 @@ def test_the_compilers_order_stays_where_no_control_codes_fit(
     assert "the compiler's order stays: " in caplog.text
 
 
+@pytest.mark.in_turns(3)
 def test_ffma_order_and_reuse_flags_raise_the_reuse_rate() -> None:
     made = ordered(subject("maxas_64", "sm_90", "65").function, "sm_90", ("ffma", "reuse", "stalls"))
     assert made.after.reuse_rate > made.before.reuse_rate
@@ -142,6 +145,7 @@ def test_what_there_is_no_pass_for_is_named() -> None:
         ordered(subject("maxas_64", "sm_90", "65").function, "sm_90", ["magic"])
 
 
+@pytest.mark.in_turns(3)
 def test_registers_in_one_bank_are_exchanged() -> None:
     build = subject("vector_load", "sm_90", "65")
     code = build.function.instructions
@@ -159,6 +163,7 @@ def test_registers_in_one_bank_are_exchanged() -> None:
     assert np.array_equal(build.run(cubin, device), build.run(build.artifact.code, device))
 
 
+@pytest.mark.in_turns(3)
 def test_pairs_closer_than_the_record_may_stay_and_come_no_closer(monkeypatch: pytest.MonkeyPatch) -> None:
     function = subject("thread_tile_2d", "sm_90", "65").function
     compiled = distances(function)

@@ -62,6 +62,7 @@ def loops(layout: str = "nn") -> list[CompiledLoop]:
     return compiled_loops(rung("128x256x40", layout).function)
 
 
+@pytest.mark.in_turns(3)
 @every_layout
 def test_every_loop_of_every_layout_is_written_anew(layout: str) -> None:
     code, function = anew(layout)
@@ -109,6 +110,7 @@ def test_written_instructions_have_the_lines_of_those_that_they_replace(layout: 
     assert [lines.places(address) for address in outside] == [was.places(address) for address in outside]
 
 
+@pytest.mark.in_turns(3)
 @every_layout
 @pytest.mark.parametrize("size", ["128x256x40", "129x261x77", "3x5x1", "140x270x8"])
 def test_a_written_loop_has_the_bits_of_the_compilers(size: str, layout: str) -> None:

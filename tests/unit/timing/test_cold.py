@@ -80,6 +80,7 @@ def test_every_contestant_of_a_processor_is_told() -> None:
         assert parse_contestant(name, mode="cold").mode == "cold"
 
 
+@pytest.mark.in_turns(3)
 def test_a_cold_bench_is_labelled() -> None:
     arguments = ["--sizes", "48", "--peers", "numpy", "--rounds", "1", "--processes", "1", "--mode", "cold", "--json"]
     result = CliRunner().invoke(build_app(), ["bench", *arguments])

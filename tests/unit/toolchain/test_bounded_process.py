@@ -55,6 +55,7 @@ def test_what_sleeps_is_ended_with_all_that_it_started(tmp_path: Path, monkeypat
     assert gone(int(note.read_text()))
 
 
+@pytest.mark.in_turns(3)
 def test_a_disassembler_that_hangs_is_a_named_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = tmp_path / "nvdisasm"
     tool.write_text("#!/bin/sh\nsleep 1000\n")

@@ -163,6 +163,7 @@ def test_the_newest_entry_serves_where_there_is_no_compiler(monkeypatch: pytest.
     assert build(scale()).compiler == "NVRTC 13.8.1"
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("damage", [b"", b"x" * 300, None], ids=["empty", "foreign", "truncated"])
 def test_a_damaged_cubin_is_compiled_again(folder: Path, made: list[str], damage: bytes | None) -> None:
@@ -239,6 +240,7 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(
     assert len(made) == 2
 
 
+@pytest.mark.in_turns(3)
 def test_the_compilers_headers_lie_in_the_cache(folder: Path, made: list[str]) -> None:
     asked = program("#include <cuda_fp16.h>\n" + SOURCE, "scale<2>")
     build(asked)

@@ -74,6 +74,7 @@ def test_facts_of_the_program_stay_beside_the_compilers() -> None:
     assert made.resources["static_smem_bytes"] == 256
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_options_are_added_or_replace_those_of_their_name() -> None:
     told = options_of(program("", "f", options=("--std=c++20", "-DN=3", "-DM=4", "-Ihere", "-Xptxas=-O1")))
@@ -105,6 +106,7 @@ def test_the_code_does_not_depend_on_where_the_source_lies(tmp_path: Path, monke
     assert made[0].code == made[1].code
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_the_digest_is_of_the_code_and_not_of_its_comments() -> None:
     plain, moved = compiled(SOURCE, "tile<16>"), compiled("// a comment\n\n" + SOURCE, "tile<16>")

@@ -65,6 +65,7 @@ def test_headers_of_the_host_have_stand_ins() -> None:
     assert compile_cubin(program(source, "f")).resources["registers"] > 0
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_given_headers_and_those_beside_the_source_are_used(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()

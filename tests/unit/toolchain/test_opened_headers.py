@@ -161,6 +161,7 @@ def test_a_header_that_comes_to_lie_before_another_is_found(work: Path, made: li
     assert len(made) == 2
 
 
+@pytest.mark.in_turns(3)
 def test_a_question_that_is_not_written_out_is_asked_each_time(work: Path, made: list[str]) -> None:
     request = asked('#define Q "new.h"\n#if __has_include(Q)\n#define VALUE 43\n#else\n#define VALUE 41\n#endif',
                     options=(f"-I{work}",))  # fmt: skip
@@ -190,6 +191,7 @@ def test_a_header_of_two_names_is_one(work: Path) -> None:
     assert value(build(request)) == 41
 
 
+@pytest.mark.in_turns(3)
 def test_where_the_copy_would_be_another_program_the_real_files_are_compiled(
     work: Path, made: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

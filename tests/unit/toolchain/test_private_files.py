@@ -183,6 +183,7 @@ while True:
 """
 
 
+@pytest.mark.in_turns(3)
 @as_root
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("flips", ["its mode", "its being there"])

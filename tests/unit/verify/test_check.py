@@ -185,6 +185,7 @@ def test_only_a_wrong_element_makes_a_result_wrong() -> None:
     assert "(TILE=4) fails at 3x5x2" in changed.explain()
 
 
+@pytest.mark.in_turns(3)
 def test_checking_stops_after_a_few_failures_and_says_so() -> None:
     report = judge(corner)
     assert len(report.failures) == MOST_FAILURES

@@ -44,6 +44,7 @@ def test_a_barrier_under_a_condition_is_named_before_the_races(tmp_path: Path, c
     assert ";  orders" not in report.details()
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_a_shared_array_that_is_too_small_is_named_as_it_is_declared(tmp_path: Path) -> None:
     report = checked(tmp_path, ("Bs[32][32]", "Bs[31][32]"))
@@ -128,6 +129,7 @@ def test_subscripts_without_the_leading_dimension() -> None:
     assert lines_without(text, "a") == []
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_a_leading_dimension_that_is_not_used_has_its_line(tmp_path: Path) -> None:
     text = TEXT.replace("const float* B,", "const float* B, int ldb,")

@@ -8,6 +8,8 @@ a warp-level synchronisation.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gemmlab.emulator.address_space import PENDING
 from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.lanes import Lanes
@@ -56,19 +58,25 @@ def emit_race(fn: Function, module: Module) -> None:
     me = _Access(fn, module, warp, insn, addresses, words, index, knows, block)
     shift = me.shift
     elements = (width + ((Lanes(fn.constant(1, I64)) << shift) - 1)) >> shift
-    with fn.range(LANES) as lane:
-        on = ((Lanes(execute) >> Lanes(fn.convert(lane, I32))) & 1).ne(0)
-        address = addresses[lane]
-        inside = Lanes(address).ge(Lanes(low)) & (Lanes(address) + width).le(Lanes(high))
-        with fn.when((on & inside).value), fn.range(elements.value) as part:
-            where = (Lanes(address - low) >> shift).value + part
-            element = Raw(fn, shadow + where * ELEMENT)
-            at = low + (Lanes(where) << shift).value
-            with fn.choose(store.value) as choice:
-                with choice.yes():
-                    me.write(element, lane, at, key, Lanes(part))
-                with choice.no():
-                    me.read(element, lane, at, key)
+
+    def elements_of_lanes() -> Iterator[tuple[Raw, Value, Value, Value]]:
+        """Yield, for the body of two loops: the element's shadow, the lane, the address, the number in the access."""
+        with fn.range(LANES) as lane:
+            on = ((Lanes(execute) >> Lanes(fn.convert(lane, I32))) & 1).ne(0)
+            address = addresses[lane]
+            inside = Lanes(address).ge(Lanes(low)) & (Lanes(address) + width).le(Lanes(high))
+            with fn.when((on & inside).value), fn.range(elements.value) as part:
+                where = (Lanes(address - low) >> shift).value + part
+                yield Raw(fn, shadow + where * ELEMENT), lane, low + (Lanes(where) << shift).value, part
+
+    # Loops of their own: there are many more reads, and their loop is short.
+    with fn.choose(store.value) as choice:
+        with choice.yes():
+            for element, lane, at, part in elements_of_lanes():
+                me.write(element, lane, at, key, Lanes(part))
+        with choice.no():
+            for element, lane, at, _ in elements_of_lanes():
+                me.read(element, lane, at, key)
     fn.finish()
 
 
@@ -143,26 +151,34 @@ class _Access:
         """Compare an access with the element's last write. `part`, of a store: the element's number in the access."""
         fn = self.fn
         writer = Lanes(element.load(WRITER))
-        warp_of, lane_of = writer >> 5, writer & 31
-        mine = warp_of.eq(Lanes(fn.convert(self.index, I32)))
-        clock, number = Lanes(element.load(WRITER_CLOCK)), Lanes(element.load(WRITER_INSTRUCTION))
-        known = Lanes(fn.load(self.knows + fn.zero_extend(warp_of.value)))
-        who = writer.zext("i64")
-        with fn.when((~mine & clock.gt(known)).value):
-            changed = fn.var(I32, 1)
-            if part is not None:
-                self._compare(element, lane, at, key, part, changed)
-            with fn.when(changed.read().differs(0)):
-                self._note(Kind.RACE_BLOCK, lane, at, key, number, who)
+        mine = (writer >> 5).eq(Lanes(fn.convert(self.index, I32)))
+        with fn.choose(mine.value) as choice:
+            with choice.yes():
+                self._against_own(element, lane, at, key, part)
+            with choice.no():
+                known = Lanes(fn.load(self.knows + fn.zero_extend((writer >> 5).value)))
+                with fn.when(Lanes(element.load(WRITER_CLOCK)).gt(known).value):
+                    changed = fn.var(I32, 1)
+                    if part is not None:
+                        self._compare(element, lane, at, key, part, changed)
+                    with fn.when(changed.read().differs(0)):
+                        number = Lanes(element.load(WRITER_INSTRUCTION))
+                        self._note(Kind.RACE_BLOCK, lane, at, key, number, writer.zext("i64"))
+
+    def _against_own(self, element: Raw, lane: Value, at: Value, key: Value, part: Lanes | None) -> None:
+        """Compare an access with the last write of the element if that was the warp's own."""
+        fn = self.fn
+        writer = Lanes(element.load(WRITER))
+        lane_of, number, who = writer & 31, Lanes(element.load(WRITER_INSTRUCTION)), writer.zext("i64")
         together = number.eq(self.number) & Lanes(element.load(WRITER_TIME)).eq(self.time)
-        fresh = clock.eq(self.clock) & Lanes(element.load(WRITER_SYNC)).eq(self.sync) & ~together
+        fresh = Lanes(element.load(WRITER_CLOCK)).eq(self.clock) & Lanes(element.load(WRITER_SYNC)).eq(self.sync)
         another = lane_of.ne(Lanes(fn.convert(lane, I32)))
-        with fn.when((mine & fresh & another).value):
+        with fn.when((fresh & ~together & another).value):
             self._note(Kind.RACE_WARP, lane, at, key, number, who)
         if part is None:
             return
         # Several lanes of one store write the same place: the result is undefined, unless they write the same value.
-        with fn.when((mine & together & another & self._known(key)).value):
+        with fn.when((together & another & self._known(key)).value):
             other = fn.zero_extend(lane_of.value)
             stores = (part << self.shift).value, lane, at - self.addresses[other], other
             differ = fn.call(self.module["stores_differ"], self.words, *stores, self._bytes(key))

@@ -49,6 +49,7 @@ def test_alpha_and_beta(kernel: Kernel, alpha: float, beta: float, config: dict[
     close(found, a, b, alpha, beta, np.nan_to_num(c), slices=3)
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("config", [{}, SLICED], ids=["whole", "sliced"])
 @each_kernel
@@ -69,6 +70,7 @@ def test_an_empty_sum_is_beta_c(kernel: Kernel) -> None:
     np.testing.assert_array_equal(product(kernel, a, b, beta=3.0, c=c).c, 3 * c)
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["normal", "wider", "huge element"])
 @each_kernel

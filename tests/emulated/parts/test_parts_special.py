@@ -60,6 +60,7 @@ def test_a_special_value_stays_in_its_row_or_column_and_other_strips_keep_their_
     np.testing.assert_array_equal(found[rest].view(np.uint32), clean[rest].view(np.uint32))
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.sampled(1)
 @each_kernel
 def test_tiles_beside_special_ones_are_computed_as_before(kernel: Kernel) -> None:

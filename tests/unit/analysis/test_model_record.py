@@ -171,6 +171,7 @@ def test_what_is_said_of_the_error() -> None:
     assert "not recorded" in reliability(None, "H200", "gemm", "float32")
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_other_gpus_are_extrapolated_and_slower_ones_slower() -> None:
     kernel = find_kernel("block_tile")

@@ -54,6 +54,7 @@ def test_gains_are_of_the_size_of_the_fault(kernel: str, key: str, least: float,
     assert least <= gain <= most
 
 
+@pytest.mark.in_turns(2)
 def test_what_asks_for_other_code_is_not_predicted() -> None:
     found = finding("thread_tile_2d", "two barriers")
     assert (found.gain_pct, found.gain) == (None, "Gain not predicted.")

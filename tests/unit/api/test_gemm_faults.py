@@ -127,6 +127,7 @@ def test_when_memory_runs_out_the_library_says_so_and_goes_on() -> None:
     assert process.communicate(timeout=60) == ("MemoryError\nTrue\n" * 2, "")
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("state", ["cold", "warm", "loaded"])
 @pytest.mark.parametrize("room", [0, 150, 200, 230, 260, 320])

@@ -179,6 +179,7 @@ def test_the_interpreter_exits_while_a_daemon_thread_multiplies() -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.in_turns(2)
 def test_idle_workers_cost_nothing() -> None:
     a, b, _ = pair(0, 400)
     gemm(a, b, threads=3)

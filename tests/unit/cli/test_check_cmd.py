@@ -90,6 +90,7 @@ def test_a_kernel_that_does_not_compile_is_an_error_of_its_own(run: Run) -> None
     assert "PASS" in result.stdout
 
 
+@pytest.mark.in_turns(2)
 def test_the_whole_contract_is_the_default(run: Run) -> None:
     result = run("good", "--json", "--seed", "7")
     assert result.exit_code == 0

@@ -29,6 +29,7 @@ def test_sound_code_ends_with_0(tmp_path: Path) -> None:
     assert "no fault in the control codes" in ended.output
 
 
+@pytest.mark.in_turns(2)
 def test_faults_are_listed_and_end_with_1(tmp_path: Path) -> None:
     made = subject("naive", "sm_80", "64")
     words = [instruction.encoding & ~(0x3F << 116) for instruction in made.function.instructions]
@@ -41,6 +42,7 @@ def test_faults_are_listed_and_end_with_1(tmp_path: Path) -> None:
     assert "not waited for: R" in CliRunner().invoke(build_app(), ["check", str(file)]).output
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
 def test_fewer_registers_than_the_code_needs_are_a_fault(arch: str, tmp_path: Path) -> None:
     made = subject("naive", arch, "64")

@@ -54,6 +54,7 @@ def test_the_machine_code_of_a_file_is_written_and_read_again(folder: Path) -> N
     assert ".entry" in (folder / "mine.ptx").read_text()
 
 
+@pytest.mark.in_turns(2)
 def test_one_file_holds_one_kernel(folder: Path) -> None:
     (folder / "mine.cu").write_text(MINE)
     for arguments in (["--out", "mine.cubin"], ["--kernel", "twice", "--arch", "sm_80,sm_90", "--out", "mine.cubin"]):
@@ -96,6 +97,7 @@ def refused(*arguments: str) -> str:
     return result.stderr
 
 
+@pytest.mark.in_turns(2)
 def test_a_kernel_for_two_architectures() -> None:
     told = answer("naive", "--arch", "sm_80,sm_90a")
     assert told["compiler"] == nvrtc.compiler()
@@ -134,6 +136,7 @@ def test_without_names_every_cuda_kernel_in_every_layout_it_reads() -> None:
     assert len(layouts) > 1
 
 
+@pytest.mark.in_turns(2)
 def test_a_kernel_that_is_not_for_an_architecture_is_left_out_unless_named(folder: Path) -> None:
     (folder / "new.cu").write_text(
         '/* gemmlab\nsummary = "s"\nop = "gemm"\narch = "sm_90"\ngrid = "M"\nthreads = "N"\n*/\n'
@@ -235,6 +238,7 @@ def test_files_of_ones_own(folder: Path) -> None:
     assert "gone.cu" in refused("gone.cu")
 
 
+@pytest.mark.in_turns(2)
 def test_what_does_not_compile_ends_with_2_after_the_rest(folder: Path) -> None:
     (folder / "broken.cu").write_text("__global__ void f(int* x) {\n  x[0] = y;\n}\n")
     result = run("broken.cu", "naive")
@@ -248,6 +252,7 @@ def test_what_does_not_compile_ends_with_2_after_the_rest(folder: Path) -> None:
     assert "broken.cu:2: error" in told["errors"]["f for sm_90"]
 
 
+@pytest.mark.in_turns(2)
 def test_the_table_has_a_line_for_each() -> None:
     result = run("naive", "block_tile")
     assert result.exit_code == 0

@@ -40,6 +40,7 @@ def write(folder: Path, sync: str) -> str:
     return str(path)
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_everything_of_one_kernel() -> None:
     result = run("vector_load")
@@ -62,6 +63,7 @@ def test_everything_of_one_kernel() -> None:
         assert part in said, part
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_json_is_one_document_with_every_part() -> None:
     result = run("naive", "--arch", "sm_80", "--sizes", "64x96x32", "--json")
@@ -78,6 +80,7 @@ def test_json_is_one_document_with_every_part() -> None:
     assert 0 < asked["time_us"] < large["time_us"] / 100
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_a_configuration_changes_what_is_seen() -> None:
     small = run("vector_load", "--config", "BM=64", "--config", "BN=64", "--json")
@@ -109,6 +112,7 @@ def test_the_loop_is_printed_when_asked_for() -> None:
     assert " FFMA R" in run("naive", "--sizes", "64", "--sass").stdout
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_an_own_file_comes_through_the_same_door(tmp_path: Path) -> None:
     result = run(write(tmp_path, "__syncwarp();"), *FLAGS, "--json")

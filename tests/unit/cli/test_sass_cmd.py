@@ -76,6 +76,7 @@ def test_a_file_needs_no_launch_to_be_listed(tmp_path: Path) -> None:
     assert "explained for: H200" in run(str(path), *OWN, "--counts")
 
 
+@pytest.mark.in_turns(2)
 def test_a_cubin_is_listed_by_its_only_kernel(tmp_path: Path) -> None:
     two = "__global__ void one(float* x) { x[0] = 1.0f; }\n__global__ void two(float* x) { x[1] = 2.0f; }\n"
     artifact = compiled(two, "two")

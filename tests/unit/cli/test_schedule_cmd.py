@@ -51,6 +51,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         assert f"cannot write {file}: {said}" in " ".join((str(ended.exception) + ended.output).split())
 
 
+@pytest.mark.in_turns(2)
 def test_code_without_room_for_its_registers_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = subject("thread_tile_2d", "sm_90", "33")
     stated = read_cubin(made.artifact.code, "made").functions[made.function.name].registers
@@ -89,6 +90,7 @@ def test_pairs_that_the_record_lacks_are_no_fault_of_a_compiler(
     assert (tmp_path / "thread_tile_2d-sm_90.cubin").exists()
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize(
     ("name", "problem"),
     [("thread_tile", "at 192x192x136"), ("square_only", "at 144x144x144")],

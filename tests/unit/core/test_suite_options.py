@@ -66,6 +66,7 @@ def test_a_quick_run_leaves_out_slow_tests_and_thins_cases(
     result.stdout.fnmatch_lines_random([f"*test_{name}*" for name in chosen])
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize(("words", "failed"), [("torch", 0), ("torch,chromium", 1)])
 def test_a_test_that_must_run_is_not_skipped(suite: pytest.Pytester, words: str, failed: int) -> None:
     result = suite.runpytest_inprocess("-p", "no:xdist", "--quick", "--needs", words)

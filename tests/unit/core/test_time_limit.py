@@ -76,6 +76,7 @@ def test_only_a_positive_number_is_a_limit(seconds: Any) -> None:
     require_seconds("timeout_s", math.inf)
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize(
     ("kernel", "grid", "threads", "args"),
     [
@@ -131,6 +132,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 SIZES = ",".join(str(size) for size in range(1, 60))
 
 
+@pytest.mark.in_turns(2)
 def test_check_tells_how_many_cases_there_was_time_for_and_goes_on(run: Callable[..., Any]) -> None:
     result = run("slow", "good", "--sizes", SIZES, "--timeout", "1", "--json")
     assert result.exit_code == 1

@@ -154,6 +154,7 @@ def test_the_rule_is_near_what_was_measured() -> None:
     assert errors[len(errors) * 95 // 100] < 0.35
 
 
+@pytest.mark.in_turns(2)
 def test_the_rule_alone_would_have_chosen_well_in_the_sweep() -> None:
     """Without any record, among what was timed of a product. The ratio to the best is the regret."""
     least, chosen = least_of_table(), dict[GemmProblem, tuple[float, float]]()

@@ -86,6 +86,7 @@ def test_a_wrong_kernel_has_no_time(
     assert not times.right(problem, trial)
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_batches_are_swept_too(maker: Callable[[str], ModuleType], tmp_path: Path) -> None:
     sweep, path = maker("sweep_kernels"), tmp_path / "sweep.jsonl"

@@ -186,6 +186,7 @@ def test_bad_requests(call: Any, said: str) -> None:
         call()
 
 
+@pytest.mark.in_turns(2)
 def test_rows_are_the_csv_and_the_data_frame() -> None:
     found: Tabular = gemmlab.check("naive_ijk", sizes=3)
     (line,) = csv.DictReader(io.StringIO(found.to_csv()))

@@ -120,6 +120,7 @@ def test_a_result_has_a_short_repr_and_whole_html(name: str) -> None:
     assert len(html) < 400_000
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_each_finding_has_its_predicted_gain() -> None:
     found = gemmlab.explain("naive_strided", sizes=64)

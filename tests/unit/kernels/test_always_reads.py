@@ -117,6 +117,7 @@ def test_a_count_without_verification_says_so() -> None:
     assert (result.exit_code, "the operation reduce has no beta" in result.output) == (2, True)
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_profile_explain_and_the_prediction_take_it() -> None:
     result = run("profile", str(FILE), "--device", "emulated", "--sizes", "32")

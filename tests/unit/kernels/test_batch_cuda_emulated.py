@@ -67,6 +67,7 @@ def test_configurations_of_rows(rows: int, warps: int) -> None:
     assert report.passed, report.explain()
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("kernel", ["batched", "grouped"])
 def test_all_tiles_have_naive_s_bits(kernel: str) -> None:
     one = GemmProblem(37, 70, 203, 0.5, -1.5)

@@ -122,6 +122,7 @@ def tile_cases(config: Config, layout: str) -> list[GemmProblem]:
     return [replace(p, lda=p.lda + 4 * place, ldc=p.ldc + place) for place, p in enumerate(problems)]
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kernel", "config", "layout", "arch"), list(sampled()))
 def test_configurations_spread_over_the_space_are_right_too(
@@ -131,6 +132,7 @@ def test_configurations_spread_over_the_space_are_right_too(
     assert report.passed, report.explain()
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kernel", "expectation", "arch"),

@@ -53,6 +53,7 @@ def test_a_kernel_is_right_as_it_is_shipped(kernel: Kernel) -> None:
         assert report.cases > 150
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("lanes", WIDTHS)
 @pytest.mark.parametrize("kernel", names(WIDE))

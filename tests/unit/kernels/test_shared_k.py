@@ -53,6 +53,7 @@ def product(kernel: Kernel, problem: GemmProblem, config: Config) -> tuple[bytes
     return case.guarded["c"].contents().tobytes(), observation
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 @each_way
 def test_the_order_of_blocks_changes_no_bit(name: str, config: Config, tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ def test_threads_that_copy_take_rows_of_any_alignment() -> None:
     assert report.passed, report.explain()
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 @pytest.mark.parametrize("name", RUNGS)
 def test_its_counters_show_what_its_file_says(name: str) -> None:

@@ -29,6 +29,7 @@ def program(value: str, path: str = "") -> Program:
     return CudaText(SOURCE.replace("VALUE", value), path).program("k", "sm_90", ("-DN=4",))
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_a_breakdown_of_the_compiler_is_an_error_with_what_it_says_of_the_source() -> None:
     with pytest.raises(CompileError, match=r"k<float>\) for sm_90 does not compile: the compiler itself crashed"):
@@ -48,6 +49,7 @@ def test_the_same_code_comes_from_the_child_as_from_here(tmp_path: Path, monkeyp
     assert apart.compile_apart(given) == compilation.compile_cubin(given)
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_errors_are_those_of_the_compiler_and_the_child_goes_on() -> None:
     with pytest.raises(CompileError, match='identifier "x" is undefined'):

@@ -98,6 +98,7 @@ def test_a_launch_that_nothing_counted_cannot_be_explained() -> None:
         replace(axpy(), counters=None).explain()
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_a_cubin_on_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "axpy.cubin"

@@ -116,6 +116,7 @@ def test_a_race_names_array_lines_and_what_is_missing() -> None:
     assert alone.message.endswith("with no warp-level synchronisation between: __syncwarp() is missing")
 
 
+@pytest.mark.in_turns(2)
 def test_a_ready_cubin_runs_without_a_source(tmp_path: Path) -> None:
     made = run("widths<5>", (np.zeros(32), 1, 2)).artifact
     (tmp_path / "mine.cubin").write_bytes(made.code)

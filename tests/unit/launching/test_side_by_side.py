@@ -74,6 +74,7 @@ def test_memory_that_another_thread_frees_stays_while_a_launch_runs() -> None:
     assert device._memory.reach().find(buffer.address) is None
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 @pytest.mark.parametrize("shared", [False, True])
 def test_checks_from_several_threads_are_those_of_one(*, shared: bool) -> None:

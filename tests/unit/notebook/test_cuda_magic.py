@@ -157,6 +157,7 @@ def test_help_lists_every_option(shell: Shell, capsys: pytest.CaptureFixture[str
         assert name in text
 
 
+@pytest.mark.in_turns(2)
 def test_options_are_completed(shell: Shell) -> None:
     assert completions("--ar") == ["--arch", "--args"]
     assert "--timeout" in completions("--")

@@ -47,6 +47,7 @@ def test_a_request_and_its_sectors(kernel: str, operand: str, store: bool, secto
     assert {(sector.used, len(sector.lanes)) for sector in found} == {(used, lanes)}
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_which_thread_moves_which_element() -> None:
     found = drawn("vector_load")

@@ -74,6 +74,7 @@ def test_a_stall_that_is_too_short_names_the_latency() -> None:
     assert finding.reason == "read after 1 cycles; FFMA to FFMA (value): 4 cycles on sm_80"
 
 
+@pytest.mark.in_turns(2)
 def test_an_operand_overwritten_before_it_was_read_is_found() -> None:
     function = subject("async_copy", "sm_80", "64").function
 

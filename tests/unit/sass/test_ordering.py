@@ -117,6 +117,7 @@ def test_a_write_stays_behind_the_barrier_that_says_the_register_is_read() -> No
     assert 1 not in shared[3]
 
 
+@pytest.mark.in_turns(2)
 def test_the_compilers_order_stays_where_no_control_codes_fit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -179,6 +180,7 @@ def test_pairs_closer_than_the_record_may_stay_and_come_no_closer(monkeypatch: p
         assert left >= min(15, compiled.get((old[first], old[second], relation), 15))
 
 
+@pytest.mark.in_turns(2)
 def test_a_shorter_stall_than_the_compilers_is_mended() -> None:
     function = subject("thread_tile_2d", "sm_90", "65").function
     compiled = distances(function)
@@ -190,6 +192,7 @@ def test_a_shorter_stall_than_the_compilers_is_mended() -> None:
     assert distances(replace_code(function, made))[first, second, "read"] >= 4
 
 
+@pytest.mark.in_turns(2)
 def test_a_fault_of_barriers_is_refused() -> None:
     function = subject("thread_tile_2d", "sm_90", "65").function
     code = [with_control(one, replace(one.control, wait_mask=0)) for one in function.instructions]

@@ -92,6 +92,7 @@ def body_of(function: SassFunction, loop: CompiledLoop) -> tuple[Instruction, ..
     return function.instructions[block.start : block.stop]
 
 
+@pytest.mark.in_turns(2)
 @every_layout
 def test_written_instructions_have_the_lines_of_those_that_they_replace(layout: str) -> None:
     made, (code, function) = rung("128x256x40", layout), anew(layout)
@@ -158,6 +159,7 @@ def test_every_variant_has_them_too(variant: str) -> None:
     assert check_function(function, ARCH) == ()
 
 
+@pytest.mark.in_turns(2)
 @every_variant
 def test_every_sum_is_in_the_bank_of_its_variant(variant: str) -> None:
     chosen = VARIANTS[variant]
@@ -199,6 +201,7 @@ def test_a_jump_over_the_loop_is_refused() -> None:
         compiled_loops(replace(made, instructions=tuple(code)))
 
 
+@pytest.mark.in_turns(2)
 def test_a_loop_that_waits_twice_is_refused() -> None:
     loop = loops()[0]
     plan = planned(loop, FASTEST)

@@ -46,6 +46,7 @@ def test_all_operands_are_flushed_and_keep_their_contents(monkeypatch: pytest.Mo
     assert seen == [(array.ctypes.data, array.nbytes) for array in flat.values()]
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize(
     ("device", "mode", "cold"), [("cpu", "warm", False), ("cpu", "cold", True), ("cuda", "cold", False)]
 )

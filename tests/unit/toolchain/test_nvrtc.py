@@ -52,6 +52,7 @@ def test_instructions_carry_the_sources_lines() -> None:
     assert {name for name, _ in lines} == {"/gemmlab/probe.cu"}
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_spills_stack_and_limits_are_reported() -> None:
     made = compiled(SPILLS, "many")
@@ -91,6 +92,7 @@ def test_options_are_added_or_replace_those_of_their_name() -> None:
         compile_cubin(program(source, "f", options=("-bogus",)))
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_the_code_does_not_depend_on_where_the_source_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(headers(tmp_path)))

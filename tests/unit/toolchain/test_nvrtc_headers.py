@@ -30,6 +30,7 @@ def test_cudas_own_headers_are_found(includes: str, tmp_path: Path, monkeypatch:
     assert codes[0] == codes[1]
 
 
+@pytest.mark.in_turns(2)
 @needs_compiler
 def test_half_and_matrix_types_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(headers(tmp_path)))

@@ -21,6 +21,7 @@ def judge(body: GemmBody, *cases: GemmProblem) -> CheckReport:
     return check_kernel(make_kernel("fake", device, body), device, GemmOp(), cases=cases or None)
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("scale", ["quick", "full"])
 def test_a_right_kernel_passes_every_case_in_every_layout(scale: str) -> None:

@@ -13,12 +13,12 @@ require = ["BM * BN <= 1024"]
 grid = "ceil_div(M, BM) * ceil_div(N, BN)"
 threads = "BN, BM"
 
-# What must show in its counters when the emulator runs it, in the shape named.
+# What its counters must show when the emulator runs it, at the given shape.
 expect = [{ shape = "64x64x32", that = "global_store_sectors_per_request == 4" }]
 */
 
 // C = alpha * A * B + beta * C in float32, row-major: A is M x K, B is K x N, C is M x N, and rows lie lda, ldb and ldc
-// elements apart. Arguments are told by their names; leave out what you do not need (beta, the leading dimensions),
+// elements apart. Arguments are known by their names; leave out what you do not need (beta, the leading dimensions),
 // and the kernel is checked without it.
 //
 // What `gemmlab check` asks for:

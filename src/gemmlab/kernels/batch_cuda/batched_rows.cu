@@ -35,8 +35,8 @@ WARPS = [4, 8, 16]
 #include "epilogue.cuh"
 #include "specialize.cuh"
 
-// The wide matrix is op(B) if M <= N, else op(A) transposed: K x width. The narrow one has ROWS rows of a block:
-// element (r, k) lies at r * row + k * step, and result (r, j) at r * down + j * over.
+// The wide matrix is op(B) if M <= N, else op(A) transposed: K x width. A block takes ROWS rows of the narrow one.
+// Element (r, k) of these lies at r * row + k * step, and result (r, j) at r * down + j * over.
 struct Strip {
     const float* narrow;
     Offset row, step;

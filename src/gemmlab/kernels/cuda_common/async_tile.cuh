@@ -1,7 +1,7 @@
 // cp.async: from global into shared memory past the registers; it needs sm_80.
 //
-// A copy has been made when its thread has waited for the group it was committed with, and is seen by other threads
-// after a barrier behind that wait. Destination and source are multiples of the copied bytes.
+// A copy is complete once its thread has waited for the group that it belongs to. Other threads see it after a barrier
+// that follows this wait. Destination and source are aligned to the size of the copy.
 #pragma once
 
 __device__ __forceinline__ unsigned shared_address(const void* in_shared)
@@ -39,14 +39,14 @@ __device__ __forceinline__ void copy_four_async(float* dst, const float* src)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(dst)), "l"(src) : "memory");
 }
 
-// The same for what neighbouring lanes or the next copies want the rest of: the level-2 cache asks memory for 128 bytes.
+// The same where adjacent lanes or the next copies read the rest of 128 bytes: the level-2 cache fetches all of them.
 __device__ __forceinline__ void copy_four_of_line_async(float* dst, const float* src)
 {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(shared_address(dst)), "l"(src) : "memory");
 }
 
-// The same for what is read once: its lines are the first that the level-2 cache replaces, so what others have written
-// and will read stays, and need not go to memory meanwhile. The policy is a constant in the instruction's descriptor.
+// The same for data that is read once: the level-2 cache evicts its lines first. So data that others have written and
+// will read stays there and is not written back meanwhile. The policy is a constant in the instruction's descriptor.
 __device__ __forceinline__ unsigned long long once_policy()
 {
     unsigned long long policy;
@@ -60,7 +60,7 @@ __device__ __forceinline__ void copy_four_of_line_once_async(float* dst, const f
                  : "memory");
 }
 
-// Four floats of which the first `cols` exist, any number from below 0 to beyond 4; the others become zeros unread.
+// Four floats, of which the first `cols` exist (maybe below 0 or above 4). The others become zeros and are not read.
 __device__ __forceinline__ void copy_four_async(float* dst, const float* src, int cols)
 {
     const int bytes = 4 * min(max(cols, 0), 4);
@@ -116,7 +116,7 @@ __device__ __forceinline__ void commit_copies()
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Until at most PENDING of this thread's latest groups are still under way.
+// Waits until at most PENDING of this thread's latest groups are still under way.
 template <int PENDING>
 __device__ __forceinline__ void wait_for_copies()
 {

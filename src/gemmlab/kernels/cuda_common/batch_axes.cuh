@@ -5,7 +5,7 @@
 #include "tile.cuh"
 
 // Steps are elements from one matrix to the next along the axis, 0 where an operand has the same matrix for all of it.
-// An axis that is not there has extent 1.
+// An unused axis has extent 1.
 struct BatchAxis {
     long long a, b, c;
     unsigned extent;
@@ -15,8 +15,8 @@ struct BatchAxes {
     BatchAxis axis[4];  // the innermost first
 };
 
-// Elements from the first product's matrix to that of product number `product`, of A, B or C as OPERAND is 0, 1 or 2.
-// The number is taken apart into a place on each axis as digits are taken from a number:
+// The offset of product number `product`'s matrix from that of the first product, in elements: A, B or C if OPERAND is
+// 0, 1 or 2. The number gives an index on each axis, as a number in positional notation gives its digits:
 //
 //   axes 5 x 3, product 7:    7 % 3 = 1 on the inner one, 7 / 3 = 2 on the outer one
 template <int OPERAND>

@@ -1,5 +1,5 @@
-// One tile of one product by one block, for kernels that are about which product and which tile that is. The products
-// of a launch may differ in everything: each block finds out by itself whether its operands can be read as float4.
+// A block computes one tile of one product, for kernels that are about the choice of product and tile. The products of
+// a launch may differ in everything: each block finds out by itself whether its operands can be read as float4.
 #pragma once
 
 #include "pipelined.cuh"
@@ -17,8 +17,8 @@ struct Product {
 };
 
 // How many blocks should be resident on a multiprocessor, for __launch_bounds__: small tiles hide each other's latency,
-// and their threads need few registers. A multiprocessor has four quarters with registers of their own, so warps count in
-// fours: with 9 blocks of two warps a quarter has five, and a thread 96 registers, as with 10 blocks.
+// and their threads need few registers. A multiprocessor has four partitions, each with its own registers, so warps
+// count in fours: with 9 blocks of two warps a partition has five warps, and a thread 96 registers, as with 10 blocks.
 constexpr int resident_products(int BM, int BN, int threads)
 {
     const int sums = BM * BN / threads;

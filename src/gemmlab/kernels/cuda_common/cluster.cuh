@@ -23,8 +23,8 @@ struct OneBlock {
     }
 };
 
-// X by Y neighbours. Those that differ in x alone share Y, those in y alone X: each copies its part of what is shared
-// to all of them.
+// X x Y adjacent blocks. Those that differ in x alone share the operand Y, those that differ in y alone the operand X.
+// Each copies its part of a shared operand to all blocks that share it.
 //
 //     2 x 1:    block 0: rows 0 .. 127 of X       both: first half of Y, by block 0
 //               block 1: rows 128 .. 255                second half, by block 1
@@ -36,11 +36,11 @@ struct Cluster {
     static __device__ __forceinline__ int x() { return blockIdx.x % X; }
     static __device__ __forceinline__ int y() { return blockIdx.x % BLOCKS / X; }
 
-    // All threads of all blocks: before the first copy, and before the block ends, whose memory others still write.
+    // All threads of all blocks call this before the first copy, and before they end: others may still write to them.
     static __device__ __forceinline__ void meet() { cluster_barrier(); }
     static __device__ __forceinline__ void leave() { cluster_barrier(); }
 
-    // The warpgroup has read what its neighbours share with it, at the barrier of this place in each of them.
+    // Reports, at this barrier of each block that shares X or Y, that the warpgroup has read a stage.
     static __device__ __forceinline__ void arrive_everywhere(SharedAddress barrier)
     {
         const int number = threadIdx.x % 128;
@@ -59,7 +59,7 @@ struct Cluster {
     }
 
 private:
-    // Bits of blocks.
+    // Masks of blocks: bit i is block i of the cluster.
     static __device__ __forceinline__ unsigned short sharing_y()
     {
         return static_cast<unsigned short>((1u << X) - 1 << X * y());

@@ -1,7 +1,7 @@
 // The tiles of an operand that a block multiplies one after the other, by cp.async into shared memory as they lie in
 // global memory: 16 bytes at a time while they are whole and aligned, float by float otherwise.
 //
-// A tile has so many lines (rows of op(A), columns of op(B)) and steps of k. In global memory k goes along its rows or
+// A tile has LINES lines (rows of op(A), columns of op(B)) and BK steps of k. In global memory k goes along its rows or
 // across them. PLACE says where a row comes from and where its chunks of four floats go. A block copies the tiles here
 // together; WarpTile (strip_tiles.cuh) is the same for a warp alone, which copies 16 bytes at the edges too.
 #pragma once
@@ -26,8 +26,8 @@ struct LyingTile {
     }
 };
 
-// Where a tile that begins at `start` begins when it must not reach beyond `extent`: further back, if there is room,
-// and where it has to stay `aligned`, only by multiples of four.
+// The first line of a tile that would begin at `start`, moved back so that the tile ends within `extent`, if there is
+// room for a whole tile. A tile that must stay `aligned` moves only if `extent` is a multiple of four.
 template <int SIZE>
 __device__ __forceinline__ int whole_tile(int start, int extent, bool aligned)
 {
@@ -67,10 +67,10 @@ struct CopiedTile : LyingTile<ROWS, COLS, LIES> {
         from = src + PLACE::row(first_row()) * static_cast<Offset>(ld) + 4 * chunk();
     }
 
-    // Blocks of k that are whole and aligned; after them comes at most one, or all are not.
+    // How many blocks of k are whole and aligned: all but at most the last one, or none.
     __device__ __forceinline__ int whole_blocks() const { return whole; }
 
-    // Starts block `block` of k on its way to `dst`: 0, 1, 2, ... in turn, none of them beyond the end.
+    // Starts to copy block `block` of k to `dst`. Calls are for 0, 1, 2, ... in turn, and not beyond the end.
     __device__ __forceinline__ void copy(float* dst, int block)
     {
         if (block < whole) copy_whole(dst);
@@ -83,7 +83,7 @@ struct CopiedTile : LyingTile<ROWS, COLS, LIES> {
         const int row = first_row();
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
-            // PASS is a power of two above `row`, so that the source of both is the sum of their sources.
+            // PASS is a power of two above `row`, so the source of row + i * PASS is the sum of their sources.
             const int to = PLACE::chunk(PASS % PLACE::TURNS == 0 ? row : row + i * PASS, chunk());
             copy_four_async(
                 dst + (row + i * PASS) * LD + 4 * to, from + PLACE::row(i * PASS) * static_cast<Offset>(ld));

@@ -5,8 +5,8 @@
 #include "tf32_tile.cuh"
 #include "tile.cuh"
 
-// Strips' line l / 4 of A is row 16 * (l / 4 % 2) + 4 * (l / 8) of 32, and lines 2 * (l % 4) and the next of B's strips
-// j = 0 .. 3 are columns 4 * (l % 4) + j and 16 more. So a lane has four neighbouring columns in four products.
+// Line l / 4 of A's strips is row 16 * (l / 4 % 2) + 4 * (l / 8) of 32. Lines 2 * (l % 4) and 2 * (l % 4) + 1 of B's
+// strip j = 0 .. 3 are columns 4 * (l % 4) + j and 16 further. So four products give a lane four adjacent columns.
 //
 // The block computed the tile that begins at `row` and `col`, with `rows` x `cols` of C from there on; the warp begins at
 // `warp_row` and `warp_col` in it. Results before `tile` are another block's to store.

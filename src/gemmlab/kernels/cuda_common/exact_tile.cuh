@@ -10,8 +10,8 @@ constexpr int EXACT_THREADS = 256;
 constexpr int EXACT_PIECE = 8;     // rows of a thread
 
 // C = alpha * (A B) + beta * C for one tile of `rows` x `cols` whose first row of A and first column of B are given, by
-// EXACT_THREADS threads of a block from FIRST_THREAD on. With `some_apart`, elements are left out of which
-// apart(row, column) says so. Every sum is one chain in the order of k, so special values go as they do there.
+// EXACT_THREADS threads of a block from FIRST_THREAD on. With `some_apart`, elements for which apart(row, column) is
+// true are left out. Every sum is one chain in the order of k, so NaN and infinities propagate as in a loop over k.
 template <int BM, int BN, bool TRANS_A, bool TRANS_B, int FIRST_THREAD = 128, class Apart>
 __device__ __forceinline__ void store_exact_tile(
     float* shared, int depth, const float* A, int lda, int row, const float* B, int ldb, int col, float alpha,

@@ -19,9 +19,9 @@ __device__ __forceinline__ Scale scale_for(unsigned largest)
 
 __device__ __forceinline__ unsigned magnitude(float x) { return __float_as_uint(x) & 0x7fffffff; }
 
-// A float as `high` + `low` / 2^11, which has 23 of its 24 bits unless it is below 2^-27 of the largest of its row. Then
-// it has an error of up to 2^-50 of that one. If three quarters of the elements of both operands are above 2^-12 of the
-// largest, half of all products are above 2^-24 of the largest one, and those errors do not matter.
+// A float as `high` + `low` / 2^11, which has 23 of its 24 bits. Only a float below 2^-27 of its row's largest has an
+// error of up to 2^-50 of that largest one. If three quarters of the elements of both operands are above 2^-12 of the
+// largest, half of all products are above 2^-24 of the largest product, and those errors do not matter.
 struct TwoHalves {
     static constexpr int PARTS = 2;
 

@@ -1,16 +1,16 @@
 // Four words of an operand that a kernel reads once, from global memory to registers, and how caches treat them:
 //
 //   ONCE = 0   as any other word
-//          2   no room in the level-1 cache, and in the level-2 cache the first line to be replaced, so that what others
-//              have written stays there, and need not go to memory meanwhile
+//          2   not kept in the level-1 cache, and evicted first from the level-2 cache: data that others have written
+//              stays there and is not written back to memory meanwhile
 //
 // A value of 1, for the level-1 cache alone, was nowhere faster than 2.
 #pragma once
 
 #include "tile.cuh"
 
-// Four words `apart` from each other, of which `left` exist, any number from below 0 to beyond 4; the others become
-// zeros unread. FOURS says that all four do or none, side by side and aligned.
+// Four words `apart` from each other, of which `left` exist (maybe below 0 or above 4). The others become zeros and are
+// not read. FOURS says that all four exist or none does, and that they are contiguous and aligned.
 template <bool FOURS, int ONCE>
 __device__ __forceinline__ float4 load_four_once(const float* from, Offset apart, int left)
 {

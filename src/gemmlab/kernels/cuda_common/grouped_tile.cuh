@@ -7,8 +7,8 @@
 //         16 .. 23    group 2                                                g * TM / 4 and on of each thread's TM:
 //         24 .. 31    group 3                                                every thread ends with TM / 4 x TN
 //
-// So a small tile keeps many warps busy, each with as many results a thread as a large tile has: words that are read
-// from shared memory count per product, and 8 x 8 results need half as many as 4 x 4.
+// So a small tile keeps many warps busy, with as many results a thread as a large tile has. That saves reads of shared
+// memory: 8 x 8 results a thread read half as many words for each product as 4 x 4.
 //
 #pragma once
 
@@ -90,7 +90,7 @@ struct GroupedTile {
         }
     };
 
-    // All groups' sums together, each group its share of the rows. Every thread of the block calls this.
+    // Adds up all groups' sums; each group gets its share of the rows. Every thread of the block calls this.
     __device__ __forceinline__ void
     share_groups(float (&share)[ROWS][TN], const float (&sums)[TM][TN], float* shared) const
     {

@@ -1,4 +1,4 @@
-// One launch where two would do: blocks leave partial results, and the last of them to finish goes on with them all.
+// One launch in place of two: blocks leave partial results, and the last of them to finish goes on with them all.
 #pragma once
 
 #include "parts.cuh"

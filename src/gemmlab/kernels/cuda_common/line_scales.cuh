@@ -25,15 +25,15 @@ struct LineFacts {
     unsigned zeros[LINES_OF_BLOCK], small[LINES_OF_BLOCK];    // numbers of elements
     unsigned usual[LINES_OF_BLOCK];                           // of those known to be at least 2^-12 of the largest
 
-    // Whether the first look left open if a line is SMALL.
+    // Whether the first pass did not decide if a line is SMALL.
     __device__ __forceinline__ bool is_open(int line, unsigned depth) const
     {
         return largest[line] && usual[line] < depth - depth / 4;
     }
 };
 
-// Counts elements that are at least 2^-12 of the largest, before that is known: those above 2^-10 of an element that no
-// later one exceeds by more than a factor of 4. A larger one begins the count anew, so it may be too low.
+// Counts elements that are at least 2^-12 of the largest, before that is known: those of at least 2^-10 of a reference.
+// An element above 4 times the reference replaces it, and the count begins anew. So it may be too low.
 struct UsualCount {
     unsigned top = 0, limit = 0, count = 0;
 
@@ -55,7 +55,7 @@ template <bool ACROSS>
 __device__ __forceinline__ void look_at_lines(
     const float* X, int ld, int first, int count, int depth, Line* lines, LineFacts& facts)
 {
-    // A warp has four lines, its lanes neighbours along k; or all lines, one a lane.
+    // A warp has four lines, and its lanes are adjacent along k; with ACROSS it has all lines, one a lane.
     constexpr int OWN = ACROSS ? 1 : LINES_OF_BLOCK / LINE_WARPS, STRIDE = ACROSS ? LINE_WARPS : 32;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const auto line_of = [&](int i) { return ACROSS ? lane : OWN * warp + i; };

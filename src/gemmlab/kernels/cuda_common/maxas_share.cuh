@@ -98,8 +98,8 @@ struct Share {
                                                     : at_k * static_cast<Offset>(panel.ld) + inside);
             if constexpr (is<By, ByTexel>) track[i] = texel_of(panel.base, at);
             else track[i] = panel.base + at;
-            // The compiler must not find out that all are equal: it would make one branch of them, which cuts the loop
-            // in pieces, where stores of single pieces are predicated.
+            // The compiler must not find out that all are equal. It would branch once for all of them, which cuts the
+            // loop into pieces; like this it predicates the stores of each piece.
             column[i] = turned;
             asm volatile("" : "+r"(column[i]));
         }
@@ -133,7 +133,7 @@ struct Share {
     static constexpr __device__ int word_step(bool turned, int i) { return k_step(turned, i) * W + x_step(turned, i); }
 };
 
-// A place in shared memory, in bytes: as instructions count, so that a swap is one XOR and nothing else.
+// A place in shared memory by its byte offset, as in instructions, so that one XOR swaps the buffers.
 __device__ __forceinline__ float* at_byte(float* shared, unsigned byte)
 {
     return reinterpret_cast<float*>(reinterpret_cast<char*>(shared) + byte);

@@ -80,7 +80,7 @@ struct TwoTf32 {
         for (int i = 0; i < 4; ++i) {
             const unsigned word = raw[0].word[i], high = (word + 0x1000) & 0xffffe000;  // the nearest
             parts[0].word[i] = high;
-            // Half a unit is added, and the tensor core cuts off what is behind.
+            // Half a unit is added before the tensor core truncates: that rounds.
             parts[1].word[i] = __float_as_uint(__uint_as_float(word) - __uint_as_float(high)) + 0x1000;
         }
     }
@@ -95,8 +95,8 @@ struct TwoTf32 {
     }
 };
 
-// A float as three bfloat16, which have all of its bits. A lane has four of 16 steps along k of a line, two of each
-// strip; which of the 16 they are called does not matter, as long as both operands agree.
+// A float as three bfloat16, which have all of its bits. A lane has four of the 16 steps along k of a line, two of each
+// strip. mma.sync may take them for any four of the 16, as long as both operands agree.
 struct ThreeBfloatsInRegisters {
     static constexpr int PARTS = 3;
     static constexpr int STEPS = 2;
@@ -138,7 +138,7 @@ private:
     }
 };
 
-// A float, scaled, as two halves: `high` + `low` / 2^11. Which words they are is as with bfloat16.
+// A float, scaled, as two halves: `high` + `low` / 2^11. Words are arranged as those of bfloat16.
 struct TwoHalvesInRegisters {
     static constexpr int PARTS = 2;
     static constexpr int STEPS = 2;
@@ -153,7 +153,7 @@ struct TwoHalvesInRegisters {
         __device__ __forceinline__ bool holds() const { return true; }
     };
 
-    // Of the lines of a strip that a lane has, l / 4 and 8 + l / 4.
+    // The scales of the lines of a strip that a lane has, l / 4 and 8 + l / 4.
     struct Scale {
         float of_line[2];
     };

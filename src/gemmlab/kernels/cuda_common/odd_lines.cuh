@@ -20,8 +20,8 @@ __device__ __forceinline__ void meet_odd_team()
     asm volatile("bar.sync %0, %1;" ::"r"(3 + threadIdx.x / 128), "n"(32 * ODD_WARPS) : "memory");
 }
 
-// Sums of `line` with 8 lines of X, of which `left` exist; the first `left` of 8 threads get one each. Element k of the line is
-// line[k * step]; element k of line i lies at X[i * ld + k], or at X[k * ld + i] with ACROSS.
+// The dot products of `line` and 8 lines of X, of which `left` exist; lane l gets that of line l % 8. Element k of
+// `line` is line[k * step]; element k of line i lies at X[i * ld + k], or at X[k * ld + i] with ACROSS.
 template <bool ACROSS>
 __device__ __forceinline__ float sum_lines(
     const float* line, Offset step, const float* X, int ld, int left, int depth, OddShare& share)

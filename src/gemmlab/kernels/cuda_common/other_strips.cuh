@@ -13,7 +13,7 @@ struct SplitWarpgroup {
     }
 };
 
-// Splits in bfloat16 each strip that has a tile which halves do not suit, be it by the strip itself or by the other
+// Splits into bfloat16 each strip of a tile that halves do not suit, whether because of this strip or of the other
 // operand's.
 template <bool TRANS_A, bool TRANS_B, class Bfloats>
 __device__ __forceinline__ void split_other_strips(

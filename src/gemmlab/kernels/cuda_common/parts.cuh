@@ -26,8 +26,8 @@ __device__ __forceinline__ constexpr unsigned tickets_for(unsigned parts)
     return (parts + FAN / 2 - 1) / (FAN / 2);
 }
 
-// Orders what this thread has read and written, and what it knows of others by barriers, before what follows, for the
-// whole GPU. __threadfence also puts all fences into one order, which costs more and which nobody here asks for.
+// Orders this thread's earlier accesses, and those of others that a barrier has ordered before them, before its later
+// ones, for the whole GPU. __threadfence also puts all fences into one order, which costs more and is not needed here.
 __device__ __forceinline__ void fence_of_gpu()
 {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
@@ -65,8 +65,8 @@ __device__ __forceinline__ float4 add_in_pairs(float4 (&fours)[COUNT])
 
 // All threads of `parts` blocks call this, each block with its number `part` in [0, parts). The block that comes last
 // has give(i, four) called for i = 0 .. COUNT / 4 - 1 with the whole sums 4 * i .. 4 * i + 3; true for that block.
-// `tickets` and `workspace` belong to these blocks alone. The loop that adds is unrolled UNROLL times: once, and many
-// sums need no more registers than few.
+// `tickets` and `workspace` belong to these blocks alone. The loop that adds is unrolled UNROLL times. Unrolled once,
+// many sums need no more registers than few.
 template <int FAN, int THREADS, int UNROLL, int COUNT, class Give>
 __device__ __forceinline__ bool add_parts(
     const float (&sums)[COUNT], unsigned part, unsigned parts, unsigned* tickets, float* workspace, const Give& give)
@@ -121,7 +121,7 @@ __device__ __forceinline__ bool add_parts(
     return true;
 }
 
-// The same with the whole sums in `sums`, for the block of which it is true.
+// The same, but the block that gets true has the whole sums in `sums`.
 template <int FAN, int THREADS, int COUNT>
 __device__ __forceinline__ bool
 join_parts(float (&sums)[COUNT], unsigned part, unsigned parts, unsigned* tickets, float* workspace)

@@ -67,7 +67,7 @@ __device__ __forceinline__ void consume_tile(
     }
 }
 
-// Computes tiles, each the way that `way` says of the verdicts on it.
+// Computes tiles, each in the way that `way` returns for its verdicts.
 template <bool TRANS_A, bool TRANS_B, class Format, int BM, int BN, int STAGES, int GROUP, class Choose, class Multiply>
 __device__ __forceinline__ void multiply_parts(
     const SplitProduct<Format, BM, BN>& parts, const PartsSlice& it, char* shared, Choose way, Multiply multiply)

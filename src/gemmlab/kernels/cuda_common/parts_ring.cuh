@@ -6,8 +6,8 @@
 #include "split_operands.cuh"
 #include "wgmma.cuh"
 
-// The tiles of C that one block computes. As many blocks run as fit, and each goes on with the tile that lies as many
-// further as there are blocks. Tiles follow each other in strips of GROUP columns (block_order.cuh, GROUPED).
+// The tiles of C that one block computes. As many blocks run as fit, and each goes on from tile t to tile
+// t + gridDim.x. Tiles follow each other in strips of GROUP columns (block_order.cuh, GROUPED).
 template <int BM, int BN, int GROUP>
 struct PartsTile {
     unsigned a_strip, b_strip;
@@ -167,8 +167,8 @@ struct PartsPlace {
     }
 };
 
-// C = alpha * sums + beta * C for the part of a tile that exists. `c` is its first element. With `apart`, elements are
-// left out of which apart(row, column) says so.
+// C = alpha * sums + beta * C for the part of a tile that exists. `c` is its first element. With `some_apart`, elements
+// for which apart(row, column) is true are left out.
 template <int COUNT, class Tile, class Apart>
 __device__ __forceinline__ void store_products(
     float* c, int ldc, const Tile& tile, PartsPlace place, float alpha, const float (&sums)[COUNT], float beta,

@@ -117,7 +117,7 @@ struct Pieces {
 private:
     static constexpr int NO_END = 0x7fffffff;
 
-    // Of the thread's first piece, counted in pieces. With at most PAIR * X threads it needs no division by X.
+    // The thread's first piece, in pieces along k and along x. With at most PAIR * X threads it needs no division by X.
     static __device__ __forceinline__ int first_lane_k()
     {
         if constexpr (!TURNED) return threadIdx.x / LANES_X;
@@ -131,7 +131,7 @@ private:
         else return threadIdx.x / PAIR;
     }
 
-    // A 64-bit address moves by one instruction where the way is a product (IMAD.WIDE), by two where it is a constant.
+    // A 64-bit address advances by a product in one instruction (IMAD.WIDE), by a constant in two. Hence `stride`.
     const float* from[STEPS_X];  // of the thread's first k
     int stride;                  // from one k to the next
     int first_k;                 // [0, BK)

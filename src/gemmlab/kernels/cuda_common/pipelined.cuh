@@ -1,6 +1,6 @@
-// The flow of async_copy as a function, for kernels that are about something else: STAGES tiles of A and B on their way
-// by cp.async while one is multiplied. A piece of A is A_WIDTH floats, one of B B_WIDTH: 4 where they lie in memory as
-// they will in the tile and are aligned, 1 anywhere.
+// The flow of async_copy as a function, for kernels that are about something else: while a tile of A and B is
+// multiplied, cp.async copies the next STAGES - 1. A piece of A is A_WIDTH floats, one of B is B_WIDTH: 4 if they are
+// aligned and adjacent in the tile as in memory, else 1.
 #pragma once
 
 #include "async_tile.cuh"
@@ -9,8 +9,8 @@
 #include "quarters.cuh"
 #include "pieces.cuh"
 
-// Adds `depth` terms to the sums, which may be none. `shared` holds STAGES tiles of A and B; `at` is where this
-// thread's parts lie.
+// Adds `depth` terms, maybe none, to the sums. `shared` holds STAGES tiles of A and B; `at` is where this thread's
+// parts lie.
 template <
     int BM, int BN, int BK, int STAGES, int THREADS, int APART_M, int APART_N, bool TRANS_A, bool TRANS_B, int A_WIDTH,
     int B_WIDTH, int PART_M = 4, int PART_N = 4, int TM, int TN>

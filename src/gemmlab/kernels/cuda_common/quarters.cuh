@@ -1,5 +1,5 @@
-// What a thread reads of As and of Bs and stores of C, where it is in parts that lie APART floats from each other: of 4
-// (see lane_map.cuh) or a multiple of 4.
+// A thread's words of As and Bs, and its results in C, in parts that lie APART floats from each other. A part is 4
+// floats (see lane_map.cuh) or a multiple of 4.
 #pragma once
 
 #include "epilogue.cuh"

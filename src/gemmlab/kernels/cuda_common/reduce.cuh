@@ -11,7 +11,7 @@ constexpr int MIN = 2;
 constexpr int WARP = 32;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
-// What changes nothing: combined with it, every number is itself. It is also what comes of no numbers at all.
+// The operator's identity: combined with it, every number stays as it is. It is also the result of no numbers.
 template <int OPERATOR>
 __device__ __forceinline__ float identity()
 {
@@ -47,7 +47,7 @@ __device__ __forceinline__ unsigned words_to_alignment(const float* x)
     return -(static_cast<unsigned>(reinterpret_cast<unsigned long long>(x)) / sizeof(float)) % 4;
 }
 
-// Element i, or what changes nothing where there is none.
+// Element i, or the identity if there is no such element.
 template <int OPERATOR>
 __device__ __forceinline__ float load_or_identity(const float* x, Index i, Index N)
 {
@@ -56,8 +56,8 @@ __device__ __forceinline__ float load_or_identity(const float* x, Index i, Index
 
 // The 64 values that are left in shared memory, by one warp, without barriers of the block. Lane 0 gets the result.
 //
-// That a warp's lanes run in step is no longer so, and `volatile` does not make it so: what a lane reads, another one
-// has written, hence the __syncwarp between a write and the read, and again before the next write.
+// A warp's lanes need not run in lockstep, and `volatile` does not change that. A lane reads what another one has
+// written, hence the __syncwarp between a write and the read, and again before the next write.
 //
 //    values     [ 0 .. 31 | 32 .. 63 ]
 //    distance 32   lane l:  own  <- values[l] + values[l + 32]
@@ -78,7 +78,7 @@ __device__ __forceinline__ float finish_in_warp(float* values, int lane)
     return own;
 }
 
-// COUNT lanes' values into lane 0's, through registers. All lanes of the warp take part; COUNT is a power of two.
+// Lane 0 gets the combined values of COUNT lanes, a power of two, through registers. All lanes of the warp call this.
 template <int OPERATOR, int COUNT = WARP>
 __device__ __forceinline__ float reduce_lanes(float own)
 {
@@ -88,8 +88,8 @@ __device__ __forceinline__ float reduce_lanes(float own)
     return own;
 }
 
-// A value a thread into one, which thread 0 gets: every warp by itself, then the first warp what the others left. Some
-// barrier must lie between two calls: shared memory is used again.
+// Combines the values of all threads; thread 0 gets the result. Each warp combines its own, then the first warp those
+// of all warps. A barrier must lie between two calls, because they use the same shared memory.
 //
 //    warp 0   * * * ... *  -> warp_values[0]  \
 //    warp 1   * * * ... *  -> warp_values[1]   |  one barrier, then warp 0 alone

@@ -60,7 +60,7 @@ __device__ __forceinline__ void load_seam(float* shared, const SeamLines& x, int
     __syncthreads();
 }
 
-// give(line, s, sum) for every line of the block and every line of the seam; some that do not exist are among them.
+// Calls give(line, s, sum) for every line of the block and every line of the seam, also for lines that do not exist.
 template <int SEAM, int THREADS, bool WIDE_LIES, bool NARROW_LIES, class Give>
 __device__ __forceinline__ void multiply_seam(const SeamLines& x, float* shared, const Give& give)
 {
@@ -141,8 +141,8 @@ __device__ __forceinline__ void multiply_seam(const SeamLines& x, float* shared,
     }
 }
 
-// The seam's block number `block`, counted from 0. `shared` has room for SEAM * SEAM_STEPS words, and one a thread and
-// line of the seam.
+// The seam's block number `block`, counted from 0. `shared` has room for SEAM * SEAM_STEPS words, and in their place
+// for SEAM words a thread.
 template <int BM, int BN, int SEAM, int THREADS, bool TRANS_A, bool TRANS_B>
 __device__ __forceinline__ void
 store_seam(const Product& p, unsigned block, float alpha, float beta, float* shared)

@@ -30,7 +30,7 @@ struct SplitOperand {
     float* scales;
     Verdicts<STRIP> verdicts;
 
-    // `workspace` and `tickets` go on behind the operand.
+    // Moves `workspace` and `tickets` to behind the operand.
     __device__ __forceinline__ SplitOperand(int rows, int depth, char*& workspace, unsigned*& tickets)
         : strips(ceil_div(rows, STRIP)), blocks(ceil_div(depth, SPLIT_DEPTH)), parts(workspace),
           verdicts{strips, tickets}
@@ -44,8 +44,8 @@ struct SplitOperand {
     // Blocks of threads that split it.
     __device__ __forceinline__ unsigned units() const { return strips * blocks * UNITS; }
 
-    // The strip that a piece belongs to, and its block of k. Pieces that are neighbours in memory follow each other: along
-    // the rows if elements that follow each other in memory do so (`across` k), else along k.
+    // The strip that a piece belongs to. Pieces are numbered in the order of memory: first along the rows if
+    // contiguous elements belong to different rows (k goes `across`), else first along k.
     __device__ __forceinline__ unsigned strip_of(unsigned unit, bool across) const
     {
         return (across ? unit % (strips * UNITS) : unit / blocks) / UNITS;
@@ -68,7 +68,7 @@ struct SplitProduct {
     SplitOperand<Format, BM> a;
     SplitOperand<Format, BN> b;
     bool odd = true;     // odd lines decide for their tiles; else they are computed apart
-    bool apart = false;  // there are some, and they are
+    bool apart = false;  // there are odd lines, and they are computed apart
 
     __device__ __forceinline__ SplitProduct(int M, int N, int depth, void* workspace, unsigned* tickets)
         : SplitProduct(M, N, depth, static_cast<char*>(workspace), tickets + 1)
@@ -102,7 +102,7 @@ struct SplitProduct {
     // Tickets that the verdicts take.
     __device__ __forceinline__ unsigned tickets() const { return 1 + a.verdicts.size() + b.verdicts.size(); }
 
-    // All threads of all blocks of the last launch come here, once they need no verdict any more, nor `more` tickets
+    // All threads of all blocks of the last launch call this once they need neither verdicts nor the `more` tickets
     // behind them.
     __device__ __forceinline__ void forget_verdicts(
         unsigned* tickets, unsigned more = 0, unsigned thread = threadIdx.x) const

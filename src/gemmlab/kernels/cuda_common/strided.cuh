@@ -18,7 +18,7 @@ __device__ __noinline__ unsigned long long quotient(unsigned long long number, u
     return number / divisor;
 }
 
-// The place of a number that counts along the first axis fastest. Nothing is divided for the last axis that there is.
+// The place of element `number`, counted along the first axis fastest. The last axis that it reaches takes no division.
 template <int AXES>
 __device__ __forceinline__ Place place_of(Index number, const Axis (&axes)[AXES])
 {

@@ -10,7 +10,7 @@ struct StripSums {
     static constexpr int WORDS = STRIP * 32 * LINES;                          // of a warp
     static constexpr int QUADS = (WORDS / 4 + 32 * WARPS - 1) / (32 * WARPS);  // of a thread; some have one less
 
-    // In shared memory, whose first word this is for the warp.
+    // Stores the warp's sums in its shared memory, from `own` on.
     static __device__ __forceinline__ void leave(float* own, const float (&sums)[STRIP][LINES])
     {
         using Lane = LaneLines<LINES, WIDE_LIES>;
@@ -70,7 +70,7 @@ struct StripSums {
     }
 
 private:
-    // A row of C goes along the strip where A is wide. Quads do so too, if the strip has four neighbours.
+    // If A is wide, the rows of C go along the strip. Quads do so too, if STRIP is a multiple of four.
     static constexpr bool ALONG_STRIP = !B_WIDE && STRIP % 4 == 0;
 
     // Sums lie line by line, because that is how lanes write. Eight threads that read together have eight quads along

@@ -11,7 +11,7 @@
 #include "fragment.cuh"
 #include "specialize.cuh"
 
-// Eight lanes are served at once. Where each reads a chunk of another line, lines take turns in the banks.
+// Eight lanes are served at once. If each reads a chunk of another line, the swizzle puts these into different banks.
 template <int BK, bool LIES>
 struct LinesInTurn {
     static constexpr int CHUNKS = BK / 4 < 8 ? BK / 4 : 8;

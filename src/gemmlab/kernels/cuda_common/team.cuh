@@ -21,8 +21,8 @@ __device__ __forceinline__ Value sum_in_pairs(Value (&values)[COUNT])
 __device__ __forceinline__ unsigned over(unsigned number, unsigned power) { return number >> (__ffs(power) - 1); }
 __device__ __forceinline__ unsigned modulo(unsigned number, unsigned power) { return number & (power - 1); }
 
-// A value a thread into one a team. All threads of the block call this; some barrier must lie between two calls with
-// teams of more than a warp.
+// The sum of each team's values, one a thread; the team's first thread gets it. All threads of the block call this. A
+// barrier must lie between two calls with teams of more than a warp.
 //
 //    team of 128    warp 0 .. 3 by themselves -> warp_sums[0 .. 3], then the first four lanes of warp 0
 template <int BLOCK>
@@ -43,8 +43,8 @@ __device__ __forceinline__ float sum_team(float own, int team)
     return own;
 }
 
-// Four sums a thread, of a team that stands in strips of `lanes` threads, into those of its first strip: lane l gets
-// the sum of all lanes l. All threads of the block call this; some barrier must lie between two calls.
+// Adds the strips of a team, `lanes` threads each with four sums: lane l of the first strip gets the sums of lanes l of
+// all strips. All threads of the block call this; a barrier must lie between two calls.
 //
 //    lanes = 8    warp:  strip 0 | strip 1 | strip 2 | strip 3     by shuffles, 16 and 8 lanes apart
 //    block:       the strips that are left, a warp or `lanes` threads apart, by shared memory

@@ -1,9 +1,9 @@
 // Rounding to TF32, and the tensor core's product of 16 x 8 by 8 x 8 as mma.sync gives it; both need sm_80.
 #pragma once
 
-// Ten bits behind the point, the nearest (ties away from zero); the tensor core passes over the 13 bits below them
-// without a look, so what is not rounded here is cut off there: twice the error, and all of it towards zero. Two
-// instructions a value: one that leaves NaN and infinities alone, one that adds half a unit.
+// Rounds to ten bits behind the point, to nearest (ties away from zero). The tensor core ignores the 13 bits below
+// them, so a value that is not rounded here is truncated there: twice the error, and always towards zero. This takes
+// two instructions a value: one that leaves NaN and infinities alone, one that adds half a unit.
 __device__ __forceinline__ unsigned to_tf32(float value)
 {
     unsigned rounded;
@@ -30,8 +30,8 @@ __device__ __forceinline__ void round_to_tf32(Strip (&strips)[STRIPS])
         for (int i = 0; i < 4; ++i) strips[s].word[i] = to_tf32(__uint_as_float(strips[s].word[i]));
 }
 
-// The same for finite words, by one instruction: half a unit more, and what the tensor core passes over is cut off
-// behind that. Overflow to infinity included; but the largest NaN would become zero.
+// The same for finite words, by one instruction: it adds half a unit, and the tensor core truncates. Large values still
+// overflow to infinity, but the largest NaN would become zero.
 template <int STRIPS>
 __device__ __forceinline__ void round_finite(Strip (&strips)[STRIPS])
 {
@@ -41,8 +41,8 @@ __device__ __forceinline__ void round_finite(Strip (&strips)[STRIPS])
         for (int i = 0; i < 4; ++i) strips[s].word[i] += 0x1000;
 }
 
-// Watches for NaN and infinities, two words an instruction: after one of them `seen` is not finite, and stays so; nor
-// is it after products that overflow.
+// Watches for NaN and infinities, two words an instruction: after one of them `seen` is not finite and stays so. It is
+// not finite either after a product of two words that overflows.
 template <int STRIPS>
 __device__ __forceinline__ void watch(float& seen, const Strip (&strips)[STRIPS])
 {

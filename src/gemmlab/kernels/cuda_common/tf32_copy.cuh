@@ -4,8 +4,8 @@
 #include "tf32.cuh"
 #include "tf32_stage.cuh"
 
-// ROWS rows of an operand, 32 of k, in lines of 128 bytes as a stage has them: a row of the operand, or ALONG == false
-// 32 of its rows at one k. Units of 16 bytes lie as wgmma.cuh says.
+// ROWS rows of an operand, 32 of k, in lines of 128 bytes as in a stage: a row of the operand if ALONG, else 32 of its
+// rows at one k. Units of 16 bytes lie as wgmma.cuh says.
 template <int ROWS, bool ALONG, int THREADS>
 struct Tf32Copy {
     static constexpr int UNITS = ROWS * TF32_DEPTH / 4;

@@ -3,9 +3,9 @@
 //   ALONG_K    rows are lines of BK floats         ldmatrix brings 16 lines x 8 steps
 //   ACROSS_K   rows are BK steps of all lines      a 16-byte load brings 4 lines of a step
 //
-// The second gives a lane four neighbouring lines where a strip has every eighth, so lines are dealt out: the strips'
-// line 8 * j + g of each 32 is the operand's line 16 * (g % 2) + 4 * (g / 2) + j. Both kinds of tile do it, and what
-// stores the result, where it pays: a lane ends up with four neighbouring columns of C, 16 bytes, four lanes with 64.
+// The second gives a lane four adjacent lines where a strip has every eighth, so lines are permuted, or dealt: the
+// strips' line 8 * j + g of each 32 is the operand's line 16 * (g % 2) + 4 * (g / 2) + j. Both kinds of tile do it. It
+// pays where the result is stored: a lane ends up with four adjacent columns of C, 16 bytes, four lanes with 64.
 //
 // Where a chunk lies within its row is swizzled, so that the eight lanes that are served together meet in no bank.
 #pragma once
@@ -59,7 +59,7 @@ struct StripReader {
     __device__ __forceinline__ void load(Strip (&strips)[STRIPS], const float* tile, int step) const
     {
         if constexpr (LIES == ALONG_K) {
-            // The swizzle is an exclusive or, so that chunks 2 * step and on are where the first two are, turned again.
+            // The swizzle is an XOR, so the chunks of a step lie where those of step 0 do, XORed with 8 * step words.
             const float* first = tile + (at ^ 8 * step);
 #pragma unroll
             for (int s = 0; s < STRIPS; ++s) {

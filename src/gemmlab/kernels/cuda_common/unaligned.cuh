@@ -4,8 +4,8 @@
 
 #include "pipelined.cuh"
 
-// Adds `depth` terms to the sums, which may be none. `shared` holds STAGES tiles of A and B; `at` is where this
-// thread's parts lie.
+// Adds `depth` terms, maybe none, to the sums. `shared` holds STAGES tiles of A and B; `at` is where this thread's
+// parts lie.
 template <
     int BM, int BN, int BK, int STAGES, int THREADS, int APART_M, int APART_N, bool TRANS_A, bool TRANS_B,
     int PART_M = 4, int PART_N = 4, int TM, int TN>

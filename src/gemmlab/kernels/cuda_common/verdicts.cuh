@@ -1,7 +1,7 @@
 // What is known of the rows of A and the columns of B of a product of 16-bit parts (split_operands.cuh): lines, for short.
 //
-// Every launch may read it, the first one finds it out. It lies in the tickets, which are zero before the product and
-// after it. Few lines that halves do not suit are listed, so that they need not decide for the tiles they are in:
+// The first launch finds it out, every launch may read it. It lies in the tickets, which are zero before and after the
+// product. A line that halves do not suit is odd. If odd lines are few, they are listed and do not decide for tiles:
 //
 //     tickets   [0]        blocks that are done
 //     of A      [1], [2]   bits of all lines, without the odd ones and with them

@@ -100,7 +100,7 @@ async_copy(
     constexpr int LANES_M = TM > TN ? 4 : 8, LANES_N = 32 / LANES_M;  // lanes of a warp below and beside each other
     constexpr int WARPS_N = BN / (LANES_N * TN);                      // warps beside each other
     constexpr int APART_M = 4 * LANES_M, APART_N = 4 * LANES_N;       // rows and columns between a thread's quarters
-    // What lies as it should comes by cp.async in any case.
+    // An operand that is not turned comes by cp.async in any case.
     constexpr bool A_ASYNC = TRANS_A || TURN_ASYNC, B_ASYNC = !TRANS_B || TURN_ASYNC;
     using APieces = Pieces<BM, BK, THREADS, !TRANS_A, !TRANS_A && TURN_ASYNC ? 1 : 4>;
     using BPieces = Pieces<BN, BK, THREADS, TRANS_B, TRANS_B && TURN_ASYNC ? 1 : 4>;
@@ -200,7 +200,7 @@ async_copy(
         __syncthreads();
 
         float* now = shared;                          // the buffer that is computed with
-        float* free = shared + (STAGES - 1) * STAGE;  // the one that was, a block before
+        float* free = shared + (STAGES - 1) * STAGE;  // the one of the block before
         read(now, 0);
         for (unsigned left = blocks;; --left) {
             const bool more = left > STAGES - 1;

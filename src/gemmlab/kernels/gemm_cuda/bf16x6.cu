@@ -53,8 +53,8 @@ GROUP = [4, 8, 16]
 //                                                                   left out: they are at most 2^-22 of the first
 //
 // A bfloat16 has the exponents of a float, so it represents small elements beside large ones, which halves do not.
-// Launches, scales and sums are those of f16x3. The small products have a sum of their own: added to
-// a large sum, a tensor core would truncate their last bits.
+// Launches, scales and sums are those of f16x3. The small products have a sum of their own: if a tensor core added them
+// to a large sum, it would truncate their last bits.
 
 // Where the three parts of 16 of k begin.
 struct ThreeRows {

@@ -59,8 +59,8 @@ GROUP = [4, 8, 16]
 //                  # # # # . . . . . . . .                   3 + 4
 //                  # # # # . . . . . . . .
 //
-// All of them move along k together, so at any time L2 must hold only the tiles of a few k-blocks. What is won is
-// traffic between L2 and memory, and matters where one wave's rows of A and columns of B together exceed L2. Blocks
+// All of them move along k together, so at any time L2 must hold only the tiles of a few k-blocks. This saves traffic
+// between L2 and memory, which matters where one wave's rows of A and columns of B together exceed L2. Blocks
 // start about in the order of their numbers:
 //
 //   ORDER 0: row by row   1: strips of GROUP = 2    2: strips up and down
@@ -81,7 +81,7 @@ block_swizzle(
     constexpr int LANES_M = TM > TN ? 4 : 8, LANES_N = 32 / LANES_M;  // lanes of a warp below and beside each other
     constexpr int WARPS_N = BN / (LANES_N * TN);                      // warps beside each other
     constexpr int APART_M = 4 * LANES_M, APART_N = 4 * LANES_N;       // rows and columns between a thread's quarters
-    // What lies as it should comes by cp.async in any case.
+    // An operand that is not turned comes by cp.async in any case.
     constexpr bool A_ASYNC = TRANS_A || TURN_ASYNC, B_ASYNC = !TRANS_B || TURN_ASYNC;
     using APieces = Pieces<BM, BK, THREADS, !TRANS_A, !TRANS_A && TURN_ASYNC ? 1 : 4>;
     using BPieces = Pieces<BN, BK, THREADS, TRANS_B, TRANS_B && TURN_ASYNC ? 1 : 4>;
@@ -195,7 +195,7 @@ block_swizzle(
         __syncthreads();
 
         float* now = shared;                          // the buffer that is computed with
-        float* free = shared + (STAGES - 1) * STAGE;  // the one that was, a block before
+        float* free = shared + (STAGES - 1) * STAGE;  // the one of the block before
         read(now, 0);
         for (unsigned left = blocks;; --left) {
             const bool more = left > STAGES - 1;

@@ -37,8 +37,8 @@ expect = [
 //   +---------+   |      +------+      |         a warp is 32 neighbours in a row of C: As[y][k] is one word for all of
 //   |         |   |      |      |      |         them, Bs[k][x] are 32 words in 32 banks: no conflicts
 //
-// To bring a tile, neighbouring threads take neighbouring words, a row after the other, and as many rows as they are
-// enough for; then each goes on below. A tile of 4 x 7 words by 14 threads: thread 3 brings two, two rows apart.
+// To load a tile, adjacent threads take adjacent words, row after row, for as many rows as there are threads. Then each
+// goes on as many rows below. A tile of 4 x 7 words by 14 threads: thread 3 loads two words, two rows apart.
 //
 //    0  1  2 [3] 4  5  6     row of the thread's first word: [0, A_ROWS) with A_ROWS = 14 / 7
 //    7  8  9 10 11 12 13

@@ -60,7 +60,7 @@ BN = [64, 128]
 // A launch that nobody needs takes 5 us, if only for its code, which is in no cache. So phase 2, which mostly ends at
 // once, is one launch and not two: its blocks take pieces in turn, and wait until all are split. (ptxas serialises the
 // products of two loops in a row, so phase 1 cannot go on with it.)
-// A NaN costs nearly nothing, a matrix of wild sizes twice the time.
+// A NaN costs nearly nothing; a matrix with magnitudes of all sizes takes twice the time.
 
 // The same number, of which the compiler knows nothing: it is not kept as a predicate.
 __device__ __forceinline__ unsigned afresh(unsigned number)

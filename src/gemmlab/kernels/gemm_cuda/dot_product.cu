@@ -30,7 +30,7 @@ expect = [
 STRIP = 1   # rows or columns of the narrow operand
 LINES = 4   # of the wide one, a block
 BK = 1024   # steps of k at a time, four a thread
-LOADS = 4   # such times under way
+LOADS = 4   # groups of BK steps under way at once
 ONCE = 2    # the wide operand takes no room in the caches that others need (four_once.cuh); 0: as other words do
 SPLITS = 1  # parts of k, each a block's
 
@@ -48,7 +48,7 @@ SPLITS = [1, 8]
 #include "specialize.cuh"
 #include "tile.cuh"
 
-// Words of a thread that wait for memory, its sums and its addresses are in registers; as many blocks as have room.
+// How many blocks have room on a multiprocessor: a thread needs registers for words in flight, sums and addresses.
 constexpr int resident_dots(int threads, int lines, int strip, int loads)
 {
     const int words = 4 * loads * (lines + strip) + lines * strip + 2 * (lines + strip) + 24;
@@ -57,7 +57,7 @@ constexpr int resident_dots(int threads, int lines, int strip, int loads)
     return blocks < 1 ? 1 : blocks;
 }
 
-// One of the operands: its lines are rows of A or columns of B. Either way of a step may be 1.
+// One of the operands: its lines are rows of A or columns of B. One of the two strides is 1.
 struct Lines {
     const float* from;
     Offset to_line, to_k;

@@ -73,8 +73,8 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
     extern __shared__ __align__(128) float stages[];  // STAGES times a tile of A and one of B
 
     const Tile tile = tile_in_order<BM, BN, GROUPED, GROUP>(M, N);
-    // A tile that would reach over the end moves back to end there, where rows stay aligned: then it is whole. What two
-    // tiles have both computed, the first of them stores.
+    // A tile that would reach beyond the end moves back to end there, if its rows stay aligned: then it is whole. A
+    // result that two tiles compute is stored by the first.
     const int row = whole_tile<BM>(tile.row, M, TRANS_A), col = whole_tile<BN>(tile.col, N, true);
     const int rows = M - row, cols = N - col;  // of C from there on
     A += TRANS_A ? row : row * static_cast<Offset>(lda);
@@ -91,14 +91,14 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
         const StripReader<BM, BK, A_LIES> a_reader(warp_row);
         const StripReader<BN, BK, B_LIES> b_reader(warp_col);
 
-        // Words of whole blocks: finite in every thread only if all of them are. Several warps read the same words, so
-        // they take turns, step by step: what stands between two mma.sync costs time, even where nothing waits for it.
+        // `seen` is finite in every thread only if all words of whole blocks are. Warps that read the same words take
+        // turns to watch them, step by step: what stands between two mma.sync costs time, even if nothing waits for it.
         float seen = 0.0f;
         const int a_turn = warp_col / WN;  // [0, BN / WN)
         const int b_turn = warp_row / WM;  // [0, BM / WM)
 
-        // Adds the products of blocks first .. end - 1 of k to the sums. Of whole ones it takes all words to be finite:
-        // then rounding is one instruction, which can put its result where mma.sync wants it.
+        // Adds the products of blocks first .. end - 1 of k to the sums. In whole blocks it rounds by one instruction,
+        // which is right for finite words only, and which can put its result where mma.sync wants it.
         const auto multiply = [&](auto all_whole, int first, int end) {
             const auto fetch = [&](int block, int stage) {
                 if (block < end) {
@@ -164,8 +164,8 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
         // own. The other loop begins where it ends: with the last block of k, or with all where rows are not aligned.
         int done = min(a_tile.whole_blocks(), b_tile.whole_blocks());
         if (done > 0) multiply(Whole<true>(), 0, done);
-        // Behind a NaN or an infinity all is done again, by the loop that rounds any word. The barrier is also for the
-        // stages, which are still being read.
+        // After a NaN or an infinity all is computed again, by the loop that rounds any word. The barrier also protects
+        // the stages, which are still being read.
         if (__syncthreads_or(!(fabsf(seen) < __int_as_float(0x7f800000)))) {
             done = 0;
             a_tile.rewind();

@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(BM * BN) naive(
 {
     //        N
     //      0    2        Blocks are numbered down M: those that run at the same time take a few columns of B and all
-    //   M  1    3        rows of A. What they meet first, far from the processor, is mostly A: a line of it is 32 steps
-    //                    of a thread, a line of B is one.
+    //   M  1    3        rows of A. So most cache lines that come from memory are of A, and such a line
+    //                    serves 32 steps of a thread; a line of B serves one.
     const unsigned tiles_down = ceil_div(M, BM);
     const Tile tile = {static_cast<int>(blockIdx.x % tiles_down) * BM, static_cast<int>(blockIdx.x / tiles_down) * BN};
     const int x = threadIdx.x;  // [0, BN): column in the tile

@@ -141,14 +141,14 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
         }
         commit_copies();  // a group a block of k, an empty one where there is none
     }
-    // The loop reads the first words of the buffer behind the last block of k, and uses none: so there are some.
+    // The loop reads the first words of the buffer behind the last block of k and uses none: they become zeros.
     if (range.count < STAGES)
         for (int i = threadIdx.x; i < STAGE; i += blockDim.x) shared[range.count * STAGE + i] = 0.0f;
     wait_for_copies<STAGES - 2>();
     __syncthreads();
 
     unsigned now = 0;                      // first word of the buffer that is computed with
-    unsigned free = (STAGES - 1) * STAGE;  // of the one that was, a block before
+    unsigned free = (STAGES - 1) * STAGE;  // of the one of the block before
     read(shared + now, 0);
     unsigned left = range.count;
 #pragma unroll 1
@@ -175,7 +175,7 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
         wait_for_copies<STAGES - 2>();  // the next block of k has come, of this thread's pieces
         __syncthreads();                // and of all
         free = now;
-        asm volatile("" : "+r"(free));  // it is not to be computed by itself, beside `now`
+        asm volatile("" : "+r"(free));  // keeps the compiler from computing it beside `now`
         now = now == (STAGES - 1) * STAGE ? 0 : now + STAGE;
         read(shared + now, 0);
         multiply(BK - 1);  // the last step's products fill the wait for these words
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_blocks(BM, BN,
     const int depth = sum_depth(K, alpha);
     const unsigned blocks_of_k = max(ceil_div(depth, BK), 1u);  // an empty sum is a step too: C is scaled
     const unsigned across = ceil_div(N, BN), tiles = ceil_div(M, BM) * across;
-    const unsigned last = tiles % gridDim.x;  // tiles of the last round, 0 where there is none that lacks some
+    const unsigned last = tiles % gridDim.x;  // tiles of the last round; 0 if every round is full
     const bool divide = last > 0 && static_cast<Steps>(blocks_of_k) * (gridDim.x - last) > SHARE * gridDim.x &&
                         static_cast<Steps>(blocks_of_k) * (gridDim.x + last) < 1ull << 32;
     const unsigned whole = !divide ? tiles : tiles < gridDim.x ? 0 : tiles - last - gridDim.x;

@@ -43,9 +43,9 @@ expect = [
 //
 // The compiler had done this by itself. Where the tiles lie so that words stand side by side it joins scalar loads:
 // per k-block of 8 the loops of thread_tile_2d (As as A lies: four steps of a row at once), of vector_load and of this
-// rung have the same 32 LDS.128 and 512 FFMA, on sm_80, sm_89 and sm_90. To ask for the vectors makes them certain, and
-// a pointer that is not aligned for them an error. What is faster here is around them: whole tiles come through code
-// without guards, and A is turned without bank conflicts: 563 instructions a warp and k-block, not 583 (sm_90).
+// rung have the same 32 LDS.128 and 512 FFMA, on sm_80, sm_89 and sm_90. Explicit vectors make this certain, and make a
+// misaligned pointer an error. This rung is faster for another reason: whole tiles come through code without guards,
+// and A is transposed without bank conflicts: 563 instructions a warp and k-block, not 583 (sm_90).
 template <int BM, int BN, int BK, int TM, int TN>
 __global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_blocks(BM, BN, BK, (BM / TM) * (BN / TN)))
 register_stage(

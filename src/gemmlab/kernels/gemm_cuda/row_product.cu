@@ -46,7 +46,7 @@ SPLITS = [1, 2, 4, 8]
 
 constexpr int FAN = 8;  // parts that meet at a ticket: no tile needs more tickets than it has parts
 
-// Words of a thread that wait for memory, its sums and its addresses are in registers; as many blocks as have room.
+// How many blocks have room on a multiprocessor: a thread needs registers for words in flight, sums and addresses.
 constexpr int resident_rows(int warps, int strip, int loads)
 {
     const int words = loads * (4 + strip) + 4 * strip + 32;

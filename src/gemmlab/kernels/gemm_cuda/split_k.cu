@@ -110,7 +110,7 @@ STAGES = [3, 4]
 //
 // Within a block, k is shared once more, by groups of threads whose sums meet in shared memory (grouped_tile.cuh): that
 // costs far less than one more part in global memory.
-// The blocks of one of several parts: the first parts have one more where they cannot be even.
+// The blocks of k of one part. If the parts cannot be even, the first ones have one block more.
 __device__ __forceinline__ BlocksOfK blocks_of_part(unsigned blocks, unsigned part, unsigned parts)
 {
     const unsigned each = blocks / parts, more = blocks % parts;
@@ -172,7 +172,7 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
     __syncthreads();
 
     float* now = shared;                          // the buffer that is computed with
-    float* free = shared + (STAGES - 1) * STAGE;  // the one that was, a block before
+    float* free = shared + (STAGES - 1) * STAGE;  // the one of the block before
     read(now, 0);
     for (unsigned left = range.count;; --left) {
         const bool more = left > STAGES - 1;

@@ -134,7 +134,7 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
     __syncthreads();
 
     float* now = shared;                          // the buffer that is computed with
-    float* free = shared + (STAGES - 1) * STAGE;  // the one that was, a block before
+    float* free = shared + (STAGES - 1) * STAGE;  // the one of the block before
     read(now, 0);
     for (unsigned left = range.count;; --left) {
         const bool more = left > STAGES - 1;

@@ -54,9 +54,9 @@ ORDER = [0, 1]
 #include "specialize.cuh"
 #include "tile.cuh"
 
-// The tiles and pieces are warp_tile's, the order of events is double_buffer's: the next tiles are loaded from global
-// memory while these are multiplied, stored into the other buffer before the last step, and one barrier follows; its
-// wait, and that for the first words behind it, is filled with the last step, whose words are in registers already.
+// The tiles and pieces are warp_tile's, the order of events is double_buffer's. The next tiles are loaded from global
+// memory while these are multiplied, and are stored into the other buffer before the last step. One barrier follows.
+// The last step, whose words are in registers already, fills the wait for the first words behind the barrier.
 template <
     int BM, int BN, int BK, int WM, int WN, int WNITER, int TM, int TN, int ORDER, bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), resident_blocks(BM, BN, BK, 32 * (BM / WM) * (BN / WN)))

@@ -44,12 +44,12 @@ ALONE = [8192, 16384, 32768, 65536]
 // elements before the first whole vector and up to three behind the last one are the first block's, a thread each.
 //
 // What the blocks leave is combined by the last of them to finish, in the order of their numbers: the result does not
-// depend on which one that is. In its last bits it does on the grid, and on where x starts within 16 bytes.
+// depend on which one that is. Its last bits depend on the grid, and on where x starts within 16 bytes.
 //
-// A short row is one block's, and its time is that of the steps one after the other. So its loads lie a fixed way
+// A short row is one block's, and its time is that of a chain of dependent steps. So its loads lie a fixed distance
 // apart, which costs no arithmetic, and after the barrier one thread reads what all warps left, in vectors.
 
-// The way from one load of a thread to the next, in vectors: known to the compiler where there is one block.
+// The distance from one load of a thread to the next, in vectors: a constant for the compiler if there is one block.
 template <int VECTORS>
 struct Fixed {
     __device__ __forceinline__ constexpr operator int() const { return VECTORS; }
@@ -80,7 +80,7 @@ __device__ __forceinline__ float combine_all(const float (&four)[4])
     return combine<OPERATOR>(combine<OPERATOR>(four[0], four[1]), combine<OPERATOR>(four[2], four[3]));
 }
 
-// A value a thread into one, which thread 0 gets. Some barrier must lie between two calls.
+// Combines the values of all threads; thread 0 gets the result. A barrier must lie between two calls.
 template <int BLOCK, int OPERATOR>
 __device__ __forceinline__ float finish_by_one(float own)
 {
@@ -96,8 +96,8 @@ __device__ __forceinline__ float finish_by_one(float own)
     return combine_all<OPERATOR>(four);
 }
 
-// One block an SM is all that is asked of the compiler: left alone it wants room for 2048 threads, with 32 registers
-// each, and then uses vectors before it has asked for them all.
+// The launch bounds ask for only one block an SM. Without them the compiler makes room for 2048 threads, with 32
+// registers each, and then uses the first vectors before it has requested all of them.
 template <int BLOCK, int LOADS, int OPERATOR>
 __global__ void __launch_bounds__(BLOCK, 1) reduce_peak(
     long long N, const float* x, float* out, float* workspace, unsigned* tickets)

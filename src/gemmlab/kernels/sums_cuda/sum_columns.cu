@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(BLOCK, 768 / BLOCK) sum_columns(
     const int strips = over(team, lanes);
     const Index tiles = (cols + 4 * lanes - 1) >> (1 + __ffs(lanes)), all = tiles * (ACROSS ? n0 : 1) * n1 * n2 * n3;
     const Index number = blockIdx.x * static_cast<Index>(over(BLOCK, team)) + over(threadIdx.x, team);
-    // A team behind the last tile does that one again: all threads meet at barriers.
+    // A team behind the last tile repeats the last tile: all threads must meet at barriers.
     const Index own_number = min(number, all - 1);
     const Index other = tiles == 1 ? own_number : quotient(own_number, tiles), tile = own_number - other * tiles;
     const Place place = place_of(other, axes);

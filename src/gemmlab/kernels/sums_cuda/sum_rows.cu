@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK) sum_rows(
     const Index row = blockIdx.x * static_cast<Index>(over(BLOCK, team)) + over(threadIdx.x, team);
     const int thread = modulo(threadIdx.x, team);
     const unsigned part = blockIdx.y, parts = gridDim.y;
-    // A team behind the last row does that one again: all threads meet at barriers.
+    // A team behind the last row repeats the last row: all threads must meet at barriers.
     const Place place = place_of(min(row, rows - 1), axes);
     x += place.in;
 

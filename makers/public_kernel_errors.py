@@ -32,7 +32,7 @@ _ERRORS = (
     (re.compile(r"(\w+) < ([Kk]);"), r"\1 <= \2;"),
     (re.compile(r"< N\b"), "< N - 16"),
     (re.compile(r" \+ (?!.* \+ )", re.DOTALL), " - "),
-    (re.compile(r"< N\b(?!.*< N\b)", re.DOTALL), "< N - 16"),
+    (re.compile(r"(< N\b.*)< N\b", re.DOTALL), r"\1< N - 16"),
 )
 """Pattern in a kernel's text -> the text that replaces its first occurrence."""
 

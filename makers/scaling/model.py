@@ -101,8 +101,8 @@ class Forecast:
 
 BEFORE, GRID, NOW = "before", "grid", "now"
 """Designs. `BEFORE`: all threads, rectangles of which the largest is as small as possible. `GRID`: the cheapest
-rectangles, for as many threads as pay. `NOW`: the same, with rows in multiples of
-`row_multiple` instead of whole tiles, and B is packed by all threads together if that is cheaper.
+rectangles, for as many threads as pay. `NOW`: the same, with rows in multiples of `row_multiple` instead of whole
+tiles, and B is packed by all threads together if that is cheaper.
 """
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gemmlab.emulator.address_space import PENDING
+from gemmlab.emulator.address_space import PENDING, bit_of
 from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, ROW, Block, Warp
@@ -62,7 +62,7 @@ def emit_race(fn: Function, module: Module) -> None:
     def elements_of_lanes() -> Iterator[tuple[Raw, Value, Value, Value]]:
         """Yield, for the body of two loops: the element's shadow, the lane, the address, the number in the access."""
         with fn.range(LANES) as lane:
-            on = ((Lanes(execute) >> Lanes(fn.convert(lane, I32))) & 1).ne(0)
+            on = Lanes(bit_of(fn, execute, lane))
             address = addresses[lane]
             inside = Lanes(address).ge(Lanes(low)) & (Lanes(address) + width).le(Lanes(high))
             with fn.when((on & inside).value), fn.range(elements.value) as part:
@@ -151,12 +151,13 @@ class _Access:
         """Compare an access with the element's last write. `part`, of a store: the element's number in the access."""
         fn = self.fn
         writer = Lanes(element.load(WRITER))
-        mine = (writer >> 5).eq(Lanes(fn.convert(self.index, I32)))
+        warp_of = writer >> 5
+        mine = warp_of.eq(Lanes(fn.convert(self.index, I32)))
         with fn.choose(mine.value) as choice:
             with choice.yes():
-                self._against_own(element, lane, at, key, part)
+                self._against_own(element, writer, lane, at, key, part)
             with choice.no():
-                known = Lanes(fn.load(self.knows + fn.zero_extend((writer >> 5).value)))
+                known = Lanes(fn.load(self.knows + fn.zero_extend(warp_of.value)))
                 with fn.when(Lanes(element.load(WRITER_CLOCK)).gt(known).value):
                     changed = fn.var(I32, 1)
                     if part is not None:
@@ -165,10 +166,9 @@ class _Access:
                         number = Lanes(element.load(WRITER_INSTRUCTION))
                         self._note(Kind.RACE_BLOCK, lane, at, key, number, writer.zext("i64"))
 
-    def _against_own(self, element: Raw, lane: Value, at: Value, key: Value, part: Lanes | None) -> None:
-        """Compare an access with the last write of the element if that was the warp's own."""
+    def _against_own(self, element: Raw, writer: Lanes, lane: Value, at: Value, key: Value, part: Lanes | None) -> None:
+        """Compare an access with the element's last write, which was the warp's own."""
         fn = self.fn
-        writer = Lanes(element.load(WRITER))
         lane_of, number, who = writer & 31, Lanes(element.load(WRITER_INSTRUCTION)), writer.zext("i64")
         together = number.eq(self.number) & Lanes(element.load(WRITER_TIME)).eq(self.time)
         fresh = Lanes(element.load(WRITER_CLOCK)).eq(self.clock) & Lanes(element.load(WRITER_SYNC)).eq(self.sync)

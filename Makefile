@@ -140,6 +140,8 @@ VECTORS := 1x1x65536,1x1x4194304,1000x1x1000,256x1x16384,4096x1x4096:tn,1x1000x1
 LARGE := 640,896,1152,1280,1408,1664,1792,2049,3073,12288,16384
 TILES := 512:1024:128,1000,1023,1152:1792:128,1920,2047,2048,2049,2304,2560,3072
 FLAT := 4095x4096x31,4096x4097x32,4096x4096x32,4096x4096x31
+SHORT := 65536x64x64:nt,64x65536x64:tn,65536x64x64:tt:ld+4,16384x128x128,128x16384x128:nt,20000x96x33,300000x24x24
+SHORT := $(SHORT),46872x296x12,32x218044x4:tt,92x143392x8,346764x12x108,72161x1365x2:tt,273160x64x62
 gpu-sweep: $(STAMP)
 	$(SWEEP) $(H200)/sweep.jsonl $(CANDIDATES).txt --suite --random 20261122:120 --most-steps 35
 	$(SWEEP) $(H200)/sweep-random.jsonl --kernels table --random 4711:100
@@ -152,9 +154,10 @@ gpu-sweep: $(STAMP)
 	$(SWEEP) $(H200)/sweep-tiles.jsonl $(CANDIDATES)-tiles.txt --suite --random 20261122:120 --most-steps 35
 	$(SWEEP) $(H200)/sweep-tiles.jsonl $(CANDIDATES)-tiles.txt --random 4711:100
 	$(SWEEP) $(H200)/sweep-tiles.jsonl $(CANDIDATES)-tiles.txt --random 20261123:160 --most-steps 34
+	$(SWEEP) $(H200)/sweep-short.jsonl $(CANDIDATES).txt --family flat --sizes '$(SHORT)' --random 20261124:150 --most-k 128
 	$(SWEEP) $(H200)/sweep-large.jsonl $(CANDIDATES)-large.txt --suite --sizes '$(LARGE)'
 	gzip -9f $(H200)/sweep.jsonl $(H200)/sweep-random.jsonl $(H200)/sweep-batches.jsonl $(H200)/sweep-shapes.jsonl \
-		$(H200)/sweep-hopper.jsonl $(H200)/sweep-tiles.jsonl $(H200)/sweep-large.jsonl
+		$(H200)/sweep-hopper.jsonl $(H200)/sweep-tiles.jsonl $(H200)/sweep-large.jsonl $(H200)/sweep-short.jsonl
 	$(BIN)/python makers/choices.py
 
 # How far the library call's kernel is from the best of all on a GPU, at products drawn from SEED. No table is written over.

@@ -33,7 +33,7 @@ HOPPER_SWEEP = HERE / "sweep-hopper.jsonl.gz"
 """The sweep of the kernels for Hopper's tensor cores. All those that `HOPPER_CANDIDATES` lists enter the table."""
 HOPPER = "sm_90a"
 SWEEPS = tuple(HERE / name for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz"))
-LATER = tuple(HERE / name for name in ("sweep-shapes.jsonl.gz", "sweep-large.jsonl.gz", "sweep-tiles.jsonl.gz"))
+LATER = tuple(HERE / f"sweep-{name}.jsonl.gz" for name in ("shapes", "large", "tiles", "short"))
 """Sweeps of new kernels and configurations at a few products. They add entries to the table and remove none."""
 BATCHES = HERE / "sweep-batches.jsonl.gz"
 TILES, STRIPS = "batched", "batched_rows"
@@ -87,6 +87,7 @@ def table(left_out: Collection[str] = ()) -> Table:
     every = [*float32, *(one for one in swept((HOPPER_SWEEP,))[1] if _name(one.base) in taken_too), *lower]
     best = least(every)
     domains |= {without_parts(trial): trial.condition for trial in hopper}
+    every = [_within(one, domains.get(_name(one.base), "")) for one in every]
     empty = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())
     entries = [
         replace(
@@ -101,6 +102,12 @@ def table(left_out: Collection[str] = ()) -> Table:
     oldest = [one for one in benched(HERE / LADDER) if one.base.kernel == IN_ORDER]
     entries += [replace(fitted(one, empty, least(oldest)), domain=SQUARES, below="sm_80") for one in oldest]
     return replace(empty, entries=tuple(entries))
+
+
+def _within(times: Times, domain: str) -> Times:
+    """Return the times at products that fulfil a condition. The others were measured before it was stated."""
+    where = replace(times.base, domain=domain)
+    return replace(times, us={key: us for key, us in times.us.items() if in_domain(where, key[0])})
 
 
 def batches() -> Table:

@@ -25,12 +25,13 @@ from gemmlab.core.errors import CompileError, GemmlabError, UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.devices.device import Device
 from gemmlab.dispatch.choice import MOST_BLOCKS
-from gemmlab.dispatch.waves import PARTS
+from gemmlab.dispatch.waves import PARTS, layout_names
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.timing.prebuild import prebuild
 from quick_times import OP, QuickTimes, Trial, code_facts, cold_device, instances
+from random_products import LARGEST
 from sweep_request import parsed_trials, wanted_problems
 
 SCHEMA = "gemmlab.sweep/1"
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--family", help="one family of the suite")
     parser.add_argument("--random", metavar="SEED:COUNT", help="random products, as regret.py draws them")
     parser.add_argument("--most-steps", type=int, default=38, help="log2 of the most multiply-adds of a random one")
+    parser.add_argument("--most-k", type=int, default=LARGEST, help="the largest k of a random one")
     parser.add_argument("--layouts", help="each size in these layouts, as nn,nt")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--repeats", type=int, default=10)
@@ -102,8 +104,7 @@ def is_sensible(problem: GemmProblem, trial: Trial) -> bool:
     no more parts than k has steps, and into so many that the blocks are neither too few nor too many for a GPU.
     """
     parts = trial.config.get(PARTS, 1)
-    names = {**trial.config, "M": problem.m, "N": problem.n, "K": problem.k,
-             "TRANS_A": problem.trans_a, "TRANS_B": problem.trans_b}  # fmt: skip
+    names = {**trial.config, "M": problem.m, "N": problem.n, "K": problem.k, **layout_names(problem)}
     if trial.condition and not expression(trial.condition)(names):
         return False
     if parts == 1:

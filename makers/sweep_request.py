@@ -87,7 +87,7 @@ def wanted_problems(options: argparse.Namespace) -> list[GemmProblem]:
         if not re.fullmatch(r"[0-9]{1,9}:[1-9][0-9]{0,4}", options.random):
             raise UsageError(f"--random {options.random}: write SEED:COUNT, as 3:100")
         seed, _, count = options.random.partition(":")
-        problems += draw(int(seed), int(count), most=2**options.most_steps)
+        problems += draw(int(seed), int(count), most=2**options.most_steps, deepest=options.most_k)
     problems = list({problem.label: problem for problem in problems}.values())
     layouts = options.layouts.split(",") if options.layouts else []
     return [each for problem in problems for each in (op.in_layouts(problem, layouts) if layouts else [problem])]

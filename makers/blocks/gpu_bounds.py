@@ -75,8 +75,11 @@ def access_table(record: Record) -> str:
 
 def block_tile(config: Config) -> tuple[int, int]:
     """Return the rows and columns of C that a block computes. For kernels of a narrow strip these are the strip's
-    lines, and the block's lines of the wide operand.
+    lines, and the block's lines of the wide operand. A kernel whose warps have tiles of their own has one of each warp
+    at a time.
     """
+    if "LS" in config:
+        return config["WARPS"] * config["TS"] * config["LS"], config["TT"] * 32 // config["LS"]
     if "STRIP" not in config:
         return config["BM"], config["BN"]
     lines = config.get("LINES", LANE_LINES)

@@ -16,6 +16,7 @@ from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.toolchain import code_archive
 from gemmlab.verify.check import check_kernel
 from gemmlab.verify.guarded_run import GuardedRun
 
@@ -41,6 +42,7 @@ VARIANTS: list[tuple[str, Config]] = [
     ("narrow_strip", {"STRIP": 4, "LINES": 1, "SPLITS": 3, "ONCE": 1}),
     ("row_product", {"STRIP": 2, "BK": 64, "WARPS": 4, "SPLITS": 3, "ONCE": 2}),
     ("dot_product", {"LINES": 2, "BK": 512, "LOADS": 4, "SPLITS": 6, "ONCE": 2}),
+    ("short_k", {"TS": 4, "LS": 8, "STAGES": 3, "BK": 32, "DEPTH": 64, "ONCE": 1}),
 ]
 """Configurations with other code than the reference configuration has."""
 
@@ -76,6 +78,20 @@ def test_variants_are_right_and_have_the_emulator_s_bits(
             turned = problem.with_layout(layout)
             here, there = (result(kernel, device, turned, config) for device in (gpu, emulated))
             assert np.array_equal(here, there), f"{turned.label} {layout}"
+
+
+@pytest.mark.parametrize("config", [{}, {"BN": 128, "BLOCKS": 264}], ids=["128x256", "128x128"])
+def test_loops_written_anew_give_the_bits_of_the_compiler_s_loops(
+    config: Config, gpu: CudaDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    kernel = find_kernel("peak_simt")
+    for problem in (GemmProblem(1152, 1152, 1152), GemmProblem(640, 1000, 333, 0.5, -1.0), GemmProblem(257, 300, 2048)):
+        for layout in kernel.layouts:
+            turned, found = problem.with_layout(layout), []
+            for compiled in ("", "1"):
+                monkeypatch.setenv(code_archive.SWITCH, compiled)
+                found.append(result(kernel, gpu, turned, config))
+            assert np.array_equal(*found), f"{turned.label} {layout}"
 
 
 def result(

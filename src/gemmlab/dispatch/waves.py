@@ -180,8 +180,7 @@ def in_domain(entry: Measurement, problem: GemmProblem) -> bool:
 
 def unmet(entry: Measurement, problem: GemmProblem) -> str:
     """Return the first of `entry.require` that a product does not meet; empty if it meets all."""
-    leading = {"lda": problem.lda, "ldb": problem.ldb, "ldc": problem.ldc}
-    names = {**_names(entry, problem, 1), **leading}
+    names = _names(entry, problem, 1)
     return next((each.text for each in _parsed(entry.require) if not each(names)), "")
 
 
@@ -194,7 +193,13 @@ def block_steps(entry: Measurement, problem: GemmProblem, parts: int, blocks: in
 def _names(entry: Measurement, problem: GemmProblem, parts: int) -> dict[str, int]:
     # If there are several launches, the last one counts: for any number n of them, -1 % n is n - 1.
     sizes = {"M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts, "phase": -1}
-    return {**entry.config, **sizes, "TRANS_A": problem.trans_a, "TRANS_B": problem.trans_b}
+    return {**entry.config, **sizes, **layout_names(problem)}
+
+
+def layout_names(problem: GemmProblem) -> dict[str, int]:
+    """Return the names by which conditions on products use layouts and leading dimensions."""
+    return {"TRANS_A": problem.trans_a, "TRANS_B": problem.trans_b,
+            "lda": problem.lda, "ldb": problem.ldb, "ldc": problem.ldc}  # fmt: skip
 
 
 @cache

@@ -59,11 +59,12 @@ def test_kernels_of_a_sweep_by_name(maker: Callable[[str], ModuleType]) -> None:
 def test_random_products_of_a_sweep_are_those_of_regret(maker: Callable[[str], ModuleType]) -> None:
     sweep, draw = maker("sweep_kernels"), sys.modules["random_products"].draw
     options = Namespace(
-        op="gemm", sizes="8", suite=False, family=None, layouts=None, random="5:20", most_steps=20
+        op="gemm", sizes="8", suite=False, family=None, layouts=None, random="5:20", most_steps=20, most_k=64
     )  # fmt: skip
     first, *problems = sweep.wanted_problems(options)
     assert first.label == "8x8x8"
-    assert problems == draw(5, 20, most=2**20)
+    assert problems == draw(5, 20, most=2**20, deepest=64)
+    assert max(p.k for p in problems) <= 64 < max(p.k for p in draw(5, 20, most=2**20))
     assert max(p.m * p.n * p.k for p in problems) <= 2**20
 
 

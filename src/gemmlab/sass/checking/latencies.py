@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from statistics import median_low
 
@@ -42,7 +42,6 @@ The file is `R`, `UR`, `P` or `UP`, `R+1` for the second word of a wide product,
 relation is `read` or `overwrite`. The part is `guard`, `value`, `address`, `all`, or `addend` for the third source of
 a multiply-add of integers; empty if the consumer overwrites the result.
 """
-_SECOND, _ADDEND = "+1", "addend"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +79,8 @@ class Latencies:
         """
         row = row_of(meeting, producer, consumer)
         if row not in self._found:
-            self._found[row] = self._latency(self.key_of(row))
+            self._found[row] = self._latency(row)
         return self._found[row]
-
-    @cached_property
-    def fine(self) -> bool:
-        """True if the record tells second words and addends apart."""
-        return any(_SECOND in row[1] for row in self.rows)
-
-    def key_of(self, row: Row) -> Row:
-        """Return the key under which this record has a row."""
-        return row if self.fine else _coarse(row)
 
     def _latency(self, row: Row) -> Latency | None:
         cycles = self.rows.get(row)
@@ -164,18 +154,13 @@ def row_of(meeting: Meeting, producer: Step, consumer: Step) -> Row:
     )
 
 
-def _coarse(row: Row) -> Row:
-    """Return the key of a row in a record that does not tell second words and addends apart."""
-    return row[0], row[1].removesuffix(_SECOND), row[2], row[3], "value" if row[4] == _ADDEND else row[4]
-
-
 def _part(access: Access | None, consumer: Step) -> str:
     if access is None:
         return ""
     if access.part not in ("guard", "value", "all"):
         return "address"
     # A multiply-add of integers reads its third source later than its factors.
-    return _ADDEND if access.part == "value" and access.operand == _addend(consumer.instruction) else access.part
+    return "addend" if access.part == "value" and access.operand == _addend(consumer.instruction) else access.part
 
 
 def _addend(instruction: Instruction) -> int | None:
@@ -188,7 +173,7 @@ def _addend(instruction: Instruction) -> int | None:
 def _file(cell: int, producer: Step) -> str:
     if cell < UNIFORM:
         # The second word of a wide product is complete later than the first.
-        return f"R{_SECOND}" if producer.kind == "IMAD.WIDE" and cell != producer.writes[0] else "R"
+        return "R+1" if producer.kind == "IMAD.WIDE" and cell != producer.writes[0] else "R"
     if cell < PREDICATE:
         return "UR"
     if cell == BARRIER:

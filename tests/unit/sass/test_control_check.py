@@ -157,10 +157,19 @@ def test_second_words_and_addends_have_latencies_of_their_own() -> None:
     rows = latencies("sm_90").rows
     assert rows["IMAD.WIDE", "R+1", "read", "MOV", "value"] > rows["IMAD.WIDE", "R", "read", "MOV", "value"]
     assert rows["IMAD.WIDE", "R", "read", "IMAD.WIDE", "addend"] < rows["IMAD.WIDE", "R", "read", "IMAD.WIDE", "value"]
+    # The second word of a wide addend is read later than the first.
+    assert [rows["IMAD", "R", "read", "IMAD.HI", part] for part in ("addend", "addend+1")] == [4, 2]
 
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_every_record_has_the_same_sorts_of_rows(arch: str) -> None:
     rows = latencies(arch).rows
     assert {row[1] for row in rows} == {"R", "R+1", "UR", "P", "UP", "B"}
-    assert {row[4] for row in rows} == {"", "guard", "value", "addend", "address", "all"}
+    assert {row[4] for row in rows} == {"", "guard", "value", "addend", "addend+1", "address", "all"}
+
+
+def test_a_kind_of_few_rows_has_a_least_latency_by_its_values() -> None:
+    # No result of HFMA2.MMA is recorded as a value before 6 cycles, and few are addends; a part is read 2 cycles later.
+    found = latencies("sm_90")._latency(("HFMA2.MMA", "R", "read", "IMAD.HI", "addend"))
+    assert found is not None
+    assert (found.cycles, found.least) == (10, 4)

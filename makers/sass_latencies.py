@@ -121,15 +121,11 @@ def measured(arch: str) -> list[list[str | int]]:
 def record(arch: str, *, more: bool) -> None:
     file = FOLDER / f"{arch}.json"
     before = json.loads(file.read_text("utf-8")) if more else {}
-    known = latencies(arch) if more else None
     catalog = Found() if more else found_in(of_catalog(arch))
     others = found_in(of_more(arch))
-    rows = dict(known.rows) if known else catalog.rows
+    rows = dict(latencies(arch).rows) if more else catalog.rows
     for row, cycles in others.rows.items():
-        key = known.key_of(row) if known else row
-        # A record that does not tell second words apart is older than the rows of the block's barrier.
-        if known is None or known.fine or key[1] != "B":
-            rows[key] = min(cycles, rows.get(key, HORIZON))
+        rows[row] = min(cycles, rows.get(row, HORIZON))
     made = {
         "method": METHOD, "command": f"python makers/sass_latencies.py {arch}{' --more' if more else ''}",
         "compilers": sorted(catalog.compilers | others.compilers | set(before.get("compilers", ()))),

@@ -3,14 +3,17 @@
     python makers/sass_mutations.py prepare --count 10000 --out mutations.npz               (no GPU; minutes)
     python makers/sass_mutations.py run mutations.npz --seconds 150 --out states.json       (needs the GPU)
     python makers/sass_mutations.py run mutations.npz --seconds 150 --out more.json --after states.json
+    python makers/sass_mutations.py run mutations.npz --seconds 150 --out some.json --only indices.json
     python makers/sass_mutations.py judge more.json --out sass-mutations.json               (no GPU)
+    python makers/sass_mutations.py judge sass-mutations.json --out sass-mutations.json     (other rules; no GPU)
 
 Mutation i has the seed i, and the kernels take turns. `prepare` compiles the kernels and writes their code with all
 changes, so that `run` compiles nothing and the code is that of `judge`. A changed kernel runs 20 times in a child
 process; one that hangs or faults counts as changed. Each kernel has `--runners` children, which run beside each other.
-`run` ends after its seconds; with `--after` it does what that file lacks.
+`run` ends after its seconds; with `--after` it does what that file lacks, with `--only` the indices of a JSON list, in
+the list's order.
 `judge` says of every changed one whether the check found it, and what `SAMPLE` accused ones that gave the same bits
-break.
+break. Its record has the index and state of every changed one, so that `judge` reads a record, too.
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ from __future__ import annotations
 import argparse
 import json
 import queue
+import re
 import time
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -113,6 +118,8 @@ class Prepared:
 
 def states(prepared: Prepared, number: int, waiting: queue.SimpleQueue[int], end: float, device: str) -> dict[int, str]:
     """Run mutations of one subject in a child of its own until none waits or the time is up."""
+    if waiting.empty():
+        return {}
     artifact = prepared.artifacts[number]
     runner = GpuRunner(SUBJECTS[number], device, artifact)
     right = runner.run(artifact.code, RUNS)
@@ -131,8 +138,10 @@ def states(prepared: Prepared, number: int, waiting: queue.SimpleQueue[int], end
     return found
 
 
-def run(path: Path, seconds: float, after: Path | None, out: Path, device: str, runners: int) -> None:
-    """Run mutations until the time is up; the file has the rows of `after`, too."""
+def run(
+    path: Path, seconds: float, after: Path | None, only: Path | None, out: Path, device: str, runners: int
+) -> None:  # fmt: skip
+    """Run mutations, or those of `only` in its order, until the time is up; the file has the rows of `after`, too."""
     end, prepared = time.monotonic() + seconds, Prepared.read(path)
     digests = [artifact.digest for artifact in prepared.artifacts]
     before: dict[str, Any] = (
@@ -141,8 +150,9 @@ def run(path: Path, seconds: float, after: Path | None, out: Path, device: str, 
     if before["digests"] != digests:
         raise SystemExit(f"{after} has mutations of other code")
     rows: dict[int, str] = dict(before["rows"])
+    wanted: Iterable[int] = json.loads(only.read_text(encoding="utf-8")) if only else range(len(prepared.places))
     waiting: list[queue.SimpleQueue[int]] = [queue.SimpleQueue() for _ in SUBJECTS]
-    for index in range(len(prepared.places)):
+    for index in wanted:
         if index not in rows:
             waiting[index % len(SUBJECTS)].put(index)
     with ThreadPoolExecutor(runners * len(SUBJECTS)) as pool:
@@ -154,6 +164,27 @@ def run(path: Path, seconds: float, after: Path | None, out: Path, device: str, 
     print(f"{len(rows)} of {len(prepared.places)} mutations:", dict(Counter(rows.values())))
 
 
+def ranges(indices: Iterable[int]) -> list[list[int]]:
+    """Return runs of consecutive indices in ascending order, each as its first and the one after its last."""
+    found: list[list[int]] = []
+    for index in sorted(indices):
+        if found and found[-1][1] == index:
+            found[-1][1] += 1
+        else:
+            found.append([index, index + 1])
+    return found
+
+
+def rows_of(data: Mapping[str, Any]) -> list[tuple[int, str]]:
+    """Return (index, state) of the mutations in a file of `run`, or in a record of `judge`, in ascending order."""
+    if "rows" in data:
+        return [(index, state) for index, state in data["rows"]]
+    if "differing" not in data:
+        raise SystemExit("the record has numbers of mutations, but not their indices")
+    differing = {index: state for state, indices in data["differing"].items() for index in indices}
+    return [(index, differing.get(index, "same")) for start, stop in data["ran"] for index in range(start, stop)]
+
+
 def judged(row: tuple[int, str]) -> dict[str, Any]:
     """Return a mutation with its state on the GPU and the first finding of the check."""
     index, state = row
@@ -161,7 +192,8 @@ def judged(row: tuple[int, str]) -> dict[str, Any]:
     found = check_function(applied(build(subject).function, made), ARCH)
     return {
         "index": index, "kernel": SUBJECTS[subject].kernel, "kind": made.kind, "address": made.address,
-        "state": state, "accused": bool(found), "text": made.text, "finding": str(found[0]) if found else "",
+        "state": state, "accused": bool(found), "certain": any(one.certain for one in found), "text": made.text,
+        "finding": str(found[0]) if found else "",
     }  # fmt: skip
 
 
@@ -173,7 +205,7 @@ def judge(file: Path, out: Path) -> None:
     for number, digest in enumerate(data["digests"]):
         if build(number).artifact.digest != digest:
             raise SystemExit(f"{SUBJECTS[number].kernel}: compiled by another compiler than what ran")
-    rows = [(index, state) for index, state in data["rows"]]
+    rows = rows_of(data)
     others = [row for row in rows if row[1] == "same"]
     np.random.default_rng(len(others)).shuffle(others)
     spared: list[dict[str, Any]] = []
@@ -189,12 +221,21 @@ def judge(file: Path, out: Path) -> None:
     kept = {
         "arch": ARCH, "command": "python makers/sass_mutations.py", "runs": RUNS, "mutations": len(rows),
         "states": dict(Counter(state for _, state in rows)), "digests": data["digests"],
+        "ran": ranges(index for index, _ in rows),
+        "differing": {
+            state: [index for index, other in rows if other == state]
+            for state in sorted({state for _, state in rows} - {"same"})
+        },
         "changed_and_accused": sum(row["accused"] for row in changed),
         "changed_and_not_accused": [row for row in changed if not row["accused"]],
+        # `gemmlab check` lists these as pairs that are closer than recorded, and not as faults.
+        "changed_and_uncertain": [row["index"] for row in changed if row["accused"] and not row["certain"]],
         "same_and_judged": tried, "same_and_accused": len(spared), "sample": spared[:SAMPLE],
     }  # fmt: skip
-    out.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    print({name: value if isinstance(value, int | dict) else len(value) for name, value in kept.items()})
+    # A list of numbers is one line.
+    text = re.sub(r"\[[\d,\s]+\]", lambda found: " ".join(found[0].split()), json.dumps(kept, indent=1))
+    out.write_text(text + "\n", encoding="utf-8")
+    print({name: value if isinstance(value, int) else len(value) for name, value in kept.items()}, kept["states"])
 
 
 if __name__ == "__main__":
@@ -207,6 +248,7 @@ if __name__ == "__main__":
     running.add_argument("prepared", type=Path)
     running.add_argument("--seconds", type=float, default=150)
     running.add_argument("--after", type=Path)
+    running.add_argument("--only", type=Path, help="a JSON list of indices")
     running.add_argument("--device", default="cuda")
     running.add_argument("--runners", type=int, default=2)
     running.add_argument("--out", type=Path, required=True)
@@ -217,6 +259,6 @@ if __name__ == "__main__":
     if given.command == "prepare":
         prepare(given.count, given.out)
     elif given.command == "run":
-        run(given.prepared, given.seconds, given.after, given.out, given.device, given.runners)
+        run(given.prepared, given.seconds, given.after, given.only, given.out, given.device, given.runners)
     else:
         judge(given.file, given.out)

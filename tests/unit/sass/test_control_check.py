@@ -135,10 +135,11 @@ def test_a_barrier_is_seen_two_cycles_after_it_is_set() -> None:
     assert found[0].reason == "the wait for SB0 comes less than 2 cycles after it is set"
 
 
+@pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize(("stall", "right"), [(6, True), (5, False), (3, False)])
-def test_a_load_keeps_away_from_the_blocks_barrier(stall: int, right: bool) -> None:
-    # With 5 cycles an H200 gave other sums; ptxas leaves 6.
-    function = subject("thread_tile_2d", "sm_90", "128").function
+def test_a_load_keeps_away_from_the_blocks_barrier(stall: int, right: bool, arch: str) -> None:
+    # With 5 cycles an H200 gave other sums; ptxas leaves 6, for each architecture.
+    function = subject("vector_load", arch, "128").function
     code = function.instructions
 
     def lowered(instruction: Instruction) -> Control | None:
@@ -146,16 +147,29 @@ def test_a_load_keeps_away_from_the_blocks_barrier(stall: int, right: bool) -> N
         meets = instruction.opcode == "BAR" and following.opcode == "LDS" and instruction.control.stall == 6
         return replace(instruction.control, stall=stall) if meets else None
 
-    barrier, found = changed(function, lowered, "sm_90")
+    barrier, found = changed(function, lowered, arch)
     assert [one for one in found if one.producer.address != barrier.address] == []
     assert (not found) is right
-    assert all((one.fault, one.register) == ("too early", "the barrier") for one in found)
+    assert all((one.fault, one.register, one.certain) == ("too early", "the barrier", True) for one in found)
 
 
-def test_the_second_word_of_a_wide_product_has_a_latency_of_its_own() -> None:
+def test_second_words_and_addends_have_latencies_of_their_own() -> None:
     rows = latencies("sm_90").rows
     assert rows["IMAD.WIDE", "R+1", "read", "MOV", "value"] > rows["IMAD.WIDE", "R", "read", "MOV", "value"]
-    # A record that does not tell them apart is asked for both words together.
-    coarse = {row: cycles for row, cycles in rows.items() if row[1] != "R+1" and row[4] != "addend"}
-    assert not replace(latencies("sm_90"), rows=coarse).fine
-    assert latencies("sm_90").fine
+    assert rows["IMAD.WIDE", "R", "read", "IMAD.WIDE", "addend"] < rows["IMAD.WIDE", "R", "read", "IMAD.WIDE", "value"]
+    # The second word of a wide addend is read later than the first.
+    assert [rows["IMAD", "R", "read", "IMAD.HI", part] for part in ("addend", "addend+1")] == [4, 2]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_every_record_has_the_same_sorts_of_rows(arch: str) -> None:
+    rows = latencies(arch).rows
+    assert {row[1] for row in rows} == {"R", "R+1", "UR", "P", "UP", "B"}
+    assert {row[4] for row in rows} == {"", "guard", "value", "addend", "addend+1", "address", "all"}
+
+
+def test_a_kind_of_few_rows_has_a_least_latency_by_its_values() -> None:
+    # No result of HFMA2.MMA is recorded as a value before 6 cycles, and few are addends; a part is read 2 cycles later.
+    found = latencies("sm_90")._latency(("HFMA2.MMA", "R", "read", "IMAD.HI", "addend"))
+    assert found is not None
+    assert (found.cycles, found.least) == (10, 4)

@@ -150,9 +150,6 @@ def fault_of(
     left = None if compiled is None else compiled.get((meeting.producer, meeting.consumer, meeting.relation))
     if latency is not None:
         least, source = latency.cycles, latency.source
-    elif meeting.cell == BARRIER:
-        # A record without the block's barrier: only that of sm_90 has it.
-        return None
     elif compiled is not None:
         # A pair that was never close in the compiler's code has no distance there; it must stay `TIGHT` cycles apart.
         least, source = TIGHT if left is None else left, "no latency is recorded, and the compiler left more"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from statistics import median_low
 
@@ -30,6 +30,8 @@ A longer row only shows that ptxas had no reason to put the two instructions clo
 """
 POOL = 4
 """Least number of rows that together show how long results of a kind take."""
+LATER = 2
+"""Most cycles by which another part is read later than a value: the second word of an addend, or all predicates."""
 _ALONE = frozenset({"ULDC", "UMOV", "R2UR", "VOTEU"})
 """Kinds whose latency is not that of the others on their pipe."""
 _FOLDER = Path(__file__).parent / "recorded"
@@ -40,9 +42,8 @@ Row = tuple[str, str, str, str, str]
 
 The file is `R`, `UR`, `P` or `UP`, `R+1` for the second word of a wide product, or `B` for the block's barrier. The
 relation is `read` or `overwrite`. The part is `guard`, `value`, `address`, `all`, or `addend` for the third source of
-a multiply-add of integers; empty if the consumer overwrites the result.
+a multiply-add of integers, with `addend+1` for its second word; empty if the consumer overwrites the result.
 """
-_SECOND, _ADDEND = "+1", "addend"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +81,8 @@ class Latencies:
         """
         row = row_of(meeting, producer, consumer)
         if row not in self._found:
-            self._found[row] = self._latency(self.key_of(row))
+            self._found[row] = self._latency(row)
         return self._found[row]
-
-    @cached_property
-    def fine(self) -> bool:
-        """True if the record tells second words and addends apart."""
-        return any(_SECOND in row[1] for row in self.rows)
-
-    def key_of(self, row: Row) -> Row:
-        """Return the key under which this record has a row."""
-        return row if self.fine else _coarse(row)
 
     def _latency(self, row: Row) -> Latency | None:
         cycles = self.rows.get(row)
@@ -116,15 +108,20 @@ class Latencies:
         """Return the cycles below which a pair is a sure fault, 0 if that is not known.
 
         A result that is read: what a GPU needed, if that was measured, or the least of all producers on the same pipe,
-        of this file, for this part. A result that is overwritten: the cycles by which it takes longer than the
-        consumer's, since the earlier one must not be written last.
+        of this file, for this part. If there are too few of these, it is the least for values, less `LATER`. A result
+        that is overwritten: the cycles by which it takes longer than the consumer's, since the earlier one must not be
+        written last.
         """
         kind, file, relation, consumer, _ = row
         if relation == "read":
-            pool = [number for other, number in self.rows.items() if self._comparable(other, row)]
-            return max(self.measured.get(row, 0), min(pool) if len(pool) >= POOL else 0)
+            least = self._least_of_pool(row) or self._least_of_pool((*row[:4], "value")) - LATER
+            return max(self.measured.get(row, 0), least)
         first, second = (self._result(producer, file) for producer in (kind, consumer))
         return 0 if first is None or second is None else first - second + 1
+
+    def _least_of_pool(self, row: Row) -> int:
+        pool = [number for other, number in self.rows.items() if self._comparable(other, row)]
+        return min(pool) if len(pool) >= POOL else 0
 
     @staticmethod
     def _comparable(other: Row, row: Row) -> bool:
@@ -160,22 +157,19 @@ def row_of(meeting: Meeting, producer: Step, consumer: Step) -> Row:
         _file(meeting.cell, producer),
         meeting.relation,
         consumer.kind,
-        _part(meeting.access, consumer),
+        _part(meeting.access, meeting.cell, consumer),
     )
 
 
-def _coarse(row: Row) -> Row:
-    """Return the key of a row in a record that does not tell second words and addends apart."""
-    return row[0], row[1].removesuffix(_SECOND), row[2], row[3], "value" if row[4] == _ADDEND else row[4]
-
-
-def _part(access: Access | None, consumer: Step) -> str:
+def _part(access: Access | None, cell: int, consumer: Step) -> str:
     if access is None:
         return ""
     if access.part not in ("guard", "value", "all"):
         return "address"
-    # A multiply-add of integers reads its third source later than its factors.
-    return _ADDEND if access.part == "value" and access.operand == _addend(consumer.instruction) else access.part
+    if access.part != "value" or access.operand != _addend(consumer.instruction):
+        return access.part
+    # A multiply-add of integers reads its third source later than its factors, its second word later still.
+    return "addend" if cell == access.first else "addend+1"
 
 
 def _addend(instruction: Instruction) -> int | None:
@@ -188,7 +182,7 @@ def _addend(instruction: Instruction) -> int | None:
 def _file(cell: int, producer: Step) -> str:
     if cell < UNIFORM:
         # The second word of a wide product is complete later than the first.
-        return f"R{_SECOND}" if producer.kind == "IMAD.WIDE" and cell != producer.writes[0] else "R"
+        return "R+1" if producer.kind == "IMAD.WIDE" and cell != producer.writes[0] else "R"
     if cell < PREDICATE:
         return "UR"
     if cell == BARRIER:

@@ -191,7 +191,9 @@ $(STAMP): pyproject.toml
 		echo "Name another one: make PYTHON=/path/to/python3.12" >&2; exit 1; }; \
 	"$(BIN)/python" -c '$(SUPPORTED)' 2>/dev/null || "$$python" -m venv --clear $(VENV) || { \
 		echo "No virtual environment could be made (on Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; }
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile --editable '.[dev]'
+	@# pip compiles Python files one after the other, the tests of packages too: half a minute. A template may be no Python.
+	@$(BIN)/python -m compileall -qq -j 0 -x '/tests/' $(VENV)/lib || true
 	@touch $@
 
 clean:

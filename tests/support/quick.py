@@ -39,6 +39,7 @@ def split(items: Iterable[pytest.Item], turn: int) -> tuple[list[pytest.Item], l
     for family in families.values():
         cases = [item for item in family if item.get_closest_marker("slow") is None]
         rest += [item for item in family if item.get_closest_marker("slow") is not None]
+        own_turn = turn
         if cases and (turns := cases[0].get_closest_marker("in_turns")) is not None:
             place = (cases[0].path, int(turns.args[0]))
             # A file's name shifts its turns, so that all turns take about the same time.
@@ -47,8 +48,10 @@ def split(items: Iterable[pytest.Item], turn: int) -> tuple[list[pytest.Item], l
             if (at - turn) % place[1]:
                 rest += cases
                 continue
+            # The cases go on by one each time that the test runs: by n, some might never have their turn.
+            own_turn = turn // place[1]
         for index, item in enumerate(cases):
             sampled = item.get_closest_marker("sampled")
             wanted = CASES if sampled is None else int(sampled.args[0])
-            (quick if is_chosen(index, len(cases), wanted, turn) else rest).append(item)
+            (quick if is_chosen(index, len(cases), wanted, own_turn) else rest).append(item)
     return quick, rest

@@ -3,9 +3,9 @@
 A program's source key is a digest of text, options and architecture. The cache lists the artifacts of each source key
 (`variants`); each variant records its compiler and the files that the compiler read, or did not find, on disk. A
 variant is valid as long as these files are unchanged. The installed compiler's variant comes first, then the newest: on
-a machine with no compiler or another one, a cache filled elsewhere gives the same code. Without a compiler, code
-shipped in the package (`shipped_code`) is used, too. For a GPU, the package's archive (`code_archive`) comes first, so
-that its code is the same with every compiler.
+a machine with no compiler or another one, a cache filled elsewhere gives the same code. Kernels of one file share their
+artifact (`whole_files`). Without a compiler, code shipped in the package (`shipped_code`) is used, too. For a GPU, the
+package's archive (`code_archive`) comes first, so that its code is the same with every compiler.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from gemmlab.core.errors import NoCompilerError
 from gemmlab.core.log import LOG, elapsed_ms
 from gemmlab.core.program import Artifact, Program
-from gemmlab.toolchain import apart, code_archive, compilation, cuda_headers, nvdisasm, nvrtc, variants
+from gemmlab.toolchain import apart, code_archive, compilation, cuda_headers, nvdisasm, nvrtc, variants, whole_files
 from gemmlab.toolchain import cache as store
 from gemmlab.toolchain import shipped_code as shipped
 from gemmlab.toolchain.host_headers import HOST_HEADERS
@@ -42,7 +42,7 @@ def build(program: Program) -> Artifact:
     try:
         found = _found_or_compiled(program, files, source)
     except NoCompilerError as error:
-        stored = _any(source, files) or shipped.find(program, source, files.path)
+        stored = _any(program, source, files) or shipped.find(program, source, files.path)
         if stored is None:
             # The remedy comes first: terminals and tables cut off the end of a long line.
             raise NoCompilerError(f"{error}; {_named(program)} for {program.target} is not in {_places()}") from error
@@ -81,9 +81,10 @@ def compile_here(program: Program) -> tuple[Artifact, bool]:
     """
     files = place(program)
     source, by = _source(program, files), _made_by()
-    found = _own(source, by, files)
+    found = _own(program, source, by, files)
     if found is not None:
-        variants.note(source, variants.variant(source, by, found.searched or {}))
+        listed = _file(program, files) if whole_files.serves(found, program) else source
+        variants.note(listed, variants.variant(listed, by, found.searched or {}))
     return _finished(found or _compile(program, files, source, by), files), found is not None
 
 
@@ -127,7 +128,7 @@ def _places() -> str:
 
 def _found_or_compiled(program: Program, files: CompilerInput, source: str) -> Artifact:
     by = _made_by()
-    found = _own(source, by, files) or _any(source, files)
+    found = _own(program, source, by, files) or _any(program, source, files)
     LOG.debug("%s for %s: %s", program.kernel, program.target, "in the cache" if found else "not in the cache")
     if found is not None:
         return found
@@ -137,23 +138,35 @@ def _found_or_compiled(program: Program, files: CompilerInput, source: str) -> A
     return made
 
 
-def _own(source: str, by: str, files: CompilerInput) -> Artifact | None:
+def _own(program: Program, source: str, by: str, files: CompilerInput) -> Artifact | None:
     """Return an artifact by the compiler `by` that the cache has and that is still valid; `None` if there is none."""
     # Code that depends on no other file is found without the list.
     bare = store.load(variants.variant(source, by, {}).key)
-    return bare or variants.find(source, lambda each: each.made_by == by and as_it_was(each.searched, files.path))
+    return bare or _valid(program, source, files, by)
 
 
-def _any(source: str, files: CompilerInput) -> Artifact | None:
+def _any(program: Program, source: str, files: CompilerInput) -> Artifact | None:
     """Return the newest valid artifact by any compiler from the cache; `None` if there is none."""
-    return variants.find(source, lambda each: as_it_was(each.searched, files.path))
+    return _valid(program, source, files)
+
+
+def _valid(program: Program, source: str, files: CompilerInput, by: str = "") -> Artifact | None:
+    """Return the newest valid artifact from the cache, the program's own or its file's; `None` if there is none.
+
+    `by` is the only compiler whose code is taken; empty for any.
+    """
+
+    def fits(each: variants.Variant) -> bool:
+        return by in ("", each.made_by) and as_it_was(each.searched, files.path)
+
+    return variants.find(source, fits) or whole_files.find(program, _file(program, files), fits)
 
 
 def _compile(program: Program, files: CompilerInput, source: str, by: str) -> Artifact:
     # The compiler may crash on code that was never compiled here.
     foreign = apart.is_foreign(program)
     made = apart.compile_apart(program) if foreign else compilation.compile_cubin(program, files)
-    if made.searched is not None:
+    if made.searched is not None and not whole_files.put(_file(program, files), by, made, program):
         found = variants.variant(source, by, made.searched)
         if store.store(found.key, made):
             variants.note(source, found)
@@ -162,12 +175,21 @@ def _compile(program: Program, files: CompilerInput, source: str, by: str) -> Ar
 
 def _source(program: Program, files: CompilerInput) -> str:
     """Return the source key (see `source_of`) of a program whose texts are `files`."""
+    return store.key_of("cuda 2", program.kernel, program.entry, *_compiled_texts(program, files))
+
+
+def _file(program: Program, files: CompilerInput) -> str:
+    """Return the source key that all kernels of a file share: as that of `_source`, without the kernel's name."""
+    return store.key_of("cuda file 1", *_compiled_texts(program, files))
+
+
+def _compiled_texts(program: Program, files: CompilerInput) -> list[str]:
+    """Return the texts and options that the compiler gets, without the name of the kernel."""
     headers = [part for name, text in sorted(files.headers.items()) for part in (name, text)]
     options = compilation.options_of(program)
-    return store.key_of(
-        "cuda 2", program.kernel, program.entry, files.main, files.source, _stand_ins(), str(len(files.path.named)),
-        str(len(options)), *options, *headers,
-    )  # fmt: skip
+    return [
+        files.main, files.source, _stand_ins(), str(len(files.path.named)), str(len(options)), *options, *headers,
+    ]  # fmt: skip
 
 
 @cache

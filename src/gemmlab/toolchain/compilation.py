@@ -160,14 +160,18 @@ class _Compilation:
             code=code,
             digest=digest(code, program.kernel),
             compiler=nvrtc.compiler(),
-            resources={**program.resources, **_resources(code, log, lowered, program.kernel)},
+            resources={**program.resources, **resources_of(code, log, lowered, program.kernel)},
             exports=program.exports,
             texts=texts,
             searched=searched,
         )
 
 
-def _resources(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]:
+def resources_of(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]:
+    """Return the resources of the function `entry` (`Artifact.resources`), by a cubin and the compiler's log.
+
+    `kernel` names the code in errors. Raises `UsageError` if the cubin is malformed.
+    """
     function = read_cubin(code, kernel).functions[entry]
     facts = {
         "registers": function.registers,

@@ -25,6 +25,7 @@ BATCH = 40
 """Tensor copies of one test."""
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("name", JOBS["wgmma"])
 @pytest.mark.sampled(4)
 def test_rarer_forms_of_wgmma_have_the_gpus_bits(name: str) -> None:
@@ -80,6 +81,7 @@ def test_the_loop_of_a_float_sum_takes_the_cycles_of_its_turns(place: str) -> No
     assert loop_cycles(place) == wanted[LANES : 2 * LANES][PLACES[place] != NONE].max()
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize(
     ("operation", "place", "opcode", "executed", "wavefronts"),
     [

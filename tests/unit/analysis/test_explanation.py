@@ -171,6 +171,7 @@ def test_bandwidths_of_caches() -> None:
     assert model("H200").l1_gbs == pytest.approx(128 * 132 * 1.98)
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_a_kernel_without_a_loop_is_explained_too(tmp_path: Path) -> None:
     path = tmp_path / "fill.cu"

@@ -92,6 +92,7 @@ def test_the_record_has_the_constants_of_the_code() -> None:
     assert set(record().fitted) == set(FITTED)
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 @pytest.mark.parametrize("name", ["block_tile", "reduce_shuffle"])
 def test_the_record_is_what_the_model_says_today(name: str) -> None:
@@ -213,6 +214,7 @@ def test_explain_shows_the_predicted_time_and_its_parts() -> None:
     assert "extrapolated: compared with times of an H200 only" in page
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_a_kernel_that_cannot_be_predicted_says_why(tmp_path: Path) -> None:
     source = tmp_path / "small.cu"

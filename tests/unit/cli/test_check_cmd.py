@@ -146,6 +146,7 @@ def test_another_device_ends_with_3() -> None:
     assert "no device named 'tpu'" in result.output
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_without_a_gpu_an_own_file_is_checked_on_the_emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     opened = []

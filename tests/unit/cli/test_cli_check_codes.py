@@ -61,6 +61,7 @@ def test_fewer_registers_than_the_code_needs_are_a_fault(arch: str, tmp_path: Pa
     assert [finding["fault"] for finding in answer["findings"]] == ["no room"]
 
 
+@pytest.mark.in_turns(3)
 def test_code_for_a_debugger_is_refused_by_name(tmp_path: Path) -> None:
     source = 'extern "C" __global__ void one(float* x) { x[threadIdx.x] *= 2.0f; }'
     x = np.zeros(32, np.float32)
@@ -78,6 +79,7 @@ def test_machine_code_of_another_compiler_is_judged() -> None:
     assert "not checked, because their latencies are not recorded: UPRMT" in ended.output
 
 
+@pytest.mark.in_turns(3)
 def test_asynchronous_code_is_refused_by_name(tmp_path: Path) -> None:
     file = tmp_path / "wgmma.cubin"
     file.write_bytes(subject("wgmma_tf32", "sm_90a", "64").artifact.code)

@@ -113,6 +113,7 @@ def test_a_kernel_for_two_architectures() -> None:
     assert len({row["digest"] for row in told["kernels"]}) == 2
 
 
+@pytest.mark.in_turns(3)
 def test_what_it_made_serves_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     (row,) = answer("naive")["kernels"]
     assert answer("naive")["kernels"][0]["cached"]

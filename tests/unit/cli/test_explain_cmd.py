@@ -123,6 +123,7 @@ def test_an_own_file_comes_through_the_same_door(tmp_path: Path) -> None:
     assert "little work a load" in [finding["key"] for finding in one["findings"]]
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_a_race_comes_first_and_ends_with_1(tmp_path: Path) -> None:
     result = run(write(tmp_path, ""), *FLAGS, "--sizes", "32")
@@ -131,6 +132,7 @@ def test_a_race_comes_first_and_ends_with_1(tmp_path: Path) -> None:
     assert "cannot be trusted" in result.stdout
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 @pytest.mark.parametrize("last", ["C[row * N + col] = 0;", "if (row < 5) C[row * N + col] = sum;"])
 def test_a_wrong_result_comes_first_and_nothing_is_predicted(tmp_path: Path, last: str) -> None:
@@ -189,6 +191,7 @@ def test_the_verdict_comes_first(tmp_path: Path) -> None:
     assert racing[1].startswith("  1 hazard, the first one race at mine.cu:")
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_a_launch_without_arithmetic_has_no_figures_of_operations(tmp_path: Path) -> None:
     path = tmp_path / "copy.cu"

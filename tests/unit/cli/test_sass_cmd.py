@@ -55,6 +55,7 @@ def test_json_has_every_field_of_an_instruction() -> None:
     assert barrier["write_barrier"] is None
 
 
+@pytest.mark.in_turns(3)
 def test_a_comparison_says_what_differs() -> None:
     text = run("naive", "--diff", "UNROLL=8")
     assert "... " in text

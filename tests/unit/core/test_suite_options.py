@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.quick import is_chosen
+from support.quick import is_chosen, split
 
 pytest_plugins = ["pytester"]
 CONFTEST = Path(__file__).parents[2] / "conftest.py"
@@ -53,7 +53,7 @@ def test_every_test_runs_by_default(suite: pytest.Pytester) -> None:
     ("turn", "chosen"),
     [
         (0, ["cases[[]0]", "cases[[]3]", "cases[[]6]", "one_slow_case[[]1]", "more_cases[[]0]", "even[[]0]"]),
-        (8, ["cases[[]1]", "cases[[]4]", "cases[[]8]", "one_slow_case[[]1]", "more_cases[[]8]", "even[[]2]"]),
+        (8, ["cases[[]1]", "cases[[]4]", "cases[[]8]", "one_slow_case[[]1]", "more_cases[[]8]", "even[[]1]"]),
         (9, ["cases[[]2]", "cases[[]5]", "cases[[]9]", "one_slow_case[[]1]", "more_cases[[]0]", "odd "]),
     ],
 )
@@ -87,3 +87,11 @@ def test_every_case_has_its_turn(count: int, wanted: int) -> None:
     turns = [[index for index in range(count) if is_chosen(index, count, wanted, turn)] for turn in range(count)]
     assert {len(chosen) for chosen in turns} == {min(count, wanted)}
     assert set().union(*turns) == set(range(count))
+
+
+@pytest.mark.parametrize("turns", [2, 3])
+def test_every_case_of_a_test_in_turns_has_its_turn(suite: pytest.Pytester, turns: int) -> None:
+    text = f"@pytest.mark.in_turns({turns})\n@pytest.mark.parametrize('n', range(6))\ndef test_{{}}(n): pass\n"
+    items = suite.getitems("import pytest\n" + "".join(text.format(name) for name in "abcd"))
+    drawn = [{item.name for item in split(items, turn)[0]} for turn in range(6 * turns)]
+    assert set().union(*drawn) == {item.name for item in items}

@@ -62,6 +62,7 @@ def test_check_tells_its_progress_and_leaves_the_log_silent(caplog: pytest.LogCa
     assert not caplog.records
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_a_kernel_is_its_text_or_its_file(tmp_path: Path) -> None:
     text = gemmlab.check(SOURCE, sizes=5, device="emulated", facts=FACTS)
@@ -73,6 +74,7 @@ def test_a_kernel_is_its_text_or_its_file(tmp_path: Path) -> None:
     assert file.reports[0].subject == text.reports[0].subject == "mine"
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_a_kernel_that_does_not_compile_is_in_the_errors() -> None:
     found = gemmlab.check(SOURCE.replace("float sum", "flaot sum"), sizes=5, device="emulated", facts=FACTS)
@@ -82,6 +84,7 @@ def test_a_kernel_that_does_not_compile_is_in_the_errors() -> None:
     assert [row["result"] for row in found.rows()] == ["ERROR"]
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_bench_on_the_emulator_counts() -> None:
     found = gemmlab.bench("naive", sizes=32, device="emulated")

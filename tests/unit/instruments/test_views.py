@@ -132,6 +132,7 @@ def test_each_finding_has_its_predicted_gain() -> None:
         assert one.gain in one._repr_html_()
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_a_check_that_fails_begins_with_the_verdict() -> None:
     facts = {"grid": "ceil_div(M * N, 64)", "threads": "64"}
@@ -198,6 +199,7 @@ def test_cells() -> None:
     assert [cell(value) for value in values] == ["", "yes", "12,345", "1.235", "123,457", "x"]
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_a_wrong_kernel_shows_why() -> None:
     found = raced()

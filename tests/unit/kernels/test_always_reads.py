@@ -91,6 +91,7 @@ def test_check_tries_every_case_and_says_the_trait() -> None:
     assert f"it {NOTES[1]}" in report.explain()
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_without_the_key_the_failure_names_it(tmp_path: Path) -> None:
     file = tmp_path / "mine.cu"

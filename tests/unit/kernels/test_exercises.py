@@ -163,6 +163,7 @@ def test_the_command_writes_an_exercise(tmp_path: Path, monkeypatch: pytest.Monk
         assert run("new", "--exercise", *wrong).exit_code == 2
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_check_names_the_exercise_that_is_not_solved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -186,6 +187,7 @@ def test_an_exercise_has_a_file_name_of_its_own() -> None:
     assert Exercise("naive", "Do it.", "", ()).file_name == "my_naive.cu"
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_an_exercise_at_stated_sizes_says_that_its_criteria_were_not_judged(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"

@@ -81,6 +81,7 @@ def test_addresses_lead_to_elements() -> None:
     assert traced.trace.thread(3, 5) == (5, 3, 0)
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_what_is_fetched_through_textures_has_addresses_too() -> None:
     traced = one_block("maxas_64", 64, 64, 16)

@@ -82,6 +82,7 @@ def test_the_tile_hierarchy_of_quarters() -> None:
     assert blocks_of(traced) == [Area(row, col, 128, 128) for row in (0, 128) for col in (0, 128)]
 
 
+@pytest.mark.in_turns(3)
 @needs_compiler
 def test_bits_of_the_thread_number() -> None:
     quarters = lane_map(subject("conflict_free").trace)

@@ -135,6 +135,7 @@ def test_a_barrier_is_seen_two_cycles_after_it_is_set() -> None:
     assert found[0].reason == "the wait for SB0 comes less than 2 cycles after it is set"
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize(("stall", "right"), [(6, True), (5, False), (3, False)])
 def test_a_load_keeps_away_from_the_blocks_barrier(stall: int, right: bool, arch: str) -> None:

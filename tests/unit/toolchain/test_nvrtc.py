@@ -27,6 +27,7 @@ SPILLS = """extern "C" __global__ void __launch_bounds__(1024) many(float* x) {
 """
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.sampled(3)
 @needs_compiler
 @pytest.mark.parametrize("arch", ARCHITECTURES)

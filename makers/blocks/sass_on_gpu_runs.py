@@ -12,6 +12,7 @@ from blocks.records import RESULTS, load
 from gemmlab.core.records import Record
 
 ORDERS, MUTATIONS, LATENCIES = "h200/sass-variants.json", "h200/sass-mutations.json", "h200/sass-latencies.json"
+AGAIN = "h200/sass-mutations-again.json"
 COMPILERS = ("h200/archive-13.5.json", "h200/archive-13.0.json", "h200/compiled-13.0.json")
 """The ladder by the archive's code beside the compiler that made it, by the same code beside an older compiler, and by
 that compiler's code.
@@ -37,15 +38,20 @@ def orders_block() -> str:
 
 def mutations_block() -> str:
     """Return what became of the blind changes on a GPU, and what the check said of them."""
-    data = _json(MUTATIONS)
+    return f"{_outcome(_json(MUTATIONS))}\n\nRun and judged again by later rules: {_outcome(_json(AGAIN))}"
+
+
+def _outcome(data: dict[str, Any]) -> str:
     states, missed = data["states"], len(data["changed_and_not_accused"])
     changed = data["changed_and_accused"] + missed
     hung = f", {states['hung']:,} hung" if "hung" in states else ", none hung"
+    uncertain = len(data.get("changed_and_uncertain", ()))
+    doubt = f" {uncertain} of those found are to it only closer than recorded, not a fault." if uncertain else ""
     faults, judged, accused = states.get("fault", 0), data["same_and_judged"], data["same_and_accused"]
     return (
         f"Of {data['mutations']:,} changes, {data['runs']} runs each, {changed:,} gave other results or a fault "
         f"({faults:,} a fault{hung}). The check finds {changed - missed:,} of them and misses {missed}. "
-        f"Of {judged:,} changes drawn from those with the same results in all runs it accuses {accused:,}."
+        f"Of {judged:,} changes drawn from those with the same results in all runs it accuses {accused:,}.{doubt}"
     )
 
 

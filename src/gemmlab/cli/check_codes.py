@@ -43,7 +43,7 @@ def check_codes(names: Sequence[str], *, as_json: bool) -> None:
 
 def _of_file(name: str) -> list[dict[str, Any]]:
     from gemmlab.sass.checking.control_codes import check_function, unjudged, without_codes
-    from gemmlab.sass.checking.register_room import excess
+    from gemmlab.sass.checking.register_room import excess, odd_descriptors
     from gemmlab.sass.parse import parse
     from gemmlab.sass.register_accesses import UnknownAccessError
     from gemmlab.toolchain.cubin import read_cubin
@@ -73,6 +73,11 @@ def _of_file(name: str) -> list[dict[str, Any]]:
                     "producer_address": None, "producer": "", "register": f"R{beyond.register}",
                     "reason": beyond.reason,
                 })  # fmt: skip
+            answer["findings"] += [{
+                "fault": "odd descriptor", "address": one.address, "instruction": one.text, "producer_address": None,
+                "producer": "", "register": "the memory descriptor",
+                "reason": "a descriptor begins at an even uniform register; a GPU says 'illegal instruction'",
+            } for one in odd_descriptors(function)]  # fmt: skip
             for finding in check_function(function, arch):
                 answer["findings" if finding.certain else "closer_than_recorded"].append({
                     "fault": finding.fault, "address": finding.consumer.address, "instruction": finding.consumer.text,
@@ -93,7 +98,9 @@ def _show(answer: dict[str, Any]) -> None:
     if answer["refused"]:
         typer.echo(f"{where}: not checked: {answer['refused']}")
         return
-    subject = "control codes" + (" and registers" if any(one["fault"] == "no room" for one in findings) else "")
+    subject = "control codes" + (
+        " and registers" if any(one["fault"] in ("no room", "odd descriptor") for one in findings) else ""
+    )
     typer.echo(f"{where}: {counted(len(findings), 'fault') if findings else 'no fault'} in the {subject}")
     if answer["not_judged"]:
         typer.echo(f"  not checked, because their latencies are not recorded: {', '.join(answer['not_judged'])}")

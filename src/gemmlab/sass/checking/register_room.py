@@ -1,12 +1,16 @@
-"""Check that a function uses no more registers than its cubin allows.
+"""Check that a function uses no more registers than its cubin allows, and that descriptors are pairs of registers.
 
 A cubin states a number of registers a thread, and the hardware reserves two of them: for sm_80 and later, ptxas states
 the highest index plus three. If a cubin states fewer, a GPU ends the kernel with "Warp Out-of-range Address" or
 "illegal instruction", and does not name the register.
+
+A descriptor of memory is two uniform registers, the first of them even. A GPU ends code with an odd one with "illegal
+instruction", too. ptxas 13.0.88 writes such an LDGSTS where many copies have a cache policy; 13.5.37 does not.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from gemmlab.core.errors import UsageError
@@ -17,6 +21,7 @@ from gemmlab.sass.register_accesses import accesses_of
 RESERVE = 2
 """Registers of the stated number that the hardware reserves."""
 _FIRST_ARCH = 80
+_ODD_DESCRIPTOR = re.compile(r"\bdesc\[UR[0-9]*[13579]\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,11 @@ def excess(function: SassFunction, arch: str, stated: int) -> Excess | None:
     if first is None or highest < stated - RESERVE:
         return None
     return Excess(first, highest, stated)
+
+
+def odd_descriptors(function: SassFunction) -> list[Instruction]:
+    """Return the instructions whose descriptor begins at an odd uniform register: no GPU runs them."""
+    return [one for one in function.instructions if _ODD_DESCRIPTOR.search(one.text)]
 
 
 def require_room(function: SassFunction, arch: str, stated: int, name: str) -> None:

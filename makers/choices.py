@@ -87,11 +87,10 @@ def table(left_out: Collection[str] = ()) -> Table:
     every = [*float32, *(one for one in swept((HOPPER_SWEEP,))[1] if _name(one.base) in taken_too), *lower]
     best = least(every)
     domains |= {without_parts(trial): trial.condition for trial in hopper}
-    every = [_within(one, domains.get(_name(one.base), "")) for one in every]
     empty = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())
     entries = [
         replace(
-            fitted(one, empty, best), times_us=stated(one, best),
+            fitted(_within(one, domains.get(_name(one.base), "")), empty, best), times_us=stated(one, best),
             domain=domains.get(_name(one.base), "") if one in lower or len(one.problems) >= FEW else NOWHERE_ELSE,
             below="sm_80" if one.base.kernel in OLDER else "",
         )
@@ -105,9 +104,12 @@ def table(left_out: Collection[str] = ()) -> Table:
 
 
 def _within(times: Times, domain: str) -> Times:
-    """Return the times at products that fulfil a condition. The others were measured before it was stated."""
+    """Return the times at products that fulfil a condition, if these are enough for figures, else all. The others were
+    measured before the condition was stated.
+    """
     where = replace(times.base, domain=domain)
-    return replace(times, us={key: us for key, us in times.us.items() if in_domain(where, key[0])})
+    found = replace(times, us={key: us for key, us in times.us.items() if in_domain(where, key[0])})
+    return found if len(found.problems) >= FEW else times
 
 
 def batches() -> Table:

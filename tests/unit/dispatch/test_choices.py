@@ -46,6 +46,7 @@ def swept() -> Mapping[str, Mapping[tuple[GemmProblem, int], float]]:
         "sweep-shapes.jsonl.gz",
         "sweep-large.jsonl.gz",
         "sweep-tiles.jsonl.gz",
+        "sweep-short.jsonl.gz",
     ):
         with gzip.open(RECORDED / name, "rt", encoding="utf-8") as file:
             _, *more = map(json.loads, file)

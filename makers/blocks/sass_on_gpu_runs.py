@@ -42,6 +42,7 @@ def mutations_block() -> str:
 
 
 def _outcome(data: dict[str, Any]) -> str:
+    """Return sentences with the numbers of one record of `makers/sass_mutations.py`."""
     states, missed = data["states"], len(data["changed_and_not_accused"])
     changed = data["changed_and_accused"] + missed
     hung = f", {states['hung']:,} hung" if "hung" in states else ", none hung"

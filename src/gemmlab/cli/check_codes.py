@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import counted
+
+if TYPE_CHECKING:
+    from gemmlab.sass.instruction import Instruction
 
 _SUFFIX = ".cubin"
 _SHOWN = 20
@@ -68,16 +71,11 @@ def _of_file(name: str) -> list[dict[str, Any]]:
         try:
             beyond = excess(function, arch, cubin.functions[function.name].registers)
             if beyond is not None:
-                answer["findings"].append({
-                    "fault": "no room", "address": beyond.instruction.address, "instruction": beyond.instruction.text,
-                    "producer_address": None, "producer": "", "register": f"R{beyond.register}",
-                    "reason": beyond.reason,
-                })  # fmt: skip
-            answer["findings"] += [{
-                "fault": "odd descriptor", "address": one.address, "instruction": one.text, "producer_address": None,
-                "producer": "", "register": "the memory descriptor",
-                "reason": "a descriptor begins at an even uniform register; a GPU says 'illegal instruction'",
-            } for one in odd_descriptors(function)]  # fmt: skip
+                register = f"R{beyond.register}"
+                answer["findings"].append(_of_registers("no room", beyond.instruction, register, beyond.reason))
+            reason = "a descriptor begins at an even uniform register; a GPU says 'illegal instruction'"
+            for one in odd_descriptors(function):
+                answer["findings"].append(_of_registers("odd descriptor", one, "the memory descriptor", reason))
             for finding in check_function(function, arch):
                 answer["findings" if finding.certain else "closer_than_recorded"].append({
                     "fault": finding.fault, "address": finding.consumer.address, "instruction": finding.consumer.text,
@@ -90,6 +88,12 @@ def _of_file(name: str) -> list[dict[str, Any]]:
     return found
 
 
+def _of_registers(fault: str, at: Instruction, register: str, reason: str) -> dict[str, Any]:
+    """Return a finding about an instruction's registers, which no other instruction takes part in."""
+    return {"fault": fault, "address": at.address, "instruction": at.text, "producer_address": None, "producer": "",
+            "register": register, "reason": reason}  # fmt: skip
+
+
 def _show(answer: dict[str, Any]) -> None:
     findings = answer["findings"]
     where = (
@@ -98,9 +102,8 @@ def _show(answer: dict[str, Any]) -> None:
     if answer["refused"]:
         typer.echo(f"{where}: not checked: {answer['refused']}")
         return
-    subject = "control codes" + (
-        " and registers" if any(one["fault"] in ("no room", "odd descriptor") for one in findings) else ""
-    )
+    of_registers = any(not one["producer"] for one in findings)
+    subject = "control codes" + (" and registers" if of_registers else "")
     typer.echo(f"{where}: {counted(len(findings), 'fault') if findings else 'no fault'} in the {subject}")
     if answer["not_judged"]:
         typer.echo(f"  not checked, because their latencies are not recorded: {', '.join(answer['not_judged'])}")

@@ -4,9 +4,10 @@
 
 Both operands are cut into rows, so one of them is sent. The ways take turns; a time is that of the slowest rank, from a
 barrier on. `alone` is a rank's share of the product with all operands in its memory, `panels` the messages without the
-products. A result is compared with that of one GPU, whose sums have another order; a result with `reproducible` must
-have the bits of one rank that adds panel by panel. Rank 0 writes the record after each size and precision. Without CUDA
-it runs on CPUs, with gloo, for tests.
+products, and `messages` the product with panels that NCCL sends in place of the copy engines. A result is compared with
+that of one GPU, whose sums may have another order; a result with `reproducible` must have the bits of one rank that
+adds panel by panel. Rank 0 writes the record after each size and precision. Without CUDA it runs on CPUs, with gloo,
+for tests.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -32,9 +34,11 @@ from gemmlab.core.environment import describe_environment
 from gemmlab.core.files import replace_file
 from gemmlab.core.precision import UNIT_ROUNDOFF
 from gemmlab.devices.select import open_device
+from gemmlab.distributed import in_turns
 from gemmlab.distributed.algorithm import choose
+from gemmlab.distributed.panel_turns import turns_of
 from gemmlab.distributed.panels import PANEL
-from gemmlab.distributed.rotation import Rotation, turns_of
+from gemmlab.distributed.peer_memory import peer_memory
 from gemmlab.distributed.traffic import Traffic
 
 SCHEMA = "gemmlab.distributed/1"
@@ -64,7 +68,8 @@ def main() -> None:
         record: dict[str, Any] = {
             "schema": SCHEMA, "environment": describe_environment(), "ranks": mesh.size(),
             "device": asdict(own_device.describe()), "torch": torch.__version__, "rounds": options.rounds,
-            "panel": PANEL, "predictions": predictions(), "results": [],
+            "panel": PANEL, "copy_engines": peer_memory(mesh.get_group(0), own or torch.device("cpu")) is not None,
+            "predictions": predictions(), "results": [],
         }  # fmt: skip
         for size in map(int, options.sizes.split(",")):
             for precision in options.precisions.split(","):
@@ -92,7 +97,8 @@ def measured(mesh: DeviceMesh, size: int, precision: str, rounds: int) -> dict[s
         "ours": lambda: gemmlab.distributed.gemm(left, right, precision=precision),
         "torch": lambda: left @ right,
         "alone": lambda: gemmlab.gemm(own_a, b, precision=precision),
-        "panels": lambda: messages(own_b, size, mesh),
+        "panels": lambda: messages(own_b, mesh),
+        "messages": lambda: by_messages(left, right, precision),
     }
     times: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(-1, rounds):
@@ -147,13 +153,30 @@ def slowest(way: Callable[[], object], kind: str) -> float:
     return float(took.item())
 
 
-def messages(own: torch.Tensor, depth: int, mesh: DeviceMesh) -> None:
-    """Send all panels as a product does, but without multiplying; the next one starts when the last is received."""
-    turns = turns_of(depth, mesh.size(), mesh.get_local_rank())
-    panels = Rotation(own, turns, mesh.get_group(0), Traffic())
-    for turn in range(1, len(turns)):
-        panels.start(turn)
-        panels.take(turn)
+def messages(own: torch.Tensor, mesh: DeviceMesh) -> None:
+    """Send all panels as a product of squares does, but without multiplying. `own` are this rank's rows of B."""
+    rows, depth = own.shape
+    turns = turns_of(rows, depth, depth, sends_a=False, sends_b=True, fixed=False, own=range(0))
+    begun = torch.cuda.current_stream().record_event() if own.is_cuda else None
+    (_, sent), memory = in_turns.sources_of((own.t(), own), (None, mesh.get_group(0)), depth, turns, Traffic(), begun)
+    sent.start(0)
+    for turn in range(len(turns)):
+        with memory.alternate(turn, after_all=False) if memory else nullcontext():
+            sent.take(turn)
+            if turn + 1 < len(turns):
+                sent.start(turn + 1)
+            sent.finish(turn)
+    if memory:
+        memory.join()
+
+
+def by_messages(a: DTensor, b: DTensor, precision: str) -> None:
+    """Multiply with panels that the process group sends."""
+    found, vars(in_turns)["peer_memory"] = peer_memory, lambda *_: None
+    try:
+        gemmlab.distributed.gemm(a, b, precision=precision)
+    finally:
+        vars(in_turns)["peer_memory"] = found
 
 
 def by_panels(a: torch.Tensor, b: torch.Tensor, depth: int) -> torch.Tensor:

@@ -27,20 +27,22 @@ def measured(record: Mapping[str, Any]) -> str:
             f"{one['size']:,}", f"`{one['precision']}`", f"{times['one']:.4g}", f"**{times['ours']:.4g}**",
             f"{times['one'] / times['ours']:.2f}", f"{times['torch']:.4g}", f"{times['torch'] / times['ours']:.2f}",
             f"{one['predicted_ms']:.4g}", f"{times['alone']:.4g}", f"{times['panels']:.3g}",
-            f"{max(0.0, 1 - shown / times['panels']):.0%}", f"{one['received_bytes'] / one['formula_bytes']:.2f}",
+            f"{min(1.0, max(0.0, 1 - shown / times['panels'])):.0%}", f"{times['messages']:.4g}",
+            f"{one['received_bytes'] / one['formula_bytes']:.2f}",
         ])  # fmt: skip
     heading = [
         "extent", "precision", "one GPU, ms", f"{record['ranks']} GPUs, ms", "x one", "torch's DTensor, ms", "x torch",
-        "predicted, ms", "share alone, ms", "messages alone, ms", "hidden", "bytes / formula",
+        "predicted, ms", "share alone, ms", "messages alone, ms", "hidden", "by NCCL, ms",
+        "bytes / formula",
     ]  # fmt: skip
     when = str(record["environment"].get("time_utc", ""))[:10]
     return (
         f"{markdown_table(heading, rows, ('precision',))}\n\n{record['ranks']} {record['device']['name']} of one host, "
-        f"NCCL, torch {record['torch']}, {when}; medians of {record['rounds']} rounds, in turns, of the slowest rank. "
+        f"torch {record['torch']}, {when}; medians of {record['rounds']} rounds, in turns, of the slowest rank. "
         "Squares, both operands cut into rows. *Share alone* is a rank's rows of C with all operands at hand, and "
-        "*hidden* the part "
-        "of the messages' time that the product does not take longer than that; what C costs that is read and written "
-        "for each panel counts as not hidden."
+        "*hidden* the part of the messages' time that the product does not take longer than that. With `float32` the "
+        "parts of A are made for each panel again, which counts as not hidden. *By NCCL*: panels sent by NCCL, as "
+        "between hosts, in place of the copy engines."
     )
 
 

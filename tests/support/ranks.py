@@ -1,4 +1,4 @@
-"""Processes that run a function as ranks of a gloo group on this machine."""
+"""Processes that run a function as ranks of a group on this machine: gloo's, or NCCL's with a GPU for each rank."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from typing import Any
 SECONDS = 60
 
 
-def on_ranks(count: int, function: Callable[..., Any], *arguments: Any, seconds: float = SECONDS) -> list[Any]:
+def on_ranks(
+    count: int, function: Callable[..., Any], *arguments: Any, seconds: float = SECONDS, backend: str = "gloo"
+) -> list[Any]:  # fmt: skip
     """The value of `function(rank, *arguments)` on each of `count` ranks.
 
     It is the text of an exception, and `None` for a rank that ended.
@@ -23,7 +25,9 @@ def on_ranks(count: int, function: Callable[..., Any], *arguments: Any, seconds:
         answers = [context.Pipe(duplex=False) for _ in range(count)]
         store = str(Path(folder) / "store")
         processes = [
-            context.Process(target=_rank, args=(rank, count, store, seconds, answers[rank][1], function, arguments))
+            context.Process(
+                target=_rank, args=(rank, count, store, seconds, backend, answers[rank][1], function, arguments)
+            )
             for rank in range(count)
         ]
         for process in processes:
@@ -44,12 +48,16 @@ def _answer(reader: Any) -> Any:
         return None
 
 
-def _rank(rank: int, count: int, store: str, seconds: float, answer: Any, function: Any, arguments: Any) -> None:
+def _rank(
+    rank: int, count: int, store: str, seconds: float, backend: str, answer: Any, function: Any, arguments: Any
+) -> None:  # fmt: skip
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=count,
+    if backend == "nccl":
+        torch.cuda.set_device(rank)
+    dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=count,
                             timeout=timedelta(seconds=seconds))  # fmt: skip
     try:
         answer.send(function(rank, *arguments))

@@ -22,8 +22,8 @@ from gemmlab.ir.values import Operand, Value
 PRODUCT = (*JOB, ("pool", pointer(I8)), ("threads", I64))
 """Arguments of a whole product: those of a job, where alpha and extents may be 0, the pool, and the most threads."""
 
-SERIAL_WORK = 1 << 20
-"""Multiply-adds below which a second thread costs more than it saves (about 10 us of one core)."""
+SERIAL_WORK = 1 << 18
+"""Multiply-adds below which a second thread costs more than it saves (about 3 us of one core)."""
 SERIAL_WORK_IN_HALVES = 1 << 17
 """The same on a processor that multiplies a vector in two halves, measured on Zen 4 (about 2.5 us of one core)."""
 

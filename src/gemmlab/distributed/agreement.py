@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 from zlib import crc32
 
@@ -15,29 +16,50 @@ from gemmlab.core.version import __version__
 
 CALL = "gemmlab.distributed.gemm"
 VERSION = ("version of gemmlab", __version__)
+_streams = dict[int, Any]()
 
 
-def require_agreement(facts: Sequence[tuple[str, object]], mesh: Any) -> None:
-    """Compare the (name, value) pairs `facts` of all ranks of a mesh; every rank passes the same names in one order.
+def begin_agreement(facts: Sequence[tuple[str, object]], mesh: Any) -> Callable[[], None]:
+    """Begin to compare the (name, value) pairs `facts` of all ranks of a mesh; every rank passes the same names in one
+    order. Return a function that waits for the answer.
 
-    Raises `UsageError` on every rank if any value differs, with the names of these values; `DeviceError` if a rank does
-    not answer within the time limit of its process group.
+    The function raises `UsageError` on every rank if any value differs, with the names of these values. Both raise
+    `DeviceError` if a rank does not answer within the time limit of its process group. On a GPU nothing waits for work
+    of the current stream.
     """
     values = [*facts, VERSION]
-    own = torch.tensor([crc32(repr(value).encode()) for _, value in values], dtype=torch.int64, device=mesh.device_type)
-    for dimension in range(mesh.ndim):
-        group = mesh.get_group(dimension)
-        least, most = own.clone(), own.clone()
-        answered(lambda: dist.all_reduce(least, dist.ReduceOp.MIN, group=group))  # noqa: B023 - called at once
-        answered(lambda: dist.all_reduce(most, dist.ReduceOp.MAX, group=group))  # noqa: B023 - called at once
-        # -1 marks a difference within this dimension's group. It then differs in the next dimension's groups as well,
-        # so after the last dimension all ranks of the mesh have the mark.
-        own = torch.where(least == most, own, torch.full_like(own, -1))
-    wrong = [
-        f"{name} ({value!r} here)" for (name, value), digest in zip(values, own.tolist(), strict=True) if digest < 0
-    ]
-    if wrong:
-        raise UsageError(f"{CALL}: the ranks disagree about {', '.join(wrong)}; all of them must make the same call")
+    digests = [crc32(repr(value).encode()) for _, value in values]
+    stream = _stream(mesh)
+    with torch.cuda.stream(stream) if stream else nullcontext():
+        own = torch.tensor(digests, dtype=torch.int64, device=mesh.device_type)
+        for dimension in range(mesh.ndim):
+            # One message: the largest values, and the smallest ones with their sign changed.
+            both = torch.stack([own, -own])
+            answered(lambda: dist.all_reduce(both, dist.ReduceOp.MAX, group=mesh.get_group(dimension)))  # noqa: B023
+            # -1 marks a difference within this dimension's group. It then differs in the next dimension's groups as
+            # well, so after the last dimension all ranks of the mesh have the mark.
+            own = torch.where(both[0] == -both[1], own, -1)
+
+    def agreed() -> None:
+        with torch.cuda.stream(stream) if stream else nullcontext():
+            found = answered(own.tolist)
+        wrong = [f"{name} ({value!r} here)" for (name, value), digest in zip(values, found, strict=True) if digest < 0]
+        if wrong:
+            raise UsageError(
+                f"{CALL}: the ranks disagree about {', '.join(wrong)}; all of them must make the same call"
+            )
+
+    return agreed
+
+
+def _stream(mesh: Any) -> Any:
+    """Return the stream of this process's GPU for these messages; `None` if the mesh is one of CPUs."""
+    if mesh.device_type != "cuda":
+        return None
+    device = torch.cuda.current_device()
+    if device not in _streams:
+        _streams[device] = torch.cuda.Stream(device, priority=-1)
+    return _streams[device]
 
 
 def answered(collective: Any) -> Any:

@@ -1,9 +1,9 @@
 """The algorithm for a product of DTensors: the one with the least predicted time.
 
 A rank receives bytes before the product, when an operand is redistributed, and during the product, as panels. The
-predicted time is the sum of three terms: the redistribution; the longer of the panels' transfer and the multiplication;
-and the part that does not overlap: the last panel's product, or the first panel's transfer if the ranks cannot begin
-with their own parts. Each panel's product after the first reads and writes C once more.
+predicted time is the sum of the redistribution, the first panel's transfer if no product can begin before it, and the
+longer one of two: the products, or the transfer of the other panels with the last panel's product. Products that add to
+the same part of C read and write it once more each.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any
 
 from gemmlab.core.numerals import duration, plain
 from gemmlab.dispatch.precision_rule import HIGHEST
-from gemmlab.distributed.panels import PANEL
+from gemmlab.distributed.panel_turns import Turn, turns_of
 from gemmlab.distributed.placements import COLUMNS, REPLICA, ROWS, SUM, words
+from gemmlab.distributed.placements import share as part_of
 
 FLOAT_BYTES = 4
 LINK = {"cuda": 383e9, "cpu": 2e9}
@@ -102,17 +103,20 @@ def choose(
         panels_a, panels_b = _panels(m * k, into_a, COLUMNS, mesh), _panels(k * n, into_b, ROWS, mesh)
         meanwhile = panels_a + panels_b
         after, share = 0.0, 1 if algorithm == "local" else ranks
-        # If only one operand is sent, each rank multiplies its own part of k first (`rotation`).
-        rotates = not reproducible and (panels_a > 0) != (panels_b > 0)
-        around = mesh[-1] if panels_a else mesh[0]
-        turns = 1 + (around - 1) * -(-k // around // PANEL) if rotates else max(1, -(-k // PANEL))
-        again = 2.0 * FLOAT_BYTES * m * n / share / MEMORY[kind] * (turns - 1)
+        share_m, share_n = -(-m // _cut(into_c, ROWS, mesh)), -(-n // _cut(into_c, COLUMNS, mesh))
+        turns = turns_of(
+            share_m, share_n, k, sends_a=panels_a > 0, sends_b=panels_b > 0, fixed=reproducible,
+            own=part_of(k, mesh[-1] if panels_a else mesh[0], 0),
+        )  # fmt: skip
+        written = sum(len(one.rows) * len(one.columns) * len(one.parts) for one in turns)
+        again = 2.0 * FLOAT_BYTES * max(0, written - share_m * share_n)
         if algorithm == "k":
             meanwhile, after, again = 0.0, FLOAT_BYTES * m * n * (ranks - 1) / ranks, 0.0
-        work = 2.0 * m * n * k / share / rate + again
+        work = 2.0 * m * n * k / share / rate + again / MEMORY[kind]
         travel = meanwhile / link
-        first = 0.0 if rotates else travel / turns
-        seconds = (before + after) / link + max(travel + work / turns, first + work)
+        first, last = (_part(turns[at], (share_m, share_n, k)) if turns else 0.0 for at in (0, -1))
+        waits = 0.0 if turns and turns[0].own else travel * first
+        seconds = (before + after) / link + waits + max(work, travel - waits + work * last)
         found.append(Candidate(algorithm, into_a, into_b, into_c, before, meanwhile + after, seconds))
     found.sort(key=lambda one: one.seconds)
     return Choice(found[0], tuple(found))
@@ -133,6 +137,16 @@ def _algorithms(
         ]
     a_along, b_along = REPLICA if a[1] == REPLICA else COLUMNS, REPLICA if b[0] == REPLICA else ROWS
     return [("grid", (ROWS, a_along), (b_along, COLUMNS), (ROWS, COLUMNS))]
+
+
+def _cut(words_of_c: tuple[str, ...], cut: str, mesh: tuple[int, ...]) -> int:
+    """Return the number of parts into which C is cut, into `ROWS` or `COLUMNS`."""
+    return prod(ranks for word, ranks in zip(words_of_c, mesh, strict=True) if word == cut)
+
+
+def _part(turn: Turn, extents: tuple[int, int, int]) -> float:
+    """Return which part of a rank's m x n x k multiply-adds a turn has."""
+    return len(turn.rows) * len(turn.columns) * len(turn.terms) / max(1, prod(extents))
 
 
 def _panels(elements: int, into: tuple[str, ...], cut: str, mesh: tuple[int, ...]) -> float:

@@ -1,13 +1,13 @@
-"""Panels of an operand along k, which their owners broadcast while other panels are multiplied.
+"""Panels of an operand: the parts that are sent while other parts are multiplied.
 
-The order of panels is the same on all ranks, and a panel is PANEL terms of k no matter where the operand is cut: so the
-order of each sum does not depend on the number of ranks. k is the first axis in memory, so the part of a panel that one
-rank sends is contiguous.
+In each turn (`panel_turns.py`) a product needs one panel of each operand. An operand that a rank has already is `Whole`;
+`Panels` are broadcast by their owners, and `PeerPanels` (`peer_panels.py`) are copied from GPU to GPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -17,46 +17,69 @@ from gemmlab.distributed.message_group import message_group
 from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
 
+LINES = 4096
+"""Most columns of B, or rows of A, in a panel that has all terms of k."""
+DEPTH = 32768
+"""Most terms of k in such a panel. Each further panel of the same lines reads and writes a part of C once more."""
 PANEL = 4096
-"""Terms of k in a panel. Panels are long, because each panel's product after the first reads and writes C once more."""
+"""Terms of k in a panel that has all lines. It determines the order of sums, so no number of ranks changes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A part of an operand: `terms` of k, and `lines`, which are rows of A or columns of B, within this rank's part."""
+
+    terms: range
+    lines: range
 
 
 class Source(Protocol):
-    """An operand that is read in panels; the panel of each turn is fixed beforehand."""
+    """An operand that is read in panels; the panel of each turn is fixed beforehand.
+
+    All ranks of the group call the methods in the order of turns: `start`, `take`, `finish`. The next turn may be
+    started before a turn is finished.
+    """
 
     def start(self, turn: int) -> None:
-        """Begin the transfer of a turn's panel. All ranks of the group call this, in the order of turns."""
+        """Begin the transfer of a turn's panel."""
 
     def take(self, turn: int) -> torch.Tensor:
-        """Wait for the panel of a turn and return it. Its first axis is k, its second the rows of A or columns of B."""
+        """Return the panel of a turn, which arrives before later work on the current stream begins. Its first axis is
+        k, its second the lines.
+        """
 
-
-def panels_of(depth: int) -> list[range]:
-    """Return the range of k of each panel, in order; `depth` is the extent of k."""
-    return [range(first, min(first + PANEL, depth)) for first in range(0, depth, PANEL)]
+    def finish(self, turn: int) -> None:
+        """Allow the panel's memory to be written again after the work that the current stream has now."""
 
 
 class Whole:
-    """An operand whose k is not cut: this rank has every panel already."""
+    """An operand whose k is not cut: this rank has every panel already. `local` has k as its first axis."""
 
-    def __init__(self, local: torch.Tensor, terms: Sequence[range]) -> None:
-        self._local, self._terms = local, terms
+    def __init__(self, local: torch.Tensor, panels: Sequence[Panel]) -> None:
+        self._local, self._panels = local, panels
 
     def start(self, turn: int) -> None:
         """Do nothing: this rank has the panel."""
 
     def take(self, turn: int) -> torch.Tensor:
-        """Return a view of the turn's terms."""
-        terms = self._terms[turn]
-        return self._local[terms.start : terms.stop]
+        """Return a view of the turn's panel."""
+        terms, lines = self._panels[turn].terms, self._panels[turn].lines
+        return self._local[terms.start : terms.stop, lines.start : lines.stop]
+
+    def finish(self, turn: int) -> None:
+        """Do nothing: nothing is written over the panel."""
 
 
 class Panels:
-    """The panels of an operand whose k is cut between the ranks of `group`; `local` is this rank's part, k first."""
+    """The panels of an operand whose k is cut between the ranks of `group`; `local` is this rank's part, k first.
 
-    def __init__(self, local: torch.Tensor, depth: int, group: Any, traffic: Traffic) -> None:
-        self._local, self._depth, self._group, self._traffic = local, depth, group, traffic
-        self._terms = panels_of(depth)
+    k is the first axis in memory too, so the part of a panel that one rank broadcasts is contiguous.
+    """
+
+    def __init__(
+        self, local: torch.Tensor, depth: int, panels: Sequence[Panel], group: Any, traffic: Traffic
+    ) -> None:  # fmt: skip
+        self._local, self._depth, self._panels, self._group, self._traffic = local, depth, panels, group, traffic
         self._beside = message_group(group)
         self._waiting = dict[int, tuple[torch.Tensor, list[Any]]]()
 
@@ -66,32 +89,42 @@ class Panels:
         Nothing is multiplied while the first panel is sent, so the mesh's own group, which takes more multiprocessors,
         sends it.
         """
-        terms = self._terms[turn]
-        panel = self._local.new_empty((len(terms), self._local.shape[1]))
+        now = self._panels[turn]
+        panel = self._local.new_empty((len(now.terms), len(now.lines)))
         group = self._beside if turn else self._group
-        sent = [dist.broadcast(part, root, group=group, async_op=True) for part, root in self._parts(panel, terms)]
+        sent = [dist.broadcast(part, root, group=group, async_op=True) for part, root in self._parts(panel, now)]
         self._waiting[turn] = (panel, sent)
         self._traffic.hold(each for each, _ in self._waiting.values())
 
     def take(self, turn: int) -> torch.Tensor:
         """Wait for the panel of a turn and return it."""
-        panel, sent = self._waiting.pop(turn)
+        panel, sent = self._waiting[turn]
         for each in sent:
             each.wait()
         return panel
 
-    def _parts(self, panel: torch.Tensor, terms: range) -> Iterator[tuple[torch.Tensor, int]]:
+    def finish(self, turn: int) -> None:
+        """Release the panel's memory, which torch gives to later work of the same stream."""
+        del self._waiting[turn]
+
+    def _parts(self, panel: torch.Tensor, now: Panel) -> Iterator[tuple[torch.Tensor, int]]:
         """Yield (part of `panel` that one rank owns, global rank of the owner); the owner's part is copied in here."""
         ranks, own = dist.get_world_size(self._group), dist.get_rank(self._group)
         for index in range(ranks):
             theirs = share(self._depth, ranks, index)
-            part = range(max(theirs.start, terms.start), min(theirs.stop, terms.stop))
+            part = common(theirs, now.terms)
             if not part:
                 continue
-            into = panel[part.start - terms.start : part.stop - terms.start]
+            into = panel[part.start - now.terms.start : part.stop - now.terms.start]
             if index == own:
-                into.copy_(self._local[part.start - theirs.start : part.stop - theirs.start])
+                rows = self._local[part.start - theirs.start : part.stop - theirs.start]
+                into.copy_(rows[:, now.lines.start : now.lines.stop])
             else:
                 self._traffic.received += into.numel() * into.element_size()
             if into.numel():
                 yield into, dist.get_global_rank(self._group, index)
+
+
+def common(one: range, other: range) -> range:
+    """Return what two ranges of step 1 have in common."""
+    return range(max(one.start, other.start), min(one.stop, other.stop))

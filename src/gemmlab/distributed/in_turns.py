@@ -1,0 +1,154 @@
+"""The product of operands that are sent in panels: each turn multiplies one panel of A by one of B."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.tensor import DTensor
+
+from gemmlab.api import gemm as multiply
+from gemmlab.choices import explain_choice as library_choice
+from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.distributed.agreement import answered
+from gemmlab.distributed.algorithm import Candidate
+from gemmlab.distributed.panel_turns import Turn, turns_of
+from gemmlab.distributed.panels import Panel, Panels, Source, Whole
+from gemmlab.distributed.peer_memory import PeerMemory, peer_memory
+from gemmlab.distributed.peer_panels import PeerPanels
+from gemmlab.distributed.placements import COLUMNS, ROWS, share
+from gemmlab.distributed.traffic import Traffic
+
+
+def product_in_turns(
+    a: DTensor, b: DTensor, added: DTensor | None, factors: tuple[float, float], options: dict[str, Any],
+    way: Candidate, traffic: Traffic, agreed: Callable[[], None],
+) -> torch.Tensor:  # fmt: skip
+    """Return this rank's part of C. While the panels of one turn are multiplied, those of the next are sent.
+
+    `agreed` raises an exception if the ranks' calls differ. It is called before the first message, but after the
+    product of the rank's own terms has begun.
+    """
+    # Both operands have k as their first axis. For A this is a transposed view.
+    left, right = a.to_local().t(), b.to_local()
+    alpha, beta = factors
+    c = None if added is None else added.to_local()
+    result = left.new_empty((left.shape[1], right.shape[1]))
+    if a.shape[1] == 0 or alpha == 0.0:
+        agreed()
+        return result.zero_() if c is None else beta * c
+    groups = _group(a, way.a, COLUMNS), _group(b, way.b, ROWS)
+    turns = turns_of(
+        left.shape[1], right.shape[1], a.shape[1], sends_a=groups[0] is not None, sends_b=groups[1] is not None,
+        fixed=options["reproducible"], own=_own_terms(a.shape[1], groups),
+    )  # fmt: skip
+    written: tuple[range, range] | None = None
+
+    def multiply_part(one: torch.Tensor, two: torch.Tensor, turn: Turn, how: dict[str, Any]) -> None:
+        nonlocal written
+        part = slice(turn.rows.start, turn.rows.stop), slice(turn.columns.start, turn.columns.stop)
+        first, written = written != (turn.rows, turn.columns), (turn.rows, turn.columns)
+        onto = (None if c is None else c[part]) if first else result[part]
+        factor = 0.0 if onto is None else beta if first else 1.0
+        multiply(one.t(), two, c=onto, alpha=alpha, beta=factor, out=result[part], **how)
+
+    begun = _recorded(left.device)
+    if turns and turns[0].own:
+        mine = turns.pop(0)
+        one, two = (
+            local if group else local[mine.terms.start : mine.terms.stop]
+            for local, group in zip((left, right), groups, strict=True)
+        )
+        multiply_part(
+            one[:, mine.rows.start : mine.rows.stop], two[:, mine.columns.start : mine.columns.stop], mine, options
+        )
+    agreed()
+    sources, memory = sources_of((left, right), groups, a.shape[1], turns, traffic, begun)
+    by_messages = memory is None and groups != (None, None)
+    for source in sources:
+        answered(lambda source=source: source.start(0))
+    for number, turn in enumerate(turns):
+        adds = written == (turn.rows, turn.columns)
+        with memory.alternate(number, after_all=adds) if memory else nullcontext():
+            one, two = answered(lambda number=number: [source.take(number) for source in sources])
+            if number + 1 < len(turns):
+                for source in sources:
+                    answered(lambda source=source, number=number: source.start(number + 1))
+            for terms in turn.parts:
+                at = slice(terms.start - turn.terms.start, terms.stop - turn.terms.start)
+                how = options | _beside_messages(one[at].t(), two[at], options) if by_messages else options
+                multiply_part(one[at], two[at], turn, how)
+            for source in sources:
+                source.finish(number)
+    if memory:
+        memory.join()
+    return result
+
+
+def _own_terms(depth: int, groups: tuple[Any, Any]) -> range:
+    """Return this rank's part of k, if k of one operand alone is cut; else an empty range."""
+    group = groups[0] or groups[1]
+    if group is None or None not in groups:
+        return range(0)
+    return share(depth, dist.get_world_size(group), dist.get_rank(group))
+
+
+def _recorded(device: torch.device) -> Any:
+    """Return an event after the work that the current stream has now; `None` on a CPU."""
+    return torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
+
+
+def sources_of(
+    local: tuple[torch.Tensor, torch.Tensor],
+    groups: tuple[Any, Any],
+    depth: int,
+    turns: list[Turn],
+    traffic: Traffic,
+    begun: Any,
+) -> tuple[list[Source], PeerMemory | None]:
+    """Return the sources of the panels of A and B, and the memory that they have in common with other ranks, if any.
+
+    `local` are this rank's parts of A and B, k first; `groups` the ranks among which k of A and B, `depth` terms, is
+    cut, or `None`. `turns` are those with panels. `begun` is an event: the local parts are complete.
+    """
+    panels = [Panel(turn.terms, turn.rows) for turn in turns], [Panel(turn.terms, turn.columns) for turn in turns]
+    travels = [group for group in groups if group is not None]
+    # If both operands are sent, each with a group of its own, their copies would need two sets of slots.
+    memory = peer_memory(travels[0], local[0].device) if len(travels) == 1 else None
+
+    def source(each: torch.Tensor, group: Any, some: list[Panel], *, of_a: bool) -> Source:
+        if group is None:
+            return Whole(each, some)
+        if memory is not None:
+            return PeerPanels(each, depth, some, memory, traffic, begun, of_a=of_a)
+        return Panels(each, depth, some, group, traffic)
+
+    found = [source(local[0], groups[0], panels[0], of_a=True), source(local[1], groups[1], panels[1], of_a=False)]
+    return found, memory
+
+
+def _beside_messages(left: torch.Tensor, right: torch.Tensor, options: dict[str, Any]) -> dict[str, Any]:
+    """Return options that choose a kernel of many short blocks, if the library would take a persistent one; else none.
+
+    A persistent kernel has one long block for each multiprocessor. While NCCL occupies some of these, blocks that find
+    no free one would begin only after others have ended.
+    """
+    if left.device.type != "cuda" or options["precision"] != HIGHEST:
+        return {}
+    usual = library_choice(left, right, **options)
+    short = next((one for one in usual.considered if "BLOCKS" not in one.config), None)
+    if "BLOCKS" not in usual.config or short is None:
+        return {}
+    return {"kernel": short.kernel, "config": dict(short.config)}
+
+
+def _group(x: DTensor, way: tuple[str, ...], cut: str) -> Any:
+    """Return the process group among whose ranks k of an operand is cut; `None` if k is not cut."""
+    mesh = x.device_mesh
+    return next(
+        (mesh.get_group(dimension) for dimension, word in enumerate(way) if word == cut and mesh.size(dimension) > 1),
+        None,
+    )

@@ -1,0 +1,77 @@
+"""The turns of a product whose operands are sent: the parts of k, of A's rows and of B's columns, one after another.
+
+    B, cut into rows of k, is sent                      A, cut into columns of k, is sent
+
+             columns of B ->                                       k ->
+           | 1 | 2  | 3  | 4 ...     turns               turn 1    ---0---
+      k    | 0 |    |    |                               turn 2    -------     rows of A
+      v    | 1 |    |    |                               turn 3    -------
+
+Turn 0 needs no message: it multiplies a rank's own terms of k, while the panel of turn 1 is sent. Turn 1 adds the other
+terms. Each later turn has all terms, so that its part of C is written once. If both operands are sent, or if sums must
+have one order on any number of ranks, each turn has all rows and columns and a part of k instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gemmlab.distributed import panels
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A product of panels, for `rows` and `columns` of this rank's part of C."""
+
+    terms: range
+    """Terms of k of the panels."""
+    rows: range
+    columns: range
+    parts: tuple[range, ...]
+    """Ranges of k that are multiplied: `terms`, or what of them the first turn has left."""
+    own: bool = False
+    """True for the rank's own terms, which it multiplies before the first panel has arrived."""
+
+
+def turns_of(m: int, n: int, k: int, *, sends_a: bool, sends_b: bool, fixed: bool, own: range) -> list[Turn]:
+    """Return the turns for a rank's m x n part of C. `k` is the whole extent, `own` the rank's own part of it.
+
+    All ranks that send each other an operand have the same panels of it, in the same order. With `fixed` the order of
+    sums does not depend on what is sent.
+    """
+    if fixed or (sends_a and sends_b):
+        return [Turn(terms, range(m), range(n), (terms,)) for terms in _pieces(k, panels.PANEL)]
+    if not (sends_a or sends_b):
+        return [Turn(range(k), range(m), range(n), (range(k),))]
+    turns = [
+        Turn(terms, lines if sends_a else range(m), range(n) if sends_a else lines, (terms,))
+        for lines in _lines(m if sends_a else n)
+        for terms in _pieces(k, panels.DEPTH)
+    ]
+    if not turns or not own:
+        return turns
+    first = replace(turns[0], terms=own, parts=(own,), own=True)
+    return [first, *(_without(turn, own) if _same_part(turn, first) else turn for turn in turns)]
+
+
+def _same_part(turn: Turn, other: Turn) -> bool:
+    return (turn.rows, turn.columns) == (other.rows, other.columns)
+
+
+def _without(turn: Turn, own: range) -> Turn:
+    """Return a turn that does not multiply the terms in `own`."""
+    terms = turn.terms
+    before = range(terms.start, max(terms.start, min(terms.stop, own.start)))
+    after = range(min(terms.stop, max(terms.start, own.stop)), terms.stop)
+    return replace(turn, parts=tuple(part for part in (before, after) if part))
+
+
+def _pieces(extent: int, most: int) -> list[range]:
+    return [range(first, min(first + most, extent)) for first in range(0, extent, most)]
+
+
+def _lines(extent: int) -> list[range]:
+    """Return ranges of at most `panels.LINES`; the first, whose part of C is written twice, is a quarter of that."""
+    first = min(extent, max(1, panels.LINES // 4))
+    rest = _pieces(extent - first, panels.LINES)
+    return [range(first), *(range(first + one.start, first + one.stop) for one in rest)]

@@ -1,0 +1,86 @@
+"""Panels that the ranks of one host copy into each other's GPU memory, while earlier panels are multiplied.
+
+    rank 0   copies     | panel 0 | panel 1 |          | panel 2 |            | panel 3
+             products             | panel 0            | panel 1              | panel 2
+                                                       ^ the receiver has finished panel 0, whose slot panel 2 takes
+
+A rank sends its part of each panel to all ranks, itself too, as soon as they can receive it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from gemmlab.distributed.panels import Panel, common
+from gemmlab.distributed.peer_memory import SLOTS, Rectangle
+from gemmlab.distributed.placements import share
+from gemmlab.distributed.traffic import Traffic
+
+FLOAT_BYTES = 4
+
+
+class PeerPanels:
+    """The panels of an operand whose k is cut between ranks with a common `memory` (`PeerMemory`).
+
+    `local` is this rank's part, k first. Of B (`of_a` false) a panel has a row for each term of k; of A (`of_a` true) a
+    row for each line, as the operand has. `begun` is an event: `local` is complete.
+    """
+
+    def __init__(
+        self, local: torch.Tensor, depth: int, panels: Sequence[Panel], memory: Any, traffic: Traffic, begun: Any,
+        *, of_a: bool,
+    ) -> None:  # fmt: skip
+        rows = local.t() if of_a else local
+        self._rows = rows if rows.stride(1) == 1 or rows.numel() == 0 else rows.contiguous()
+        self._depth, self._panels, self._of_a = depth, panels, of_a
+        self._memory, self._traffic = memory, traffic
+        memory.reserve(max((len(one.terms) * len(one.lines) * FLOAT_BYTES for one in panels), default=0))
+        self._first = memory.count
+        memory.count += len(panels)
+        memory.open(self._first + SLOTS, begun)
+
+    def start(self, turn: int) -> None:
+        """Send this rank's part of a panel to each rank, as soon as that has finished the last panel in its slot."""
+        memory, now, number = self._memory, self._panels[turn], self._first + turn
+        theirs = share(self._depth, memory.ranks, memory.own)
+        part = common(theirs, now.terms)
+        at = range(part.start - theirs.start, part.stop - theirs.start)
+        for apart in range(1, memory.ranks + 1):
+            rank = (memory.own + apart) % memory.ranks
+            memory.await_ready(rank, number + 1)
+            if part and now.lines:
+                memory.send(rank, number, *self._piece(now, at, part.start - now.terms.start))
+            memory.tell_arrived(rank, number + 1)
+        self._traffic.received += (len(now.terms) - len(part)) * len(now.lines) * FLOAT_BYTES
+
+    def take(self, turn: int) -> torch.Tensor:
+        """Make the current stream wait for the panel of a turn, and return it."""
+        now, number = self._panels[turn], self._first + turn
+        self._memory.await_arrived(number + 1)
+        shape = (len(now.lines), len(now.terms)) if self._of_a else (len(now.terms), len(now.lines))
+        found: torch.Tensor = self._memory.slot(number, shape)
+        self._traffic.hold([found] * SLOTS)
+        return found.t() if self._of_a else found
+
+    def finish(self, turn: int) -> None:
+        """Let all ranks write over the panel after the work that the current stream has now."""
+        self._memory.tell_ready(self._first + turn + 1 + SLOTS)
+        if turn + 1 == len(self._panels):
+            self._memory.meet()
+
+    def _piece(self, now: Panel, at: range, skipped: int) -> tuple[int, int, Rectangle]:
+        """Return where this rank's terms `at` of a panel lie in the slot (byte offset, pitch), and in this rank's part
+        of the operand. `skipped` terms of the panel come before them.
+        """
+        pitch = self._rows.stride(0) * FLOAT_BYTES
+        if self._of_a:
+            row, column, into = now.lines.start, at.start, len(now.terms) * FLOAT_BYTES
+            offset, width, height = skipped * FLOAT_BYTES, len(at) * FLOAT_BYTES, len(now.lines)
+        else:
+            row, column, into = at.start, now.lines.start, len(now.lines) * FLOAT_BYTES
+            offset, width, height = skipped * into, len(now.lines) * FLOAT_BYTES, len(at)
+        address = self._rows.data_ptr() + row * pitch + column * FLOAT_BYTES
+        return offset, into, Rectangle(address, max(pitch, width), width, height)

@@ -1,0 +1,177 @@
+"""What ranks do in tests of `gemmlab.distributed.gemm`, on CPUs with gloo and on GPUs with NCCL; `play` does all."""
+
+from __future__ import annotations
+
+from itertools import product as all_pairs
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+
+import gemmlab.distributed
+import gemmlab.torch
+from gemmlab.core.errors import UsageError
+from gemmlab.distributed import Traffic, panels
+
+M, N, K = 37, 29, 53
+PANEL = 16
+PLACES = {"rows": Shard(0), "columns": Shard(1), "replica": Replicate(), "sum": Partial()}
+SMALL = {"PANEL": PANEL, "LINES": 8, "DEPTH": 24}
+"""Sizes of panels in these tests."""
+
+
+def kind() -> str:
+    return "cuda" if dist.is_initialized() and dist.get_backend() == "nccl" else "cpu"
+
+
+def line_or_grid(*extents: int) -> Any:
+    return init_device_mesh(kind(), extents)
+
+
+def operands(m: int, n: int, k: int) -> tuple[torch.Tensor, ...]:
+    made = torch.Generator().manual_seed(7)
+    return tuple(torch.randn(shape, generator=made).to(kind()) for shape in ((m, k), (k, n), (m, n)))
+
+
+def spread(x: torch.Tensor, mesh: Any, places: tuple[str, ...]) -> Any:
+    """A DTensor of `x`; a sum has x on each first rank and zeros on the others."""
+    whole = distribute_tensor(x, mesh, [Replicate() if place == "sum" else PLACES[place] for place in places])
+    if "sum" not in places:
+        return whole
+    local = whole.to_local()
+    for dimension, place in enumerate(places):
+        if place == "sum" and mesh.get_local_rank(dimension) > 0:
+            local = torch.zeros_like(local)
+    return DTensor.from_local(
+        local, mesh, [PLACES[place] for place in places], run_check=False, shape=x.shape, stride=x.stride()
+    )
+
+
+def error_of(
+    found: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, alpha: float, beta: float
+) -> float:
+    """The largest error as a part of its bound."""
+    left, right, added = a.double(), b.double(), beta * c.double()
+    magnitude = abs(alpha) * (left.abs() @ right.abs()) + added.abs()
+    bound = (a.shape[1] + 12) * 2.0**-24 * magnitude + 1e-300
+    return float(((found.double() - (alpha * (left @ right) + added)).abs() / bound).max()) if found.numel() else 0.0
+
+
+def each_placement(_rank: int, mesh_shape: tuple[int, ...], cases: list[Any]) -> list[float]:
+    mesh = line_or_grid(*mesh_shape)
+    found = []
+    for (m, n, k), left, right, (alpha, beta) in cases:
+        a, b, c = operands(m, n, k)
+        got = gemmlab.distributed.gemm(
+            spread(a, mesh, left), spread(b, mesh, right), alpha=alpha, beta=beta,
+            c=spread(c, mesh, ("replica",) * mesh.ndim) if beta else None,
+        )  # fmt: skip
+        assert got.shape == (m, n)
+        found.append(error_of(got.full_tensor(), a, b, c, alpha, beta))
+    return found
+
+
+SHAPES = [(M, N, K), (3, 2, 5), (1, 1, 1), (8, 8, 8), (0, 4, 3), (4, 0, 3), (4, 3, 0)]
+
+
+def on_a_line(rank: int, ranks: int) -> list[float]:
+    pairs = [((left,), (right,)) for left, right in all_pairs(PLACES, PLACES)]
+    cases = [((M, N, K), left, right, (1.0, 0.0)) for left, right in pairs]
+    cases += [(shape, *pairs[index % 16], (0.5, -2.0)) for index, shape in enumerate(SHAPES * 3)]
+    return each_placement(rank, (ranks,), cases)
+
+
+def on_a_grid(rank: int, ranks: int) -> list[float]:
+    grid = [(left, right) for left in PLACES for right in PLACES]
+    rng = np.random.default_rng(11)
+    pairs = [(grid[rng.integers(16)], grid[rng.integers(16)]) for _ in range(12)] + [(("rows", "columns"),) * 2]
+    cases = [((M, N, K), left, right, (1.0, 0.0)) for left, right in pairs]
+    cases += [(shape, *pairs[index % 13], (0.5, -2.0)) for index, shape in enumerate(SHAPES)]
+    return each_placement(rank, (2, 2) if ranks == 4 else (1, ranks), cases)
+
+
+def bits(_rank: int, ranks: int) -> Any:
+    place = {1: ("rows",), 2: ("rows",), 3: ("columns",), 4: ("rows", "columns")}[ranks]
+    mesh = line_or_grid(*((2, 2) if ranks == 4 else (ranks,)))
+    a, b, _ = operands(M, N, K)
+    return (
+        gemmlab.distributed.gemm(spread(a, mesh, place), spread(b, mesh, place), reproducible=True)
+        .full_tensor()
+        .cpu()
+        .numpy()
+    )
+
+
+def traffic(_rank: int, ranks: int) -> Any:
+    place = {2: ("rows",), 3: ("columns",), 4: ("rows", "columns")}[ranks]
+    mesh = line_or_grid(*((2, 2) if ranks == 4 else (ranks,)))
+    extents = {2: (640, 64, 64), 3: (64, 640, 64), 4: (96, 64, 256)}[ranks]
+    a, b = (spread(x, mesh, place) for x in operands(*extents)[:2])
+    found = []
+    for reproducible in (True, False):
+        counted = Traffic()
+        gemmlab.distributed.gemm(a, b, traffic=counted, reproducible=reproducible)
+        found.append((gemmlab.distributed.explain_choice(a, b, reproducible=reproducible).best, counted))
+    return found
+
+
+def special_values(_rank: int, ranks: int) -> Any:
+    mesh = line_or_grid(ranks)
+    a, b = with_special_values()
+    return gemmlab.distributed.gemm(spread(a, mesh, ("rows",)), spread(b, mesh, ("rows",))).full_tensor().cpu().numpy()
+
+
+def with_special_values() -> tuple[torch.Tensor, torch.Tensor]:
+    a, b, _ = operands(8, 8, 8)
+    a[5, 3], b[2, 1] = float("nan"), float("inf")
+    return a, b
+
+
+def disagreement(rank: int, ranks: int) -> list[str]:
+    mesh = line_or_grid(ranks)
+    texts = []
+    for rows, alpha, precision in (
+        (8 + rank, 1.0, "highest"),
+        (8, 1.0 + rank, "highest"),
+        (8, 1.0, ("highest", "tf32")[rank]),
+    ):
+        a, b = (
+            distribute_tensor(torch.ones(shape, device=kind()), mesh, [Replicate()], src_data_rank=None)
+            for shape in ((rows, 6), (6, 4))
+        )
+        with pytest.raises(UsageError) as caught:
+            gemmlab.distributed.gemm(a, b, alpha=alpha, precision=precision)
+        texts.append(str(caught.value))
+    return texts
+
+
+def by_operator(_rank: int, ranks: int) -> list[float]:
+    mesh = line_or_grid(ranks)
+    a, b, c = operands(M, N, K)
+    nothing = torch.zeros_like(c)
+    found = []
+    for left, right in all_pairs(("rows", "columns", "replica"), repeat=2):
+        got = gemmlab.torch.gemm(spread(a, mesh, (left,)), spread(b, mesh, (right,)))
+        found.append(error_of(got.full_tensor(), a, b, nothing, 1.0, 0.0))
+    stored = spread(a.t().contiguous(), mesh, ("columns",))
+    turned = gemmlab.torch.gemm(stored, spread(b, mesh, ("replica",)), trans_a=True)
+    found.append(error_of(turned.full_tensor(), a, b, nothing, 1.0, 0.0))
+    left, right, added = spread(a, mesh, ("rows",)), spread(b, mesh, ("columns",)), spread(c, mesh, ("rows",))
+    found.append(error_of(gemmlab.torch.gemm(left, right, added, beta=2.0).full_tensor(), a, b, c, 1.0, 2.0))
+    return found
+
+
+SCENES: dict[int, list[Any]] = {
+    1: [bits], 2: [on_a_line, bits, traffic, special_values, disagreement, by_operator],
+    3: [on_a_line, on_a_grid, bits, traffic], 4: [on_a_grid, bits, traffic],
+}  # fmt: skip
+
+
+def play(rank: int, ranks: int) -> dict[str, Any]:
+    """All scenes of a number of ranks in one set of processes, with small panels."""
+    vars(panels).update(SMALL)
+    return {scene.__name__: scene(rank, ranks) for scene in SCENES[ranks]}

@@ -1,0 +1,170 @@
+"""Panels that ranks copy into each other's memory: no order of copies and products gives a wrong panel.
+
+The ranks' streams are lists of steps here, and a random order of all steps that the waits allow is run. A product
+looks at its panel when it begins and when it ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("torch")
+
+import torch
+
+from gemmlab.distributed.panels import Panel
+from gemmlab.distributed.peer_memory import ARRIVED, READY, SLOTS, Rectangle
+from gemmlab.distributed.peer_panels import FLOAT_BYTES, PeerPanels
+from gemmlab.distributed.placements import share
+from gemmlab.distributed.traffic import Traffic
+
+SLOT = 4096
+Step = Callable[[], bool]
+"""Does one step of a stream; false, without an effect, while the step has to wait."""
+
+
+@dataclass
+class Ranks:
+    """The memory and the streams of all ranks."""
+
+    count: int
+    slots: list[torch.Tensor] = field(init=False)
+    flags: list[list[list[int]]] = field(init=False)
+    streams: list[list[Step]] = field(init=False)
+    """Four for each rank: products of even and of odd turns, copies to other ranks and to itself."""
+
+    def __post_init__(self) -> None:
+        self.slots = [torch.full((SLOTS * SLOT,), float("nan")) for _ in range(self.count)]
+        self.flags = [[[0] * self.count for _ in (ARRIVED, READY)] for _ in range(self.count)]
+        self.streams = [[] for _ in range(4 * self.count)]
+
+    def run(self, order: random.Random) -> None:
+        waiting = [list(reversed(stream)) for stream in self.streams]
+        while any(waiting):
+            ready = [stream for stream in waiting if stream]
+            order.shuffle(ready)
+            assert any(stream[-1]() and stream.pop() for stream in ready), "all streams wait"
+
+
+class Memory:
+    """The part of `PeerMemory` that panels use, on lists of steps."""
+
+    def __init__(self, all_ranks: Ranks, own: int) -> None:
+        self._all, self.ranks, self.own, self.count = all_ranks, all_ranks.count, own, 0
+        even, odd, self._away, self._home = all_ranks.streams[4 * own : 4 * own + 4]
+        self._products, self.current = (even, odd), even
+        self._told = [0, 0]
+        """Numbers of calls of `tell_ready` that were queued and that are complete."""
+
+    def alternate(self, turn: int) -> None:
+        self.current = self._products[turn % 2]
+
+    def reserve(self, slot_bytes: int) -> None:
+        assert slot_bytes <= SLOT * FLOAT_BYTES
+
+    def slot(self, number: int, shape: tuple[int, int]) -> torch.Tensor:
+        first = number % SLOTS * SLOT
+        return self._all.slots[self.own][first : first + shape[0] * shape[1]].view(shape)
+
+    def send(self, rank: int, number: int, offset: int, pitch: int, source: Rectangle) -> None:
+        start = self._all.slots[rank].data_ptr() + number % SLOTS * SLOT * FLOAT_BYTES + offset
+        for row in range(source.height):
+            self._to(rank).append(
+                lambda row=row: bool(  # type: ignore[misc]
+                    ctypes.memmove(start + row * pitch, source.address + row * source.pitch, source.width)
+                )
+            )
+
+    def open(self, count: int, _begun: None) -> None:
+        before = self._told[0]
+        self._home.append(lambda: self._told[1] == before)
+        for rank in range(self.ranks):
+            self._tell(self._home, READY, rank, count)
+
+    def tell_ready(self, count: int) -> None:
+        before, self._told[0] = self._told[0], self._told[0] + 1
+        self.current.append(lambda: self._told[1] == before)
+        for rank in range(self.ranks):
+            self._tell(self.current, READY, rank, count)
+        self.current.append(self._complete)
+
+    def await_ready(self, rank: int, count: int) -> None:
+        self._to(rank).append(lambda: self._all.flags[self.own][READY][rank] >= count)
+
+    def tell_arrived(self, rank: int, count: int) -> None:
+        self._tell(self._to(rank), ARRIVED, rank, count)
+
+    def await_arrived(self, count: int) -> None:
+        self.current.append(lambda: min(self._all.flags[self.own][ARRIVED]) >= count)
+
+    def meet(self) -> None:
+        pass
+
+    def _to(self, rank: int) -> list[Step]:
+        return self._home if rank == self.own else self._away
+
+    def _complete(self) -> bool:
+        self._told[1] += 1
+        return True
+
+    def _tell(self, stream: list[Step], kind: int, rank: int, count: int) -> None:
+        def tell() -> bool:
+            self._all.flags[rank][kind][self.own] = count
+            return True
+
+        stream.append(tell)
+
+
+def same(found: torch.Tensor, expected: torch.Tensor) -> bool:
+    assert torch.equal(found, expected)
+    return True
+
+
+def multiply_all(memory: Memory, whole: torch.Tensor, panels: list[Panel], *, of_a: bool) -> Traffic:
+    """Queue one rank's part of a product, as `in_turns.product_in_turns` does; `whole` has k first."""
+    depth, traffic = whole.shape[0], Traffic()
+    own = share(depth, memory.ranks, memory.own)
+    local = whole[own.start : own.stop].clone()
+    local = local.t().contiguous().t() if of_a else local
+    source = PeerPanels(local, depth, panels, memory, traffic, None, of_a=of_a)
+    source.start(0)
+    for turn, now in enumerate(panels):
+        memory.alternate(turn)
+        found = source.take(turn)
+        if turn + 1 < len(panels):
+            source.start(turn + 1)
+        expected = whole[now.terms.start : now.terms.stop, now.lines.start : now.lines.stop]
+        for _ in ("begins", "ends"):
+            memory.current.append(lambda found=found, expected=expected, _kept=source: same(found, expected))  # type: ignore[misc]
+        source.finish(turn)
+    return traffic
+
+
+@given(
+    st.integers(1, 4), st.lists(st.tuples(*[st.integers(1, 14)] * 4, st.booleans()), min_size=1, max_size=3),
+    st.integers(0, 2**32),
+)  # fmt: skip
+def test_every_product_meets_its_panel(
+    ranks: int, calls: list[tuple[int, int, int, int, bool]], seed: int
+) -> None:  # fmt: skip
+    everyone = Ranks(ranks)
+    memories = [Memory(everyone, own) for own in range(ranks)]
+    for depth, lines, terms_each, lines_each, of_a in calls:
+        whole: Any = torch.rand((depth, lines), generator=torch.Generator().manual_seed(seed))
+        panels = [
+            Panel(range(k, min(k + terms_each, depth)), range(j, min(j + lines_each, lines)))
+            for j in range(0, lines, lines_each)
+            for k in range(0, depth, terms_each)
+        ]
+        counted = [multiply_all(memory, whole, panels, of_a=of_a) for memory in memories]
+        assert sum(one.received for one in counted) == (ranks - 1) * whole.nbytes
+        assert all(one.largest_buffer <= SLOTS * terms_each * lines_each * FLOAT_BYTES for one in counted)
+    everyone.run(random.Random(seed))  # noqa: S311 - an order of steps

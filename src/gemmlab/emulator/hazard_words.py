@@ -54,7 +54,9 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
         return _stopped(OUTSIDE.get(address, ""))
     if kind in warpgroup_words.NAMES:
         fellow = position(extra >> 32, geometry.threads)
-        return warpgroup_words.message(kind, address, extra, fellow, instruction_at(image, event.other).name)
+        return warpgroup_words.message(
+            kind, address, extra, fellow, instruction_at(image, event.other).name, event.other_block
+        )
     if kind == Kind.CALL:
         return _ASTRAY[extra]
     if kind == Kind.TEXTURE:

@@ -72,6 +72,8 @@ class Kind:
     """A multiplication reads a thread's write without a proxy fence of that thread; `extra` as for `OVERWRITTEN`."""
     OVERWRITTEN = 34
     """A write to an operand that a multiplication may still read; from bit 32 on, `extra` has the writing thread."""
+    SWIZZLE = 36
+    """A multiplication reads by another phase of the swizzle than the last write had; `extra` as for `OVERWRITTEN`."""
     ENDED = 13
     """An access to the shared memory of a block of the cluster that has ended."""
     RACE_CLUSTER = 14

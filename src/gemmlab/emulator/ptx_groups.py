@@ -78,6 +78,14 @@ class Groups:
 
     open: tuple[Open, ...]
     in_flight: tuple[InFlight, ...]
+    multiplications: frozenset[int]
+    """PTX line numbers of the multiplications."""
+    flying: Mapping[int, int]
+    """Line of a reachable statement -> line of the last multiplication that may be in flight before it; 0 if none."""
+
+    def statement(self, line: int) -> int:
+        """Return the PTX line where the reachable statement at a line begins."""
+        return max((begun for begun in self.flying if begun <= line), default=0)
 
 
 def groups_of(ptx: str, function: str) -> Groups:
@@ -87,24 +95,27 @@ def groups_of(ptx: str, function: str) -> Groups:
     them.
     """
     statements = flow_of(ptx, function)
-    unclosed, flying = [], []
+    widths = {each.number: len(_registers(found)[0]) for each in statements if (found := MULTIPLY.search(each.text))}
+    unclosed, uses = [], []
+    flying: dict[int, int] = {}
     for statement, state in states_before(statements, _State(), _after, _State.joined):
+        flying[statement.number] = max(state.ages, default=0)
         if _WAIT.search(statement.text):
             late = [line for line, age in state.ages.items() if age == 0]
             unclosed += [Open(statement.number, max(late))] if late else []
-        for writes_input, lines in enumerate((_used(statement, state), _overwritten(statement, state))):
+        for writes_input, lines in enumerate((_used(statement, state, widths), _overwritten(statement, state))):
             for line in lines:
                 wait = state.waits.get(line, (0, 0))
-                flying.append(InFlight(statement.number, line, *wait, state.ages[line], bool(writes_input)))
+                uses.append(InFlight(statement.number, line, *wait, state.ages[line], bool(writes_input)))
     calls = any(_CALL.match(statement.text) for statement in statements)
-    return Groups(() if calls else tuple(unclosed), tuple(flying))
+    return Groups(() if calls else tuple(unclosed), tuple(uses), frozenset(widths), flying)
 
 
 def _after(state: _State, statement: Statement) -> _State:
     text, line = statement.text, statement.number
     multiplication, wait = MULTIPLY.search(text), _WAIT.search(text)
     if multiplication:
-        target, left = (NAME.findall(part or "") for part in multiplication.groups())
+        target, left = _registers(multiplication)
         inputs = {**state.inputs, **dict.fromkeys(left, line)}
         waits = {each: at for each, at in state.waits.items() if each != line}
         return _State({**state.ages, line: 0}, {**state.results, **dict.fromkeys(target, line)}, inputs, waits)
@@ -124,9 +135,24 @@ def _after(state: _State, statement: Statement) -> _State:
     return replace(state, results=results)
 
 
-def _used(statement: Statement, state: _State) -> list[int]:
-    """Return the lines of the multiplications in flight whose results a statement uses; copies do not count."""
+def _registers(multiplication: re.Match[str]) -> tuple[list[str], list[str]]:
+    """Return the names of the registers of the result, and of A; none of A if it is in shared memory."""
+    return NAME.findall(multiplication[1]), NAME.findall(multiplication[2] or "")
+
+
+def _used(statement: Statement, state: _State, widths: Mapping[int, int]) -> list[int]:
+    """Return the lines of the multiplications in flight whose results a statement uses.
+
+    Copies do not count; nor does a multiplication that adds to a result of as many registers (`widths`, by line).
+    """
     text = statement.text
+    multiplication = MULTIPLY.search(text)
+    if multiplication:
+        target, left = _registers(multiplication)
+        lines = {state.results[name] for name in left if name in state.results}
+        added = {state.results[name] for name in target if name in state.results}
+        lines |= {line for line in added if widths[line] != len(target)}
+        return sorted(line for line in lines if line in state.ages)
     if "wgmma." in text or (text.split() or [""])[0].startswith("mov."):
         return []
     used = {state.results[name] for name in NAME.findall(text) if name in state.results}

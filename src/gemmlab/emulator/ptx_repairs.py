@@ -32,9 +32,13 @@ def hazards_of(log: str, ptx: str, function: str, kernel: str) -> tuple[Hazard, 
     lines = [int(match[1]) for match in _WAIT_INJECTED.finditer(log) if match[2] == function]
     remark = serialized(log, ptx, function)
     serialised = remark is not None and _SERIALIZED.match(remark.text) is not None
-    late = [*_late(lines, groups, ptx, kernel)]
+    # ptxas also waits before a multiplication whose accumulator it copies itself: two accumulators of zeros are one
+    # value to it. Nothing is wrong then, but such a wait may make others needless that the PTX lacks.
+    needed = [line for line in lines if groups.statement(line) not in groups.multiplications]
+    late = [*_late(needed, groups, ptx, kernel)]
     reported = {_places(each) for each in late}
-    early = [each for each in _early(groups, ptx, kernel, serialised) if _places(each) not in reported]
+    repair = _EACH if serialised else _PUT_IN if len(needed) < len(lines) else ""
+    early = [each for each in _early(groups, ptx, kernel, repair) if _places(each) not in reported]
     return (*late, *early, *_open(groups, ptx, kernel), *_unfenced(ptx, function, kernel))
 
 
@@ -51,7 +55,7 @@ def _late(lines: list[int], groups: Groups, ptx: str, kernel: str) -> Iterator[H
                 "a multiplication is in flight where its registers are used or the kernel ends: no wgmma.wait_group"
             )
             message += f" before; {_PUT_IN}"
-            yield hazard_at(KIND, kernel, ptx, line, 0, message)
+            yield hazard_at(KIND, kernel, ptx, line, groups.flying.get(groups.statement(line), 0), message)
         else:
             yield _touch(use, ptx, kernel, _PUT_IN)
 
@@ -60,14 +64,14 @@ def _places(hazard: Hazard) -> tuple[int, str, int, str]:
     return hazard.line, hazard.called_from, hazard.other_line, hazard.other_called_from
 
 
-def _early(groups: Groups, ptx: str, kernel: str, serialised: bool) -> Iterator[Hazard]:
+def _early(groups: Groups, ptx: str, kernel: str, repair: str) -> Iterator[Hazard]:
     """Yield a hazard for each source line that writes A's registers of a multiplication in flight; of each that uses a
-    result in flight, if `serialised`: ptxas says that it put in waits for such instructions.
+    result in flight, if ptxas put in waits that may be for it (`repair` in words).
     """
-    uses = [each for each in groups.in_flight if serialised or each.writes_input]
+    uses = [each for each in groups.in_flight if repair or each.writes_input]
     found = {(line_in_words(ptx, each.use), each.multiplication): each for each in reversed(uses)}
     for each in reversed(found.values()):
-        yield _touch(each, ptx, kernel, _EACH if serialised else "ptxas may take another register for it, or not")
+        yield _touch(each, ptx, kernel, repair or "ptxas may take another register for it, or not")
 
 
 def _touch(use: InFlight, ptx: str, kernel: str, repair: str) -> Hazard:

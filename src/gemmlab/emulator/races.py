@@ -26,6 +26,8 @@ WRITER_CLOCK, WRITER, WRITER_SYNC, WRITER_INSTRUCTION, WRITER_TIME, WRITER_FENCE
 lane had executed, or `BY_PROXY` if the asynchronous proxy wrote.
 """
 BY_PROXY = -1
+WRITER_SWIZZLE = 24
+"""Offset in an element's shadow of the swizzle of a write by the asynchronous proxy, by its number in a descriptor."""
 READ_CLOCK = 64
 """A row: the clock of each warp's last read; see also `wgmma_layout.MULTIPLYING_WARPS`."""
 READ_SYNC = READ_CLOCK + ROW

@@ -8,7 +8,8 @@ from gemmlab.emulator.isa.register_pool import GROWS, NEVER, SHRINKS
 from gemmlab.emulator.wgmma_flight import HAS_ENDED, TOO_FEW, UNFINISHED
 from gemmlab.emulator.wgmma_layout import OPERANDS
 
-NAMES = {Kind.WARPGROUP: "warpgroup", Kind.REGISTERS: "setmaxnreg", Kind.OVERWRITTEN: "wgmma", Kind.PROXY: "proxy"}
+NAMES = {Kind.WARPGROUP: "warpgroup", Kind.REGISTERS: "setmaxnreg", Kind.OVERWRITTEN: "wgmma", Kind.PROXY: "proxy",
+         Kind.SWIZZLE: "misaligned"}  # fmt: skip
 """Kinds of events of warpgroups, with the names of their hazards."""
 NO_ADDRESS = frozenset({Kind.WARPGROUP, Kind.REGISTERS})
 """Kinds of events whose `address` is no address."""
@@ -19,9 +20,9 @@ _REGISTERS = {
 }
 
 
-def message(kind: int, address: int, extra: int, fellow: object, there: str) -> str:
+def message(kind: int, address: int, extra: int, fellow: object, there: str, word: int) -> str:
     """Return the message of an event (a kind in `NAMES`); `fellow` and `there` are thread and instruction of the other
-    access.
+    access, `word` is the descriptor of a `SWIZZLE` event.
     """
     if kind == Kind.WARPGROUP and extra == HAS_ENDED:
         return f"the warp of thread {address} has ended without the multiplication, which needs all four warps"
@@ -34,6 +35,8 @@ def message(kind: int, address: int, extra: int, fellow: object, there: str) -> 
     if kind == Kind.REGISTERS:
         return _REGISTERS[extra].format(address)
     by = operand(extra)
+    if kind == Kind.SWIZZLE:
+        return _another_pattern(f"a multiplication reads shared memory{by} ({descriptor(word)})", word, fellow, there)
     if kind == Kind.PROXY:
         return (
             f"the asynchronous proxy reads shared memory{by}, which thread {fellow} of the block wrote ({there}),"
@@ -43,6 +46,18 @@ def message(kind: int, address: int, extra: int, fellow: object, there: str) -> 
         f"a multiplication reads shared memory{by}, which thread {fellow} writes ({there}) while it may be read: the"
         " write is ordered neither before its issue nor after the wait for it (wgmma.wait_group, then a barrier)"
     )
+
+
+def _another_pattern(what: str, word: int, fellow: object, there: str) -> str:
+    row = 256 >> (word >> 62 & 3)
+    atom, start = 8 * row, (word & 0x3FFF) << 4 & -row
+    needed = (start & atom - 1) >> 7
+    if there.startswith("UTMALDG"):
+        wrote, place, needed = f"the copies of thread {fellow}", f"at multiples of {atom:,} bytes", 0
+    else:
+        wrote, place = f"the stores of thread {fellow} and others", f"at {start:#x}"
+    cure = f"base offset {needed} is needed" + (f", or a start at a multiple of {atom:,} bytes" if needed else "")
+    return f"{what}, but {wrote} ({there}) begin the swizzle's pattern {place}: {cure}"
 
 
 def operand(extra: int) -> str:

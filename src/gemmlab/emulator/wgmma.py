@@ -16,6 +16,7 @@ from gemmlab.emulator.wgmma_flight import (
 from gemmlab.emulator.wgmma_multiply import MULTIPLY, emit_compare_proxies, emit_multiply
 from gemmlab.emulator.wgmma_operands import DECODE, FETCH, emit_decode, emit_fetch
 from gemmlab.emulator.wgmma_races import KNOW, OPERAND_RACE, emit_know, emit_operand_proxy, emit_operand_race
+from gemmlab.emulator.wgmma_swizzle import OPERAND_BASE, emit_operand_base
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import I32, VOID
 
@@ -33,6 +34,8 @@ def emit_wgmma(module: Module) -> None:
         emit_operand_proxy(fn, module)
     with module.function("operand_far", OPERAND_RACE, VOID) as fn:
         emit_operand_far(fn, module)
+    with module.function("operand_base", OPERAND_BASE, VOID) as fn:
+        emit_operand_base(fn, module)
     with module.function("fetch", FETCH, VOID) as fn:
         emit_fetch(fn, module)
     with module.function("decode", DECODE, VOID, exported=True) as fn:

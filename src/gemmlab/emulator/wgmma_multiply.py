@@ -58,18 +58,28 @@ def _insn(work: Work) -> Value:
 def emit_compare_proxies(fn: Function, module: Module) -> None:
     """Emit the body of `compare_proxies(warp, entry)`: check a multiplication's operands in shared memory at its issue.
 
-    It reports writes without a proxy fence, and stores of other blocks that nothing orders before the issue. It does
-    nothing if races are not checked.
+    It reports writes without a proxy fence, stores of other blocks that nothing orders before the issue, and operands
+    with another swizzle's phase. It does nothing if races are not checked.
     """
     warp = Raw(fn, fn.args[0])
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     with fn.when(block.load(Block.RACES, I64).differs(0)):
         flight = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8))
         work = Work(fn, module, warp, flight, Raw(fn, fn.args[1]))
+        first = Lanes(warp.load(Warp.INDEX, I64) & (WARPGROUP - 1)).eq(0).value
         with fn.when(work.flag(Shape.REGISTERS).equals(0)):
             _fetch_left(work, issue=1)
+            with fn.when(first):
+                _compare_base(work, Flight.ENTRY_A, LEFT_OPERAND)
         _fetch_right(work, issue=1)
+        with fn.when(first):
+            _compare_base(work, Flight.ENTRY_B, RIGHT_OPERAND)
     fn.finish()
+
+
+def _compare_base(work: Work, descriptor: int, operand: int) -> None:
+    word = work.entry.load(descriptor, I64)
+    work.fn.call(work.module["operand_base"], work.warp.base, _insn(work), word, operand)
 
 
 def _fetch_left(work: Work, issue: int) -> None:

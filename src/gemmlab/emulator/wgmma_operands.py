@@ -17,6 +17,7 @@ from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.launch_layout import RANK_BITS
 from gemmlab.emulator.layout import Block, Warp
 from gemmlab.emulator.raw import Raw
+from gemmlab.emulator.wgmma_descriptor import Descriptor
 from gemmlab.emulator.wgmma_layout import FORMATS, Format
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
@@ -48,28 +49,20 @@ WIDE = 8
 """Numbers that are decoded as one vector; the length of every row is a multiple."""
 
 
-def _field(descriptor: Lanes, start: int) -> Lanes:
-    """Return a 14-bit field of a descriptor, converted to bytes."""
-    return ((descriptor >> start) & 0x3FFF) << 4
-
-
 def emit_fetch(fn: Function, module: Module) -> None:
     """Emit the body of `fetch(...)` (arguments: `FETCH`).
 
     When it copies, it records events for chunks that are out of bounds (these become zeros), unwritten or pending.
     """
     warp_ptr, insn, entry, word, transposed, first_row, rows, first_chunk, chunks, to, issue, operand = fn.args
-    warp, descriptor = Raw(fn, warp_ptr), Lanes(word)
+    warp, descriptor = Raw(fn, warp_ptr), Descriptor(word)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     rank = Lanes(block.load(Block.RANK, I64)) << RANK_BITS
-    start, leading, stride = (_field(descriptor, at) for at in (0, 16, 32))
-    base, mode = (descriptor >> 49) & 7, (descriptor >> 62) & 3
-    # Mode 1 has rows of 8 chunks, 2 of 4, 3 of 2; mode 0 of one.
-    bits = mode.eq(0).select(mode, mode.like(4) - mode)
-    width = mode.like(1) << bits
-    swap = mode.eq(0) & Lanes(transposed).ne(0)
-    by_eight = swap.select(leading, stride)
-    by_width = swap.select(stride, leading)
+    start, base, bits = descriptor.start, descriptor.base, descriptor.bits
+    width = bits.like(1) << bits
+    swap = bits.eq(0) & Lanes(transposed).ne(0)
+    by_eight = swap.select(descriptor.leading, descriptor.stride)
+    by_width = swap.select(descriptor.stride, descriptor.leading)
     low, high = Lanes(block.load(Block.SHARED_LOW, I64)), Lanes(block.load(Block.SHARED_HIGH, I64))
     shared, valid = block.load(Block.SHARED, I64), block.load(Block.VALID, I64)
     racing = block.load(Block.RACES, I64).differs(0)

@@ -16,6 +16,7 @@ from typing import Literal
 from gemmlab.core.errors import UsageError
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from gemmlab.sass.instruction import PT, RZ, URZ, Instruction, Operand
+from gemmlab.sass.widths import VECTORS
 
 Part = Literal["guard", "value", "base", "ubase", "desc", "all"]
 """Role of the accessed cells: guard, operand itself, register of its address or descriptor, or all predicates."""
@@ -161,6 +162,8 @@ def _result_width(instruction: Instruction, position: int) -> int:
         return 2
     if opcode in ("SHF", "USHF", "LEA", "ULEA", "ISETP"):
         return 1
+    if opcode in ("ATOM", "ATOMG") and (vector := next((VECTORS[name] for name in names if name in VECTORS), 0)):
+        return vector
     if "WIDE" in names:
         return 2
     if "128" in names:
@@ -202,7 +205,8 @@ def _source_width(instruction: Instruction, source: int) -> int:
     if opcode in ("HMMA", "IMMA", "DMMA", "BMMA"):
         return _matrix_widths(instruction)[1 + min(source, 2)] if source < 3 else 1
     if opcode in ("STG", "STS", "STL", "ST", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "SUST", "SUATOM", "SURED"):
-        return 4 if "128" in names else 2 if "64" in names else 1
+        vector = next((VECTORS[name] for name in names if name in VECTORS), 1)
+        return 4 if "128" in names else 2 if "64" in names else vector
     if opcode in ("F2F", "F2I", "I2F", "FRND"):
         if opcode == "I2F":
             return 2 if {"U64", "S64"} & set(names) else 1

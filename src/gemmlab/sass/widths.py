@@ -12,7 +12,9 @@ _WITH_ADDRESS = frozenset({
 })  # fmt: skip
 _FAR = frozenset({"LD", "LDG", "ST", "STG", "ATOM", "ATOMG", "RED", "REDG", "LDGSTS"})
 """Opcodes that access global memory, whose addresses can have 64 bits."""
-_WIDE_SIZES = {"128": 4, "64": 2, "F64": 2, "U64": 2, "S64": 2}
+VECTORS = {"F32x2": 2, "F32x4": 4, "F16x4": 2, "F16x8": 4, "BF16x4": 2, "BF16x8": 4}
+"""Type of an atomic operation on a vector -> its registers."""
+_WIDE_SIZES = {"128": 4, "64": 2, "F64": 2, "U64": 2, "S64": 2, **VECTORS}
 _PAIRS = frozenset({"RET", "CALL", "BRX", "JMX"})
 """Opcodes that read a code address of 64 bits."""
 _TEXTURES = frozenset({"TEX", "TLD", "TLD4"})

@@ -25,9 +25,10 @@ REGISTERS = {"no_fence": 128, "late_write": 128, "no_wait": 128, "some_lanes": 1
              "stuck_warp": 128, "greedy": 384}  # fmt: skip
 """Kernels of `wgmma_misuse.cu` with a bug, and their threads."""
 GROUPS = {"not_committed": 128, "one_left": 128, "added_early": 128, "left_in_flight": 128, "refilled_in_flight": 128,
-          "left_beyond": 128, "right_beyond": 128, "starved": 384, "early_operand": 128}  # fmt: skip
+          "left_beyond": 128, "right_beyond": 128, "starved": 384, "early_operand": 128, "zeros_early": 128,
+          "never_waited": 128, "chain_early": 128}  # fmt: skip
 """Kernels of `wgmma_groups.cu` with a bug, and their threads."""
-WHOLE = ("whole", "in_turn", "left_behind_wait", "refilled_behind_wait", "far_operand")
+WHOLE = ("whole", "in_turn", "left_behind_wait", "refilled_behind_wait", "far_operand", "zeros_waited", "chain_waited")
 """Kernels of `wgmma_groups.cu` without a bug."""
 CLUSTERS = {"early_operand": 2, "far_operand": 2}
 """Kernels of `wgmma_groups.cu` that run in clusters, and their blocks."""

@@ -30,8 +30,8 @@ def hazards(kernel: str, threads: int = 128, grid: int = 1) -> list[Hazard]:
 
 
 @pytest.mark.in_turns(3)
-@pytest.mark.parametrize("kernel", ["whole", "in_turn", "left_behind_wait", "refilled_behind_wait"])
-@pytest.mark.sampled(4)
+@pytest.mark.parametrize("kernel", ["whole", "in_turn", "left_behind_wait", "refilled_behind_wait", "chain_waited"])
+@pytest.mark.sampled(5)
 def test_right_kernels_have_no_hazard(kernel: str) -> None:
     assert hazards(kernel) == []
 
@@ -75,6 +75,30 @@ def test_a_result_used_in_flight_is_reported_where_ptxas_waits_after_each_multip
     assert found.called_from == f"wgmma_groups.cu:{line_of('one too many')}"
     assert found.other_called_from == f"wgmma_groups.cu:{line_of('added')}"
     assert "wgmma.wait_group 0 is needed; ptxas put in a wait after each multiplication" in found.message
+
+
+def test_two_results_of_zeros_are_right_though_ptxas_waits_between_them() -> None:
+    assert hazards("zeros_once") == []
+    assert hazards("zeros_waited") == []
+
+
+def test_a_result_of_zeros_used_in_flight_is_reported_though_ptxas_waited_before_it() -> None:
+    (found,) = hazards("zeros_early")
+    assert (found.kind, found.line, found.other_line) == ("wgmma", line_of("used"), line_of("multiply"))
+    assert found.called_from.startswith(f"wgmma_groups.cu:{line_of('zeros used')}")
+    assert found.other_called_from.startswith(f"wgmma_groups.cu:{line_of('of zeros')}")
+    assert "the result of a multiplication in flight is used before wgmma.wait_group" in found.message
+
+
+def test_a_kernel_that_never_waits_is_reported_with_its_multiplication() -> None:
+    (found,) = hazards("never_waited")
+    assert (found.kind, found.line, found.other_line) == ("wgmma", line_of("ends"), line_of("multiply"))
+    assert found.other_called_from == f"wgmma_groups.cu:{line_of('never waited')}"
+
+
+def test_a_result_that_is_the_next_multiplications_a_needs_a_wait() -> None:
+    (found,) = hazards("chain_early")
+    assert (found.kind, found.line, found.other_line) == ("wgmma", line_of("next"), line_of("first"))
 
 
 def test_a_register_of_a_that_is_written_in_flight_is_reported() -> None:

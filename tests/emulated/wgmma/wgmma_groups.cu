@@ -95,6 +95,68 @@ extern "C" __global__ void added_early(float *x) {
     store(x, d);
 }
 
+// Two results that begin as zeros. ptxas takes the zeros for one value, copies them before the second multiplication,
+// and waits for the first one there; so the machine code is right without the wait, too.
+template <bool GOOD> __device__ void of_zeros(float *x) {
+    float d[4] = {}, e[4] = {};
+    u64 word = operands();
+    fence();
+    multiply(d, word, word); // of zeros
+    commit();
+    multiply(e, word, word);
+    commit();
+    if (GOOD) wait<1>();
+    store(x, d); // zeros used
+    wait<0>();
+    store(x + 512, e);
+}
+
+extern "C" __global__ void zeros_waited(float *x) { of_zeros<true>(x); }
+extern "C" __global__ void zeros_early(float *x) { of_zeros<false>(x); }
+
+extern "C" __global__ void zeros_once(float *x) {
+    float d[4] = {}, e[4] = {};
+    u64 word = operands();
+    fence();
+    multiply(d, word, word);
+    multiply(e, word, word);
+    commit();
+    wait<0>();
+    store(x, d);
+    store(x + 512, e);
+}
+
+// Nothing waits, or uses the result.
+extern "C" __global__ void never_waited(float *x) {
+    float d[4];
+    u64 word = operands();
+    load(d, x);
+    fence();
+    multiply(d, word, word); // never waited
+    commit();
+} // ends
+
+// A result that is A of the next multiplication.
+template <bool GOOD> __device__ void chained(float *x) {
+    unsigned d[4], e[4];
+    u64 word = operands();
+    for (int i = 0; i < 4; ++i) d[i] = e[i] = __float_as_uint(x[threadIdx.x * 4 + i]);
+    fence();
+    asm volatile("wgmma.mma_async.sync.aligned.m64n16k16.f16.f16.f16 {%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, 0;" // first
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "l"(word));
+    commit();
+    if (GOOD) wait<0>();
+    fence();
+    asm volatile("wgmma.mma_async.sync.aligned.m64n16k16.f16.f16.f16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, 1, 1, 1, 0;" // next
+                 : "+r"(e[0]), "+r"(e[1]), "+r"(e[2]), "+r"(e[3]) : "r"(d[0]), "r"(d[1]), "r"(d[2]), "r"(d[3]), "l"(word));
+    commit();
+    wait<0>();
+    for (int i = 0; i < 4; ++i) x[threadIdx.x * 4 + i] = __uint_as_float(e[i]);
+}
+
+extern "C" __global__ void chain_waited(float *x) { chained<true>(x); }
+extern "C" __global__ void chain_early(float *x) { chained<false>(x); }
+
 // A register of A is written while the multiplication may read it, or behind the wait for it.
 template <bool GOOD> __device__ void left_again(float *x) {
     float d[4];

@@ -52,6 +52,25 @@ def test_a_wait_that_leaves_a_group_in_flight() -> None:
     assert groups(MULTIPLY, COMMIT, "mov.f32 %f3, 0f00000000;", STORE)[1] == ()
 
 
+def test_a_multiplication_uses_a_result_as_a_or_as_another_shapes_accumulator() -> None:
+    left = MULTIPLY.replace("%rd1, %rd1", "{%r1, %r2, %f3, %r4}, %rd1").replace("{%f1, %f2, %f3, %f4}", "{%f9, %f8}")
+    (found,) = groups(MULTIPLY, COMMIT, left, COMMIT, wait(0))[1]
+    assert found == InFlight(use=4, multiplication=2, wait=0, left=0, closed=1)
+    wide = MULTIPLY.replace("%f4}", "%f4, %f5, %f6, %f7, %f8}")
+    assert [(each.use, each.multiplication) for each in groups(MULTIPLY, wide, COMMIT, wait(0))[1]] == [(3, 2)]
+    assert groups(MULTIPLY, "mov.f32 %f5, %f3;", MULTIPLY, COMMIT, wait(0))[1] == ()
+    assert groups(MULTIPLY, COMMIT, wait(0), left, COMMIT, wait(0), wide, COMMIT, wait(0))[1] == ()
+
+
+def test_what_is_in_flight_at_a_line() -> None:
+    split = MULTIPLY.replace(" {", "\n{")
+    ptx = (".entry k(.param .u64 p) {", split, COMMIT, "mov.f32 %f9, %f3;", wait(0), "ret;", "}")
+    found = groups_of("\n".join(ptx), "k")
+    assert [found.statement(line) for line in (1, 2, 3, 5)] == [0, 2, 2, 5]
+    assert found.multiplications == {2}
+    assert [found.flying[line] for line in (2, 4, 5, 6, 7)] == [0, 2, 2, 2, 0]
+
+
 def test_a_register_of_a_that_is_written_in_flight() -> None:
     left = MULTIPLY.replace("%rd1, %rd1", "{%r1, %r2, %r3, a}, %rd1")
     load, own = "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r2, %r3}, [%r9];", "add.u32 a, a, 1;"

@@ -27,6 +27,7 @@ from gemmlab.emulator.races import (
     WRITER_CLOCK,
     WRITER_FENCES,
     WRITER_INSTRUCTION,
+    WRITER_SWIZZLE,
     WRITER_SYNC,
     WRITER_TIME,
 )
@@ -139,6 +140,13 @@ def check_write(
     rows[:, WRITER_INSTRUCTION // 4] = request.site
     rows[:, WRITER_TIME // 4] += 1
     rows[:, WRITER_FENCES // 4] = BY_PROXY
+    rows[:, WRITER_SWIZZLE // 4] = 0
+
+
+def record_swizzle(block: BlockState, address: int, nbytes: int, number: int) -> None:
+    """Record that the last write of these bytes, a tensor copy's, had the swizzle with this number in descriptors."""
+    if block.checks:
+        block.shadow()[elements_of(block, address, nbytes), WRITER_SWIZZLE // 4] = number
 
 
 def check_stores(request: Request, block: BlockState, address: int, nbytes: int) -> None:

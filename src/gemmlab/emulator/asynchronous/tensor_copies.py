@@ -18,9 +18,9 @@ from gemmlab.emulator.asynchronous.finding import BOUNDS, MISALIGNED, TENSOR_MAP
 from gemmlab.emulator.asynchronous.global_memory import places as global_places
 from gemmlab.emulator.asynchronous.global_memory import read, read_rows
 from gemmlab.emulator.asynchronous.mbarrier_calls import find
-from gemmlab.emulator.asynchronous.proxies import begin_read
+from gemmlab.emulator.asynchronous.proxies import begin_read, record_swizzle
 from gemmlab.emulator.asynchronous.tensor_reductions import reduced, reduction_of
-from gemmlab.emulator.asynchronous.tiles import PLAIN_ALIGNMENT, alignment, box_at, places
+from gemmlab.emulator.asynchronous.tiles import MODES, PLAIN_ALIGNMENT, alignment, box_at, places
 from gemmlab.emulator.form import UnsupportedError
 from gemmlab.emulator.launch_layout import LOCAL_WINDOW, SHARED_WINDOW
 from gemmlab.emulator.layout import Status
@@ -113,6 +113,7 @@ def tensor_copy(request: Request, reach: Reach) -> int:
                 request, block, find(request, barrier), where, data, (to, tensor.span), what=tensor.describe_box(),
                 blocks=blocks,
             )  # fmt: skip
+            record_swizzle(block, to, tensor.span, MODES[tensor.swizzle])
     elif direction == Direction.SHARED_TO_GLOBAL:
         _store(request, reach, tensor, shared & 0xFFFFFFFF, coordinates, reduction)
     return Status.GO

@@ -1,6 +1,6 @@
 """Panels of an operand: the parts that are sent while other parts are multiplied.
 
-In each turn (`panel_turns.py`) a product needs one panel of each operand. An operand that a rank has already is `Whole`;
+In each turn (`panel_turns.py`) a product needs one panel of each operand. An operand that a rank has is `Whole`;
 `Panels` are broadcast by their owners, and `PeerPanels` (`peer_panels.py`) are copied from GPU to GPU.
 """
 

@@ -9,6 +9,8 @@ ENOUGH = 32
 """The least number of tasks that should be able to run at the same time. If C has fewer blocks, k is split between
 several sums.
 """
+FAN = 4
+"""Most sums that one task adds. A task costs the scheduler about a millisecond, and fewer tasks move fewer blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,19 +22,21 @@ class Chain:
 
 
 def chains(blocks_of_c: int, blocks_of_k: int) -> tuple[Chain, ...]:
-    """Return the chains that every block of C is the sum of. Their sums are then added in pairs, neighbours first."""
+    """Return the chains that every block of C is the sum of. Their sums are then added in groups of neighbours."""
     count = max(1, min(blocks_of_k, -(-ENOUGH // max(1, blocks_of_c))))
     bounds = [blocks_of_k * index // count for index in range(count + 1)]
     return tuple(Chain(first, end) for first, end in pairwise(bounds))
 
 
-def pairs(count: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """Return the levels of the tree that adds `count` sums: on each, pairs (into, from) of sums by their numbers.
+def groups(count: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """Return the levels of the tree that adds `count` sums: on each, groups of sums by their numbers.
 
-    The last level is one pair, which adds to number 0.
+    The first of a group is the number of the group's sum. The last level is one group, whose sum has number 0.
     """
     levels, apart = [], 1
     while apart < count:
-        levels.append(tuple((first, first + apart) for first in range(0, count - apart, 2 * apart)))
-        apart *= 2
+        wide = apart * FAN
+        level = (tuple(range(first, min(first + wide, count), apart)) for first in range(0, count, wide))
+        levels.append(tuple(group for group in level if len(group) > 1))
+        apart = wide
     return tuple(levels)

@@ -18,7 +18,7 @@ from dask.highlevelgraph import HighLevelGraph
 from gemmlab.core.argument_checks import float32_scalar, thread_count
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.precision import PRECISIONS
-from gemmlab.dask.order_of_sums import Chain, chains, pairs
+from gemmlab.dask.order_of_sums import Chain, chains, groups
 from gemmlab.dask.tasks import Settings, product, total
 from gemmlab.dispatch.precision_rule import precision_for
 
@@ -36,7 +36,7 @@ def gemm(
     along n. `c` is needed when `beta` is not 0, and is not read when it is. `precision` is that of `gemmlab.gemm`.
 
     A task multiplies two blocks and adds the sum of the products before it along k, so a worker needs memory for four
-    blocks. If C has few blocks, k is split between several such chains, whose sums are added in pairs. That order
+    blocks. If C has few blocks, k is split between several such chains, whose sums are added in groups. That order
     depends on the chunks alone: the result has the same bits on any number of workers, threads and hosts. `threads`
     bounds the threads of one task; by default the tasks of a host share its cores.
 
@@ -95,7 +95,7 @@ def _array(a: da.Array, b: da.Array, added: da.Array | None, settings: Settings)
     name = f"gemmlab-gemm-{tokenize(a, b, added, settings)}"
     rows, columns, steps = len(a.chunks[0]), len(b.chunks[1]), len(a.chunks[1])
     sums = chains(rows * columns, steps)
-    levels = pairs(len(sums))
+    levels = groups(len(sums))
     graph: dict[tuple[Any, ...], Task] = {}
 
     def add(key: tuple[Any, ...], function: Callable[..., Any], *arguments: Any, **named: Any) -> TaskRef:
@@ -115,10 +115,10 @@ def _array(a: da.Array, b: da.Array, added: da.Array | None, settings: Settings)
         for j in range(columns):
             heads = [chain_sum(i, j, chain) for chain in sums]
             for level, together in enumerate(levels):
-                for into, other in together:
+                for group in together:
                     whole = level == len(levels) - 1
-                    place = (name, i, j) if whole else (f"{name}-sum", i, j, f"{level}.{into}")
-                    heads[into] = add(place, total, heads[into], heads[other])
+                    place = (name, i, j) if whole else (f"{name}-sum", i, j, f"{level}.{group[0]}")
+                    heads[group[0]] = add(place, total, *(heads[one] for one in group))
     sources = [x for x in (a, b, added) if x is not None]
     return da.Array(
         HighLevelGraph.from_collections(name, graph, dependencies=sources), name, (a.chunks[0], b.chunks[1]),

@@ -1,4 +1,4 @@
-"""The functions that run on workers: a product of two blocks added to an earlier sum, and a sum of two blocks."""
+"""The functions that run on workers: a product of two blocks added to an earlier sum, and a sum of blocks."""
 
 from __future__ import annotations
 
@@ -45,9 +45,12 @@ def product(a: Any, b: Any, before: Any, settings: Settings, *, first: bool) -> 
     return gemm(a, b, c=before, alpha=settings.alpha, beta=factor, precision=settings.precision, threads=threads)
 
 
-def total(x: Any, y: Any) -> Any:
-    """Return the sum of two blocks."""
-    return x + y
+def total(first: Any, second: Any, *others: Any) -> Any:
+    """Return the sum of blocks, added one after the other."""
+    found = first + second
+    for one in others:
+        found += one
+    return found
 
 
 def threads_of(settings: Settings) -> int | None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("dask.array")
 
-from gemmlab.dask.order_of_sums import ENOUGH, chains, pairs
+from gemmlab.dask.order_of_sums import ENOUGH, FAN, chains, groups
 
 
 @given(st.integers(1, 2000), st.integers(1, 500))
@@ -21,13 +21,16 @@ def test_chains_cover_k_once_and_suffice(blocks_of_c: int, blocks_of_k: int) -> 
 
 
 @given(st.integers(1, 500))
-def test_pairs_add_each_sum_once(count: int) -> None:
+def test_groups_add_each_sum_once(count: int) -> None:
     sums = [{index} for index in range(count)]
-    for level in pairs(count):
-        assert len({place for pair in level for place in pair}) == 2 * len(level)
-        for into, other in level:
-            assert not sums[into] & sums[other]
-            sums[into] |= sums[other]
+    levels = groups(count)
+    for level in levels:
+        assert len({place for group in level for place in group}) == sum(map(len, level))
+        for into, *others in level:
+            assert 1 <= len(others) < FAN
+            for other in others:
+                assert not sums[into] & sums[other]
+                sums[into] |= sums[other]
     assert sums[0] == set(range(count))
-    assert count == 1 or len(pairs(count)[-1]) == 1
-    assert len(pairs(count)) == (count - 1).bit_length()
+    assert count == 1 or len(levels[-1]) == 1
+    assert FAN ** (len(levels) - 1) < count <= FAN ** len(levels)

@@ -13,11 +13,13 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from gemmlab.core.errors import CompileError, NoCompilerError
+from gemmlab.core.late_texts import LateTexts
 from gemmlab.core.program import Artifact, Program
-from gemmlab.toolchain import compile_child
+from gemmlab.toolchain import compile_child, nvdisasm
 from gemmlab.toolchain.cache import decode
 
 _ERRORS = {error.__name__: error for error in (CompileError, NoCompilerError)}
@@ -120,7 +122,9 @@ def _compiled(program: Program) -> Artifact:
         raise _BreakdownError(_breakdown(program, _end(child)))
     _children.put(child)
     if found[:1] == compile_child.ARTIFACT:
-        return decode(found[1:])
+        made = decode(found[1:])
+        later = {"sass": partial(nvdisasm.disassemble, made.code, made.kernel)}
+        return replace(made, texts=LateTexts(made.texts, later))
     error = json.loads(found[1:])
     raise _ERRORS[error["kind"]](error["text"])
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gemmlab.core.errors import CompileError, NoCompilerError
-from gemmlab.core.program import Artifact, Program
+from gemmlab.core.program import Program
 from gemmlab.toolchain import compilation, nvrtc
 from gemmlab.toolchain.build_cuda import build, compile_here
 from support.cuda_source import needs_compiler, program
@@ -31,20 +31,6 @@ namespace mine { __global__ void add(float* x) { x[0] = 3; } }
 @pytest.fixture(autouse=True)
 def own_cache(folder: Path) -> Path:
     return folder
-
-
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Entries that have been compiled, noted each time."""
-    notes: list[str] = []
-    compile_cubin = compilation.compile_cubin
-
-    def noted(asked: Program, *rest: Any) -> Artifact:
-        notes.append(asked.entry)
-        return compile_cubin(asked, *rest)
-
-    monkeypatch.setattr(compilation, "compile_cubin", noted)
-    return notes
 
 
 def kernel(entry: str, **facts: Any) -> Program:

@@ -104,9 +104,13 @@ def jobs(
 
 
 def run(job: Job) -> Compiled:
-    """Compile the job's program, or find it in the cache. Raises `CompileError`."""
+    """Compile the job's program, or find it in the cache. Raises `CompileError`.
+
+    The cache then also has the disassembly, for machines without a disassembler.
+    """
     start = time.perf_counter()
     artifact, cached = compile_here(job.program)
+    artifact.texts.get("sass")
     elapsed = time.perf_counter() - start
     facts = artifact.resources
     return Compiled(

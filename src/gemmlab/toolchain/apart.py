@@ -13,11 +13,13 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from gemmlab.core.errors import CompileError, NoCompilerError
+from gemmlab.core.late_texts import LateTexts
 from gemmlab.core.program import Artifact, Program
-from gemmlab.toolchain import compile_child
+from gemmlab.toolchain import compile_child, nvdisasm
 from gemmlab.toolchain.cache import decode
 
 _ERRORS = {error.__name__: error for error in (CompileError, NoCompilerError)}
@@ -31,14 +33,14 @@ class _Children:
     lock: threading.Lock = field(default_factory=threading.Lock)
     idle: list[subprocess.Popen[bytes]] = field(default_factory=list)
     owner: tuple[int, dict[str, str]] = (0, {})
-    """The id of the process that started the children, and its environment at that time."""
+    """The id of the process that started the children, and its environment (`_environment`) at that time."""
 
     def take(self) -> subprocess.Popen[bytes]:
         """Return an idle child, or a new one if there is none.
 
         Children that were started in another environment are ended; those of the parent before a fork are forgotten.
         """
-        owner = os.getpid(), dict(os.environ)
+        owner = os.getpid(), _environment()
         with self.lock:
             if owner != self.owner:
                 # After a fork, the parent's children are not children of this process.
@@ -70,6 +72,13 @@ class _Children:
 
 class _BreakdownError(Exception):
     """The child process ended without an answer, because the compiler crashed."""
+
+
+def _environment() -> dict[str, str]:
+    """Return this process's environment without the name of the running test, which pytest writes there: with it, each
+    test would start a child of its own.
+    """
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
 
 
 _children = _Children()
@@ -120,7 +129,9 @@ def _compiled(program: Program) -> Artifact:
         raise _BreakdownError(_breakdown(program, _end(child)))
     _children.put(child)
     if found[:1] == compile_child.ARTIFACT:
-        return decode(found[1:])
+        made = decode(found[1:])
+        later = {"sass": partial(nvdisasm.disassemble, made.code, made.kernel)}
+        return replace(made, texts=LateTexts(made.texts, later))
     error = json.loads(found[1:])
     raise _ERRORS[error["kind"]](error["text"])
 

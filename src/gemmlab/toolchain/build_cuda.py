@@ -11,15 +11,15 @@ package's archive (`code_archive`) comes first, so that its code is the same wit
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from gemmlab.core.errors import NoCompilerError
+from gemmlab.core.late_texts import LateTexts, ready_texts
 from gemmlab.core.log import LOG, elapsed_ms
 from gemmlab.core.program import Artifact, Program
-from gemmlab.toolchain import apart, code_archive, compilation, cuda_headers, nvdisasm, nvrtc, variants, whole_files
+from gemmlab.toolchain import apart, code_archive, compilation, cuda_headers, disassembly, nvrtc, variants, whole_files
 from gemmlab.toolchain import cache as store
 from gemmlab.toolchain import shipped_code as shipped
 from gemmlab.toolchain.host_headers import HOST_HEADERS
@@ -97,8 +97,6 @@ def ship(program: Program, folder: Path) -> Path:
     files = place(program)
     source = _source(program, files)
     made = _written_anew(program, files, source) or _found_or_compiled(program, files, source)
-    if "sass" not in made.texts:
-        made = replace(made, texts={**made.texts, "sass": nvdisasm.disassemble(made.code, made.kernel)})
     return shipped.put(folder, program, source, made)
 
 
@@ -209,9 +207,9 @@ def _made_by() -> str:
 
 def _finished(artifact: Artifact, files: CompilerInput) -> Artifact:
     searched = artifact.searched or {}
-    texts = {name: files.localise(text, searched) for name, text in artifact.texts.items()}
-    if "sass" not in texts:
-        # The code was compiled without a disassembler.
-        with suppress(NoCompilerError):
-            texts["sass"] = files.localise(nvdisasm.disassemble(artifact.code, artifact.kernel), searched)
-    return replace(artifact, texts=texts)
+    texts = {name: files.localise(text, searched) for name, text in ready_texts(artifact.texts).items()}
+
+    def sass() -> str:
+        return files.localise(disassembly.text_of(artifact.code, artifact.kernel), searched)
+
+    return replace(artifact, texts=LateTexts(texts, {"sass": sass}))

@@ -14,10 +14,11 @@ import json
 import os
 import sys
 import zlib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 
+from gemmlab.core.late_texts import ready_texts
 from gemmlab.core.program import Artifact
 from gemmlab.core.warning import warn_caller
 from gemmlab.toolchain import cache_bound, private_files
@@ -54,13 +55,15 @@ def key_of(*parts: str) -> str:
 
 
 def encode(artifact: Artifact, level: int = -1, key: str = "") -> bytes:
-    """Return an artifact as the bytes of a file. `level` is zlib's compression level for the texts.
+    """Return an artifact as the bytes of a file, without texts that are still to be made (`LateTexts`). `level` is
+    zlib's compression level for the texts.
 
     The file contains `key`, under which it is stored, so that a renamed file is not taken for other code.
     """
-    facts = {**asdict(artifact), "key": key}
+    facts = {**asdict(replace(artifact, texts={})), "key": key}
     code: bytes = facts.pop("code")
-    texts = facts.pop("texts")
+    del facts["texts"]
+    texts = ready_texts(artifact.texts)
     packed = zlib.compress(json.dumps(texts, sort_keys=True).encode(), level) if texts else b""
     facts["packed_bytes"] = len(packed)
     header = json.dumps(facts, sort_keys=True).encode()

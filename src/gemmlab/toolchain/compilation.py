@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gemmlab.core.errors import CompileError, NoCompilerError
+from gemmlab.core.errors import CompileError
+from gemmlab.core.late_texts import LateTexts
 from gemmlab.core.program import Artifact, Program
 from gemmlab.toolchain import cuda_headers, listing, nvdisasm, nvrtc, ptxas_log
 from gemmlab.toolchain.compile_message import explain
@@ -31,8 +33,8 @@ def compile_cubin(program: Program, files: CompilerInput | None = None) -> Artif
     """Compile the instance `program.entry` for `program.target` (`"sm_90a"`). No cache is used.
 
     `files` are the texts and folders that `place` collects. The artifact names files by their virtual paths, so that it
-    is the same wherever the sources lie; without nvdisasm it has no `sass`. Raises `CompileError` with the compiler's
-    messages, `NoCompilerError`.
+    is the same wherever the sources lie. nvdisasm makes its `sass` when it is first read. Raises `CompileError` with
+    the compiler's messages, `NoCompilerError`.
     """
     library = loaded()
     check_architecture(program.target, program.kernel)
@@ -150,8 +152,6 @@ class _Compilation:
         code = contents(library, handle, "CUBIN")
         lowered: str = checked(library, library.nvrtcGetLoweredName(handle, program.entry.encode())).decode()
         texts = {"ptx": text_of(library, handle, "PTX"), "log": log}
-        with suppress(NoCompilerError):
-            texts["sass"] = nvdisasm.disassemble(code, program.kernel)
         return Artifact(
             kernel=program.kernel,
             kind="cubin",
@@ -162,7 +162,7 @@ class _Compilation:
             compiler=nvrtc.compiler(),
             resources={**program.resources, **resources_of(code, log, lowered, program.kernel)},
             exports=program.exports,
-            texts=texts,
+            texts=LateTexts(texts, {"sass": partial(nvdisasm.disassemble, code, program.kernel)}),
             searched=searched,
         )
 

@@ -50,7 +50,11 @@ def disassemble(cubin: bytes, kernel: str) -> str:
     `kernel` names the code in errors. Raises `CompileError` if the code cannot be read, or if nvdisasm takes much
     longer than for valid code of that size; `NoCompilerError` without nvdisasm.
     """
-    program, seconds = tool(), _SECONDS + _SECONDS_A_MEGABYTE * len(cubin) / 1e6
+    try:
+        program = tool()
+    except NoCompilerError as error:
+        raise NoCompilerError(f"{kernel}: {error}") from error
+    seconds = _SECONDS + _SECONDS_A_MEGABYTE * len(cubin) / 1e6
     with tempfile.TemporaryDirectory(prefix="gemmlab-") as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)

@@ -52,16 +52,24 @@ def swept() -> Mapping[str, Mapping[tuple[GemmProblem, int], float]]:
             _, *more = map(json.loads, file)
         lines += more
     for line in lines:
-        kernel = find_kernel(line["kernel"])
-        if line.get("us") is not None and line["right"] and (kernel.op, kernel.precision) == (OP.name, "float32"):
-            if not kernel.legal({**kernel.params, **line["config"]}):
-                continue  # values that won nowhere have gone since
-            # A parameter that came after the sweep has its default.
-            config = {name: value for name, value in kernel.configure(line["config"]).items() if name != PARTS}
-            parts = line["config"].get(PARTS, 1)
-            problem = OP.problem_from_json(line["problem"])
-            found.setdefault(key_of(line["kernel"], config), {})[problem, parts] = line["us"]
+        if line.get("us") is not None and line["right"]:
+            key = key_of_line(line["kernel"], tuple(line["config"].items()))
+            if key:
+                parts = line["config"].get(PARTS, 1)
+                problem = OP.problem_from_json(line["problem"])
+                found.setdefault(key, {})[problem, parts] = line["us"]
     return found
+
+
+@cache
+def key_of_line(name: str, values: tuple[tuple[str, int], ...]) -> str:
+    """The key of a kernel and a configuration of the sweep; empty if the table cannot have them."""
+    kernel, config = find_kernel(name), dict(values)
+    # Values that won nowhere have gone since the sweep.
+    if (kernel.op, kernel.precision) != (OP.name, "float32") or not kernel.legal({**kernel.params, **config}):
+        return ""
+    # A parameter that came after the sweep has its default.
+    return key_of(name, {name: value for name, value in kernel.configure(config).items() if name != PARTS})
 
 
 def key_of(kernel: str, config: Mapping[str, int]) -> str:

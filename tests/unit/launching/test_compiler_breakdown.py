@@ -59,6 +59,17 @@ def test_errors_are_those_of_the_compiler_and_the_child_goes_on() -> None:
     assert apart._children.idle == [child]
 
 
+@needs_compiler
+def test_a_child_serves_the_tests_of_one_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = list[int]()
+    for name, value in (("PYTEST_CURRENT_TEST", "this one"), ("PYTEST_CURRENT_TEST", "the next one"), ("OTHER", "1")):
+        monkeypatch.setenv(name, value)
+        assert apart.compile_apart(program("1")).entry == "k"
+        (child,) = apart._children.idle
+        served.append(child.pid)
+    assert served[0] == served[1] != served[2]
+
+
 @pytest.mark.in_turns(3)
 @needs_compiler
 def test_threads_have_children_of_their_own_and_a_child_that_ended_is_replaced() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gemmlab.toolchain import apart
+from gemmlab.core.program import Artifact, Program
+from gemmlab.toolchain import apart, compilation
 from support.compiled_code import compilations, empty_cache
 
 
@@ -25,3 +27,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that were compiled, in order."""
     return compilations(monkeypatch)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Entries that have been compiled, noted each time."""
+    notes: list[str] = []
+    compile_cubin = compilation.compile_cubin
+
+    def noted(asked: Program, *rest: Any) -> Artifact:
+        notes.append(asked.entry)
+        return compile_cubin(asked, *rest)
+
+    monkeypatch.setattr(compilation, "compile_cubin", noted)
+    return notes

@@ -17,7 +17,7 @@ from gemmlab import launch
 from gemmlab.core.errors import NoCompilerError
 from gemmlab.core.program import Artifact, Program
 from gemmlab.devices.emulated import EmulatedDevice
-from gemmlab.toolchain import compilation, listing, nvrtc
+from gemmlab.toolchain import listing, nvrtc
 from gemmlab.toolchain.build_cuda import build, ship
 from support.cuda_source import needs_compiler, program
 
@@ -41,20 +41,6 @@ def work(tmp_path: Path) -> Path:
     (place / "first").mkdir(parents=True)
     says(place / "h.h", 41)
     return place
-
-
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Entries that have been compiled, noted each time."""
-    notes: list[str] = []
-    compile_cubin = compilation.compile_cubin
-
-    def noted(asked: Program, *rest: Any) -> Artifact:
-        notes.append(asked.entry)
-        return compile_cubin(asked, *rest)
-
-    monkeypatch.setattr(compilation, "compile_cubin", noted)
-    return notes
 
 
 def says(path: Path, value: int, *, once: bool = False) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gemmlab.core.errors import CompileError, NoCompilerError
-from gemmlab.core.program import Artifact, Program
-from gemmlab.toolchain import compilation, nvdisasm, nvrtc
+from gemmlab.core.program import Program
+from gemmlab.toolchain import compilation, nvrtc
 from gemmlab.toolchain.build_cuda import build, compile_here
 from support.cuda_source import needs_compiler, program
 
@@ -33,26 +33,6 @@ def own_cache(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No disassembly, which takes longer than to compile these kernels."""
-    monkeypatch.setattr(nvdisasm, "disassemble", lambda *_: "")
-
-
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Entries that have been compiled, noted each time."""
-    notes: list[str] = []
-    compile_cubin = compilation.compile_cubin
-
-    def noted(asked: Program, *rest: Any) -> Artifact:
-        notes.append(asked.entry)
-        return compile_cubin(asked, *rest)
-
-    monkeypatch.setattr(compilation, "compile_cubin", noted)
-    return notes
-
-
 def kernel(entry: str, **facts: Any) -> Program:
     return replace(program(SOURCE, entry, path="kernels.cu", **facts), kernel=entry)
 
@@ -72,7 +52,6 @@ def test_a_file_is_compiled_once_for_all_its_kernels(made: list[str], folder: Pa
     assert len(list(folder.glob("*.bin"))) == 1
 
 
-@pytest.mark.usefixtures("unread")
 def test_instances_and_kernels_of_namespaces_are_compiled_by_themselves(made: list[str]) -> None:
     entries = ["add", "scale<3>", "scale<9>", "mine::add", "scale<3>", "fill"]
     found = {entry: build(kernel(entry)).entry for entry in entries}
@@ -81,14 +60,12 @@ def test_instances_and_kernels_of_namespaces_are_compiled_by_themselves(made: li
     assert found["fill"] == "fill"
 
 
-@pytest.mark.usefixtures("unread")
 def test_code_made_for_an_instance_serves_no_other(made: list[str]) -> None:
     assert "scaleILi3E" in build(kernel("scale<3>")).texts["log"]
     assert "scaleILi3E" not in build(kernel("fill")).texts["log"]
     assert made == ["scale<3>", "fill"]
 
 
-@pytest.mark.usefixtures("unread")
 def test_a_static_kernel_has_no_warning_that_nothing_names_it(made: list[str]) -> None:
     file = build(kernel("add"))
     hidden = build(kernel("hidden"))
@@ -99,7 +76,6 @@ def test_a_static_kernel_has_no_warning_that_nothing_names_it(made: list[str]) -
     assert made == ["add", "hidden"]
 
 
-@pytest.mark.usefixtures("unread")
 @pytest.mark.parametrize("entry", ["twice", "absent", "scale"])
 def test_a_name_of_no_one_kernel_is_the_compilers_error(made: list[str], entry: str) -> None:
     build(kernel("add"))
@@ -111,14 +87,12 @@ def test_a_name_of_no_one_kernel_is_the_compilers_error(made: list[str], entry: 
 @pytest.mark.parametrize(
     "other", [{"target": "sm_80"}, {"options": ("-use_fast_math",)}, {"headers": {"x.cuh": "#define X 1\n"}}], ids=str
 )
-@pytest.mark.usefixtures("unread")
 def test_another_compilation_shares_nothing(made: list[str], other: dict[str, Any]) -> None:
     build(kernel("add"))
     build(replace(kernel("fill"), **other))
     assert made == ["add", "fill"]
 
 
-@pytest.mark.usefixtures("unread")
 def test_a_file_with_an_edited_header_is_compiled_again(made: list[str], tmp_path: Path) -> None:
     (tmp_path / "value.cuh").write_text("#define VALUE 3\n")
     file = tmp_path / "mine.cu"
@@ -132,7 +106,6 @@ def test_a_file_with_an_edited_header_is_compiled_again(made: list[str], tmp_pat
     assert made == ["f", "g"]
 
 
-@pytest.mark.usefixtures("unread")
 def test_without_a_compiler_the_file_serves_all_kernels(made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     build(kernel("add"))
     with monkeypatch.context() as patch:

@@ -9,9 +9,9 @@ their issues. A row is the least distance that ptxas leaves in the catalog and s
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from statistics import median_low
 
@@ -86,7 +86,7 @@ class Latencies:
 
     def _latency(self, row: Row) -> Latency | None:
         cycles = self.rows.get(row)
-        alike = {other: number for other, number in self.rows.items() if other[:3] == row[:3]}
+        alike = self._alike.get(row[:3], {})
         if not alike:
             return None
         least = self._least(row)
@@ -120,24 +120,37 @@ class Latencies:
         return 0 if first is None or second is None else first - second + 1
 
     def _least_of_pool(self, row: Row) -> int:
-        pool = [number for other, number in self.rows.items() if self._comparable(other, row)]
+        pool = self._pools.get(_pool_of_row(row), ())
         return min(pool) if len(pool) >= POOL else 0
-
-    @staticmethod
-    def _comparable(other: Row, row: Row) -> bool:
-        """Return whether two rows of results that are read show the same latency: producers on one pipe, and parts that
-        are read as early. The units of shared and global memory read addresses later than others do.
-        """
-        if other[1:3] != row[1:3] or _pool(other[0]) != _pool(row[0]):
-            return False
-        late = [part == "address" and pipe_of(reader) == "lsu" for *_, reader, part in (other, row)]
-        parts = ["value" if part == "address" else part for *_, part in (other, row)]
-        return late[0] == late[1] and parts[0] == parts[1]
 
     def _result(self, kind: str, file: str) -> int | None:
         """Return the least cycles until a result may be read; `None` if none is recorded."""
-        found = [number for row, number in self.rows.items() if row[:3] == (kind, file, "read")]
-        return min(found, default=None)
+        return min(self._alike.get((kind, file, "read"), {}).values(), default=None)
+
+    @cached_property
+    def _alike(self) -> Mapping[tuple[str, str, str], Mapping[Row, int]]:
+        """The rows of each producer's kind, file and relation."""
+        found: dict[tuple[str, str, str], dict[Row, int]] = {}
+        for row, cycles in self.rows.items():
+            found.setdefault(row[:3], {})[row] = cycles
+        return found
+
+    @cached_property
+    def _pools(self) -> Mapping[tuple[str, str, str, bool, str], Sequence[int]]:
+        """The cycles of the rows of each pool."""
+        found: dict[tuple[str, str, str, bool, str], list[int]] = {}
+        for row, cycles in self.rows.items():
+            found.setdefault(_pool_of_row(row), []).append(cycles)
+        return found
+
+
+def _pool_of_row(row: Row) -> tuple[str, str, str, bool, str]:
+    """Return what rows of results that are read have in common if they show the same latency: producers on one pipe,
+    and parts that are read as early. The units of shared and global memory read addresses later than others do.
+    """
+    kind, file, relation, reader, part = row
+    late = part == "address" and pipe_of(reader) == "lsu"
+    return file, relation, _pool(kind), late, "value" if part == "address" else part
 
 
 def _pipe(kind: str) -> str:

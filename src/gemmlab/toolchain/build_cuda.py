@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from gemmlab.core.errors import NoCompilerError
@@ -96,7 +96,12 @@ def ship(program: Program, folder: Path) -> Path:
     """
     files = place(program)
     source = _source(program, files)
-    made = _written_anew(program, files, source) or _found_or_compiled(program, files, source)
+    made = _written_anew(program, files, source)
+    if made is None:
+        # Names of this machine's folders stay out of what is shipped, so the text is that of the code itself.
+        raw = _found_or_compiled(program, files, source)
+        later = {"sass": partial(disassembly.text_of, raw.code, raw.kernel)}
+        made = replace(raw, texts=LateTexts(ready_texts(raw.texts), later))
     return shipped.put(folder, program, source, made)
 
 

@@ -22,16 +22,16 @@ def text_of(code: bytes, kernel: str) -> str:
     Raises as `nvdisasm.disassemble` does.
     """
     name = f"{store.key_of('sass 1', hashlib.sha256(code).hexdigest())}.sass"
-    kept = _kept(name)
-    if kept is not None:
-        return kept
+    found = _stored(name)
+    if found is not None:
+        return found
     text = nvdisasm.disassemble(code, kernel)
     packed = zlib.compress(text.encode())
     store.publish(name, _digest(name, packed) + packed)
     return text
 
 
-def _kept(name: str) -> str | None:
+def _stored(name: str) -> str | None:
     """Return the text in the cache's file `name`; `None` if there is none that can be trusted."""
     data = store.read(name)
     if data is None:

@@ -14,7 +14,7 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distrib
 
 import gemmlab.distributed
 import gemmlab.torch
-from gemmlab.core.errors import UsageError
+from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.distributed import Traffic, panels
 
 M, N, K = 37, 29, 53
@@ -149,6 +149,29 @@ def disagreement(rank: int, ranks: int) -> list[str]:
     return texts
 
 
+def wrong_on_one_rank(rank: int, ranks: int) -> list[str]:
+    """The errors of calls that are wrong on rank 0 alone; each next call works again."""
+    mesh, texts = line_or_grid(ranks), []
+    a, b, c = operands(8, 8, 8)
+    left, right = spread(a, mesh, ("rows",)), spread(b, mesh, ("rows",))
+    alone: list[dict[str, Any]] = [
+        {"precision": "foo"}, {"beta": 1.0}, {"traffic": 3}, {"alpha": "x"},
+        {"b": spread(operands(8, 8, 5)[1], mesh, ("rows",))}, {"b": b},
+    ]  # fmt: skip
+    for wrong in alone:
+        how = {"a": left, "b": right} | (wrong if rank == 0 else {})
+        with pytest.raises((UsageError, ArgumentTypeError)) as caught:
+            gemmlab.distributed.gemm(**how)
+        texts.append(str(caught.value))
+        got = gemmlab.distributed.gemm(left, right).full_tensor()
+        assert error_of(got, a, b, torch.zeros_like(c), 1.0, 0.0) <= 1.0
+    with pytest.raises(ArgumentTypeError, match=r"a is a DTensor; gemmlab\.distributed\.gemm"):
+        gemmlab.gemm(left, right)
+    with pytest.raises(ArgumentTypeError, match="a is tuple; it must be a DTensor"):
+        gemmlab.distributed.explain_choice((3, 4), (4, 5))
+    return texts
+
+
 def by_operator(_rank: int, ranks: int) -> list[float]:
     mesh = line_or_grid(ranks)
     a, b, c = operands(M, N, K)
@@ -166,7 +189,7 @@ def by_operator(_rank: int, ranks: int) -> list[float]:
 
 
 SCENES: dict[int, list[Any]] = {
-    1: [bits], 2: [on_a_line, bits, traffic, special_values, disagreement, by_operator],
+    1: [bits], 2: [on_a_line, bits, traffic, special_values, disagreement, wrong_on_one_rank, by_operator],
     3: [on_a_line, on_a_grid, bits, traffic], 4: [on_a_grid, bits, traffic],
 }  # fmt: skip
 

@@ -175,6 +175,8 @@ def refusal(name: str, tensor: Any, call: str = "") -> str | None:
 
     The text follows the name of the operand, in place of torch's message about `numpy()`.
     """
+    if type(tensor).__name__ == "DTensor":
+        return "is a DTensor; gemmlab.distributed.gemm multiplies these"
     kind = "cuda" if tensor.is_cuda else tensor.device.type
     if kind == "meta":
         return "is a meta tensor: it has a shape and no data"

@@ -6,6 +6,13 @@ to rank at the same time. After this module is imported, `torch.ops.gemmlab.gemm
 
 from __future__ import annotations
 
+try:
+    import torch  # noqa: F401 - without it the imports below fail with its bare name
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "gemmlab.distributed needs torch: pip install 'gemmlab[torch]', or '.[torch]' in a checkout", name=error.name
+    ) from error
+
 from gemmlab.distributed.algorithm import Candidate, Choice, explain_choice
 from gemmlab.distributed.mesh_product import gemm
 from gemmlab.distributed.sharding import register

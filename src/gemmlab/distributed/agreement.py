@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -16,6 +15,8 @@ from gemmlab.core.version import __version__
 
 CALL = "gemmlab.distributed.gemm"
 VERSION = ("version of gemmlab", __version__)
+NUMBERS = 16
+"""Numbers that a rank sends, with or without arguments to compare: a status, digests, and zeros."""
 _streams = dict[int, Any]()
 
 
@@ -23,12 +24,35 @@ def begin_agreement(facts: Sequence[tuple[str, object]], mesh: Any) -> Callable[
     """Begin to compare the (name, value) pairs `facts` of all ranks of a mesh; every rank passes the same names in one
     order. Return a function that waits for the answer.
 
-    The function raises `UsageError` on every rank if any value differs, with the names of these values. Both raise
-    `DeviceError` if a rank does not answer within the time limit of its process group. On a GPU nothing waits for work
-    of the current stream.
+    The function raises `UsageError` on every rank if any value differs, with the names of these values, or if a rank
+    has called `decline`. Both raise `DeviceError` if a rank does not answer within the time limit of its process group.
+    On a GPU nothing waits for work of the current stream.
     """
     values = [*facts, VERSION]
-    digests = [crc32(repr(value).encode()) for _, value in values]
+    found = _comparison([0, *(crc32(repr(value).encode()) for _, value in values)], mesh)
+
+    def agreed() -> None:
+        status, *digests = found()
+        if status:
+            raise UsageError(f"{CALL}: the arguments on another rank are wrong; its error says how")
+        wrong = [
+            f"{name} ({value!r} here)" for (name, value), digest in zip(values, digests, strict=False) if digest < 0
+        ]
+        if wrong:
+            named = ", ".join(wrong)
+            raise UsageError(f"{CALL}: the ranks disagree about {named}; all of them must make the same call")
+
+    return agreed
+
+
+def decline(mesh: Any) -> None:
+    """Take part in the comparison with wrong arguments, so that no other rank waits for this one."""
+    _comparison([1], mesh)()
+
+
+def _comparison(digests: list[int], mesh: Any) -> Callable[[], list[int]]:
+    """Begin to compare numbers of all ranks; return a function that waits for the numbers: -1 where they differ."""
+    digests = digests + [0] * (NUMBERS - len(digests))
     stream = _stream(mesh)
     with torch.cuda.stream(stream) if stream else nullcontext():
         own = torch.tensor(digests, dtype=torch.int64, device=mesh.device_type)
@@ -40,16 +64,12 @@ def begin_agreement(facts: Sequence[tuple[str, object]], mesh: Any) -> Callable[
             # well, so after the last dimension all ranks of the mesh have the mark.
             own = torch.where(both[0] == -both[1], own, -1)
 
-    def agreed() -> None:
+    def found() -> list[int]:
         with torch.cuda.stream(stream) if stream else nullcontext():
-            found = answered(own.tolist)
-        wrong = [f"{name} ({value!r} here)" for (name, value), digest in zip(values, found, strict=True) if digest < 0]
-        if wrong:
-            raise UsageError(
-                f"{CALL}: the ranks disagree about {', '.join(wrong)}; all of them must make the same call"
-            )
+            numbers: list[int] = answered(own.tolist)
+        return numbers
 
-    return agreed
+    return found
 
 
 def _stream(mesh: Any) -> Any:
@@ -74,8 +94,3 @@ def answered(collective: Any) -> Any:
             f"{CALL}: another rank did not take part: it ended, failed, or took longer than its process group allows "
             f"({str(error).splitlines()[0]})"
         ) from error
-
-
-def bits(value: float) -> str:
-    """Return the bits of a float64 in hexadecimal: as text, NaN equals itself and 0 differs from -0."""
-    return struct.pack("<d", value).hex()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.core.numerals import duration, plain
 from gemmlab.dispatch.precision_rule import HIGHEST
 from gemmlab.distributed.panel_turns import Turn, turns_of
@@ -62,7 +63,8 @@ class Choice:
     def reason(self) -> str:
         """One sentence with the algorithm's bytes and predicted time, and the other algorithms' times."""
         best = self.best
-        moved = f"{plain(best.bytes_before / 1e6)} MB before and {plain(best.bytes_meanwhile / 1e6)} MB meanwhile"
+        moved = f"{plain(best.bytes_before / 1e6)} MB before and {plain(best.bytes_meanwhile / 1e6)} MB "
+        moved += "afterwards" if best.algorithm == "k" else "meanwhile"
         others = ", ".join(f"{one.algorithm} {duration(one.seconds * 1e6)}" for one in self.considered[1:])
         return f"{best.algorithm}: each rank receives {moved}, {duration(best.seconds * 1e6)} predicted" + (
             f" (others: {others})" if others else ""
@@ -73,7 +75,15 @@ class Choice:
 
 
 def explain_choice(a: Any, b: Any, *, precision: str = HIGHEST, reproducible: bool = False) -> Choice:
-    """Return the choice of `gemmlab.distributed.gemm` for the DTensors `a` (m x k) and `b` (k x n). Nothing is sent."""
+    """Return the choice of `gemmlab.distributed.gemm` for the DTensors `a` (m x k) and `b` (k x n). Nothing is sent.
+
+    Raises `ArgumentTypeError` for other operands.
+    """
+    for name, x in (("a", a), ("b", b)):
+        if not hasattr(x, "device_mesh"):
+            raise ArgumentTypeError(
+                f"gemmlab.distributed.explain_choice: {name} is {type(x).__qualname__}; it must be a DTensor"
+            )
     return choose(
         (a.shape[0], b.shape[1], a.shape[1]), words(a.placements), words(b.placements), tuple(a.device_mesh.shape),
         a.device_mesh.device_type, precision=precision, reproducible=reproducible,

@@ -8,17 +8,13 @@ import torch
 from torch.distributed.tensor import DTensor
 
 from gemmlab.api import gemm as multiply
-from gemmlab.core.argument_checks import float32_scalar
-from gemmlab.core.errors import ArgumentTypeError, UsageError
-from gemmlab.core.precision import PRECISIONS
-from gemmlab.dispatch.precision_rule import precision_for
-from gemmlab.distributed.agreement import CALL, answered, begin_agreement, bits
+from gemmlab.core.errors import GemmlabError
+from gemmlab.distributed.agreement import answered, begin_agreement, decline
 from gemmlab.distributed.algorithm import explain_choice
+from gemmlab.distributed.call_checks import checked_factors
 from gemmlab.distributed.in_turns import product_in_turns
 from gemmlab.distributed.placements import ROWS, SUM, placement_for, words
 from gemmlab.distributed.traffic import Traffic
-
-MOST_DIMENSIONS = 2
 
 
 def gemm(
@@ -42,16 +38,22 @@ def gemm(
     the same panels, and the algorithm `"k"`, which adds sums of different ranks, is not taken.
 
     Raises `ArgumentTypeError` (a TypeError) for other operands, `UsageError` (a ValueError) for shapes and meshes that
-    do not fit, and on every rank when the ranks' calls differ; `DeviceError` when a rank does not take part.
+    do not fit, and on every rank when the ranks' calls differ or another rank's arguments are wrong; `DeviceError` when
+    a rank does not take part.
     """
-    _check(a, b, c, beta)
-    precision_for(precision, PRECISIONS)
-    factors = float32_scalar(alpha), float32_scalar(beta)
+    try:
+        factors = checked_factors(a, b, c, alpha, beta, precision, traffic)
+    except GemmlabError:
+        for x in (a, b):
+            if isinstance(x, DTensor):
+                decline(x.device_mesh)
+                break
+        raise
     agreed = begin_agreement(
         [
             ("the shape of a", tuple(a.shape)), ("the shape of b", tuple(b.shape)), ("c", c is not None),
             ("the placements of a", words(a.placements)), ("the placements of b", words(b.placements)),
-            ("alpha", bits(alpha)), ("beta", bits(beta)), ("precision", precision), ("reproducible", reproducible),
+            ("alpha", float(alpha)), ("beta", float(beta)), ("precision", precision), ("reproducible", reproducible),
         ],
         a.device_mesh,
     )  # fmt: skip
@@ -89,27 +91,3 @@ def _whole(local: torch.Tensor, a: DTensor, b: DTensor, way: tuple[str, ...]) ->
     return DTensor.from_local(
         local, a.device_mesh, [placement_for(word) for word in way], run_check=False, shape=shape, stride=(shape[1], 1)
     )  # fmt: skip
-
-
-def _check(a: DTensor, b: DTensor, c: DTensor | None, beta: float) -> None:
-    for name, x in (("a", a), ("b", b), *((("c", c),) if c is not None else ())):
-        if not isinstance(x, DTensor):
-            raise ArgumentTypeError(f"{CALL}: {name} is {type(x).__qualname__}; it must be a DTensor")
-        if x.dtype != torch.float32:
-            raise ArgumentTypeError(f"{CALL}: {name} is {x.dtype}; it must be torch.float32")
-        if x.ndim != 2:
-            raise UsageError(f"{CALL}: {name} has {x.ndim} dimensions; it must have 2")
-        if x.device_mesh != a.device_mesh:
-            raise UsageError(f"{CALL}: {name} lies on another mesh than a")
-    if a.device_mesh.ndim > MOST_DIMENSIONS:
-        raise UsageError(f"{CALL}: the mesh has {a.device_mesh.ndim} dimensions; it may have 1 or 2")
-    if a.shape[1] != b.shape[0]:
-        raise UsageError(f"{CALL}: a is {_shape(a)} and b is {_shape(b)}: k differs")
-    if c is None and beta != 0:
-        raise UsageError(f"{CALL}: beta is {beta!r}, so c is needed")
-    if c is not None and tuple(c.shape) != (a.shape[0], b.shape[1]):
-        raise UsageError(f"{CALL}: c is {_shape(c)}; the product is {a.shape[0]}x{b.shape[1]}")
-
-
-def _shape(x: DTensor) -> str:
-    return "x".join(str(extent) for extent in x.shape)

@@ -6,7 +6,12 @@ Importing this module registers the operator. It has gradients of every order, r
 
 from __future__ import annotations
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "gemmlab.torch needs torch: pip install 'gemmlab[torch]', or '.[torch]' in a checkout", name=error.name
+    ) from error
 
 from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.torch.gradients import backward, setup_context

@@ -71,6 +71,21 @@ def test_ranks_that_disagree_are_told_so_on_every_rank() -> None:
             assert f"the ranks disagree about {named}" in text
 
 
+def test_wrong_arguments_of_one_rank_are_an_error_of_all_and_nobody_waits() -> None:
+    first, second = (answer["wrong_on_one_rank"] for answer in played(2))
+    named = [
+        "precision 'foo' is not offered",
+        "beta is 1.0, so c is needed",
+        "traffic is int",
+        "alpha is 'x'",
+        "k differs",
+        "b is",
+    ]
+    for own, other, part in zip(first, second, named, strict=True):
+        assert part in own
+        assert "the arguments on another rank are wrong" in other
+
+
 def leave(rank: int) -> Any:
     mesh = init_device_mesh("cpu", (2,))
     a, b = (distribute_tensor(torch.ones(8, 8), mesh, [Shard(0)]) for _ in range(2))

@@ -1,0 +1,58 @@
+"""Checks of the arguments of `gemmlab.distributed.gemm` on one rank."""
+
+from __future__ import annotations
+
+import torch
+from torch.distributed.tensor import DTensor
+
+from gemmlab.core.argument_checks import float32_scalar
+from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.precision import PRECISIONS
+from gemmlab.dispatch.precision_rule import precision_for
+from gemmlab.distributed.agreement import CALL
+from gemmlab.distributed.traffic import Traffic
+
+MOST_DIMENSIONS = 2
+
+
+def checked_factors(
+    a: DTensor, b: DTensor, c: DTensor | None, alpha: float, beta: float, precision: str, traffic: Traffic | None
+) -> tuple[float, float]:
+    """Return alpha and beta rounded to float32. Raises `ArgumentTypeError` or `UsageError` for wrong arguments."""
+    _check_operands(a, b, c)
+    precision_for(precision, PRECISIONS)
+    if traffic is not None and not isinstance(traffic, Traffic):
+        raise ArgumentTypeError(
+            f"{CALL}: traffic is {type(traffic).__qualname__}; it must be a gemmlab.distributed.Traffic"
+        )
+    factors = []
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        try:
+            factors.append(float32_scalar(value))
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(f"{CALL}: {name} is {value!r}; it must be a number") from error
+    if c is None and beta != 0:
+        raise UsageError(f"{CALL}: beta is {beta!r}, so c is needed")
+    return factors[0], factors[1]
+
+
+def _check_operands(a: DTensor, b: DTensor, c: DTensor | None) -> None:
+    for name, x in (("a", a), ("b", b), *((("c", c),) if c is not None else ())):
+        if not isinstance(x, DTensor):
+            raise ArgumentTypeError(f"{CALL}: {name} is {type(x).__qualname__}; it must be a DTensor")
+        if x.dtype != torch.float32:
+            raise ArgumentTypeError(f"{CALL}: {name} is {x.dtype}; it must be torch.float32")
+        if x.ndim != 2:
+            raise UsageError(f"{CALL}: {name} has {x.ndim} dimensions; it must have 2")
+        if x.device_mesh != a.device_mesh:
+            raise UsageError(f"{CALL}: {name} lies on another mesh than a")
+    if a.device_mesh.ndim > MOST_DIMENSIONS:
+        raise UsageError(f"{CALL}: the mesh has {a.device_mesh.ndim} dimensions; it may have 1 or 2")
+    if a.shape[1] != b.shape[0]:
+        raise UsageError(f"{CALL}: a is {_shape(a)} and b is {_shape(b)}: k differs")
+    if c is not None and tuple(c.shape) != (a.shape[0], b.shape[1]):
+        raise UsageError(f"{CALL}: c is {_shape(c)}; the product is {a.shape[0]}x{b.shape[1]}")
+
+
+def _shape(x: DTensor) -> str:
+    return "x".join(str(extent) for extent in x.shape)

@@ -74,7 +74,7 @@ def test_ranks_that_disagree_are_told_so_on_every_rank() -> None:
 def test_wrong_arguments_of_one_rank_are_an_error_of_all_and_nobody_waits() -> None:
     first, second = (answer["wrong_on_one_rank"] for answer in played(2))
     named = [
-        "precision 'foo' is not offered",
+        "precision is 'foo'",
         "beta is 1.0, so c is needed",
         "traffic is int",
         "alpha is 'x'",

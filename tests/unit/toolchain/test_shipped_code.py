@@ -152,3 +152,12 @@ def test_texts_that_are_packed_later_are_not_packed_twice(package: tuple[Path, A
     made = package[1]
     assert cache.decode(cache.encode(made, level=0)) == made
     assert len(cache.encode(made, level=0)) > len(cache.encode(made))
+
+
+def test_code_that_was_never_disassembled_is_shipped_from_the_cache(
+    package: tuple[Path, Artifact], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(tmp_path / "cache"))
+    assert build(scale()).code
+    assert not [*(tmp_path / "cache").rglob("*.sass")]
+    assert ship(scale(), tmp_path / "wheel").read_bytes() == next(package[0].rglob("*.xz")).read_bytes()

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 
 from blocks import (
     api,
+    archive,
     beside_triton,
     changes,
+    choices_printed,
     claims_page,
     copy_helpers,
     cpu,
@@ -58,7 +60,7 @@ MODULES = (
     cpu, cpu_sizes, dask, many_cores, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page,
     reductions, tensor, tensor_code, source_test, tensor_profiles, parts, diffs, pictures, model, changes, overhead,
     api, float32, beside_triton, fuzzed, suite, shapes, regret, searches, sanitizer, dram_roofline, sass_code,
-    sass_on_gpu_runs, peak_loops, many_gpus, exercises, copy_helpers, outside,
+    sass_on_gpu_runs, peak_loops, many_gpus, exercises, copy_helpers, outside, choices_printed, archive,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 

@@ -1,6 +1,4 @@
-"""The block of docs/api.md: every public name with its signature and docstring. A block of docs/library.md: a choice as
-it is printed.
-"""
+"""The block of docs/api.md: every public name with its signature and docstring."""
 
 from __future__ import annotations
 
@@ -167,17 +165,4 @@ def _errors() -> str:
     return markdown_table(["", "is a", "exit code", "meaning"], lines, ["is a", "meaning"])
 
 
-def choice_block() -> str:
-    """Return the first lines of a printed choice, with the call that prints it."""
-    asked = 'gemmlab.explain_choice((512, 512), (512, 512), device="H200")'
-    lines = str(gemmlab.explain_choice((512, 512), (512, 512), device="H200")).splitlines()
-    shown = [_shortened(line, 120) for line in lines[:6]]
-    return "\n".join(["```pycon", f">>> print({asked})", *shown, "    ...", "```"])
-
-
-def _shortened(line: str, width: int) -> str:
-    """Return a line without the last words that make it longer than `width`, which three dots replace."""
-    return line if len(line) <= width else f"{line[: width - 3].rpartition(' ')[0]} ..."
-
-
-BLOCKS: Mapping[str, Callable[[], str]] = {"api": api_block, "choice": choice_block}
+BLOCKS: Mapping[str, Callable[[], str]] = {"api": api_block}

@@ -37,9 +37,9 @@ def tune(
     change with each parameter of a GPU kernel. `progress(text, tried, legal)` is called when configurations are
     submitted and after each turn.
 
-    Raises `ArgumentTypeError`, `UsageError` (nothing to tune, an unknown kernel or size, a search that another process
-    runs, a folder that cannot be written), `WrongResultError` if no configuration is right, `DeviceError` and
-    `MemoryError`.
+    Raises `ArgumentTypeError`, `UsageError` (nothing to tune, an unknown kernel or size, a budget that ends before the
+    first time, a search that another process runs, a folder that cannot be written), `WrongResultError` if no
+    configuration is right, `DeviceError` and `MemoryError`.
     """
     if not 0.0 < budget_s < float("inf"):
         raise UsageError(f"tune: budget_s is {budget_s}; it must be a number of seconds above 0")

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import IO, Any
 
 from gemmlab.core.errors import CompileError, NoCompilerError
@@ -64,10 +65,11 @@ def write(stream: IO[bytes], data: bytes) -> None:
 
 
 def main() -> None:
-    """Answer requests on standard output until the input ends."""
+    """Answer requests on standard output until the input ends, or until nobody reads the answers any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Answers go to a copy of the standard output. What libraries print goes to the standard error.
-    with os.fdopen(os.dup(1), "wb") as answers:
+    # The pipe breaks if the parent ends while this process compiles: in the write, and again when the file is closed.
+    with suppress(BrokenPipeError), os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
         while (data := read(sys.stdin.buffer)) is not None:
             write(answers, answer(program_of(data)))

@@ -63,12 +63,14 @@ class Search:
     """The search of one space on one bench. `standings` has an entry for each configuration that was submitted."""
 
     def __init__(
-        self, space: Space, bench: Bench, budget_s: float, *, forecast: Sequence[float] = (),
+        self, space: Space, bench: Bench, budget_s: float, *, forecast: Sequence[float] = (), exact: bool = False,
         report: Callable[[Progress], object] = lambda _progress: None,
     ) -> None:  # fmt: skip
         self.space, self.bench, self.budget_s = space, bench, budget_s
         self.forecast = tuple(forecast) or (1.0,) * len(space)
         """Times of all configurations, forecast before any compilation, by default 1. Only their ratios matter."""
+        self.confirmed = 1 if exact else CONFIRMED
+        """Number of turns that make a median reliable: 1 if all turns of a configuration have one time (`exact`)."""
         self.standings: dict[int, Standing] = {}
         self._report = report
         self._turns, self._turns_s = 0, 0.0
@@ -135,13 +137,13 @@ class Search:
         return sorted(able, key=lambda one: (one.median, one.place))
 
     def best(self) -> Standing | None:
-        """Return the configuration with the least median among those with at least `CONFIRMED` turns.
+        """Return the configuration with the least median among those with at least `confirmed` turns.
 
         If none has as many, those with the most turns count. A lucky single sample thus does not win. `None` if no
         configuration has a time.
         """
         able = self.ranking()
-        enough = min(CONFIRMED, max((len(one.us) for one in able), default=0))
+        enough = min(self.confirmed, max((len(one.us) for one in able), default=0))
         return next((one for one in able if len(one.us) >= enough), None)
 
     def faults(self) -> list[Standing]:

@@ -5,30 +5,33 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gemmlab.analysis.subject import machine
-from gemmlab.core.errors import WrongResultError
+from gemmlab.core.errors import GemmlabError, UsageError, WrongResultError
 from gemmlab.core.hardware import usable_cpus
 from gemmlab.core.numerals import plain
 from gemmlab.dispatch.waves import gpu_of_facts
 from gemmlab.kernels.digest import source_digest
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.results.sensitivity import Point, Sensitivity, neighbours, sensitivity
+from gemmlab.results.sensitivity import Point, Sensitivity, sensitivity
 from gemmlab.tuning.builders import Builders
 from gemmlab.tuning.device_bench import DeviceBench, Subject
 from gemmlab.tuning.emulated_bench import EmulatedBench
 from gemmlab.tuning.forecast import Multiprocessors, forecasts
 from gemmlab.tuning.journal import Journal, JournaledBench
 from gemmlab.tuning.outcomes import Bench
-from gemmlab.tuning.search import BudgetEnd, Progress, Search, Standing
+from gemmlab.tuning.search import Progress, Search, Standing
 from gemmlab.tuning.strategies import Halving, Strategy, run_within_budget
+from gemmlab.tuning.vicinity import look_around
 
 FOR_SEARCH = 0.85
 """The fraction of the budget for the search; the rest is for configurations that differ little from its result."""
+_USUAL_S = 60.0
+"""A budget in seconds that is enough for most kernels: the default of `gemmlab tune`."""
 Report = Callable[[Progress], object]
 
 
@@ -93,23 +96,24 @@ def tune(
     """Search the space of a subject within a budget in seconds, and return the outcome.
 
     The search continues from its journal in `folder`, if there is one; with `fresh`, that is emptied first. `report` is
-    called when configurations are submitted and after each turn. Raises `WrongResultError` if no configuration has a
-    time and a right result, `UsageError` if another process runs the same search or the journal cannot be written, and
-    `KeyboardInterrupt`; the journal then has all outcomes so far.
+    called when configurations are submitted and after each turn. Raises `WrongResultError` if every
+    configuration tried has a fault, `UsageError` if the budget ends before one is timed, another process runs the same
+    search or the journal cannot be written, and `KeyboardInterrupt`; the journal then has all outcomes so far.
     """
     kernel, predicted = of.named.kernel, of.device.family == "emulated"
     header = header_of(of)
     path = folder / f"{kernel.id}-{key_of(header)}.jsonl"
     with _bench(of) as bench, Journal(path, of.space, header, fresh=fresh) as journal:
         search = Search(
-            of.space, JournaledBench(bench, journal), FOR_SEARCH * budget_s, forecast=_forecast(of), report=report
-        )
+            of.space, JournaledBench(bench, journal), FOR_SEARCH * budget_s, forecast=_forecast(of), exact=predicted,
+            report=report,
+        )  # fmt: skip
         run_within_budget(strategy or Halving(), search)
         best = search.best()
         if best is None:
-            raise WrongResultError(_nothing_right(kernel, search, budget_s))
+            raise _nothing_right(kernel, search, budget_s)
         search.budget_s = budget_s
-        _look_around(search, best)
+        best = look_around(search, best)
         return _outcome(of, search, best, path, predicted=predicted)
 
 
@@ -155,20 +159,6 @@ def _forecast(of: Subject) -> list[float]:
     return forecasts(of.named.kernel, of.op, of.problem, of.space, where)
 
 
-def _look_around(search: Search, best: Standing) -> None:
-    """Time the neighbours of the best configuration that have no time yet, as far as the budget allows.
-
-    `results.sensitivity.neighbours` names them.
-    """
-    space = search.space
-    around = neighbours(space.config(best.place), [space.config(place) for place in range(len(space))])
-    with suppress(BudgetEnd):
-        search.submit(around)
-        for place in around:
-            if not search.standings[place].us:
-                search.turn(place)
-
-
 def _outcome(of: Subject, search: Search, best: Standing, path: Path, *, predicted: bool) -> Tuning:
     space, kernel = search.space, of.named.kernel
     rows = {one.place: _row(search, one) for one in search.ranking()}
@@ -193,12 +183,15 @@ def _row(search: Search, one: Standing) -> Row:
     return Row(search.space.config(one.place), one.median, tuple(one.us), dict(facts))
 
 
-def _nothing_right(kernel: Kernel, search: Search, budget_s: float) -> str:
+def _nothing_right(kernel: Kernel, search: Search, budget_s: float) -> GemmlabError:
+    """Return the error of a search that timed no configuration: every one has a fault, or the budget was too small."""
     faults = search.faults()
     if not faults:
-        return (
+        larger = max(_USUAL_S, 2.0 * budget_s, 2.0 * search.bench.seconds)
+        return UsageError(
             f"{kernel.id}: no configuration was timed in {plain(search.budget_s)} s, the part of the budget of "
-            f"{plain(budget_s)} s that the search has; a larger --budget continues from here"
+            f"{plain(budget_s)} s that the search has; a larger budget, such as {larger:.0f} s for each size, "
+            "continues from here (--budget)"
         )
     first = f"{search.space.text(faults[0].place)}: {faults[0].fault}"
-    return f"{kernel.id}: none of {len(faults)} configurations tried can win; {first}"
+    return WrongResultError(f"{kernel.id}: none of {len(faults)} configurations tried can win; {first}")

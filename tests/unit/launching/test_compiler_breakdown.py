@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +18,7 @@ from gemmlab.core.errors import CompileError
 from gemmlab.core.program import Program
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.launching.source import CudaText
-from gemmlab.toolchain import apart, compilation
+from gemmlab.toolchain import apart, compilation, compile_child
 from gemmlab.toolchain.compile_child import message, program_of
 from support.cuda_source import needs_compiler
 
@@ -98,3 +99,18 @@ def test_a_program_survives_its_journey(monkeypatch: pytest.MonkeyPatch) -> None
 def test_without_an_interpreter_to_start_all_is_compiled_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "")
     assert not apart.is_foreign(program("1"))
+
+
+def test_a_child_whose_parent_has_ended_ends_without_a_word() -> None:
+    data = message(program("1"))
+    command = [sys.executable, "-m", compile_child.__name__]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        # As when the parent is killed during the compilation.
+        child.stdout.close()
+        compile_child.write(child.stdin, data)
+        said = child.stderr.read()
+        assert child.wait(60) == 0
+    assert said == b""

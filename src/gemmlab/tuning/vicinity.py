@@ -14,10 +14,10 @@ def look_around(search: Search, best: Standing) -> Standing:
     `results.sensitivity.neighbours` names them. If one of them is better, its neighbours follow. All that as far as the
     budget allows.
     """
-    seen = set[int]()
+    visited = set[int]()
     with suppress(BudgetEnd):
-        while best.place not in seen:
-            seen.add(best.place)
+        while best.place not in visited:
+            visited.add(best.place)
             _time_neighbours(search, best)
             best = search.best() or best
     return search.best() or best

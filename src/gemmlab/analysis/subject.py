@@ -31,6 +31,7 @@ from gemmlab.toolchain.ptxas_log import Remark, serialized, setmaxnreg_ignored
 from gemmlab.verify.diagnosis import described
 from gemmlab.verify.guarded_run import compare_results
 from gemmlab.verify.guards import GuardedBuffer
+from gemmlab.verify.hazard_cures import with_cures
 from gemmlab.verify.nan_hint import nan_cause
 from gemmlab.verify.stray_words import without_stray
 
@@ -198,8 +199,8 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
         kernel=kernel, config=chosen, arch=artifact.target, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
         launch=_main_launch(kernel, bound.launches),
-        counters=observation.counters, hazards=described(artifact, hazards, {}), wrong=tuple(wrong), unit=op.unit,
-        size=_size(op, problem), scaled=_size(op, large),
+        counters=observation.counters, hazards=with_cures(described(artifact, hazards, {})), wrong=tuple(wrong),
+        unit=op.unit, size=_size(op, problem), scaled=_size(op, large),
     )  # fmt: skip
 
 

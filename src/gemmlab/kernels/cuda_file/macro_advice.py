@@ -24,6 +24,6 @@ def require_no_macro(text: str, expression: Expression, known: Iterable[str]) ->
         write = f"write {number}, or " if value.isdecimal() else ""
         guard = "" if re.search(rf"#[ \t]*ifndef[ \t]+{name}\b", text) else f"`#ifndef {name}` before its #define and "
         raise UsageError(
-            f"expression {expression.text!r}: {name} is a macro of the file, which the launch does not know: {write}state it as a parameter, with "
-            f"{guard}`params = {{ {name} = {number} }}` in the header"
+            f"expression {expression.text!r}: {name} is a macro of the file, which the launch does not know: "
+            f"{write}state it as a parameter, with {guard}`params = {{ {name} = {number} }}` in the header"
         )

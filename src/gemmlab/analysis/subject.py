@@ -31,8 +31,10 @@ from gemmlab.toolchain.ptxas_log import Remark, serialized, setmaxnreg_ignored
 from gemmlab.verify.diagnosis import described
 from gemmlab.verify.guarded_run import compare_results
 from gemmlab.verify.guards import GuardedBuffer
+from gemmlab.verify.hazard_cures import with_cures
 from gemmlab.verify.nan_hint import nan_cause
 from gemmlab.verify.stray_words import without_stray
+from gemmlab.verify.unwritten import unwritten
 
 _SIZES: Mapping[str, str] = {"reduce": "2^22", "sums": "256x4096x1"}
 """Operation -> size to explain, if its usual size on the emulator leaves most threads without work or loops without
@@ -188,7 +190,10 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     mismatches = [one.mismatch for one in found if one.mismatch is not None]
     wrong = [mismatch.brief() for mismatch in mismatches]
     if not observation.stopped:
-        wrong += dict.fromkeys(hint for mismatch in mismatches if (hint := nan_cause(mismatch, contents, kernel)))
+        wrong += dict.fromkeys(
+            hint for one in mismatches
+            if (hint := unwritten(placed, op, problem, contents, one) or nan_cause(one, contents, kernel))
+        )  # fmt: skip
     wrong += [changed.explain() for buffer in left.values() for changed in buffer.violations()]
     hazards = observation.hazards if wrong else without_stray(placed, op, problem, contents, observation, left)[0]
     artifact = bound.loaded.artifact
@@ -198,8 +203,8 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
         kernel=kernel, config=chosen, arch=artifact.target, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
         launch=_main_launch(kernel, bound.launches),
-        counters=observation.counters, hazards=described(artifact, hazards, {}), wrong=tuple(wrong), unit=op.unit,
-        size=_size(op, problem), scaled=_size(op, large),
+        counters=observation.counters, hazards=with_cures(described(artifact, hazards, {})), wrong=tuple(wrong),
+        unit=op.unit, size=_size(op, problem), scaled=_size(op, large),
     )  # fmt: skip
 
 

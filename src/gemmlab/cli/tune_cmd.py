@@ -28,7 +28,7 @@ from gemmlab.cli.own_file import (
     own_flags,
     split_threads,
 )
-from gemmlab.core.errors import UsageError
+from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.instruments.compile_flags import compile_flags
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def tune(
         str | None, typer.Option(help="Sizes as gemmlab bench takes them; each is tuned by itself.")
     ] = None,
     budget: Annotated[str, typer.Option(metavar="TIME", help="Time for all sizes, as 60s, 5m or 1h.")] = "60s",
-    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "cpu",
+    device: Annotated[
+        str | None, typer.Option(help=f"{DEVICE_HELP} Default: cpu, and for a .cu file a GPU, else emulated.")
+    ] = None,
     mode: Annotated[
         str | None, typer.Option(help="Caches before each call: cold or warm. Default: warm on a CPU, cold on a GPU.")
     ] = None,
@@ -122,7 +124,7 @@ def tune(
         from gemmlab.cli.tune_library import store_command
 
         store_command(
-            verbs[0], device=device, mode=mode, budget=seconds_of(budget), shapes=shapes, sizes=sizes,
+            verbs[0], device=device or "cpu", mode=mode, budget=seconds_of(budget), shapes=shapes, sizes=sizes,
             file=export_to or import_from, form=form,
         )  # fmt: skip
         return
@@ -135,15 +137,16 @@ def tune(
     for flag, path in (("--save", save), ("--picture", picture), ("--t4", t4)):
         if path is not None:
             require_place(flag, path)
+    where = device or _usual_device(kernel, mode)
     if save is not None:
-        require_measured(parse_device(device).family)
+        require_measured(parse_device(where).family)
     flags = own_flags(
         [kernel], kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require,
         options=compile_flags(include, define, option), facts=facts,
     )  # fmt: skip
     workers, flags = split_threads([kernel], threads, flags)
     request = TuneRequest(
-        kernel, flags, device=device, mode=mode, sizes=sizes, budget_s=seconds_of(budget), threads=_threads(workers),
+        kernel, flags, device=where, mode=mode, sizes=sizes, budget_s=seconds_of(budget), threads=_threads(workers),
         seed=seed, fresh=fresh, counters=counters,
     )  # fmt: skip
     with progress_status() as status:
@@ -198,6 +201,25 @@ def _status(console: Console) -> Iterator[Callable[[str, int, int], object]]:
                 status.update(text)
 
         yield show
+
+
+def _usual_device(kernel: str, mode: str | None) -> str:
+    """Return the device for a command line that names none: for a `.cu` file a GPU, or else an emulated one.
+
+    A notice says that there is no GPU, and that times are then predicted.
+    """
+    from gemmlab.core.log import notice
+    from gemmlab.devices.select import open_device
+    from gemmlab.kernels.by_name import is_own
+
+    if not is_own(kernel):
+        return "cpu"
+    try:
+        return open_device("cuda", mode).id
+    except DeviceError as error:
+        device = open_device("emulated").id
+        notice(f"{error}; so times are predicted on {device}, not measured")
+        return device
 
 
 def _threads(text: str | None) -> int:

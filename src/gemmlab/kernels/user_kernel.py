@@ -69,13 +69,13 @@ def _kernel(
             f"{stated.where('step')}: rungs are not numbered any more, and the key is ignored: take it out, or name "
             'the rung that the kernel improves on, `after = "naive"`; the next version refuses it'
         )
-    facts = read_facts(stated, DEFAULT_OP)
+    facts = read_facts(stated, DEFAULT_OP, text)
     signature = _chosen(path, facts, signatures(text))
     missing = [key for key, value in (("grid", facts.grid), ("threads", facts.threads)) if not value]
     if missing:
         raise UsageError(
             f"{path.name}: {' and '.join(missing)} of the launch of {signature.name} are not stated; pass "
-            f"{' '.join(_EXAMPLES[key] for key in missing)}, or write "
+            f"{' '.join(_EXAMPLES[key] for key in missing)} (for example, for blocks of 32 x 32), or write "
             f"{' and '.join(f'`{key} = ...`' for key in missing)} into {beside.name} or into a `/* gemmlab` comment"
         )
     try:

@@ -13,7 +13,7 @@ import numpy as np
 from gemmlab.core.counters import Observation
 from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
 from gemmlab.core.hazard import Hazard
-from gemmlab.core.hazard_source import with_source
+from gemmlab.core.hazard_source import source_text, with_source
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.time_limit import require_seconds, time_limit
 from gemmlab.core.words import shown
@@ -26,6 +26,7 @@ from gemmlab.launching.source import PtxText, ReadyCubin, Source, encodable, rea
 from gemmlab.sass.source_places import with_call_sites
 from gemmlab.toolchain.constant_values import with_constants
 from gemmlab.toolchain.cubin import read_cubin
+from gemmlab.verify.hazard_cures import with_cures
 
 Extents = SupportsIndex | Sequence[SupportsIndex]
 
@@ -144,8 +145,9 @@ def _run(device: Device, loaded: Any, request: Launch, *, races: bool) -> Observ
 
 
 def _described(observation: Observation, texts: Mapping[str, str], artifact: Artifact) -> tuple[Hazard, ...]:
-    """Return the hazards with the text of their lines and, for lines of headers, the lines that call them."""
-    return tuple(with_call_sites(with_source(observation.hazards, texts), artifact, texts))
+    """Return the hazards with their cures, the text of their lines and, for headers, the lines that call them."""
+    found = tuple(with_call_sites(with_source(observation.hazards, texts), artifact, texts))
+    return with_cures(found, read=lambda file: texts[file] if file in texts else source_text(file))
 
 
 def _named(

@@ -21,8 +21,10 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
 from gemmlab.verify.guarded_run import GuardedRun, compare_all
+from gemmlab.verify.hazard_cures import with_cures
 from gemmlab.verify.nan_hint import explained
 from gemmlab.verify.stray_words import without_stray
+from gemmlab.verify.unwritten import unwritten
 
 Progress = Callable[[str, int, int], None]
 """A function that is called with (description of the run, runs done, all runs)."""
@@ -105,9 +107,14 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
         found_hazards, strays = observation.hazards, tuple[str, ...]()
         if found and all(item.mismatch is None for item in found):
             found_hazards, strays = without_stray(placed, op, problem, contents, observation, run.guarded)
-        hazards = [hazard.without_folders() for hazard in with_source(found_hazards[:MOST_HAZARDS])]
+        cured = with_cures(with_source(found_hazards))[:MOST_HAZARDS]
+        hazards = [hazard.without_folders() for hazard in cured]
         notes = (*notes, *(f"it {stray}" for stray in strays))
-        wrong = [explained(item.mismatch, contents) for item in found if item.mismatch is not None]
+        mismatches = [item.mismatch for item in found if item.mismatch is not None]
+        wrong = [
+            f"{one.explain()}; {hint}" if (hint := unwritten(placed, op, problem, contents, one))
+            else explained(one, contents) for one in mismatches
+        ]  # fmt: skip
         notes = (*notes, *wrong, *(hazard.explain() for hazard in hazards))
         if found or hazards:
             verified = not wrong and not hazards

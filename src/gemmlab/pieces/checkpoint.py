@@ -85,7 +85,9 @@ class Checkpoint:
             self.extents = int(head["rows"]), int(head["cols"])
             self.digests = {(int(line["piece"][0]), int(line["piece"][1])): str(line["digest"]) for line in lines[1:]}
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            raise RecordError(f"gemm: {self.path} is no checkpoint of a product: {error}") from error
+            raise RecordError(
+                f"gemm: {self.path} is no checkpoint of a product; name another file, or remove it"
+            ) from error
         differing = [name for name in {**found, **self.binding} if found.get(name) != self.binding.get(name)]
         if differing:
             what = "; ".join(_difference(name, found.get(name), self.binding.get(name)) for name in differing)

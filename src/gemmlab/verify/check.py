@@ -26,6 +26,7 @@ from gemmlab.verify.leading_lines import with_lines
 from gemmlab.verify.nan_hint import nan_cause
 from gemmlab.verify.nan_sources import nan_sources
 from gemmlab.verify.stray_words import without_stray
+from gemmlab.verify.unwritten import unwritten
 
 
 def check_kernel(
@@ -110,7 +111,11 @@ def check_kernel(
             notes.append(f"{case.nonzero_tickets} of its tickets are not 0 after the launch; the next one needs zeros")
         wrongs = [] if observation and observation.stopped else [wrong for wrong in mismatches if wrong]
         read = nan_sources(placed, op, problem, contents, wrongs, threads=threads)
-        hints = {hint for wrong in wrongs if (hint := nan_cause(wrong, read, kernel))}
+        hints = {
+            hint for wrong in wrongs
+            if (hint := unwritten(placed, op, problem, contents, wrong, threads=threads)
+                or nan_cause(wrong, read, kernel))
+        }  # fmt: skip
         tally.case(problem, mismatches, violations, [*notes, *hints], padded=_is_padded(op, problem), hazards=hazards)
         if progress:
             progress(index + 1, len(planned))

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gemmlab.core.hazard import RACE, Hazard
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.notebook_view import Display, View
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.words import assignments, counted
 from gemmlab.kernels.claims import OF_EXERCISE
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
 from gemmlab.verify.guards import Violation
-from gemmlab.verify.missing_barrier import lines_of, missing_barriers
-from gemmlab.verify.race_causes import barrier_words, faulty_barrier, leading_kind, same_element
+from gemmlab.verify.hazard_cures import with_cures
+from gemmlab.verify.missing_barrier import lines_of
+from gemmlab.verify.race_causes import leading_kind
 from gemmlab.verify.verdict import PASSED, Verdict
 
 MOST_EXPLAINED = 3
@@ -53,10 +54,10 @@ class Failure:
     def explain(self) -> str:
         """Return the failure in several lines of text."""
         threads = [f"threads={self.threads}"] if self.threads > 1 else []
-        config = ", ".join([assignments(self.config) or "no parameters", *threads])
+        config = ", ".join(filter(None, [assignments(self.config), *threads]))
         # Forbidden accesses and counters that the file did not expect do not make a result wrong.
         verb = "is wrong for" if self.mismatches else "fails at"
-        head = f"{self.subject} ({config}) {verb} {self.problem}"
+        head = f"{self.subject}{f' ({config})' if config else ''} {verb} {self.problem}"
         return "\n  ".join([head, *self._details()])
 
     def _details(self) -> list[str]:
@@ -203,28 +204,13 @@ class CheckReport(Display):
                 calls += [hazard.other_called_from] if hazard.other_called_text else []
                 found.setdefault((hazard.kind, hazard.space, lines_of(hazard), frozenset(calls)), []).append(hazard)
         every = [hazard for group in found.values() for hazard in group]
-        barriers, faulty = missing_barriers(every), faulty_barrier(every)
         cause = leading_kind([every], "")
-        places = set[str]()
         # What others follow from comes first.
-        for group in sorted(found.values(), key=lambda group: _rank(group[0], cause)):
-            # One case may show lanes of a warp, another one several warps, which say more.
-            one = next((hazard for hazard in group if "__syncthreads" in hazard.message), group[0])
-            place = barriers.get(lines_of(one), "") if one.kind == RACE else ""
-            cure = ""
-            if one.kind == RACE and one.space != "global" and faulty is not None:
-                cure = f"; it follows from {barrier_words(faulty)}, which not all threads reach"
-            elif twice := same_element(one):
-                cure = f"; {twice}"
-            elif place:
-                cure = f"; {place} orders these accesses, too" if place in places else f"; put {place}"
-                places.add(place)
-            sentence = one.explain()
-            if cure:
-                # The place says which barrier it is.
-                for missing in (": __syncthreads() is missing", ": __syncwarp() is missing"):
-                    sentence = sentence.removesuffix(missing)
-            yield f"  in {counted(len(group), 'case')}: {sentence}{cure}"
+        groups = sorted(found.values(), key=lambda group: _rank(group[0], cause))
+        # One case may show lanes of a warp, another one several warps, which say more.
+        ones = [next((each for each in group if "__syncthreads" in each.message), group[0]) for group in groups]
+        for group, one in zip(groups, with_cures(ones, every), strict=True):
+            yield f"  in {counted(len(group), 'case')}: {one.explain()}"
 
     def _outcome(self) -> str:
         return "passed" if self.passed else "not passed" if self.failures else "stopped"

@@ -9,7 +9,7 @@ from pathlib import Path
 from gemmlab.core.hazard import BARRIER, OUTSIDE, RACE, TWO_WRITES, UNWRITTEN, Hazard
 from gemmlab.core.hazard_source import source_text
 from gemmlab.verify.leading_lines import lines_without
-from gemmlab.verify.missing_barrier import lines_of, missing_barriers
+from gemmlab.verify.missing_barrier import barrier_lines, lines_of, missing_barriers
 from gemmlab.verify.race_causes import Place, Read, barrier_words, declared_as, faulty_barrier, same_element
 from gemmlab.verify.source_loops import without_comments
 
@@ -75,8 +75,14 @@ def _without_ld(hazard: Hazard, read: Read) -> str:
 
 
 def _ended_before(every: Sequence[Hazard]) -> str:
-    """Name the lines of the barrier and of the ends of threads that do not reach it."""
-    places = " and ".join(dict.fromkeys(one.place for one in every if one.kind == BARRIER and _ENDED in one.message))
+    """Name the lines of the barriers and those of the ends of threads that do not reach them."""
+    told = [one for one in every if one.kind == BARRIER and _ENDED in one.message]
+    barriers = list(dict.fromkeys(one.place for one in told if barrier_lines([one.text, one.called_text])))
+    ends = [place for place in dict.fromkeys(one.place for one in told) if place not in barriers]
+    places = " and ".join([*ends, *barriers])
+    if ends and barriers:
+        what = "barrier" if len(barriers) == 1 else "barriers"
+        places = f"threads end at {' and '.join(ends)}; {what} at {' and '.join(barriers)}"
     return f"some threads of the block end before a barrier that the others reach ({places}): all have to reach it"
 
 

@@ -10,7 +10,10 @@ from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
 from gemmlab.cli.tune_cmd import progress_status
+from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.records import load_record
+from gemmlab.devices import select
+from gemmlab.devices.device import Device
 from gemmlab.instruments.tune_request import TuneRequest
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.tuning.exchange import read_any
@@ -80,6 +83,28 @@ def test_predicted_times_are_no_record_which_is_said_before_the_search(
         code, text = gemmlab("tune", str(mine), "--device", device, "--save", str(tmp_path / "r.json"))
         assert code == 2
         assert "--save: the times are predicted, not measured; --json prints them" in text
+
+
+def test_a_file_is_tuned_on_the_emulator_where_there_is_no_gpu(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = select.open_device
+    asked = list[str]()
+
+    def without_gpu(name: str, mode: str | None = None) -> Device:
+        if name == "cuda":
+            raise DeviceError("no GPU")
+        return opened(name, mode)
+
+    def noted(request: TuneRequest, _progress: object) -> None:
+        asked.append(request.device)
+        raise UsageError("that is all")
+
+    monkeypatch.setattr(select, "open_device", without_gpu)
+    monkeypatch.setattr(TuneRequest, "run", noted)
+    code, text = gemmlab("tune", str(mine))
+    assert (code, asked) == (2, ["emulated:sm_90"])
+    assert "no GPU; so times are predicted on emulated:sm_90, not measured" in text
+    gemmlab("tune", "packed")
+    assert asked[1:] == ["cpu"]
 
 
 @pytest.mark.slow

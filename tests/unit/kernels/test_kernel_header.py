@@ -242,3 +242,27 @@ def test_a_toml_file_is_read_like_a_header(tmp_path: Path) -> None:
         read_toml(path)
     with pytest.raises(UsageError, match=r"none\.toml: No such file"):
         read_toml(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("define", "said"),
+    [
+        (
+            "#define TILE 16",
+            "write 16, or state it as a parameter, with `#ifndef TILE` before its #define and `params = {",
+        ),
+        (
+            "#ifndef TILE\n#define TILE 16\n#endif",
+            "write 16, or state it as a parameter, with `params = { TILE = 16 }`",
+        ),
+        ("# define TILE (BM * 2)", "the launch does not know: state it as a parameter, with `#ifndef TILE`"),
+    ],
+)
+def test_a_macro_of_the_file_is_told_from_a_value_of_another_operation(define: str, said: str) -> None:
+    text = f"{define}\n" + source('grid = "ceil_div(N, TILE)"')
+    header = read_header("mine.cu", text)
+    assert header is not None
+    with pytest.raises(UsageError, match=r"grid: expression .*: TILE is a macro of the file") as caught:
+        read_facts(HeaderValues("mine.cu", (header,)), "gemm", text)
+    assert said in str(caught.value)
+    assert "operation" not in str(caught.value)

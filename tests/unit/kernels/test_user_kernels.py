@@ -274,7 +274,11 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
         {},
         'grid and threads of the launch of sgemm are not stated; pass --grid "ceil_div(N, 32), ceil_',
     ),
-    ("sgemm_with_main", {"grid": "M"}, 'threads of the launch of sgemm are not stated; pass --threads "32, 32"'),
+    (
+        "sgemm_with_main",
+        {"grid": "M"},
+        'threads of the launch of sgemm are not stated; pass --threads "32, 32" (for example, for blocks of 32 x 32)',
+    ),
     ("sgemm_with_main", {"grid": "M", "threads": "tid"}, "--threads: expression 'tid': no value named 'tid'"),
     ("column_major", ONE, "several kernels; name one with --kernel or `kernel = ...` (line 11: mine::sgemm_nn("),
     ("column_major", {"kernel": "sgem"}, "--kernel: no kernel named 'sgem' in column_major.cu (line 11: mine::"),

@@ -112,13 +112,15 @@ def test_a_race_names_array_lines_and_what_is_missing() -> None:
     assert first.startswith("race at turn.cu:")
     for part in (
         "`tile[threadIdx.x] = threadIdx.x;`", "`out[threadIdx.x] = tile[threadIdx.x ^ (blockDim.x - 1)] + tile[thread",
-        "(array tile, kernel turn, ", "with no barrier between: __syncthreads() is missing",
+        "(array tile, kernel turn, ", "with no barrier between; put __syncthreads() between line 4 and line 5",
     ):  # fmt: skip
         assert part in first
     assert not [text for text in others if text.startswith("race")], "each pair of lines once"
     # Within one warp a barrier of the warp would do.
     (alone,) = run("turn", [np.zeros(32, np.float32)], source=RACES, threads=32).hazards
-    assert alone.message.endswith("with no warp-level synchronisation between: __syncwarp() is missing")
+    assert alone.message.endswith(
+        "with no warp-level synchronisation between; put __syncwarp() between line 4 and line 5"
+    )
 
 
 @pytest.mark.in_turns(2)

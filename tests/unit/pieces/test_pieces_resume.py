@@ -217,7 +217,7 @@ def test_another_version_and_another_processor_are_refused(
 )
 def test_what_is_no_checkpoint_is_left_as_it_is(files: dict[str, Any], tmp_path: Path, content: bytes) -> None:
     (tmp_path / "journal").write_bytes(content)
-    with pytest.raises(RecordError, match="is no checkpoint of a product"):
+    with pytest.raises(RecordError, match=r"is no checkpoint of a product; name another file, or remove it$"):
         resume(files, tmp_path)
     assert (tmp_path / "journal").read_bytes() == content
     assert np.isnan(files["out"]).all()

@@ -180,8 +180,8 @@ def test_a_failure_names_kernel_configuration_problem_and_the_first_wrong_elemen
 
 def test_only_a_wrong_element_makes_a_result_wrong() -> None:
     failure = Failure("fake", {}, 1, "3x5x2", {}, notes=("out of bounds at fake.cu:3",))
-    assert failure.explain() == "fake (no parameters) fails at 3x5x2\n  out of bounds at fake.cu:3"
-    assert replace(failure, threads=4).explain().startswith("fake (no parameters, threads=4) fails at 3x5x2")
+    assert failure.explain() == "fake fails at 3x5x2\n  out of bounds at fake.cu:3"
+    assert replace(failure, threads=4).explain().startswith("fake (threads=4) fails at 3x5x2")
     (changed,) = judge(behind_the_end, GemmProblem(3, 5, 2, ldc=9)).failures
     assert "(TILE=4) fails at 3x5x2" in changed.explain()
 

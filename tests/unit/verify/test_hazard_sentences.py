@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gemmlab.core.hazard import BARRIER, OUTSIDE, UNWRITTEN, Hazard
@@ -59,6 +61,15 @@ def hazard(kind: str, line: int, message: str, array: str = "", space: str = "gl
 )
 def test_a_hazard_is_told_in_one_sentence(found: Hazard, sentence: str) -> None:
     assert sentence_on(found.kind, [[found]], lambda _: SOURCE) == sentence
+
+
+def test_the_lines_where_threads_end_are_told_from_those_of_barriers() -> None:
+    end, *barriers = hazard(BARRIER, 4, ENDED), hazard(BARRIER, 9, ENDED), hazard(BARRIER, 11, ENDED)
+    barriers = [replace(one, text="__syncthreads();") for one in barriers]
+    told = sentence_on(BARRIER, [[barriers[0], end, barriers[1]]], lambda _: SOURCE)
+    assert "(threads end at mine.cu:4; barriers at mine.cu:9 and mine.cu:11)" in told
+    told = sentence_on(BARRIER, [[barriers[0], end]], lambda _: SOURCE)
+    assert "(threads end at mine.cu:4; barrier at mine.cu:9)" in told
 
 
 def test_threads_that_end_before_a_barrier_are_told_with_both_places() -> None:

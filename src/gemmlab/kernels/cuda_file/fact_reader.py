@@ -14,6 +14,7 @@ from gemmlab.core.precision import PRECISIONS
 from gemmlab.core.program import Config
 from gemmlab.kernels.claims import DEFAULT_SHAPE, Expectation
 from gemmlab.kernels.cuda_file.header import HeaderValues
+from gemmlab.kernels.cuda_file.macro_advice import require_no_macro
 from gemmlab.kernels.names import OpNames, other_operation
 from gemmlab.ops.catalog import find_op
 
@@ -34,8 +35,8 @@ class FactReader:
     that the key cannot have.
     """
 
-    def __init__(self, stated: HeaderValues) -> None:
-        self._stated = stated
+    def __init__(self, stated: HeaderValues, text: str = "") -> None:
+        self._stated, self._text = stated, text
         self._parts = dict[str, str]()
 
     def text(self, key: str, default: str = "") -> str:
@@ -172,6 +173,7 @@ class FactReader:
             expression = parse(self._spelled_out(str(text)))
             if known is not None:
                 known = [*known]
+                require_no_macro(self._text, expression, known)
                 # Without `op` the operation is gemm, which alone has leading dimensions: another one may be meant.
                 if self._stated.get("op") is None and "lda" in known:
                     hint = f". {other_operation('gemm')}"

@@ -97,12 +97,12 @@ class Facts:
         return replace(names, operands=(*names.operands, *(name for name, stated in memory if stated is not None)))
 
 
-def read_facts(stated: HeaderValues, default_op: str) -> Facts:
+def read_facts(stated: HeaderValues, default_op: str, text: str = "") -> Facts:
     """Check all stated values and return the facts; the operation is `default_op` unless one is stated.
 
-    `UsageError` names file, line and key.
+    `text` is the file's own: `UsageError`, which names file, line and key, tells of a macro that an expression uses.
     """
-    reader = FactReader(stated)
+    reader = FactReader(stated, text)
     op = reader.text("op", default_op)
     try:
         names = names_of(op)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gemmlab.analysis.explanation import Explanation
+from gemmlab.core.race_causes import leading_kind
 from gemmlab.core.words import counted
-from gemmlab.verify.race_causes import leading_kind
 
 
 def run_verdict(explained: Explanation) -> str:

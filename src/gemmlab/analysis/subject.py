@@ -13,6 +13,7 @@ from gemmlab.core import gpu
 from gemmlab.core.counters import Counters
 from gemmlab.core.errors import UsageError
 from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard_cures import with_cures
 from gemmlab.core.notebook_view import Display
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Artifact, Launch
@@ -31,7 +32,6 @@ from gemmlab.toolchain.ptxas_log import Remark, serialized, setmaxnreg_ignored
 from gemmlab.verify.diagnosis import described
 from gemmlab.verify.guarded_run import compare_results
 from gemmlab.verify.guards import GuardedBuffer
-from gemmlab.verify.hazard_cures import with_cures
 from gemmlab.verify.nan_hint import nan_cause
 from gemmlab.verify.stray_words import without_stray
 from gemmlab.verify.unwritten import unwritten

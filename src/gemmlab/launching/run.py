@@ -13,6 +13,7 @@ import numpy as np
 from gemmlab.core.counters import Observation
 from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
 from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard_cures import with_cures
 from gemmlab.core.hazard_source import source_text, with_source
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.time_limit import require_seconds, time_limit
@@ -26,7 +27,6 @@ from gemmlab.launching.source import PtxText, ReadyCubin, Source, encodable, rea
 from gemmlab.sass.source_places import with_call_sites
 from gemmlab.toolchain.constant_values import with_constants
 from gemmlab.toolchain.cubin import read_cubin
-from gemmlab.verify.hazard_cures import with_cures
 
 Extents = SupportsIndex | Sequence[SupportsIndex]
 

@@ -12,6 +12,7 @@ import numpy as np
 from gemmlab.core.counters import Counters
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import CompileError, DeviceError, TimeLimitError, UsageError
+from gemmlab.core.hazard_cures import with_cures
 from gemmlab.core.hazard_source import with_source
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import CountingDevice, Device
@@ -21,7 +22,6 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
 from gemmlab.verify.guarded_run import GuardedRun, compare_all
-from gemmlab.verify.hazard_cures import with_cures
 from gemmlab.verify.nan_hint import explained
 from gemmlab.verify.stray_words import without_stray
 from gemmlab.verify.unwritten import unwritten

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard_cures import with_cures
+from gemmlab.core.missing_barrier import lines_of
 from gemmlab.core.notebook_view import Display, View
 from gemmlab.core.precision import FLOAT32
+from gemmlab.core.race_causes import leading_kind
 from gemmlab.core.words import assignments, counted
 from gemmlab.kernels.claims import OF_EXERCISE
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
 from gemmlab.verify.guards import Violation
-from gemmlab.verify.hazard_cures import with_cures
-from gemmlab.verify.missing_barrier import lines_of
-from gemmlab.verify.race_causes import leading_kind
 from gemmlab.verify.verdict import PASSED, Verdict
 
 MOST_EXPLAINED = 3

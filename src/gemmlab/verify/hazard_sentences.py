@@ -8,10 +8,10 @@ from pathlib import Path
 
 from gemmlab.core.hazard import BARRIER, OUTSIDE, RACE, TWO_WRITES, UNWRITTEN, Hazard
 from gemmlab.core.hazard_source import source_text
+from gemmlab.core.missing_barrier import barrier_lines, lines_of, missing_barriers
+from gemmlab.core.race_causes import Place, Read, barrier_words, declared_as, faulty_barrier, same_element
+from gemmlab.core.source_loops import without_comments
 from gemmlab.verify.leading_lines import lines_without
-from gemmlab.verify.missing_barrier import barrier_lines, lines_of, missing_barriers
-from gemmlab.verify.race_causes import Place, Read, barrier_words, declared_as, faulty_barrier, same_element
-from gemmlab.verify.source_loops import without_comments
 
 _ENDED = "already ended"
 """Words of the message of a barrier that only the threads pass that are left."""
@@ -76,9 +76,9 @@ def _without_ld(hazard: Hazard, read: Read) -> str:
 
 def _ended_before(every: Sequence[Hazard]) -> str:
     """Name the lines of the barriers and those of the ends of threads that do not reach them."""
-    told = [one for one in every if one.kind == BARRIER and _ENDED in one.message]
-    barriers = list(dict.fromkeys(one.place for one in told if barrier_lines([one.text, one.called_text])))
-    ends = [place for place in dict.fromkeys(one.place for one in told) if place not in barriers]
+    stops = [one for one in every if one.kind == BARRIER and _ENDED in one.message]
+    barriers = list(dict.fromkeys(one.place for one in stops if barrier_lines([one.text, one.called_text])))
+    ends = [place for place in dict.fromkeys(one.place for one in stops) if place not in barriers]
     places = " and ".join([*ends, *barriers])
     if ends and barriers:
         what = "barrier" if len(barriers) == 1 else "barriers"

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gemmlab.core.hazard_source import source_text
+from gemmlab.core.source_loops import without_comments
 from gemmlab.verify.condition import Condition
-from gemmlab.verify.source_loops import without_comments
 
 _CUDA = (".cu", ".cuh")
 

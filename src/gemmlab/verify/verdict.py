@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gemmlab.core.hazard import RACE, Hazard
+from gemmlab.core.race_causes import leading_kind
 from gemmlab.kernels.claims import OF_EXERCISE
 from gemmlab.verify.condition import Condition, contradicted
 from gemmlab.verify.hazard_sentences import alignment_hint, sentence_on
 from gemmlab.verify.nan_hint import NAN_BEFORE
-from gemmlab.verify.race_causes import leading_kind
 
 PASSED = "pass"
 SOLVED = "solved"

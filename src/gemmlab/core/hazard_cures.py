@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from gemmlab.core.hazard import RACE, Hazard
 from gemmlab.core.hazard_source import source_text
-from gemmlab.verify.missing_barrier import lines_of, missing_barriers
-from gemmlab.verify.race_causes import Read, barrier_words, faulty_barrier, same_element
+from gemmlab.core.missing_barrier import lines_of, missing_barriers
+from gemmlab.core.race_causes import Read, barrier_words, faulty_barrier, same_element
 
 _MISSING = (": __syncthreads() is missing", ": __syncwarp() is missing")
 

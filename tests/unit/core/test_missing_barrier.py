@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from gemmlab.core.hazard import TWO_WRITES, Hazard
+from gemmlab.core.missing_barrier import lines_of, missing_barriers
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.user_kernel import user_kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.verify.check import check_kernel
-from gemmlab.verify.missing_barrier import lines_of, missing_barriers
 from support.cuda_source import needs_compiler
 from support.edited_file import edited
 from support.racing_kernel import RACE

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gemmlab.core.hazard import BARRIER, OUTSIDE, RACE, WARP_SYNC, Hazard
 from gemmlab.core.hazard_source import shared_extents, source_text
-from gemmlab.verify.missing_barrier import barrier_lines
-from gemmlab.verify.source_loops import innermost, loops_of, without_comments
+from gemmlab.core.missing_barrier import barrier_lines
+from gemmlab.core.source_loops import innermost, loops_of, without_comments
 
 Read = Callable[[str], str]
 Place = tuple[str, int]

@@ -8,14 +8,14 @@ import pytest
 
 from gemmlab.core.hazard import BARRIER, OUTSIDE, RACE, Hazard
 from gemmlab.core.hazard_source import shared_extents
+from gemmlab.core.missing_barrier import lines_of, missing_barriers
+from gemmlab.core.race_causes import faulty_barrier, leading_kind, same_element
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.user_kernel import user_kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.verify.check import check_kernel
 from gemmlab.verify.check_report import CheckReport
 from gemmlab.verify.leading_lines import lines_without
-from gemmlab.verify.missing_barrier import lines_of, missing_barriers
-from gemmlab.verify.race_causes import faulty_barrier, leading_kind, same_element
 from support.cuda_source import needs_compiler
 from support.racing_kernel import RACE as TEXT
 

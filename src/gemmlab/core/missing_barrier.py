@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gemmlab.core.hazard import RACE, Hazard
 from gemmlab.core.hazard_source import source_text
-from gemmlab.verify.source_loops import Loop, innermost, loops_of, without_comments
+from gemmlab.core.source_loops import Loop, innermost, loops_of, without_comments
 
 _BARRIER = re.compile(r"\b(?:__syncthreads\w*|bar(?:rier)?\s*\.\s*\w*sync|\.sync|\w*arrive_and_wait|__syncwarp)\b")
 _THREADS, _WARP = "__syncthreads()", "__syncwarp()"

@@ -9,12 +9,12 @@ import pytest
 from gemmlab.analysis.explanation import explain
 from gemmlab.core.gpu import model
 from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard_cures import with_cures
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.user_kernel import user_kernel
 from gemmlab.observe.counting import Count, count_kernels
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.verify.check import check_kernel
-from gemmlab.verify.hazard_cures import with_cures
 from support.cuda_source import needs_compiler
 from support.racing_kernel import RACE
 

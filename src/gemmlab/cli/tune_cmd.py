@@ -28,7 +28,7 @@ from gemmlab.cli.own_file import (
     own_flags,
     split_threads,
 )
-from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.core.errors import UsageError
 from gemmlab.instruments.compile_flags import compile_flags
 
 if TYPE_CHECKING:
@@ -204,22 +204,11 @@ def _status(console: Console) -> Iterator[Callable[[str, int, int], object]]:
 
 
 def _usual_device(kernel: str, mode: str | None) -> str:
-    """Return the device for a command line that names none: for a `.cu` file a GPU, or else an emulated one.
-
-    A notice says that there is no GPU, and that times are then predicted.
-    """
-    from gemmlab.core.log import notice
-    from gemmlab.devices.select import open_device
+    """Return the device for a command line that names none: for a `.cu` file a GPU, or else an emulated one."""
+    from gemmlab.instruments.defaults import open_gpu
     from gemmlab.kernels.by_name import is_own
 
-    if not is_own(kernel):
-        return "cpu"
-    try:
-        return open_device("cuda", mode).id
-    except DeviceError as error:
-        device = open_device("emulated").id
-        notice(f"{error}; so times are predicted on {device}, not measured")
-        return device
+    return open_gpu(mode, "times are predicted on {}, not measured").id if is_own(kernel) else "cpu"
 
 
 def _threads(text: str | None) -> int:

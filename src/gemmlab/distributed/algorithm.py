@@ -17,10 +17,10 @@ from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.core.numerals import duration, plain
 from gemmlab.dispatch.precision_rule import HIGHEST
 from gemmlab.distributed.panel_turns import Turn, turns_of
+from gemmlab.distributed.panels import FLOAT_BYTES
 from gemmlab.distributed.placements import COLUMNS, REPLICA, ROWS, SUM, words
 from gemmlab.distributed.placements import share as part_of
 
-FLOAT_BYTES = 4
 LINK = {"cuda": 383e9, "cpu": 2e9}
 """Bytes a second that a rank receives. cuda: measured between two H200s over NVLink; cpu: gloo on one host."""
 RATE = {"cuda": {"highest": 53e12, "float32": 148e12, "tf32": 380e12}, "cpu": {"highest": 100e9}}

@@ -44,10 +44,9 @@ def gemm(
     try:
         factors = checked_factors(a, b, c, alpha, beta, precision, traffic)
     except GemmlabError:
-        for x in (a, b):
-            if isinstance(x, DTensor):
-                decline(x.device_mesh)
-                break
+        meshes = [x.device_mesh for x in (a, b) if isinstance(x, DTensor)]
+        if meshes:
+            decline(meshes[0])
         raise
     agreed = begin_agreement(
         [

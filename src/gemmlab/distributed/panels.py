@@ -17,6 +17,7 @@ from gemmlab.distributed.message_group import message_group
 from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
 
+FLOAT_BYTES = 4
 LINES = 4096
 """Most columns of B, or rows of A, in a panel that has all terms of k."""
 DEPTH = 32768

@@ -22,6 +22,7 @@ import torch.distributed as dist
 from gemmlab.core.errors import DeviceError, GemmlabError
 from gemmlab.devices.cuda_driver import Driver, open_driver
 from gemmlab.distributed.agreement import answered
+from gemmlab.distributed.panels import FLOAT_BYTES
 
 SLOTS = 2
 FLAG_BYTES = 4
@@ -81,7 +82,7 @@ class PeerMemory:
 
     def slot(self, number: int, shape: tuple[int, int]) -> torch.Tensor:
         """Return this rank's slot of a panel as a float32 matrix."""
-        first = number % SLOTS * self._slot_bytes // 4
+        first = number % SLOTS * self._slot_bytes // FLOAT_BYTES
         return self._slots[first : first + shape[0] * shape[1]].view(shape)
 
     @contextmanager
@@ -169,7 +170,7 @@ class PeerMemory:
         """Return memory of this GPU, as float32, and the addresses of all ranks' memory in this process."""
         from torch.distributed import _symmetric_memory as symmetric
 
-        memory = symmetric.empty(nbytes // 4, dtype=torch.float32, device=self._device)
+        memory = symmetric.empty(nbytes // FLOAT_BYTES, dtype=torch.float32, device=self._device)
         handle: Any = answered(lambda: symmetric.rendezvous(memory, self._group))
         everyone = [handle.get_buffer(rank, (memory.numel(),), memory.dtype) for rank in range(self.ranks)]
         self._mappings[name] = memory, handle, everyone

@@ -23,11 +23,18 @@ def open_for(name: str | None, kernels: Iterable[NamedKernel], mode: str | None 
         return open_device(name, mode)
     if {one.kernel.device for one in kernels} != {"cuda"}:
         return open_device("cpu", mode)
+    return open_gpu(mode, "this is run on {}")
+
+
+def open_gpu(mode: str | None, instead: str) -> Device:
+    """Open a GPU or else an emulated one; a notice gives the reason and says `instead`, with the device in place of
+    `{}`.
+    """
     try:
         return open_device("cuda", mode)
     except DeviceError as error:
         device = open_device("emulated", mode)
-        notice(f"{error}; so this is run on {device.id}")
+        notice(f"{error}; so {instead.format(device.id)}")
         return device
 
 

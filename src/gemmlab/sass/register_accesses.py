@@ -8,7 +8,7 @@ instruction. Registers are numbered as cells, as in `sass.cells`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -162,7 +162,7 @@ def _result_width(instruction: Instruction, position: int) -> int:
         return 2
     if opcode in ("SHF", "USHF", "LEA", "ULEA", "ISETP"):
         return 1
-    if opcode in ("ATOM", "ATOMG") and (vector := next((VECTORS[name] for name in names if name in VECTORS), 0)):
+    if opcode in ("ATOM", "ATOMG") and (vector := _vector_width(names)):
         return vector
     if "WIDE" in names:
         return 2
@@ -205,8 +205,7 @@ def _source_width(instruction: Instruction, source: int) -> int:
     if opcode in ("HMMA", "IMMA", "DMMA", "BMMA"):
         return _matrix_widths(instruction)[1 + min(source, 2)] if source < 3 else 1
     if opcode in ("STG", "STS", "STL", "ST", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "SUST", "SUATOM", "SURED"):
-        vector = next((VECTORS[name] for name in names if name in VECTORS), 1)
-        return 4 if "128" in names else 2 if "64" in names else vector
+        return 4 if "128" in names else 2 if "64" in names else _vector_width(names) or 1
     if opcode in ("F2F", "F2I", "I2F", "FRND"):
         if opcode == "I2F":
             return 2 if {"U64", "S64"} & set(names) else 1
@@ -225,6 +224,11 @@ def _source_width(instruction: Instruction, source: int) -> int:
     if opcode in ("UIADD3", "IADD3", "UMOV") and "64" in names:
         return 2
     return 1
+
+
+def _vector_width(names: Collection[str]) -> int:
+    """Return the registers of the vector that an atomic operation's type names; 0 if it names none."""
+    return next((VECTORS[name] for name in names if name in VECTORS), 0)
 
 
 def _matrix_widths(instruction: Instruction) -> tuple[int, int, int, int]:

@@ -13,13 +13,11 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from gemmlab.core.errors import CompileError, NoCompilerError
-from gemmlab.core.late_texts import LateTexts
 from gemmlab.core.program import Artifact, Program
-from gemmlab.toolchain import compile_child, nvdisasm
+from gemmlab.toolchain import compile_child, disassembly
 from gemmlab.toolchain.cache import decode
 
 _ERRORS = {error.__name__: error for error in (CompileError, NoCompilerError)}
@@ -129,9 +127,7 @@ def _compiled(program: Program) -> Artifact:
         raise _BreakdownError(_breakdown(program, _end(child)))
     _children.put(child)
     if found[:1] == compile_child.ARTIFACT:
-        made = decode(found[1:])
-        later = {"sass": partial(nvdisasm.disassemble, made.code, made.kernel)}
-        return replace(made, texts=LateTexts(made.texts, later))
+        return disassembly.with_text(decode(found[1:]))
     error = json.loads(found[1:])
     raise _ERRORS[error["kind"]](error["text"])
 

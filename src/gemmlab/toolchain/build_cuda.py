@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from gemmlab.core.errors import NoCompilerError
-from gemmlab.core.late_texts import LateTexts, ready_texts
+from gemmlab.core.late_texts import ready_texts
 from gemmlab.core.log import LOG, elapsed_ms
 from gemmlab.core.program import Artifact, Program
 from gemmlab.toolchain import apart, code_archive, compilation, cuda_headers, disassembly, nvrtc, variants, whole_files
@@ -99,9 +99,7 @@ def ship(program: Program, folder: Path) -> Path:
     made = _written_anew(program, files, source)
     if made is None:
         # Names of this machine's folders stay out of what is shipped, so the text is that of the code itself.
-        raw = _found_or_compiled(program, files, source)
-        later = {"sass": partial(disassembly.text_of, raw.code, raw.kernel)}
-        made = replace(raw, texts=LateTexts(ready_texts(raw.texts), later))
+        made = disassembly.with_text(_found_or_compiled(program, files, source))
     return shipped.put(folder, program, source, made)
 
 
@@ -213,8 +211,4 @@ def _made_by() -> str:
 def _finished(artifact: Artifact, files: CompilerInput) -> Artifact:
     searched = artifact.searched or {}
     texts = {name: files.localise(text, searched) for name, text in ready_texts(artifact.texts).items()}
-
-    def sass() -> str:
-        return files.localise(disassembly.text_of(artifact.code, artifact.kernel), searched)
-
-    return replace(artifact, texts=LateTexts(texts, {"sass": sass}))
+    return disassembly.with_text(replace(artifact, texts=texts), lambda text: files.localise(text, searched))

@@ -6,14 +6,12 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import CompileError
-from gemmlab.core.late_texts import LateTexts
 from gemmlab.core.program import Artifact, Program
-from gemmlab.toolchain import cuda_headers, listing, nvdisasm, nvrtc, ptxas_log
+from gemmlab.toolchain import cuda_headers, disassembly, listing, nvrtc, ptxas_log
 from gemmlab.toolchain.compile_message import explain
 from gemmlab.toolchain.cubin import digest, read_cubin
 from gemmlab.toolchain.discovery import Dependencies, Surroundings, discover, queries_files
@@ -152,7 +150,7 @@ class _Compilation:
         code = contents(library, handle, "CUBIN")
         lowered: str = checked(library, library.nvrtcGetLoweredName(handle, program.entry.encode())).decode()
         texts = {"ptx": text_of(library, handle, "PTX"), "log": log}
-        return Artifact(
+        made = Artifact(
             kernel=program.kernel,
             kind="cubin",
             target=program.target,
@@ -162,9 +160,10 @@ class _Compilation:
             compiler=nvrtc.compiler(),
             resources={**program.resources, **resources_of(code, log, lowered, program.kernel)},
             exports=program.exports,
-            texts=LateTexts(texts, {"sass": partial(nvdisasm.disassemble, code, program.kernel)}),
+            texts=texts,
             searched=searched,
         )
+        return disassembly.with_text(made)
 
 
 def resources_of(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]:

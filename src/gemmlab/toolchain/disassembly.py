@@ -9,11 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Callable
+from dataclasses import replace
 
+from gemmlab.core.late_texts import LateTexts, ready_texts
+from gemmlab.core.program import Artifact
 from gemmlab.toolchain import cache as store
 from gemmlab.toolchain import nvdisasm, private_files
 
 _DIGEST_BYTES = 32
+
+
+def with_text(artifact: Artifact, shown: Callable[[str], str] = str) -> Artifact:
+    """Return an artifact whose text `sass` is made when it is first read: what `shown` returns for `text_of`."""
+    code, kernel = artifact.code, artifact.kernel
+    later = {"sass": lambda: shown(text_of(code, kernel))}
+    return replace(artifact, texts=LateTexts(ready_texts(artifact.texts), later))
 
 
 def text_of(code: bytes, kernel: str) -> str:

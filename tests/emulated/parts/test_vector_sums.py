@@ -34,7 +34,7 @@ class Sum:
 
     @property
     def halves(self) -> bool:
-        """Whether PTX takes each 16-bit number as an element."""
+        """True if each element in PTX is one 16-bit number, not a pair."""
         return self.letter == "h"
 
     def source(self) -> str:

@@ -20,9 +20,9 @@ pytest.importorskip("torch")
 
 import torch
 
-from gemmlab.distributed.panels import Panel
+from gemmlab.distributed.panels import FLOAT_BYTES, Panel
 from gemmlab.distributed.peer_memory import ARRIVED, READY, SLOTS, Rectangle
-from gemmlab.distributed.peer_panels import FLOAT_BYTES, PeerPanels
+from gemmlab.distributed.peer_panels import PeerPanels
 from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
 

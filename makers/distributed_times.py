@@ -91,13 +91,14 @@ def measured(mesh: DeviceMesh, size: int, precision: str, rounds: int) -> dict[s
     rows = range(size * rank // ranks, size * (rank + 1) // ranks)
     own_a, own_b = a[rows.start : rows.stop].contiguous(), b[rows.start : rows.stop].contiguous()
     left, right = (DTensor.from_local(own, mesh, [Shard(0)], run_check=False) for own in (own_a, own_b))
+    choice = gemmlab.distributed.explain_choice(left, right, precision=precision)
     traffic = Traffic()
     ways: dict[str, Callable[[], object]] = {
         "one": lambda: gemmlab.gemm(a, b, precision=precision) if rank == 0 else None,
         "ours": lambda: gemmlab.distributed.gemm(left, right, precision=precision),
         "torch": lambda: left @ right,
         "alone": lambda: gemmlab.gemm(own_a, b, precision=precision),
-        "panels": lambda: messages(own_b, mesh),
+        "panels": lambda: messages(own_b, mesh, by_terms=choice.best.by_terms),
         "messages": lambda: by_messages(left, right, precision),
     }
     times: dict[str, list[float]] = {name: [] for name in ways}
@@ -113,7 +114,6 @@ def measured(mesh: DeviceMesh, size: int, precision: str, rounds: int) -> dict[s
     panels_of_one = by_panels(own_a, b, size) if precision == "highest" else None
     fixed = gemmlab.distributed.gemm(left, right, reproducible=True).to_local() if panels_of_one is not None else None
     same = None if fixed is None or panels_of_one is None else bool(torch.equal(fixed, panels_of_one))
-    choice = gemmlab.distributed.explain_choice(left, right, precision=precision)
     return {
         "size": size, "precision": precision, "algorithm": choice.best.algorithm,
         "predicted_ms": choice.best.seconds * 1e3, "times_ms": times, "received_bytes": traffic.received,
@@ -153,10 +153,10 @@ def slowest(way: Callable[[], object], kind: str) -> float:
     return float(took.item())
 
 
-def messages(own: torch.Tensor, mesh: DeviceMesh) -> None:
+def messages(own: torch.Tensor, mesh: DeviceMesh, *, by_terms: bool) -> None:
     """Send all panels as a product of squares does, but without multiplying. `own` are this rank's rows of B."""
     rows, depth = own.shape
-    turns = turns_of(rows, depth, depth, sends_a=False, sends_b=True, fixed=False, own=range(0))
+    turns = turns_of(rows, depth, depth, sends_a=False, sends_b=True, fixed=False, own=range(0), by_terms=by_terms)
     begun = torch.cuda.current_stream().record_event() if own.is_cuda else None
     (_, sent), memory = in_turns.sources_of((own.t(), own), (None, mesh.get_group(0)), depth, turns, Traffic(), begun)
     sent.start(0)

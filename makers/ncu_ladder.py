@@ -2,7 +2,7 @@
 
 `python makers/ncu_ladder.py profile FILE` on a machine with a GPU and ncu writes them, as does
 `gemmlab profile --device cuda --sizes 512,2048 --save FILE`; here FILE is written after each size, and what it has of
-other sizes stays.
+other sizes and contestants stays. With `--kernels` only some rungs are profiled, without cuBLAS.
 `python makers/ncu_ladder.py emulate FILE` on any machine with the same cache of compiled code adds what the
 emulator counts for the same launches, and names every exact count that differs; it ends with 1 if there is one.
 """
@@ -38,6 +38,7 @@ def main() -> int:
     at_gpu, anywhere = verbs.add_parser("profile"), verbs.add_parser("emulate")
     for verb in (at_gpu, anywhere):
         verb.add_argument("file", type=Path)
+        verb.add_argument("--kernels", type=lambda text: tuple(text.split(",")), default=())
     # The larger size is usual in publications; the smaller one can be emulated in seconds.
     at_gpu.add_argument("--sizes", default="512,2048")
     at_gpu.add_argument("--ncu", default="ncu")
@@ -46,35 +47,38 @@ def main() -> int:
     options = parser.parse_args()
     try:
         if options.verb == "profile":
-            return at_a_gpu(options.file, options.sizes, options.ncu)
-        return emulate(options.file, options.sizes, options.processes)
+            return at_a_gpu(options.file, options.sizes, options.ncu, options.kernels)
+        return emulate(options.file, options.sizes, options.processes, options.kernels)
     except GemmlabError as error:
         print(error, file=sys.stderr)
         return error.exit_code
 
 
-def at_a_gpu(file: Path, sizes: str, ncu: str) -> int:
-    """Profile the ladder and cuBLAS on a GPU, and write the record."""
+def at_a_gpu(file: Path, sizes: str, ncu: str, ids: tuple[str, ...]) -> int:
+    """Profile the ladder and cuBLAS on a GPU, or only the kernels `ids`, and write the record."""
     op = find_op("gemm")
-    kernels = [NamedKernel(kernel) for kernel in ladder(op.name, "cuda")]
+    kernels = [NamedKernel(kernel) for kernel in (map(find_kernel, ids) if ids else ladder(op.name, "cuda"))]
     device = open_device("cuda", "warm")
     file.parent.mkdir(parents=True, exist_ok=True)
     for problem in op.parse_sizes(sizes):
-        record = profile_on_gpu(Plan(op, device, [problem], kernels, ncu=ncu))
+        record = profile_on_gpu(Plan(op, device, [problem], kernels, baseline=not ids, ncu=ncu))
         others = load_record(file).results if file.exists() else ()
-        others = tuple(one for one in others if one.label != problem.label)
+        replaced = {(one.label, one.contestant) for one in record.results}
+        others = tuple(one for one in others if (one.label, one.contestant) not in replaced)
         save_record(replace(record, results=(*others, *record.results)), file)
         print(f"{len(record.results)} profiles of {problem.label}: {file}", *record.notes, sep="\n", flush=True)
     return 0
 
 
-def emulate(file: Path, sizes: str, processes: int) -> int:
-    """Add the emulator's counts to the record's profiles of rungs at `sizes`; return 1 if an exact count differs."""
+def emulate(file: Path, sizes: str, processes: int, ids: tuple[str, ...]) -> int:
+    """Add the emulator's counts to the record's profiles at `sizes` of all rungs, or of the kernels `ids`; return 1 if
+    an exact count differs.
+    """
     read, record = load_profiles(file), load_record(file)
     facts = [dict(result.facts) for result in record.results]
     wanted = {problem.label for problem in find_op(read.op).parse_sizes(sizes)}
     mine = [(one, place) for one, place in zip(read.profiles, facts, strict=True)
-            if not one.is_library and one.kernels and one.size in wanted]  # fmt: skip
+            if not one.is_library and one.kernels and one.size in wanted and (not ids or one.name in ids)]  # fmt: skip
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         profiles = [one for one, _ in mine]
         counted = pool.map(emulated, profiles, [read.op] * len(mine), [read.arch] * len(mine))

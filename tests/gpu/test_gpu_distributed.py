@@ -44,7 +44,7 @@ def played(ranks: int, by_copies: bool) -> list[dict[str, Any]]:
 def test_every_placement_gives_the_product(ranks: int, by_copies: bool) -> None:
     for answer in played(ranks, by_copies):
         assert answer["shared"]
-        for scene in {"on_a_line", "on_a_grid", "by_operator"} & set(answer):
+        for scene in {"on_a_line", "by_terms", "on_a_grid", "by_operator"} & set(answer):
             assert max(answer[scene]) <= 1.0
 
 

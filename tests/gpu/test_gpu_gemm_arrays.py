@@ -11,6 +11,10 @@ import pytest
 
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.dispatch import regions
+from gemmlab.dispatch.regions import workspace_of
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.ops.gemm_problem import GemmProblem
 from support.gpu_arrays import OnlyDlpack
 
 pytestmark = [pytest.mark.usefixtures("gpu"), pytest.mark.filterwarnings("ignore")]
@@ -265,3 +269,25 @@ def test_beyond_two_to_the_31_elements() -> None:
     del x, found
     # Others may run beside.
     torch.cuda.empty_cache()
+
+
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("beta", [0.0, 1.5])
+def test_regions_give_the_bits_of_one_piece(monkeypatch: pytest.MonkeyPatch, layout: str, beta: float) -> None:
+    """1000 x 900 in regions of 512 x 512 and smaller, two slices of k; one row holds a NaN."""
+    torch = pytest.importorskip("torch")
+    a, b = torch.randn(1000, 700, device="cuda"), torch.randn(700, 900, device="cuda")
+    a[600, 5], added = torch.nan, torch.randn(1000, 900, device="cuda")
+    left, right = (x.t().contiguous() if turn == "t" else x for x, turn in zip((a, b), layout, strict=True))
+    how: dict[str, Any] = {
+        "trans_a": layout[0] == "t", "trans_b": layout[1] == "t", "precision": "float32", "kernel": "by_tile",
+    }  # fmt: skip
+    onto: dict[str, Any] = {"beta": beta, "c": added if beta else None}
+    whole = gemmlab.gemm(left, right, config={"SLICE": 512}, **how, **onto)
+    kernel = find_kernel("by_tile")
+    config = kernel.configure({"SLICE": 512})
+    monkeypatch.setattr(regions, "MOST_BYTES", workspace_of(kernel, config, GemmProblem(512, 512, 700)))
+    # Another configuration of equal meaning, so that the plan is not the stored one.
+    cut = gemmlab.gemm(left, right, config={"SLICE": 512, "BLOCKS": 131}, **how, **onto)
+    assert gemmlab.explain_choice(left, right, config={"SLICE": 512, "BLOCKS": 131}, **how).regions is not None
+    assert torch.equal(whole.view(torch.int32), cut.view(torch.int32))

@@ -15,12 +15,12 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distrib
 import gemmlab.distributed
 import gemmlab.torch
 from gemmlab.core.errors import ArgumentTypeError, UsageError
-from gemmlab.distributed import Traffic, panels
+from gemmlab.distributed import Traffic, algorithm, panels
 
 M, N, K = 37, 29, 53
 PANEL = 16
 PLACES = {"rows": Shard(0), "columns": Shard(1), "replica": Replicate(), "sum": Partial()}
-SMALL = {"PANEL": PANEL, "LINES": 8, "DEPTH": 24}
+SMALL = {"PANEL": PANEL, "WORDS": 8 * 24, "DEPTH": 24}
 """Sizes of panels in these tests."""
 
 
@@ -61,13 +61,15 @@ def error_of(
     return float(((found.double() - (alpha * (left @ right) + added)).abs() / bound).max()) if found.numel() else 0.0
 
 
-def each_placement(_rank: int, mesh_shape: tuple[int, ...], cases: list[Any]) -> list[float]:
+def each_placement(
+    _rank: int, mesh_shape: tuple[int, ...], cases: list[Any], precision: str = "highest"
+) -> list[float]:
     mesh = line_or_grid(*mesh_shape)
     found = []
     for (m, n, k), left, right, (alpha, beta) in cases:
         a, b, c = operands(m, n, k)
         got = gemmlab.distributed.gemm(
-            spread(a, mesh, left), spread(b, mesh, right), alpha=alpha, beta=beta,
+            spread(a, mesh, left), spread(b, mesh, right), alpha=alpha, beta=beta, precision=precision,
             c=spread(c, mesh, ("replica",) * mesh.ndim) if beta else None,
         )  # fmt: skip
         assert got.shape == (m, n)
@@ -83,6 +85,18 @@ def on_a_line(rank: int, ranks: int) -> list[float]:
     cases = [((M, N, K), left, right, (1.0, 0.0)) for left, right in pairs]
     cases += [(shape, *pairs[index % 16], (0.5, -2.0)) for index, shape in enumerate(SHAPES * 3)]
     return each_placement(rank, (ranks,), cases)
+
+
+def by_terms(rank: int, ranks: int) -> list[float]:
+    """Panels of some terms and all lines, also where the model would take panels of lines."""
+    found, vars(algorithm)["_hides_one_owner"] = vars(algorithm)["_hides_one_owner"], lambda *_: True
+    try:
+        sent = (("rows", "rows"), ("columns", "columns"), ("columns", "rows"))
+        cases = [((M, N, K), (left,), (right,), (1.0, 0.0)) for left, right in sent]
+        cases += [(shape, ("rows",), ("rows",), (0.5, -2.0)) for shape in SHAPES]
+        return each_placement(rank, (ranks,), cases, "float32")
+    finally:
+        vars(algorithm)["_hides_one_owner"] = found
 
 
 def on_a_grid(rank: int, ranks: int) -> list[float]:
@@ -189,8 +203,8 @@ def by_operator(_rank: int, ranks: int) -> list[float]:
 
 
 SCENES: dict[int, list[Any]] = {
-    1: [bits], 2: [on_a_line, bits, traffic, special_values, disagreement, wrong_on_one_rank, by_operator],
-    3: [on_a_line, on_a_grid, bits, traffic], 4: [on_a_grid, bits, traffic],
+    1: [bits], 2: [on_a_line, by_terms, bits, traffic, special_values, disagreement, wrong_on_one_rank, by_operator],
+    3: [on_a_line, by_terms, on_a_grid, bits, traffic], 4: [on_a_grid, bits, traffic],
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from gemmlab.core.program import Artifact, Program
 from gemmlab.core.tensor_map import decode
+from support.fake_driver import Names
 from support.fake_scratch import ScratchDriver
 
 GEMM_PARAMS = (4, 4, 4, 4, 8, 4, 8, 4, 4, 8, 4)
@@ -21,6 +22,8 @@ SCRATCH_PARAMS = (*GEMM_PARAMS, 8, 8)
 """Those, and the addresses of workspace and tickets."""
 WORKSPACE_PARAMS = (*GEMM_PARAMS, 8, 4)
 """Those, the address of a workspace, and the number of the launch."""
+PHASED_PARAMS = (*SCRATCH_PARAMS, 4)
+"""Those of `SCRATCH_PARAMS`, and the number of the launch."""
 BATCH_PARAMS = (*GEMM_PARAMS, 128)
 """Those of one product, and bytes of the leading axes."""
 GROUP_PARAMS = (4, 8, 8, 4, 8, 4, 4, 56 * 64)
@@ -43,7 +46,7 @@ def rows(address: int, count: int, length: int, ld: int) -> npt.NDArray[np.float
     return np.lib.stride_tricks.as_strided(flat, (count, length), (4 * ld, 4))
 
 
-_SCRATCH = {"split_k": (0, 1), "stream_k": (0, 1), "narrow_strip": (1, 0)}
+_SCRATCH = {"split_k": (0, 1), "stream_k": (0, 1), "narrow_strip": (1, 0), "by_tile": (0, 1)}
 """Kernels with scratch memory: where workspace and tickets stand after the arguments of a product."""
 
 
@@ -112,10 +115,18 @@ class GemmDriver(ScratchDriver):
     workspaces: list[int] = field(default_factory=list)
     """The workspace of each launch of a kernel that has one and no tickets."""
     CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=2)
+    CUlaunchConfig = SimpleNamespace
+    CUlaunchAttributeID = Names()
+
+    @staticmethod
+    def CUlaunchAttribute() -> SimpleNamespace:  # noqa: N802 - the driver's name
+        return SimpleNamespace(value=SimpleNamespace())
 
     def _call(self, name: str, *arguments: Any) -> tuple[Any, ...]:
         if name in {"cuEventRecord", "cuStreamWaitEvent"}:
             self.events.append((name, arguments[0 if name == "cuStreamWaitEvent" else 1]))
+        if name == "cuLaunchKernelEx":
+            return (self.launch_kernel_ex(*arguments),)
         if name == "cuMemcpyDtoDAsync":
             ctypes.memmove(*arguments[:3])
             self.events.append((name, arguments[3]))
@@ -125,6 +136,11 @@ class GemmDriver(ScratchDriver):
     def device_get_attribute(self, name: str, _device: int) -> tuple[int, int]:
         known = {"CAPABILITY_MAJOR": 9, "CAPABILITY_MINOR": 0, "PER_BLOCK_OPTIN": 232_448, "MULTIPROCESSOR": 132}
         return 0, next((value for part, value in known.items() if part in name), 1_980_000)
+
+    def launch_kernel_ex(self, config: Any, function: str, pointers: int, extra: int) -> int:
+        grid = (config.gridDimX, config.gridDimY, config.gridDimZ)
+        block = (config.blockDimX, config.blockDimY, config.blockDimZ)
+        return self.launch_kernel(function, *grid, *block, config.sharedMemBytes, config.hStream, pointers, extra)
 
     def launch_kernel(self, function: str, *arguments: Any) -> int:
         self.launches.append((function, *arguments[:8]))
@@ -166,6 +182,8 @@ class GemmDriver(ScratchDriver):
             return MAPPED_PARAMS
         if "mma_f16x3" in function:
             return WORKSPACE_PARAMS
+        if "by_tile" in function:
+            return PHASED_PARAMS
         return SCRATCH_PARAMS if _scratch_at(function) else self.params
 
     def ordinal_of(self, pointer: int) -> int:

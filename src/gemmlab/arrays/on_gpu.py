@@ -69,8 +69,8 @@ def is_device_array(value: Any) -> bool:
     return hasattr(value, "__dlpack_device__") and int(value.__dlpack_device__()[0]) in DLPACK_CUDA
 
 
-def device_array(value: Any) -> DeviceArray:
-    """Return the address and layout of an array on a GPU.
+def device_array(value: Any, name: str = "") -> DeviceArray:
+    """Return the address and layout of an array on a GPU. Messages call it `name`, by default the array.
 
     Raises `ArgumentTypeError` if `value` is no such array or does not show its memory, `DeviceError` if it has DLPack
     alone and the package cuda-core, which reads that, is missing.
@@ -78,15 +78,19 @@ def device_array(value: Any) -> DeviceArray:
     negated = getattr(value, "is_neg", None)
     if negated is not None and negated():
         # torch exports the memory nevertheless.
-        raise ArgumentTypeError(f"the array {refusal('x', value)}")
+        raise ArgumentTypeError(f"{name or 'the array'} {refusal(name or 'x', value)}")
     try:
         interface = value.__cuda_array_interface__
     except Exception as error:
-        known = refusal("x", value) if is_tensor(value) and value.is_cuda else None
+        known = refusal(name or "x", value) if is_tensor(value) and value.is_cuda else None
         if known is None and isinstance(error, AttributeError):
             return _from_dlpack(value)
-        raise ArgumentTypeError(f"the array {known or f'does not show its memory: {error}'}") from error
+        said = known or f"does not show its memory: {error}"
+        raise ArgumentTypeError(f"{name or 'the array'} {said}") from error
     found = _from_interface(interface, value)
+    if not found.pointer and all(found.shape):
+        known = refusal(name or "x", value) if is_tensor(value) else None
+        raise ArgumentTypeError(f"{name or 'the array'} {known or 'has elements, but no address'}")
     if found.stream != UNKNOWN or is_tensor(value) or not hasattr(value, "__dlpack__"):
         return found
     # JAX's interface neither names a stream nor waits; DLPack, given a stream of ours, makes it wait.

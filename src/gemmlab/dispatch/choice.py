@@ -26,9 +26,11 @@ from gemmlab.dispatch.choice_values import FORCED, RECORD, RULE, TUNED, Candidat
 from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, time_key
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import METHODS, forced_precisions, no_lower, precision_for
-from gemmlab.dispatch.slices import MOST_BYTES, sliced, workspace_bytes, workspace_bytes_of
+from gemmlab.dispatch.regions import MOST_BYTES
+from gemmlab.dispatch.slices import regions_for, sliced, workspace_bytes
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import PARTS, Gpu, estimate, in_domain, odd_rows, unmet
+from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -83,7 +85,8 @@ def _own(usual: Choice, call: Call, problem: GemmProblem, where: Gpu, aligned: b
         usual, kernel=kernel.id, config=dict(entry.config), basis=TUNED,
         reason=f"tuned: measured on this machine, {entry.taken[:10]}: {gain} (GEMMLAB_TUNED=0 takes that)",
         order=order_of(kernel.id, entry.config, problem, chain),
-        workspace_bytes=workspace_bytes_of(kernel, entry.config, problem),
+        workspace_bytes=workspace_bytes(kernel, entry.config, problem),
+        regions=regions_for(kernel, entry.config, problem),
     )  # fmt: skip
 
 
@@ -125,11 +128,13 @@ def choose(
     best = found[0]
     for one in found:
         refused.pop(one.kernel, None)
+    kernel = find_kernel(best.kernel)
     return Choice(
         kernel=best.kernel, config=best.config, basis=RECORD if best.measured else RULE, where=where.name,
         problem=named(problem, precision), reason=_reason(best, problem, where, table),
         order=order_of(best.kernel, best.config, problem, best.in_order),
-        workspace_bytes=workspace_bytes(best.kernel, best.config, problem), considered=tuple(found), refused=refused,
+        workspace_bytes=workspace_bytes(kernel, best.config, problem),
+        regions=regions_for(kernel, best.config, problem), considered=tuple(found), refused=refused,
     )  # fmt: skip
 
 
@@ -167,7 +172,7 @@ def forced(
         kernel=found.id if kernel is None else str(kernel), config=chosen, basis=FORCED, where=where.name,
         problem=named(problem, precision), reason="the caller names it",
         order=order_of(found.id, chosen, problem, chain),
-        workspace_bytes=workspace_bytes_of(found, chosen, problem),
+        workspace_bytes=workspace_bytes(found, chosen, problem), regions=regions_for(found, chosen, problem),
     )  # fmt: skip
 
 
@@ -186,7 +191,7 @@ def _candidates(
     """
     found = list[Candidate]()
     for entry in entries:
-        whole = sliced(entry.kernel, entry.config, problem)
+        whole = sliced(find_kernel(entry.kernel), entry.config, problem)
         if whole is None:
             refused.setdefault(entry.kernel, f"its workspace would be larger than {MOST_BYTES >> 20} MiB")
             continue

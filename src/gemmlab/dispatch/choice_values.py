@@ -10,6 +10,7 @@ from gemmlab.core.notebook_view import Display, View, grid
 from gemmlab.core.numerals import duration
 from gemmlab.core.words import chosen
 from gemmlab.dispatch.piece_plan import PiecePlan
+from gemmlab.dispatch.regions import Regions
 
 RECORD, RULE, FORCED, TUNED = "record", "rule", "forced", "tuned"
 _MOST_SHOWN = 6
@@ -70,6 +71,8 @@ class Choice(Display):
     """
     workspace_bytes: int = 0
     """Bytes of GPU memory that the call needs beside operands and result; 0 on a CPU."""
+    regions: Regions | None = None
+    """The regions of C that are computed one after another, so that the workspace stays small; `None` for one."""
     machine_code: str = ""
     """Digest and compiler of the package's machine code that the GPU runs; empty if the code is compiled here."""
     considered: tuple[Candidate, ...] = ()
@@ -123,6 +126,8 @@ class Choice(Display):
             lines.append(f"  order of the sums: {self.order}")
         if self.workspace_bytes:
             lines.append(f"  workspace: {self.workspace_bytes:,} bytes")
+        if self.regions:
+            lines.append(f"  {self.regions}, one after another")
         lines += [f"  {line}" for line in self._of_pieces()]
         if self.machine_code:
             lines.append(f"  machine code: {self.machine_code}")

@@ -21,8 +21,8 @@ from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import preserved_context
 from gemmlab.dispatch.batches import Batch, Step
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.cuda_batches import AnyPlan
 from gemmlab.dispatch.cuda_gemm import CudaGemm
+from gemmlab.dispatch.cuda_plan import AnyPlan
 from gemmlab.dispatch.request import Float32Array, Request
 from gemmlab.dispatch.scratch import Fresh, Scratch, ScratchMemory
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,8 +13,8 @@ from gemmlab.dispatch.batch_choice import batch_choice
 from gemmlab.dispatch.batches import ONE, Batch, Step
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice_values import Choice
-from gemmlab.dispatch.cuda_gemm import CudaGemm, Plan
-from gemmlab.dispatch.scratch import Needs, Scratch
+from gemmlab.dispatch.cuda_gemm import CudaGemm
+from gemmlab.dispatch.cuda_plan import AnyPlan, Plan, together
 from gemmlab.dispatch.storage import Stored
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.instances import Instance, LoadedCode, instance_for
@@ -24,31 +23,6 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
 _MOST_PLANS = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class SeveralPlans:
-    """Launches of different sizes that make one batch, for a batch that is too large for one grid.
-
-    `needs`, `free` and `mask` are as in `Plan`.
-    """
-
-    plans: tuple[tuple[Plan, tuple[Step, ...]], ...]
-    """(plan, starts of its launches), as byte offsets from the batch's first product."""
-    needs: Needs | None = None
-    free: bool = True
-    mask: int = 0
-
-    def enqueue(
-        self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, _steps: tuple[Step, ...],
-        _scratch: Scratch | None = None,
-    ) -> None:  # fmt: skip
-        """Queue all launches on a stream of the current context; `a`, `b`, `c` are addresses of the first product."""
-        for plan, starts in self.plans:
-            plan.enqueue(stream, alpha, beta, a, b, c, starts)
-
-
-AnyPlan = Plan | SeveralPlans
 
 
 class CudaBatches:
@@ -84,7 +58,7 @@ class CudaBatches:
         (one,) = _instance(choice, Part(()), problem).launches
         blocks = one.grid[0]
         plans = [(self._plan(choice, part, problem), part.starts) for part in parts(axes, blocks)]
-        return plans[0] if len(plans) == 1 else (SeveralPlans(tuple(plans)), ONE)
+        return plans[0] if len(plans) == 1 else (together(plans), ONE)
 
     def _plan(self, choice: Choice, part: Part, problem: GemmProblem) -> Plan:
         instance = _instance(choice, part, problem)

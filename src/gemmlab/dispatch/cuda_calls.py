@@ -13,9 +13,10 @@ from gemmlab.devices.cuda_driver import open_driver, preserved_context
 from gemmlab.dispatch.batches import batch_of
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cuda_again import remember
-from gemmlab.dispatch.cuda_batches import AnyPlan, plan_for
+from gemmlab.dispatch.cuda_batches import plan_for
 from gemmlab.dispatch.cuda_gemm import CudaGemm, gemm_on
 from gemmlab.dispatch.cuda_operands import checked_call, one_ordinal, placed, stored_first
+from gemmlab.dispatch.cuda_plan import AnyPlan
 from gemmlab.dispatch.lending import hold
 from gemmlab.dispatch.results import as_its_package_s
 from gemmlab.dispatch.scratch import Scratch

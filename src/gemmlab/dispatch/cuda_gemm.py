@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,19 +12,19 @@ import numpy.typing as npt
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.cuda import CudaDevice
-from gemmlab.devices.cuda_code import WordsLaunch
 from gemmlab.devices.cuda_driver import preserved_context
 from gemmlab.dispatch.batch_choice import choice_of_call
 from gemmlab.dispatch.batches import Step
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import VECTOR_BYTES, choice_for
 from gemmlab.dispatch.choice_values import Choice
+from gemmlab.dispatch.cuda_plan import AnyPlan, Plan, together
 from gemmlab.dispatch.override import checked_config, named_kernel
-from gemmlab.dispatch.scratch import Needs, Scratch, ScratchMemory
+from gemmlab.dispatch.scratch import Needs, ScratchMemory
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import Gpu, gpu_of_facts
 from gemmlab.kernels.instances import instance_for, load
-from gemmlab.kernels.kernel import NO_MEMORY, Kernel
+from gemmlab.kernels.kernel import NO_MEMORY
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -33,98 +32,6 @@ Float32Array = npt.NDArray[np.float32]
 _CHANGING = ("alpha", "a", "b", "beta", "c")
 """Arguments of a kernel that differ from call to call; shapes and strides determine all others."""
 _MOST_PLANS = 1024
-_IN_TURN = threading.Lock()
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The launches of a product of one shape, ready for other addresses and scalars (but see `free`)."""
-
-    kernel: Kernel
-    config: Mapping[str, int]
-    launch: WordsLaunch
-    at: tuple[int, int, int]
-    """Positions of the addresses of a, b and c among the words of all arguments."""
-    scalars_at: tuple[int, int]
-    """Positions of alpha and beta among the arguments."""
-    needs: Needs | None = None
-    """Scratch memory of the launches; `None` for a kernel that needs none."""
-    scratch_at: tuple[int, ...] = ()
-    """Positions of the addresses of workspace and tickets among the words; of the workspace alone for a kernel without
-    tickets, of none for a kernel without both.
-    """
-    following: tuple[WordsLaunch, ...] = ()
-    """Further launches, which read the data that `launch` wrote to the workspace. `at` and the other positions are
-    those of its arguments too.
-    """
-
-    mask: int = 0
-    """The bits that must be 0 in operands' addresses; 0 if the alignment of a float is enough."""
-    any_alignment: bool = True
-    """False if operands that begin on 16 bytes get another kernel or configuration, and so another plan."""
-
-    @property
-    def free(self) -> bool:
-        """True if the plan serves any scalars, and any addresses in which the bits of `mask` are 0."""
-        return self.any_alignment and not any({"alpha", "beta"} & one.that.names for one in self.kernel.restrictions)
-
-    def enqueue(
-        self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...],
-        scratch: Scratch | None = None,
-    ) -> None:  # fmt: skip
-        """Queue the launches on a stream of the current context, once for each of `steps`.
-
-        `steps` has the byte offsets of each product from the addresses `a`, `b` and `c`. A plan with `needs` gets
-        scratch memory, which all steps share and which is given back here.
-        """
-        if self.following:
-            self._enqueue_in_turn(stream, alpha, beta, a, b, c, steps, scratch)
-            return
-        launch, at_alpha, at_beta = self.launch, *self.scalars_at
-        at_a, at_b, at_c = self.at
-        block = launch.take()
-        words, floats = block.words, block.floats
-        floats[2 * at_alpha], floats[2 * at_beta] = alpha, beta
-        if scratch is not None:
-            for at, address in zip(self.scratch_at, (scratch.workspace, scratch.tickets), strict=False):
-                words[at] = address
-        try:
-            for to_a, to_b, to_c in steps:
-                words[at_a], words[at_b], words[at_c] = a + to_a, b + to_b, c + to_c
-                launch.enqueue(stream, block)
-        finally:
-            if scratch is not None:
-                scratch.give_back()
-            launch.give(block)
-
-    def _enqueue_in_turn(
-        self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...],
-        scratch: Scratch | None,
-    ) -> None:  # fmt: skip
-        """Queue all launches of each product before those of the next.
-
-        Calls share the tickets of a stream, so no other call's launches may come between: a lock keeps them off.
-        """
-        launches = (self.launch, *self.following)
-        blocks = [launch.take() for launch in launches]
-        for block in blocks:
-            words, floats = block.words, block.floats
-            floats[2 * self.scalars_at[0]], floats[2 * self.scalars_at[1]] = alpha, beta
-            if scratch is not None:
-                for at, address in zip(self.scratch_at, (scratch.workspace, scratch.tickets), strict=False):
-                    words[at] = address
-        try:
-            with _IN_TURN:
-                for starts in steps:
-                    for launch, block in zip(launches, blocks, strict=True):
-                        for at, address, start in zip(self.at, (a, b, c), starts, strict=True):
-                            block.words[at] = address + start
-                        launch.enqueue(stream, block)
-        finally:
-            if scratch is not None:
-                scratch.give_back()
-            for launch, block in zip(launches, blocks, strict=True):
-                launch.give(block)
 
 
 class CudaGemm:
@@ -134,9 +41,9 @@ class CudaGemm:
         self.device = CudaDevice(ordinal)
         self.gpu: Gpu = gpu_of_facts(self.device.name, self.device.facts)
         self.scratch = ScratchMemory(self.device)
-        self._plans: dict[tuple[Any, ...], Plan] = {}
+        self._plans: dict[tuple[Any, ...], AnyPlan] = {}
 
-    def plan(self, what: Stored, call: Call) -> Plan:
+    def plan(self, what: Stored, call: Call) -> AnyPlan:
         """Return the plan for a product of a call, or for each product of a batch of which `what` is the first.
 
         Raises `UsageError`, `DeviceError` and `CompileError`.
@@ -150,14 +57,26 @@ class CudaGemm:
         if plan is None:
             choice = choice_for(call, what, self.gpu)
             usual = choice if aligned else choice_for(call, replace(what, a=0, b=0, c=0, distances=()), self.gpu)
-            plan = replace(self._prepared(choice, p), any_alignment=usual.same_code(choice))
+            plan = self._prepared(choice, p, usual.same_code(choice))
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             self._plans[key] = plan
-        _require(plan, what)
+        _require(plan if isinstance(plan, Plan) else plan.plans[0][0], what)
         return plan
 
-    def _prepared(self, choice: Choice, problem: GemmProblem) -> Plan:
+    def _prepared(self, choice: Choice, problem: GemmProblem, any_alignment: bool) -> AnyPlan:
+        """Return the plan for a product, or the plans for its regions."""
+        if choice.regions is None:
+            return self._at_once(choice, problem, any_alignment)
+        alike = dict[tuple[int, int], list[Step]]()
+        for row, column, rows, columns in choice.regions.starts():
+            alike.setdefault((rows, columns), []).append(_start(problem, row, column))
+        return together([
+            (self._at_once(choice, replace(problem, m=rows, n=columns), any_alignment), tuple(starts))
+            for (rows, columns), starts in alike.items()
+        ])  # fmt: skip
+
+    def _at_once(self, choice: Choice, problem: GemmProblem, any_alignment: bool) -> Plan:
         kernel, op = named_kernel(choice.kernel, "cuda"), GemmOp()
         scalars = op.scalars(problem)
         if why := kernel.refusal(choice.config, scalars):
@@ -177,8 +96,15 @@ class CudaGemm:
         return Plan(
             kernel=kernel, config=choice.config, launch=launch, at=(a, b, c), scalars_at=(alpha, beta),
             needs=needs if any(needs) else None, scratch_at=scratch_at, following=tuple(following),
-            mask=kernel.align - 1 if kernel.align > FLOAT_BYTES else 0,
+            mask=kernel.align - 1 if kernel.align > FLOAT_BYTES else 0, any_alignment=any_alignment,
         )  # fmt: skip
+
+
+def _start(problem: GemmProblem, row: int, column: int) -> Step:
+    """Return the byte offsets of the row of op(A), the column of op(B) and the element of C where a region begins."""
+    a = row if problem.trans_a else row * problem.lda
+    b = column * problem.ldb if problem.trans_b else column
+    return FLOAT_BYTES * a, FLOAT_BYTES * b, FLOAT_BYTES * (row * problem.ldc + column)
 
 
 def _require(plan: Plan, what: Stored) -> None:

@@ -57,7 +57,7 @@ def device_array_of(call: str, name: str, value: Any) -> DeviceArray:
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if not is_device_array(value):
         raise ArgumentTypeError(f"{call}: {name} is {kind}, which lies on no GPU; other operands of this call do")
-    found = device_array(value)
+    found = device_array(value, name)
     if found.dtype != np.float32:
         package = package_of(value)
         raise dtype_error(call, name, found.dtype, package.to_float32 if package else "")

@@ -1,54 +1,85 @@
-"""Slices of k for kernels that store converted operands in a workspace, one slice at a time: the longest within a
-limit.
+"""Slices of k for kernels that store converted operands in a workspace, one slice at a time.
+
+A long slice needs a large workspace, so C may have to be computed in regions (`regions.py`), each of which converts
+its rows of A and columns of B anew. With short slices C is read and written more often. The length is the one with the
+fewest bytes moved.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from gemmlab.kernels.catalog import find_kernel
+from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.dispatch.regions import Regions, regions_of, workspace_of
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
 SLICE = "SLICE"
 """The parameter of such kernels: the length of a slice, in elements of k."""
-MOST_BYTES = 512 << 20
-"""The largest workspace of a library call, in bytes."""
 _LEAST = 512
 """A slice of at most this length is not halved: shorter ones would cost too many passes over C."""
+_PASS = 3 * 2 * FLOAT_BYTES
+"""Cost of a slice for each element of C: it is read and written while nothing is multiplied. On an H200 a pass took
+about three times as long as its bytes alone.
+"""
+_CONVERTED = 10
+"""Bytes read and written when an element of an operand is converted."""
 
 
-def sliced(kernel: str, config: Mapping[str, int], problem: GemmProblem) -> dict[str, int] | None:
-    """Return the configuration with slices of k that keep the workspace within `MOST_BYTES`; `None` if none does.
+def sliced(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> dict[str, int] | None:
+    """Return the configuration with the slices of k that cost least; `None` if no workspace is small enough.
 
     A kernel without slices keeps its configuration.
     """
-    found = dict(config)
-    if SLICE not in found:
-        return found
-    while workspace_bytes(kernel, found, problem) > MOST_BYTES:
-        if found[SLICE] <= _LEAST:
-            return None
-        found[SLICE] //= 2
-    return found
+    if SLICE not in config:
+        return dict(config)
+    ways = list[tuple[float, int]]()
+    for length in _lengths(config[SLICE]):
+        regions = regions_of(kernel, {**config, SLICE: length}, problem)
+        if regions is not None:
+            ways.append((_cost(length, regions, problem), -length))
+            if regions.count == 1:
+                break
+    return {**config, SLICE: -min(ways)[1]} if ways else None
 
 
-def passed_bytes(kernel: str, config: Mapping[str, int], problem: GemmProblem) -> int:
-    """Return the bytes that launches of one product write for later ones, over all slices; 0 without slices."""
+def regions_for(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> Regions | None:
+    """Return the regions of a product that is computed in several; `None` for one that is computed at once."""
+    found = regions_of(kernel, config, problem) if SLICE in config else None
+    return None if found is None or found.count == 1 else found
+
+
+def passed_bytes(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> int:
+    """Return the bytes that launches of one product write for later ones, over all slices and regions; 0 without
+    slices.
+    """
     if SLICE not in config:
         return 0
-    return workspace_bytes(kernel, config, problem) * math.ceil(problem.k / config[SLICE])
+    regions = regions_for(kernel, config, problem)
+    count = 1 if regions is None else regions.count
+    return workspace_bytes(kernel, config, problem) * math.ceil(problem.k / config[SLICE]) * count
 
 
-def workspace_bytes(kernel: str, config: Mapping[str, int], problem: GemmProblem) -> int:
-    """Return the bytes of workspace that a kernel of the catalog, named by its id, needs for a product."""
-    return workspace_bytes_of(find_kernel(kernel), config, problem)
+def workspace_bytes(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> int:
+    """Return the bytes of workspace that a library call needs for a product, or for its largest region."""
+    found = regions_for(kernel, config, problem)
+    if found is None:
+        return workspace_of(kernel, config, problem)
+    return workspace_of(kernel, config, replace(problem, m=found.rows, n=found.columns))
 
 
-def workspace_bytes_of(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> int:
-    """Return the bytes of workspace that a kernel needs for a product."""
-    scalars: Mapping[str, Any] = GemmOp().scalars(problem)
-    return kernel.workspace_bytes(problem, kernel.instantiate(config, scalars))
+def _lengths(longest: int) -> Iterator[int]:
+    length = longest
+    while True:
+        yield length
+        if length <= _LEAST:
+            return
+        length //= 2
+
+
+def _cost(length: int, regions: Regions, problem: GemmProblem) -> float:
+    """Return the bytes that slices of a length and regions move, weighted."""
+    converted = regions.across * problem.m + regions.down * problem.n
+    return math.ceil(problem.k / length) * _PASS * problem.m * problem.n + _CONVERTED * problem.k * converted

@@ -42,6 +42,7 @@ from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.dispatch.choice_store import machine_of_gpu
 from gemmlab.dispatch.measurements import Figures, Measurement, Table
 from gemmlab.dispatch.slices import passed_bytes
+from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm_problem import GemmProblem
 
 PARTS = "SPLITS"
@@ -135,7 +136,7 @@ def estimate(
     steps = block_steps(entry, problem, parts, blocks)
     memory_gbs = table.memory_gbs * where.memory_gbs / measured_on.memory_gbs
     memory = products * FLOAT_BYTES * (m * k + k * n + m * n) / (memory_gbs * 1e3)
-    meeting, passed = 0.0, 2 * passed_bytes(entry.kernel, entry.config, problem) / (memory_gbs * 1e3)
+    meeting, passed = 0.0, 2 * passed_bytes(find_kernel(entry.kernel), entry.config, problem) / (memory_gbs * 1e3)
     if parts > 1:
         meeting = math.ceil(math.log(parts, FAN) - 1e-9) * meet
         passed = 2 * FLOAT_BYTES * m * n * parts / (table.parts_gbs * where.l2_gbs / measured_on.l2_gbs * 1e3)

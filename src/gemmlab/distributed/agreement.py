@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 from zlib import crc32
 
@@ -12,12 +11,12 @@ import torch.distributed as dist
 
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.version import __version__
+from gemmlab.distributed.message_group import host_group
 
 CALL = "gemmlab.distributed.gemm"
 VERSION = ("version of gemmlab", __version__)
 NUMBERS = 16
 """Numbers that a rank sends, with or without arguments to compare: a status, digests, and zeros."""
-_streams = dict[int, Any]()
 
 
 def begin_agreement(facts: Sequence[tuple[str, object]], mesh: Any) -> Callable[[], None]:
@@ -26,7 +25,6 @@ def begin_agreement(facts: Sequence[tuple[str, object]], mesh: Any) -> Callable[
 
     The function raises `UsageError` on every rank if any value differs, with the names of these values, or if a rank
     has called `decline`. Both raise `DeviceError` if a rank does not answer within the time limit of its process group.
-    On a GPU nothing waits for work of the current stream.
     """
     values = [*facts, VERSION]
     found = _comparison([0, *(crc32(repr(value).encode()) for _, value in values)], mesh)
@@ -51,35 +49,36 @@ def decline(mesh: Any) -> None:
 
 
 def _comparison(digests: list[int], mesh: Any) -> Callable[[], list[int]]:
-    """Begin to compare numbers of all ranks; return a function that waits for the numbers: -1 where they differ."""
-    digests = digests + [0] * (NUMBERS - len(digests))
-    stream = _stream(mesh)
-    with torch.cuda.stream(stream) if stream else nullcontext():
-        own = torch.tensor(digests, dtype=torch.int64, device=mesh.device_type)
-        for dimension in range(mesh.ndim):
-            # One message: the largest values, and the smallest ones with their sign changed.
-            both = torch.stack([own, -own])
-            answered(lambda: dist.all_reduce(both, dist.ReduceOp.MAX, group=mesh.get_group(dimension)))  # noqa: B023
-            # -1 marks a difference within this dimension's group. It then differs in the next dimension's groups as
-            # well, so after the last dimension all ranks of the mesh have the mark.
-            own = torch.where(both[0] == -both[1], own, -1)
+    """Begin to compare numbers of all ranks; return a function that waits for the numbers: -1 where they differ.
+
+    Hosts compare them, so that no GPU is kept from its products.
+    """
+    own = torch.tensor(digests + [0] * (NUMBERS - len(digests)), dtype=torch.int64)
+    groups = [host_group(mesh.get_group(dimension)) for dimension in range(mesh.ndim)]
+    both, first = _begun(own, groups[0])
 
     def found() -> list[int]:
-        with torch.cuda.stream(stream) if stream else nullcontext():
-            numbers: list[int] = answered(own.tolist)
-        return numbers
+        answered(first.wait)
+        numbers = _marked(both)
+        for group in groups[1:]:
+            # -1 marks a difference within the first dimension's group. It then differs in the next dimension's groups
+            # as well, so after the last dimension all ranks of the mesh have the mark.
+            following, begun = _begun(numbers, group)
+            answered(begun.wait)
+            numbers = _marked(following)
+        return list(map(int, numbers.tolist()))
 
     return found
 
 
-def _stream(mesh: Any) -> Any:
-    """Return the stream of this process's GPU for these messages; `None` if the mesh is one of CPUs."""
-    if mesh.device_type != "cuda":
-        return None
-    device = torch.cuda.current_device()
-    if device not in _streams:
-        _streams[device] = torch.cuda.Stream(device, priority=-1)
-    return _streams[device]
+def _begun(numbers: torch.Tensor, group: Any) -> tuple[torch.Tensor, Any]:
+    """Begin one message: the largest values, and the smallest ones with their sign changed."""
+    both = torch.stack([numbers, -numbers])
+    return both, answered(lambda: dist.all_reduce(both, dist.ReduceOp.MAX, group=group, async_op=True))
+
+
+def _marked(both: torch.Tensor) -> torch.Tensor:
+    return torch.where(both[0] == -both[1], both[0], -1)
 
 
 def answered(collective: Any) -> Any:

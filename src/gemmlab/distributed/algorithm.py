@@ -10,23 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.core.numerals import duration, plain
-from gemmlab.dispatch.precision_rule import HIGHEST
-from gemmlab.distributed.panel_turns import Turn, turns_of
+from gemmlab.dispatch.precision_rule import HIGHEST, METHODS
+from gemmlab.distributed.panel_turns import Turn, terms_of, turns_of
 from gemmlab.distributed.panels import FLOAT_BYTES
 from gemmlab.distributed.placements import COLUMNS, REPLICA, ROWS, SUM, words
 from gemmlab.distributed.placements import share as part_of
 
 LINK = {"cuda": 383e9, "cpu": 2e9}
 """Bytes a second that a rank receives. cuda: measured between two H200s over NVLink; cpu: gloo on one host."""
-RATE = {"cuda": {"highest": 53e12, "float32": 148e12, "tf32": 380e12}, "cpu": {"highest": 100e9}}
+RATE = {"cuda": {"highest": 53e12, "float32": 155e12, "tf32": 380e12}, "cpu": {"highest": 100e9}}
 """Floating-point operations a second of one rank by device and precision; cuda: large products on one H200.
 
 Other precisions have the rate of `"highest"`.
+"""
+CONVERTS = ("float32", *METHODS)
+"""Precisions whose kernels convert both operands before they multiply."""
+LEAST_TERMS = {True: 2048, False: 8192}
+"""The fewest terms in a panel of all lines, for precisions in `CONVERTS` and others: fewer would cost too many passes
+over C.
 """
 MEMORY = {"cuda": 4.0e12, "cpu": 10e9}
 """Bytes of C that a rank reads and writes a second."""
@@ -50,6 +57,8 @@ class Candidate:
     """Bytes that a rank receives as panels of operands, or as partial sums of the algorithm `"k"`."""
     seconds: float
     """Predicted time of the call, in seconds."""
+    by_terms: bool = False
+    """True if panels have some terms of k and all lines (`panel_turns.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,7 @@ def explain_choice(a: Any, b: Any, *, precision: str = HIGHEST, reproducible: bo
     )  # fmt: skip
 
 
+@lru_cache(maxsize=256)
 def choose(
     extents: tuple[int, int, int], a: tuple[str, ...], b: tuple[str, ...], mesh: tuple[int, ...], device: str, *,
     precision: str = HIGHEST, reproducible: bool = False, link: float | None = None,
@@ -114,9 +124,11 @@ def choose(
         meanwhile = panels_a + panels_b
         after, share = 0.0, 1 if algorithm == "local" else ranks
         share_m, share_n = -(-m // _cut(into_c, ROWS, mesh)), -(-n // _cut(into_c, COLUMNS, mesh))
+        stay, lines = (share_n, share_m) if panels_a else (share_m, share_n)
+        by_terms = terms_of(lines) >= LEAST_TERMS[precision in CONVERTS] and _hides_one_owner(stay, ranks, rate, link)
         turns = turns_of(
             share_m, share_n, k, sends_a=panels_a > 0, sends_b=panels_b > 0, fixed=reproducible,
-            own=part_of(k, mesh[-1] if panels_a else mesh[0], 0),
+            own=part_of(k, mesh[-1] if panels_a else mesh[0], 0), by_terms=by_terms,
         )  # fmt: skip
         written = sum(len(one.rows) * len(one.columns) * len(one.parts) for one in turns)
         again = 2.0 * FLOAT_BYTES * max(0, written - share_m * share_n)
@@ -127,9 +139,16 @@ def choose(
         first, last = (_part(turns[at], (share_m, share_n, k)) if turns else 0.0 for at in (0, -1))
         waits = 0.0 if turns and turns[0].own else travel * first
         seconds = (before + after) / link + waits + max(work, travel - waits + work * last)
-        found.append(Candidate(algorithm, into_a, into_b, into_c, before, meanwhile + after, seconds))
+        found.append(Candidate(algorithm, into_a, into_b, into_c, before, meanwhile + after, seconds, by_terms))
     found.sort(key=lambda one: one.seconds)
     return Choice(found[0], tuple(found))
+
+
+def _hides_one_owner(stay: int, ranks: int, rate: float, link: float) -> bool:
+    """Return whether a panel of some terms is multiplied by `stay` rows or columns for longer than its owner needs to
+    send it to all others.
+    """
+    return 2.0 * stay / rate >= (ranks - 1) * FLOAT_BYTES / link
 
 
 def _algorithms(

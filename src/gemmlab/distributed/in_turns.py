@@ -43,7 +43,7 @@ def product_in_turns(
     groups = _group(a, way.a, COLUMNS), _group(b, way.b, ROWS)
     turns = turns_of(
         left.shape[1], right.shape[1], a.shape[1], sends_a=groups[0] is not None, sends_b=groups[1] is not None,
-        fixed=options["reproducible"], own=_own_terms(a.shape[1], groups),
+        fixed=options["reproducible"], own=_own_terms(a.shape[1], groups), by_terms=way.by_terms,
     )  # fmt: skip
     written: tuple[range, range] | None = None
 
@@ -51,9 +51,10 @@ def product_in_turns(
         nonlocal written
         part = slice(turn.rows.start, turn.rows.stop), slice(turn.columns.start, turn.columns.stop)
         first, written = written != (turn.rows, turn.columns), (turn.rows, turn.columns)
-        onto = (None if c is None else c[part]) if first else result[part]
+        into = result[part]
+        onto = (None if c is None else c[part]) if first else into
         factor = 0.0 if onto is None else beta if first else 1.0
-        multiply(one.t(), two, c=onto, alpha=alpha, beta=factor, out=result[part], **how)
+        multiply(one.t(), two, c=onto, alpha=alpha, beta=factor, out=into, **how)
 
     begun = _recorded(left.device)
     if turns and turns[0].own:
@@ -114,7 +115,10 @@ def sources_of(
     `local` are this rank's parts of A and B, k first; `groups` the ranks among which k of A and B, `depth` terms, is
     cut, or `None`. `turns` are those with panels. `begun` is an event: the local parts are complete.
     """
-    panels = [Panel(turn.terms, turn.rows) for turn in turns], [Panel(turn.terms, turn.columns) for turn in turns]
+    panels = (
+        [Panel(turn.terms, turn.rows, turn.parts) for turn in turns],
+        [Panel(turn.terms, turn.columns, turn.parts) for turn in turns],
+    )
     travels = [group for group in groups if group is not None]
     # If both operands are sent, each with a group of its own, their copies would need two sets of slots.
     memory = peer_memory(travels[0], local[0].device) if len(travels) == 1 else None

@@ -11,11 +11,13 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import torch
 import torch.distributed as dist
 
 BLOCKS = 4
 """Most multiprocessors that a rank's messages occupy; each transfers about 20 GB/s over NVLink."""
 _made: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_of_hosts: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def message_group(group: Any) -> Any:
@@ -34,3 +36,19 @@ def message_group(group: Any) -> Any:
         # The barrier connects all ranks now; later some may have nothing to send and would not connect.
         dist.barrier(group=_made[group])
     return _made[group]
+
+
+def host_group(group: Any) -> Any:
+    """Return a group of the same ranks for messages between hosts: `group` itself unless it is NCCL's.
+
+    All ranks of the group call this. The group is used again for later calls with the same `group`, and has its time
+    limit.
+    """
+    if dist.get_backend(group) != dist.Backend.NCCL:
+        return group
+    if group not in _of_hosts:
+        # torch has no public name for a group's time limit.
+        limit = group._get_backend(torch.device("cuda")).options._timeout  # noqa: SLF001
+        ranks = dist.get_process_group_ranks(group)
+        _of_hosts[group] = dist.new_group(ranks, timeout=limit, backend="gloo", use_local_synchronization=True)
+    return _of_hosts[group]

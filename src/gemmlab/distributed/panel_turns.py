@@ -8,8 +8,14 @@
       v    | 1 |    |    |                               turn 3    -------
 
 Turn 0 needs no message: it multiplies a rank's own terms of k, while the panel of turn 1 is sent. Turn 1 adds the other
-terms. Each later turn has all terms, so that its part of C is written once. If both operands are sent, or if sums must
-have one order on any number of ranks, each turn has all rows and columns and a part of k instead.
+terms. Each later turn has all terms, so that its part of C is written once.
+
+If few panels with all lines and some terms of k (`by_terms`) hold the operand, these are sent instead: turn 0
+multiplies all own terms, and each later turn adds the terms of one panel to all of C. So does a product whose kernel
+converts the operand that stays, which would be converted for each range of columns.
+
+If both operands are sent, or if sums must have one order on any number of ranks, each turn has all rows and columns and
+a part of k instead, and nothing is multiplied before the first panel has arrived.
 """
 
 from __future__ import annotations
@@ -33,32 +39,40 @@ class Turn:
     """True for the rank's own terms, which it multiplies before the first panel has arrived."""
 
 
-def turns_of(m: int, n: int, k: int, *, sends_a: bool, sends_b: bool, fixed: bool, own: range) -> list[Turn]:
+def turns_of(
+    m: int, n: int, k: int, *, sends_a: bool, sends_b: bool, fixed: bool, own: range, by_terms: bool = False
+) -> list[Turn]:  # fmt: skip
     """Return the turns for a rank's m x n part of C. `k` is the whole extent, `own` the rank's own part of it.
 
     All ranks that send each other an operand have the same panels of it, in the same order. With `fixed` the order of
     sums does not depend on what is sent.
     """
     if fixed or (sends_a and sends_b):
-        return [Turn(terms, range(m), range(n), (terms,)) for terms in _pieces(k, panels.PANEL)]
+        return [Turn(terms, range(m), range(n), (terms,)) for terms in pieces(k, panels.PANEL)]
     if not (sends_a or sends_b):
         return [Turn(range(k), range(m), range(n), (range(k),))]
-    turns = [
-        Turn(terms, lines if sends_a else range(m), range(n) if sends_a else lines, (terms,))
-        for lines in _lines(m if sends_a else n)
-        for terms in _pieces(k, panels.DEPTH)
-    ]
+    lines = m if sends_a else n
+    if by_terms:
+        cut = [(terms, range(lines)) for terms in pieces(k, terms_of(lines))]
+    else:
+        cut = [(terms, some) for some in _lines(lines, k) for terms in pieces(k, panels.DEPTH)]
+    turns = [Turn(terms, some if sends_a else range(m), range(n) if sends_a else some, (terms,)) for terms, some in cut]
     if not turns or not own:
         return turns
     first = replace(turns[0], terms=own, parts=(own,), own=True)
-    return [first, *(_without(turn, own) if _same_part(turn, first) else turn for turn in turns)]
+    return [first, *(without(turn, own) if _same_part(turn, first) else turn for turn in turns)]
+
+
+def terms_of(lines: int) -> int:
+    """Return the most terms of k in a panel that has all of an operand's `lines`."""
+    return max(1, panels.WORDS // max(1, lines))
 
 
 def _same_part(turn: Turn, other: Turn) -> bool:
     return (turn.rows, turn.columns) == (other.rows, other.columns)
 
 
-def _without(turn: Turn, own: range) -> Turn:
+def without(turn: Turn, own: range) -> Turn:
     """Return a turn that does not multiply the terms in `own`."""
     terms = turn.terms
     before = range(terms.start, max(terms.start, min(terms.stop, own.start)))
@@ -66,12 +80,14 @@ def _without(turn: Turn, own: range) -> Turn:
     return replace(turn, parts=tuple(part for part in (before, after) if part))
 
 
-def _pieces(extent: int, most: int) -> list[range]:
+def pieces(extent: int, most: int) -> list[range]:
+    """Return ranges of at most `most` that make up `extent`."""
     return [range(first, min(first + most, extent)) for first in range(0, extent, most)]
 
 
-def _lines(extent: int) -> list[range]:
-    """Return ranges of at most `panels.LINES`; the first, whose part of C is written twice, is a quarter of that."""
-    first = min(extent, max(1, panels.LINES // 4))
-    rest = _pieces(extent - first, panels.LINES)
+def _lines(extent: int, depth: int) -> list[range]:
+    """Return ranges of lines for panels of `depth` terms; the first, whose part of C is written twice, is a quarter."""
+    most = max(1, panels.WORDS // max(1, min(depth, panels.DEPTH)))
+    first = min(extent, max(1, most // 4))
+    rest = pieces(extent - first, most)
     return [range(first), *(range(first + one.start, first + one.stop) for one in rest)]

@@ -18,10 +18,12 @@ from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
 
 FLOAT_BYTES = 4
-LINES = 4096
-"""Most columns of B, or rows of A, in a panel that has all terms of k."""
+WORDS = 1 << 27
+"""Most elements of a panel if one operand is sent: 512 MiB."""
 DEPTH = 32768
-"""Most terms of k in such a panel. Each further panel of the same lines reads and writes a part of C once more."""
+"""Most terms of k in a panel that has some lines only, which are columns of B or rows of A. Each further panel of the
+same lines reads and writes a part of C once more.
+"""
 PANEL = 4096
 """Terms of k in a panel that has all lines. It determines the order of sums, so no number of ranks changes it."""
 
@@ -32,6 +34,8 @@ class Panel:
 
     terms: range
     lines: range
+    read: tuple[range, ...]
+    """The terms that this rank multiplies. It has multiplied the others before."""
 
 
 class Source(Protocol):

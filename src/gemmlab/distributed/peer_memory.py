@@ -55,7 +55,7 @@ class PeerMemory:
         self._group, self._device, self._driver = group, device, driver
         self._copies, self._own_copies = (torch.cuda.Stream(device, priority=-1) for _ in range(2))
         self._second = torch.cuda.Stream(device)
-        self._last_ready = torch.cuda.Event()
+        self._last_ready, self._sent = torch.cuda.Event(), torch.cuda.Event()
         """Recorded after the last `tell_ready`."""
         self._slot_bytes = 0
         self._slots = torch.empty(0, device=device)
@@ -99,8 +99,12 @@ class PeerMemory:
             yield
 
     def join(self) -> None:
-        """Order the work of the second stream before later work of the current one."""
-        torch.cuda.current_stream(self._device).wait_stream(self._second)
+        """Order the work of the second stream, and the copies of this rank's operand to other ranks, before later work
+        of the current stream.
+        """
+        current = torch.cuda.current_stream(self._device)
+        current.wait_stream(self._second)
+        current.wait_event(self._sent)
 
     def send(self, rank: int, number: int, offset: int, pitch: int, source: Rectangle) -> None:
         """Copy a rectangle of this GPU into a rank's slot of panel `number`, from byte `offset` on, with `pitch`."""
@@ -150,6 +154,7 @@ class PeerMemory:
 
         It runs after all products, because its kernel would keep a multiprocessor from their blocks.
         """
+        self._sent.record(self._copies)
         with torch.cuda.stream(self._copies):
             self._copies.wait_event(self._last_ready)
             dist.all_reduce(self._token, group=self._group, async_op=True)

@@ -4,7 +4,7 @@
              products             | panel 0            | panel 1              | panel 2
                                                        ^ the receiver has finished panel 0, whose slot panel 2 takes
 
-A rank sends its part of each panel to all ranks, itself too, as soon as they can receive it.
+A rank sends its part of each panel to all ranks, itself too if it reads that part, as soon as they can receive it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class PeerPanels:
         for apart in range(1, memory.ranks + 1):
             rank = (memory.own + apart) % memory.ranks
             memory.await_ready(rank, number + 1)
-            if part and now.lines:
+            # Copies within a GPU run on its multiprocessors, between two products.
+            read = rank != memory.own or any(common(part, each) for each in now.read)
+            if part and now.lines and read:
                 memory.send(rank, number, *self._piece(now, at, part.start - now.terms.start))
             memory.tell_arrived(rank, number + 1)
         self._traffic.received += (len(now.terms) - len(part)) * len(now.lines) * FLOAT_BYTES

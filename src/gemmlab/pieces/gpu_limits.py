@@ -21,7 +21,8 @@ from gemmlab.dispatch.choice_values import Choice
 from gemmlab.dispatch.measurements import Measurement, shipped_table
 from gemmlab.dispatch.override import named_kernel
 from gemmlab.dispatch.piece_plan import ALIGNED, PiecePlan
-from gemmlab.dispatch.slices import SLICE, workspace_bytes_of
+from gemmlab.dispatch.regions import workspace_of
+from gemmlab.dispatch.slices import SLICE
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import PARTS, Gpu, estimate
 from gemmlab.kernels.kernel import Kernel
@@ -114,7 +115,7 @@ def scratch_bytes(kernel: Kernel, config: Mapping[str, int], problem: GemmProble
     each is a multiple of `ALIGNED`.
     """
     instance = kernel.instantiate(config, GemmOp().scalars(problem))
-    sizes = workspace_bytes_of(kernel, config, problem), FLOAT_BYTES * kernel.tickets(problem, instance)
+    sizes = workspace_of(kernel, config, problem), FLOAT_BYTES * kernel.tickets(problem, instance)
     return -(-sizes[0] // ALIGNED) * ALIGNED, -(-sizes[1] // ALIGNED) * ALIGNED
 
 

@@ -30,7 +30,16 @@ def played(ranks: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("ranks", "scene"), [(2, "on_a_line"), (3, "on_a_line"), (4, "on_a_grid"), (3, "on_a_grid"), (2, "by_operator")]
+    ("ranks", "scene"),
+    [
+        (2, "on_a_line"),
+        (3, "on_a_line"),
+        (4, "on_a_grid"),
+        (3, "on_a_grid"),
+        (2, "by_operator"),
+        (2, "by_terms"),
+        (3, "by_terms"),
+    ],
 )
 def test_every_placement_gives_the_product(ranks: int, scene: str) -> None:
     for answer in played(ranks):

@@ -20,6 +20,7 @@ pytest.importorskip("torch")
 
 import torch
 
+from gemmlab.distributed.panel_turns import Turn, pieces, without
 from gemmlab.distributed.panels import FLOAT_BYTES, Panel
 from gemmlab.distributed.peer_memory import ARRIVED, READY, SLOTS, Rectangle
 from gemmlab.distributed.peer_panels import PeerPanels
@@ -63,6 +64,7 @@ class Memory:
         self._products, self.current = (even, odd), even
         self._told = [0, 0]
         """Numbers of calls of `tell_ready` that were queued and that are complete."""
+        self._calls = self._sent = 0
 
     def alternate(self, turn: int) -> None:
         self.current = self._products[turn % 2]
@@ -106,7 +108,18 @@ class Memory:
         self.current.append(lambda: min(self._all.flags[self.own][ARRIVED]) >= count)
 
     def meet(self) -> None:
-        pass
+        self._calls += 1
+        self._away.append(self._note_sent)
+
+    def _note_sent(self) -> bool:
+        self._sent += 1
+        return True
+
+    def join(self, then: Step) -> None:
+        """Queue `then` behind the products and the copies to other ranks."""
+        calls, ready = self._calls, self._told[0]
+        self._products[0].append(lambda: self._sent >= calls and self._told[1] >= ready)
+        self._products[0].append(then)
 
     def _to(self, rank: int) -> list[Step]:
         return self._home if rank == self.own else self._away
@@ -142,29 +155,47 @@ def multiply_all(memory: Memory, whole: torch.Tensor, panels: list[Panel], *, of
         if turn + 1 < len(panels):
             source.start(turn + 1)
         expected = whole[now.terms.start : now.terms.stop, now.lines.start : now.lines.stop]
-        for _ in ("begins", "ends"):
-            memory.current.append(lambda found=found, expected=expected, _kept=source: same(found, expected))  # type: ignore[misc]
+        for read in now.read:
+            at = slice(read.start - now.terms.start, read.stop - now.terms.start)
+            for _ in ("begins", "ends"):
+                memory.current.append(lambda found=found[at], expected=expected[at]: same(found, expected))  # type: ignore[misc]
         source.finish(turn)
+    memory.join(lambda: written_over(local, source))
     return traffic
 
 
-@given(
-    st.integers(1, 4), st.lists(st.tuples(*[st.integers(1, 14)] * 4, st.booleans()), min_size=1, max_size=3),
-    st.integers(0, 2**32),
-)  # fmt: skip
+def written_over(local: torch.Tensor, _source: PeerPanels) -> bool:
+    """After the call the operand is the caller's again, and not before."""
+    local.fill_(float("nan"))
+    return True
+
+
+def cut(depth: int, lines: int, terms_each: int, lines_each: int, multiplied: range) -> list[Panel]:
+    """The panels of an operand; `multiplied` are terms that the rank has multiplied before."""
+    found = []
+    for some in pieces(lines, lines_each):
+        for terms in pieces(depth, terms_each):
+            left = without(Turn(terms, some, range(0), (terms,)), multiplied)
+            found.append(Panel(terms, some, left.parts))
+    return found
+
+
+CALL = st.tuples(*[st.integers(1, 14)] * 4, st.booleans(), st.booleans())
+
+
+@given(st.integers(1, 4), st.lists(CALL, min_size=1, max_size=3), st.integers(0, 2**32))  # fmt: skip
 def test_every_product_meets_its_panel(
-    ranks: int, calls: list[tuple[int, int, int, int, bool]], seed: int
+    ranks: int, calls: list[tuple[int, int, int, int, bool, bool]], seed: int
 ) -> None:  # fmt: skip
     everyone = Ranks(ranks)
     memories = [Memory(everyone, own) for own in range(ranks)]
-    for depth, lines, terms_each, lines_each, of_a in calls:
+    for depth, lines, terms_each, lines_each, of_a, reads_own in calls:
         whole: Any = torch.rand((depth, lines), generator=torch.Generator().manual_seed(seed))
-        panels = [
-            Panel(range(k, min(k + terms_each, depth)), range(j, min(j + lines_each, lines)))
-            for j in range(0, lines, lines_each)
-            for k in range(0, depth, terms_each)
+        sizes = depth, lines, terms_each, lines_each
+        counted = [
+            multiply_all(memory, whole, cut(*sizes, range(0) if reads_own else own), of_a=of_a)
+            for memory, own in zip(memories, (share(depth, ranks, rank) for rank in range(ranks)), strict=True)
         ]
-        counted = [multiply_all(memory, whole, panels, of_a=of_a) for memory in memories]
         assert sum(one.received for one in counted) == (ranks - 1) * whole.nbytes
         assert all(one.largest_buffer <= SLOTS * terms_each * lines_each * FLOAT_BYTES for one in counted)
     everyone.run(random.Random(seed))  # noqa: S311 - an order of steps

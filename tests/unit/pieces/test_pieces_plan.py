@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.dispatch.piece_plan import PiecePlan
-from gemmlab.dispatch.slices import workspace_bytes
+from gemmlab.dispatch.regions import workspace_of
 from gemmlab.kernels.catalog import ladder
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.pieces.cut import Limits, cut
@@ -111,7 +111,7 @@ def test_kernels_that_deal_out_k_over_the_grid_are_all_known() -> None:
     """Their parts of sums, so their workspace too, depend on the number of blocks."""
     problem = GemmProblem(512, 512, 4096)
     for kernel in (one for one in ladder("gemm", "cuda") if "BLOCKS" in one.params):
-        needs = {workspace_bytes(kernel.id, kernel.configure({"BLOCKS": blocks}), problem) for blocks in (5, 7)}
+        needs = {workspace_of(kernel, kernel.configure({"BLOCKS": blocks}), problem) for blocks in (5, 7)}
         assert (len(needs) > 1) == (kernel.id in BY_GRID), kernel.id
 
 

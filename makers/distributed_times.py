@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -102,9 +103,11 @@ def measured(mesh: DeviceMesh, size: int, precision: str, rounds: int) -> dict[s
         "messages": lambda: by_messages(left, right, precision),
     }
     times: dict[str, list[float]] = {name: [] for name in ways}
+    # A new order each round: what ran before decides how warm the GPUs are. All ranks have the same orders.
+    order = random.Random(size)  # noqa: S311 - an order of measurements
     for turn in range(-1, rounds):
-        for name, way in ways.items():
-            took = slowest(way, kind)
+        for name in order.sample(list(ways), len(ways)):
+            took = slowest(ways[name], kind)
             if turn >= 0:
                 times[name].append(took)
     start_memory(kind)

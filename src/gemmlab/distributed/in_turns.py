@@ -25,12 +25,12 @@ from gemmlab.distributed.traffic import Traffic
 
 def product_in_turns(
     a: DTensor, b: DTensor, added: DTensor | None, factors: tuple[float, float], options: dict[str, Any],
-    way: Candidate, traffic: Traffic, agreed: Callable[[], None],
+    way: Candidate, traffic: Traffic, agreed: Callable[[], None] | None,
 ) -> torch.Tensor:  # fmt: skip
     """Return this rank's part of C. While the panels of one turn are multiplied, those of the next are sent.
 
-    `agreed` raises an exception if the ranks' calls differ. It is called before the first message, but after the
-    product of the rank's own terms has begun.
+    `agreed` raises an exception if the ranks' calls differ; `None` if that is known. It is called before the first
+    message, but after the product of the rank's own terms has begun.
     """
     # Both operands have k as their first axis. For A this is a transposed view.
     left, right = a.to_local().t(), b.to_local()
@@ -38,7 +38,8 @@ def product_in_turns(
     c = None if added is None else added.to_local()
     result = left.new_empty((left.shape[1], right.shape[1]))
     if a.shape[1] == 0 or alpha == 0.0:
-        agreed()
+        if agreed:
+            agreed()
         return result.zero_() if c is None else beta * c
     groups = _group(a, way.a, COLUMNS), _group(b, way.b, ROWS)
     turns = turns_of(
@@ -66,7 +67,8 @@ def product_in_turns(
         multiply_part(
             one[:, mine.rows.start : mine.rows.stop], two[:, mine.columns.start : mine.columns.stop], mine, options
         )
-    agreed()
+    if agreed:
+        agreed()
     sources, memory = sources_of((left, right), groups, a.shape[1], turns, traffic, begun)
     by_messages = memory is None and groups != (None, None)
     for source in sources:

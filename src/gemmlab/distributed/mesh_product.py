@@ -9,7 +9,7 @@ from torch.distributed.tensor import DTensor
 
 from gemmlab.api import gemm as multiply
 from gemmlab.core.errors import GemmlabError
-from gemmlab.distributed.agreement import answered, begin_agreement, decline
+from gemmlab.distributed.agreement import agree, answered, decline
 from gemmlab.distributed.algorithm import explain_choice
 from gemmlab.distributed.call_checks import checked_factors
 from gemmlab.distributed.in_turns import product_in_turns
@@ -48,23 +48,26 @@ def gemm(
         if meshes:
             decline(meshes[0])
         raise
-    agreed = begin_agreement(
-        [
+
+    def agreed() -> None:
+        facts = [
             ("the shape of a", tuple(a.shape)), ("the shape of b", tuple(b.shape)), ("c", c is not None),
             ("the placements of a", words(a.placements)), ("the placements of b", words(b.placements)),
             ("alpha", float(alpha)), ("beta", float(beta)), ("precision", precision), ("reproducible", reproducible),
-        ],
-        a.device_mesh,
-    )  # fmt: skip
+        ]  # fmt: skip
+        agree(facts, a.device_mesh)
+
     way = explain_choice(a, b, precision=precision, reproducible=reproducible).best
-    if (words(a.placements), words(b.placements)) != (way.a, way.b) or c is not None or way.algorithm == "k":
+    # Without messages before the product, a rank multiplies its own terms first.
+    early = (words(a.placements), words(b.placements)) != (way.a, way.b) or c is not None or way.algorithm == "k"
+    if early:
         agreed()
     left, right = _placed(a, way.a), _placed(b, way.b)
     added = _placed(c, way.c) if c is not None and factors[1] != 0 else None
     options = {"precision": precision, "reproducible": reproducible}
     if way.algorithm == "k":
         return _by_parts_of_k(left, right, added, factors, options)
-    local = product_in_turns(left, right, added, factors, options, way, traffic or Traffic(), agreed)
+    local = product_in_turns(left, right, added, factors, options, way, traffic or Traffic(), None if early else agreed)
     return _whole(local, a, b, way.c)
 
 

@@ -49,6 +49,7 @@ FILES = {
         "no_barrier", "spoilt_barrier", "overflow",
     ),
     "cluster_misuse.cu": ("cluster_end", "late_arrival", "cluster_hang", "cluster_init"),
+    "relaxed_arrivals.cu": ("relaxed_init", "split_init"),
     "rings.cu": (
         "ring_without_empty", "ring_same_parity", "ring_empty_parity", "ring_full_parity", "small_box", "store_before",
         "map_by_value", "no_cluster", "no_cluster_store", "no_cluster_own",
@@ -121,6 +122,8 @@ PAIRS = [
         follows=frozenset({"deadlock", "mbarrier"}),
     ),
     Pair("cluster_init", "mbarrier", "", "", "before the cluster's barrier makes its initialisation known", grid=2),
+    Pair("relaxed_init", "mbarrier", "EARLY_USE", "NOT_FENCED", "before fence.mbarrier_init, which", grid=2),
+    Pair("split_init", "mbarrier", "BEFORE_WAIT", "BEHIND_WAIT", "before a barrier of the block makes", grid=2),
     Pair("neighbour_loop", "race", "NEIGHBOUR", "REWRITTEN", "of block (1, 0, 0) (STS) of the cluster", grid=2),
     Pair("block_barrier_only", "race", "TOO_EARLY", "AGAIN_STORED", "cluster.sync() (barrier.cluster)", grid=2),
     Pair("owner_reads", "race", "OWNER", "FAR_STORE", "of block (1, 0, 0) (ST.E) of the cluster", grid=2),

@@ -16,6 +16,7 @@ from gemmlab.emulator.launch_layout import RANK_BITS
 from gemmlab.emulator.layout import LANES, Status
 
 EVERY_BIT = (1 << 64) - 1
+UNFENCED = "fence.mbarrier_init, which the relaxed arrival at the cluster's barrier needs before it,"
 
 
 def initialise(request: Request) -> int:
@@ -63,9 +64,9 @@ def find(request: Request, address: int, lane: int | None = None) -> Mbarrier:
         request.report(MBARRIER, "the mbarrier's word was overwritten by ordinary stores", address, other=found.site)
         found.store()
     if block is request.block:
-        # Within a warp, uses count as ordered: __syncwarp() after the initialisation is only a NOP in machine code.
-        ordered = found.warp == request.warp or found.clock <= block.resident.clocks[request.warp, found.warp]
-        missing = "a barrier of the block"
+        ordered = block.knows_initialisation(request.warp, found.warp, found.clock)
+        unfenced = found.clock <= block.passed[block.rank, found.warp] and request.warp not in block.arrived
+        missing = UNFENCED if unfenced else "a barrier of the block"
     else:
         ordered, missing = block.cluster_time > found.cluster_time, "the cluster's barrier"
     if not ordered and block.checks:

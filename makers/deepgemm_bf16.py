@@ -82,7 +82,7 @@ CONFIGURATIONS = (
 
 
 def run(configuration: Configuration, cubin: Any, size: tuple[int, int, int]) -> tuple[bool, list[str]]:
-    """Launch a product of `size` (m, n, k); return whether every element is right, and the hazards' kinds and messages."""
+    """Launch a product of `size` (m, n, k); return whether it is right, and the hazards by kind and message."""
     random = np.random.default_rng(sum(size))
     m, n, k = size
     a, b = (operand(random, rows, k) for rows in (m, n))

@@ -37,7 +37,9 @@ class EndedReduction:
         """Return the last bytes of all rows as words, then a checksum of the rest of each row."""
         rows = self.reduction.left(device, self.lacks).reshape(ROWS, WIDTH)
         sums = [zlib.crc32(row.tobytes()) for row in rows[:, :-SHOWN]]
-        return np.concatenate([np.ascontiguousarray(rows[:, -SHOWN:]).view(np.uint32).reshape(-1), np.uint32(sums)])
+        return np.concatenate(
+            [np.ascontiguousarray(rows[:, -SHOWN:]).view(np.uint32).reshape(-1), np.array(sums, np.uint32)]
+        )
 
 
 def ended_reductions() -> Iterator[EndedReduction]:

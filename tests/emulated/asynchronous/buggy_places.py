@@ -24,6 +24,8 @@ COPIES = {
     "source": (8, 0, 64), "destination": (0, 8, 64), "read_beyond": (64, 0, 208), "write_beyond": (0, 1024, 64),
 }  # fmt: skip
 """Name -> shift of the source, offset of the destination, and size of a bulk copy, in bytes."""
+EXTENTS = {"replaced": 8, "replaced_by_uneven_rows": 3}
+"""Name -> the innermost extent that `map_misuse.cu` puts into its map; the first is right."""
 Arguments = list[Any]
 
 
@@ -42,6 +44,12 @@ def place_launches() -> Iterator[BuggyLaunch]:
     plane, line = TensorMap(np.zeros((8, 16), np.float32), (4, 4)), TensorMap(np.zeros(128, np.float32), (4,))
     yield _one_thread("map off_its_place", True, "no_map", [plane, np.int32(16)])
     yield _one_thread("map of_one_dimension", True, "no_map", [line, np.int32(0)])
+    for name, extent in EXTENTS.items():
+        yield BuggyLaunch(f"map {name}", name != "replaced", {
+            "source": HERE / "map_misuse.cu", "kernel": "box_of_bytes", "grid": 1, "threads": 32, "arch": "sm_90a",
+            "args": [TensorMap(np.ones((4, 512), np.float32), (4, 4)), np.zeros(16, np.uint64),
+                     np.zeros(32, np.float32), np.int32(extent)],
+        })  # fmt: skip
     for kernel in ("show2", "put0"):
         for bug in (True, False):
             yield BuggyLaunch(f"coordinate {kernel}", bug, {

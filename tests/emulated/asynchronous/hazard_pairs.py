@@ -49,6 +49,7 @@ FILES = {
         "no_barrier", "spoilt_barrier", "overflow",
     ),
     "cluster_misuse.cu": ("cluster_end", "late_arrival", "cluster_hang", "cluster_init"),
+    "expectations.cu": ("overflow_of_two",),
     "relaxed_arrivals.cu": ("relaxed_init", "split_init"),
     "rings.cu": (
         "ring_without_empty", "ring_same_parity", "ring_empty_parity", "ring_full_parity", "small_box", "store_before",
@@ -105,6 +106,7 @@ PAIRS = [
     Pair("no_barrier", "mbarrier", "", "", "no mbarrier was initialised here"),
     Pair("spoilt_barrier", "mbarrier", "", "", "overwritten by ordinary stores"),
     Pair("overflow", "mbarrier", "", "", "1048576 bytes are expected in one phase; an mbarrier counts to 1048575"),
+    Pair("overflow_of_two", "mbarrier", "TOO_MUCH", "NEARLY_ALL", "1048576 bytes are expected in one phase"),
     Pair("store_at_end", "async copy", "", "", "before a bulk store has read its shared memory"),
     Pair("load_at_end", "async copy", "", "", "before a bulk copy into its shared memory has landed", reads=True),
     Pair("swizzle_base", "misaligned", "", "", "no multiple of 1024, where the pattern of swizzle 128 begins"),

@@ -113,6 +113,10 @@ class BlockState:
         self.start = self.resident.start
         self.passed, self.initialised = self.no_clocks(), self.no_clocks()
 
+    def its_end(self) -> tuple[tuple[str, int], ...]:
+        """Return a mention of the instruction at which the first warp of this block, which has ended, did so."""
+        return ((f"block {self.rank} of the cluster ends", wide(self.warp(0) + Warp.PC) - 1),)
+
     def offset(self, address: int) -> int:
         """Return the index in `Resident.shared` and `valid` of a shared address of this block."""
         return address - (self.rank << RANK_BITS)

@@ -105,7 +105,8 @@ def _lanes_that_arrive(request: Request) -> list[int]:
         address = request.operand(0, lane) & 0xFFFFFFFF
         rank = address >> RANK_BITS
         if rank < len(cluster) and cluster[rank].ended:
-            request.report(CLUSTER, absence(rank), address, lane=lane, order=Rank.END)
+            mentions = cluster[rank].its_end()
+            request.report(CLUSTER, absence(rank), address, lane=lane, order=Rank.END, mentions=mentions)
         else:
             found.append(lane)
     return found
@@ -146,11 +147,12 @@ def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lan
     if mode & (Arrival.EXPECT | Arrival.EXPECT_ONE):
         expected = operand if mode & Arrival.EXPECT else 1
         word.transactions += expected
+        before = mbarrier.now.expected[-1].site if mbarrier.now.expected else mbarrier.last
         thread = request.warp * LANES + lane
         mbarrier.now.expected.append(Expectation(request.site, expected, request.block.linear, thread))
         if word.transactions > MOST:
             message = f"{word.transactions} bytes are expected in one phase; an mbarrier counts to {MOST}"
-            request.report(MBARRIER, message, mbarrier.address, other=mbarrier.last, lane=lane)
+            request.report(MBARRIER, message, mbarrier.address, other=before, lane=lane)
             word.transactions = MOST
     count = operand if mode & Arrival.COUNT else 1 if mode & Arrival.ONE else 0
     if count > word.pending:

@@ -62,7 +62,7 @@ class Insn:
 
 
 class Order(IntEnum):
-    """What an arrival at a cluster's barrier makes known."""
+    """The order of memory that an arrival at a cluster's barrier has."""
 
     RELEASE = 0
     RELAXED = 1

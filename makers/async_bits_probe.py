@@ -4,9 +4,10 @@
 
 Files: `wgmma.npz` (signs, A from registers, and e5m2 times e4m3 with FP16 sums), `reductions.npz` (bulk reductions,
 those of tensor maps, `red.async`), `boxes.npz` (random tensor copies), `swaps.npz` (lanes that update cells of the same
-banks), `odd.npz` (reductions that PTX does not name), `record.json`. Each group runs in processes of its own, and each
-array is stored at once: a kernel that breaks takes the GPU context with it. Its array is empty, and another process
-does the rest. Arrays that the files have are not recorded again.
+banks), `odd.npz` (reductions that PTX does not name), `ends.npz` (reductions of tensors that end inside 16 bytes),
+`vectors.npz` (atomic operations on vectors), `record.json`. Each group runs in processes of its own, and each array is
+stored at once: a kernel that breaks takes the GPU context with it. Its array is empty, and another process does the
+rest. Arrays that the files have are not recorded again.
 `tests/emulated/asynchronous/test_async_bits.py` compares the emulator with the record.
 """
 
@@ -31,7 +32,9 @@ sys.path[:0] = [str(HERE.parent / "tests/emulated" / name) for name in ("wgmma",
 from box_cases import BoxCopy, box_copies  # noqa: E402 - they lie with the tests
 from one_cubin import one_cubin  # noqa: E402
 from reduction_cases import odd_reductions, reductions  # noqa: E402
+from reduction_ends import ended_reductions  # noqa: E402
 from swap_cases import OPERATIONS, PLACES, swaps  # noqa: E402
+from vector_cases import vector_atomics  # noqa: E402
 from wgmma_record import ARCH, more_jobs, more_source  # noqa: E402
 
 from gemmlab.core.errors import GemmlabError  # noqa: E402
@@ -74,6 +77,8 @@ def groups(device: str) -> Mapping[str, Mapping[str, Job]]:
             for place in PLACES
         },
         "odd": {case.name: case.bits for case in odd_reductions()},
+        "ends": {case.name: case.bits for case in ended_reductions()},
+        "vectors": {case.name: case.bits for case in vector_atomics()},
     }
 
 
@@ -108,6 +113,9 @@ def record_share(group: str, part: str, options: Any) -> None:
 def record_group(group: str, options: Any) -> None:
     """Record the arrays of a group that its file lacks, and join all of them in that file."""
     parts, start, file = options.out / "parts" / group, time.perf_counter(), options.out / f"{group}.npz"
+    if file.exists() and set(groups(options.device)[group]) <= set(np.load(file).files):
+        print(f"{group}: nothing is missing", flush=True)
+        return
     parts.mkdir(parents=True, exist_ok=True)
     if file.exists():
         with np.load(file) as known:

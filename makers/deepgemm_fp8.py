@@ -15,10 +15,10 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ SCALED = 128
 FLAGS = ("-std=c++20", "--expt-relaxed-constexpr", "--expt-extended-lambda", "-O3", "-lineinfo", "-w",
          "-gencode=arch=compute_90a,code=sm_90a")  # fmt: skip
 Floats = npt.NDArray[np.float32]
+K = TypeVar("K", bound="Kernel")
 E4M3 = {0.0: 0, 0.5: 0x30, 1.0: 0x38, 2.0: 0x40, 3.0: 0x44, 4.0: 0x48}
 """Magnitude of an operand's element -> its byte as E4M3."""
 
@@ -99,14 +100,30 @@ CONFIGURATIONS = (
 SIZES = ((256, 320, 512), (200, 264, 640), (64, 640, 1024))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+class Kernel(Protocol):
+    """A configuration of a kernel of DeepGEMM."""
+
+    @property
+    def kernel(self) -> str: ...
+
+    def source(self) -> str: ...
+
+
+def rows_of(
+    configurations: Iterable[K], run: Callable[[K, Path, tuple[int, int, int]], tuple[bool, list[str]]],
+    said: str | None,
+) -> int:  # fmt: skip
+    """Read the command line, run every configuration at every size and print a row for each; return the exit code.
+
+    `said` is the program's description.
+    """
+    parser = argparse.ArgumentParser(description=said, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("deepgemm", type=Path)
     parser.add_argument("cutlass", type=Path)
     parser.add_argument("--nvcc", default="nvcc")
     options = parser.parse_args()
     wrong = 0
-    for configuration in CONFIGURATIONS:
+    for configuration in configurations:
         verdict, hazards = "right", list[str]()
         with tempfile.TemporaryDirectory() as folder:
             cubin = compiled(configuration, Path(folder), options)
@@ -116,12 +133,12 @@ def main() -> int:
                     verdict = f"wrong at {'x'.join(map(str, size))}"
                     wrong += 1
                 hazards += found
-        said = "; ".join(dict.fromkeys(hazards)) or "nothing"
-        print(f"| `{configuration.kernel}` | {configuration} | {verdict} | {said} |", flush=True)
+        reported = "; ".join(dict.fromkeys(hazards)) or "nothing"
+        print(f"| `{configuration.kernel}` | {configuration} | {verdict} | {reported} |", flush=True)
     return int(bool(wrong))
 
 
-def compiled(configuration: Configuration, folder: Path, options: argparse.Namespace) -> Path:
+def compiled(configuration: Kernel, folder: Path, options: argparse.Namespace) -> Path:
     source, cubin = folder / "instance.cu", folder / "instance.cubin"
     source.write_text(configuration.source())
     includes = (f"-I{options.deepgemm / 'deep_gemm/include'}", f"-I{options.cutlass / 'include'}")
@@ -198,4 +215,4 @@ def to_bfloat16(values: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rows_of(CONFIGURATIONS, run, __doc__))

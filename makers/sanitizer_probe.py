@@ -26,7 +26,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests/emulated/asynchronous"))
 
-from buggy_launches import BuggyLaunch, launches  # noqa: E402 - it lies with the tests
+from buggy_launch import BuggyLaunch  # noqa: E402 - it lies with the tests
+from buggy_launches import launches  # noqa: E402
 
 from gemmlab.core.errors import GemmlabError  # noqa: E402
 

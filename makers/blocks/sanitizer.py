@@ -68,10 +68,12 @@ def table(record: Mapping[str, Any]) -> str:
     right = [name for name in emulator if name.endswith(" right")]
     alarms = [name for name in right if any(finding(launches[name].get(tool)) not in ("", "not run") for tool in TOOLS
               if name in launches)]  # fmt: skip
+    ran = sum(row[2] != "not run" for row in rows)
+    tools = f"{len(found)}" if ran == len(rows) else f"{len(found)} of the {ran} that it ran on"
     version = " ".join(record["sanitizer"])
     said = (
         f"The emulator reports {sum(bool(row[1]) for row in rows)} of {len(rows)} bugs; one of the four tools, "
-        f"{len(found)}. Of {len(right)} kernels without a bug the emulator reports "
+        f"{tools}. Of {len(right)} kernels without a bug the emulator reports "
         f"{sum(bool(emulator[name]) for name in right) or 'none'}, the tools {len(alarms) or 'none'}. "
         f"(compute-sanitizer, {version}; an H200. An empty cell: nothing was said.)"
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 
 class Event:
     """Byte offsets of a recorded hazard: eight i64."""
@@ -52,11 +54,20 @@ class Insn:
     ENTRY = PAGE_WAVEFRONTS + 24
     """i64: 1 at the first instruction of a function that may be called by address."""
     STRONG = PAGE_WAVEFRONTS + 32
-    """i32: 1 for a load or store that is volatile or accesses the level-2 cache directly, and for a relaxed arrival at
-    the barrier of a cluster."""
+    """i32: 1 for a load or store that is volatile or accesses the level-2 cache directly; for an arrival at the barrier
+    of a cluster, its `Order`."""
     RETRIED = PAGE_WAVEFRONTS + 40
     """i64: executions that only repeated a wait for an mbarrier; `EXECUTED` does not count them."""
     SIZE = PAGE_WAVEFRONTS + 64
+
+
+class Order(IntEnum):
+    """The order of memory that an arrival at a cluster's barrier has."""
+
+    RELEASE = 0
+    RELAXED = 1
+    INITIALISATIONS = 2
+    """Relaxed, behind fence.mbarrier_init."""
 
 
 class Kind:

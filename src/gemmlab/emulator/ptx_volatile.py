@@ -7,13 +7,14 @@ import re
 import numpy as np
 
 from gemmlab.emulator.image import Image
-from gemmlab.emulator.instruction_layout import Insn
+from gemmlab.emulator.instruction_layout import Insn, Order
 from gemmlab.sass.gmma_lines import body_of
 from gemmlab.toolchain.ptxas_log import place_in_source
 
 _LOAD = re.compile(r"\bld\.(?:volatile|relaxed|acquire|mmio)\b(?!\S*\.(?:global|const|local|param)\b)")
 
 _RELAXED = re.compile(r"\bbarrier\.cluster\.arrive\S*\.relaxed\b")
+_FENCE_OR_CALL = re.compile(r"\bfence\.mbarrier_init\b|^\s*(?:@!?%\w+\s+)?call\b")
 
 
 def mark_volatile(image: Image, ptx: str) -> Image:
@@ -21,14 +22,20 @@ def mark_volatile(image: Image, ptx: str) -> Image:
 
     These are loads from shared memory (LDS) whose source line has a volatile load in the PTX, and arrivals at the
     cluster's barrier whose source line has a relaxed arrival in the PTX. An arrival right after a fence (CGAERRBAR) is
-    one with release, and is not marked.
+    one with release, and is not marked. A relaxed one with fence.mbarrier_init before it in the text, or a call, which
+    may have the fence, makes initialisations of mbarriers known.
     """
     body = list(body_of(ptx, image.function.name))
+    fence = next((number for number, text in body if _FENCE_OR_CALL.search(text)), None)
     for opcode, pattern in (("LDS", _LOAD), ("UCGABAR_ARV", _RELAXED)):
-        lines = {place_in_source(ptx, number) for number, text in body if pattern.search(text)}
+        places = [number for number, text in body if pattern.search(text)]
+        lines = {place_in_source(ptx, number) for number in places}
+        behind = opcode == "UCGABAR_ARV" and fence is not None and any(number > fence for number in places)
         before = ""
         for index, instruction in enumerate(image.code.instructions if lines else ()):
             if instruction.opcode == opcode and instruction.line in lines and before != "CGAERRBAR":
-                image.code.records[index, Insn.STRONG : Insn.STRONG + 4].view(np.int32)[0] = 1
+                image.code.records[index, Insn.STRONG : Insn.STRONG + 4].view(np.int32)[0] = (
+                    Order.INITIALISATIONS if behind else Order.RELAXED
+                )
             before = instruction.opcode
     return image

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,12 +12,13 @@ WGMMA = Path(__file__).parents[1] / "wgmma"
 sys.path[:0] = [str(WGMMA), str(WGMMA.parent / "conformance")]
 
 import wgmma_pipeline  # noqa: E402 - it lies in another folder
-from hazard_pairs import PAIRS, arguments  # noqa: E402
+from buggy_launch import BuggyLaunch  # noqa: E402
+from buggy_places import place_launches  # noqa: E402
+from hazard_pairs import IN, PAIRS, arguments  # noqa: E402
 from wgmma_forms import Form  # noqa: E402
 from wgmma_gemm import BUGS, chunks_of, gemm_source, shared_bytes  # noqa: E402
 
-from gemmlab import TensorMap, launch  # noqa: E402
-from gemmlab.core.hazard import Hazard  # noqa: E402
+from gemmlab import TensorMap  # noqa: E402
 
 REGISTERS = {"no_fence": 128, "late_write": 128, "no_wait": 128, "some_lanes": 128, "three_warps": 128,
              "stuck_warp": 128, "greedy": 384}  # fmt: skip
@@ -30,30 +29,18 @@ GROUPS = {"not_committed": 128, "one_left": 128, "added_early": 128, "left_in_fl
 """Kernels of `wgmma_groups.cu` with a bug, and their threads."""
 WHOLE = ("whole", "in_turn", "left_behind_wait", "refilled_behind_wait", "far_operand", "zeros_waited", "chain_waited")
 """Kernels of `wgmma_groups.cu` without a bug."""
+CAUSES = ("run_ahead", "never_empty", "some_never", "wrong_stage", "ends_early", "expects_more", "expects_less",
+          "one_block", "no_cluster_sync")  # fmt: skip
+"""Kernels of `causes.cu` without their endings; each has a bug and a right twin."""
 CLUSTERS = {"early_operand": 2, "far_operand": 2}
 """Kernels of `wgmma_groups.cu` that run in clusters, and their blocks."""
-
-
-@dataclass(frozen=True, slots=True)
-class BuggyLaunch:
-    """A launch by keywords of `gemmlab.launch`."""
-
-    name: str
-    bug: bool
-    """True for the kernel with the bug, False for its twin without."""
-    keywords: dict[str, Any]
-
-    def __str__(self) -> str:
-        return f"{self.name} {'bug' if self.bug else 'right'}"
-
-    def run(self, device: str, **more: Any) -> tuple[Hazard, ...] | None:
-        """Launch it; return the hazards that the device names."""
-        return launch(**self.keywords, device=device, **more).hazards
 
 
 def launches() -> Iterator[BuggyLaunch]:
     """All of them; a name is there once with the bug, and once without where it has a twin of its own."""
     yield from _pairs()
+    yield from _causes()
+    yield from place_launches()
     yield from _registers()
     yield from _groups()
     yield from _products()
@@ -67,6 +54,17 @@ def _pairs() -> Iterator[BuggyLaunch]:
             yield BuggyLaunch(pair.name, bug, {
                 "source": Path(__file__).with_name(pair.file), "kernel": kernel, "grid": pair.grid, "threads": 128,
                 "args": arguments(pair),
+            })  # fmt: skip
+
+
+def _causes() -> Iterator[BuggyLaunch]:
+    for name in CAUSES:
+        out = np.zeros(256, np.float32)
+        for bug in (True, False):
+            yield BuggyLaunch(f"cause {name}", bug, {
+                "source": Path(__file__).with_name("causes.cu"), "kernel": f"{name}_{'bad' if bug else 'good'}",
+                "grid": 2 if name in {"one_block", "no_cluster_sync"} else 1, "threads": 128,
+                "args": [out] if name == "no_cluster_sync" else [IN, out],
             })  # fmt: skip
 
 

@@ -103,6 +103,7 @@ extern "C" __global__ void small(u32* out) {
 // Wrong addresses.
 extern "C" __global__ void wrong(const unsigned char* in, u32 shift, u32 offset, u32 bytes) {
     mbarrier_init(shared_address(&cell), 1);
+    fence_mbarrier_init();
     arrive_expect(shared_address(&cell), bytes);
     bulk_load(shared_address(memory) + offset, in + shift, bytes, shared_address(&cell));  // LOAD
     wait(shared_address(&cell), 0);
@@ -111,6 +112,7 @@ extern "C" __global__ void wrong(const unsigned char* in, u32 shift, u32 offset,
 // The address of a tensor map that is none.
 extern "C" __global__ void no_map(const __grid_constant__ TensorMap map, int offset) {
     mbarrier_init(shared_address(&cell), 1);
+    fence_mbarrier_init();
     tensor_load(shared_address(memory), reinterpret_cast<const TensorMap*>(reinterpret_cast<const char*>(&map) + offset),
                 shared_address(&cell), 0, 0);
 }

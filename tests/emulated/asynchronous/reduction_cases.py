@@ -22,7 +22,7 @@ FLOATS = {"f16": (16, 10), "bf16": (16, 7), "f32": (32, 23), "f64": (64, 52)}
 INTEGERS = ("u32", "s32", "u64", "s64")
 MAPS = {
     "u32": "uint32", "s32": "int32", "u64": "uint64", "s64": "int64", "f16": "float16", "bf16": "bfloat16",
-    "f32": "float32", "f32_ftz": "float32_ftz", "f64": "float64", "tf32": "tfloat32",
+    "f32": "float32", "f32_ftz": "float32_ftz", "f64": "float64", "tf32": "tfloat32", "tf32_ftz": "tfloat32_ftz",
 }  # fmt: skip
 BULK = (
     "add_u32", "add_s32", "add_u64", "add_f32", "add_f64", "add_f16", "add_bf16", "min_u32", "min_s32", "min_u64",
@@ -51,23 +51,29 @@ class Reduction:
 
     def bits(self, device: str) -> Bits:
         """Return the memory that a device leaves: all bits of floating-point numbers, else checksums of pieces."""
+        found, kind = self.left(device), self.kind.split("_")[0]
+        if kind in (*FLOATS, "tf32"):
+            return found.view(f"u{FLOATS.get(kind, (32,))[0] // 8}")
+        return np.array([zlib.crc32(piece.tobytes()) for piece in found.reshape(-1, PIECE)], np.uint32)
+
+    def left(self, device: str, lacks: int = 0) -> npt.NDArray[np.uint8]:
+        """Return the bytes that a device leaves. A tensor ends `lacks` elements before its rows do."""
         old, new = operands(self)
         given = new.view(np.uint8)
         kernel = f"{self.way}_{self.operation}"
         if self.way == "tensor":
             dtype = np.dtype({16: np.uint16, 32: np.uint32, 64: np.uint64}[8 * old.itemsize])
             there = old.view(dtype).reshape(8 * BLOCKS, -1)
-            args: list[Any] = [TensorMap(there, (8, there.shape[1]), dtype=MAPS[self.kind]), given]
+            shape = there.shape[0], there.shape[1] - lacks
+            args: list[Any] = [TensorMap(there, (8, there.shape[1]), dtype=MAPS[self.kind], shape=shape), given]
         else:
             args, kernel = [given, old.view(np.uint8)], f"{kernel}_{self.kind}"
         code = one_cubin(str(KERNELS), "bulk_add_u32", device)
         done: Any = launch(code, kernel, BLOCKS, 64, args, device=device, timeout_s=10)
         if done.hazards:
             raise RuntimeError(f"{self.name}: {done.hazards[0].explain()}")
-        found: Bits = np.ascontiguousarray(done.outputs[0 if self.way == "tensor" else 1]).reshape(-1)
-        if self.kind.split("_")[0] in (*FLOATS, "tf32"):
-            return found.view(old.dtype)
-        return np.array([zlib.crc32(piece.tobytes()) for piece in found.view(np.uint8).reshape(-1, PIECE)], np.uint32)
+        found = np.ascontiguousarray(done.outputs[0 if self.way == "tensor" else 1])
+        return found.reshape(-1).view(np.uint8)
 
 
 def reductions() -> Iterator[Reduction]:
@@ -90,7 +96,8 @@ def reductions() -> Iterator[Reduction]:
 
 def odd_reductions() -> Iterator[Reduction]:
     """Pairs of operation and type that a tensor map allows and PTX does not name: a GPU may stop at them."""
-    for operation, kind in (("min", "f32"), ("max", "f64"), ("add", "tf32"), ("inc", "s32"), ("inc", "u64")):
+    odd = (("min", "f32"), ("max", "f64"), ("add", "tf32"), ("add", "tf32_ftz"), ("inc", "s32"), ("inc", "u64"))
+    for operation, kind in odd:
         yield Reduction("tensor", operation, kind)
 
 

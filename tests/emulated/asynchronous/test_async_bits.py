@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 import pytest
 
@@ -11,16 +13,19 @@ from box_cases import COPIES, box_copies, refused_copies
 from one_cubin import one_cubin
 from reduction_cases import MAPS
 from swap_cases import CELLS, KERNELS, LANES, NONE, PLACES, loop_cycles
+from vector_cases import VectorAtomic, vector_atomics
 
 from async_bits_probe import groups
 from gemmlab import launch
 from gemmlab.core.errors import UsageError
 from gemmlab.core.tensor_map import UNEVEN_ROWS
+from gemmlab.emulator.asynchronous.combining import combined, number_of
 from support.gpu_bits import GpuBits
 
 BITS = GpuBits("async_bits", "async_bits_probe")
 DEVICE = "emulated:sm_90a"
 JOBS = groups(DEVICE)
+NAME = attrgetter("name")
 BATCH = 40
 """Tensor copies of one test."""
 
@@ -40,9 +45,35 @@ def test_reductions_have_the_gpus_bits_or_are_refused_as_the_gpu_did(group: str,
     if wanted.size:
         assert np.array_equal(JOBS[group][name](DEVICE), wanted)
         return
-    operation, kind = name.split("_")[1:]
+    _, operation, kind = name.split("_", 2)
     with pytest.raises(RuntimeError, match=f"`{operation}` of {MAPS[kind].upper()} is an illegal instruction: "):
         JOBS[group][name](DEVICE)
+
+
+@pytest.mark.in_turns(2)
+@pytest.mark.parametrize("name", JOBS["ends"])
+@pytest.mark.sampled(6)
+def test_reductions_at_an_end_inside_16_bytes_have_the_gpus_bits(name: str) -> None:
+    wanted = BITS.one_of("ends", name)
+    assert np.array_equal(JOBS["ends"][name](DEVICE), wanted)
+
+
+@pytest.mark.in_turns(2)
+@pytest.mark.parametrize("case", [case for case in vector_atomics() if case.operation == "add"], ids=NAME)
+@pytest.mark.sampled(6)
+def test_sums_of_vectors_have_the_gpus_bits(case: VectorAtomic) -> None:
+    wanted = BITS.one_of("vectors", case.name)
+    assert np.array_equal(case.bits(DEVICE), wanted)
+
+
+@pytest.mark.parametrize("case", [case for case in vector_atomics() if case.operation != "add"], ids=NAME)
+def test_a_gpus_least_and_greatest_of_vectors_are_those_of_bulk_reductions(case: VectorAtomic) -> None:
+    """The emulator refuses these vectors: `test_vector_sums.py`."""
+    wanted = BITS.one_of("vectors", case.name)
+    old, new = case.operands()
+    number = number_of(case.operation.upper(), case.kind.removesuffix("x2").upper())
+    cells = combined(number, old.view(np.uint8), new.view(np.uint8)).view(old.dtype)
+    assert np.array_equal(case.told(cells, old), wanted)
 
 
 @pytest.mark.in_turns(2)

@@ -65,6 +65,21 @@ def test_a_launch_goes_on_after_an_arrival_at_a_block_that_has_ended() -> None:
     assert outputs(done)[0].all()
 
 
+@pytest.mark.parametrize("name", ["cluster_end", "late_arrival", "neighbour_ends", "sender_ends"])
+@pytest.mark.sampled(4)
+def test_an_access_to_a_block_that_ended_names_the_line_where_it_ended(name: str) -> None:
+    pair = next(each for each in PAIRS if each.name == name)
+    found = hazards(pair.file, f"{name}_bad", 128, *arguments(pair), grid=2)
+    (mention,) = (each for hazard in found for each in hazard.mentions)
+    assert mention.words == f"block {int(name == 'neighbour_ends')} of the cluster ends"
+    assert mention.file.endswith(pair.file)
+    lines = (HERE / pair.file).read_text().splitlines()
+    begin = next(number for number, line in enumerate(lines, 1) if f"void {name}(" in line)
+    end = lines.index("}", begin) + 1
+    instance = lines.index(f"CLUSTERS({name})") + 1
+    assert begin < mention.line <= end or mention.line == instance
+
+
 def test_what_lies_before_the_tensor_is_not_stored() -> None:
     pair = next(each for each in PAIRS if each.name == "store_before")
     done = launch(HERE / pair.file, "store_before_bad", 1, 128, arguments(pair), device="emulated:sm_90")

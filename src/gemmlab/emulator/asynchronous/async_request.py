@@ -83,16 +83,19 @@ class Request:
             self.fail("cluster", f"{what} in {self.block.resident.geometry.place_in_cluster(rank)}", address)
         block = self.block.cluster[rank]
         if block.ended:
-            self.fail("cluster", f"{what} in block {rank} of the cluster, which has ended", address)
+            message = f"{what} in block {rank} of the cluster, which has ended"
+            self.report("cluster", message, address, mentions=block.its_end())
+            raise UnusableError(message)
         return block
 
     def report(
         self, kind: str, message: str, address: int | None = None, *, other: int = -1, lane: int | None = None,
-        order: Rank | None = None,
+        order: Rank | None = None, mentions: tuple[tuple[str, int], ...] = (),
     ) -> None:  # fmt: skip
         """Add an error of this instruction to the findings; its thread is that of `lane`, by default of `first`."""
         thread = self.warp * LANES + (self.first if lane is None else lane)
-        self.findings.add(Finding(kind, message, self.block.linear, thread, self.site, other, address, order=order))
+        place = self.block.linear, thread, self.site, other, address
+        self.findings.add(Finding(kind, message, *place, order=order, mentions=mentions))
 
     def note(self, kind: str, mbarrier: Mbarrier, phase: int) -> None:
         """Record an event at an mbarrier if its block or the request's is recorded; `kind` is as in `MbarrierEvent`."""

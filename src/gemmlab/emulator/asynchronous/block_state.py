@@ -75,6 +75,12 @@ class BlockState:
     """The block's clocks are higher than this; up to it they are clocks of earlier blocks."""
     passed: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     """Clocks of the cluster's warps at their arrivals, relaxed or not, at cluster barriers that this block passed."""
+    initialised: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
+    """Clocks of the cluster's warps up to which the cluster barriers that this block passed make initialisations of
+    mbarriers known: at arrivals with release, and at relaxed ones behind fence.mbarrier_init.
+    """
+    arrived: set[int] = field(default_factory=set)
+    """Warps that have arrived at the cluster's barrier and not waited since."""
     cluster_time: int = 0
     """Number of complete phases of the cluster's barrier."""
     ended: bool = False
@@ -103,8 +109,13 @@ class BlockState:
         self.cluster, self.rank, self.ended, self.cluster_time = cluster, rank, False, 0
         for part in (self.mbarriers, self.groups, self.incoming, self.history, self.excused, self.fences, self.waits):
             part.clear()
+        self.arrived.clear()
         self.start = self.resident.start
-        self.passed = self.no_clocks()
+        self.passed, self.initialised = self.no_clocks(), self.no_clocks()
+
+    def its_end(self) -> tuple[tuple[str, int], ...]:
+        """Return a mention of the instruction at which the first warp of this block, which has ended, did so."""
+        return ((f"block {self.rank} of the cluster ends", wide(self.warp(0) + Warp.PC) - 1),)
 
     def offset(self, address: int) -> int:
         """Return the index in `Resident.shared` and `valid` of a shared address of this block."""
@@ -146,6 +157,16 @@ class BlockState:
         """Return a vector clock of zeros: no access is ordered before it."""
         return np.zeros((len(self.cluster), LANES), np.int32)
 
+    def knows_initialisation(self, warp: int, by: int, clock: int) -> bool:
+        """Return whether `warp` is ordered behind an mbarrier's initialisation by warp `by` of this block, at its time
+        `clock`.
+
+        Within a warp, uses count as ordered: __syncwarp() after the initialisation is only a NOP in machine code.
+        """
+        if by == warp or clock <= self.resident.clocks[warp, by]:
+            return True
+        return warp not in self.arrived and clock <= self.initialised[self.rank, by]
+
     def shadow(self) -> npt.NDArray[np.int32]:
         """Return the race shadow: a row of words for each element of shared memory."""
         rows: npt.NDArray[Any] = self.resident.shadow.view(np.int32).reshape(-1, ELEMENT // 4)
@@ -157,12 +178,17 @@ class BlockState:
         rows[self.rank] = self.resident.clocks[warp]
         return rows
 
+    def fenced(self, warp: int) -> Clocks:
+        """Return a warp's vector clock at its last fence beyond the block."""
+        rows: Clocks = self.resident.foreign[FENCED + warp]
+        return rows
+
     def release(self, warp: int, into: Clocks, *, relaxed: bool = False) -> None:
         """Merge a warp's vector clock into `into`, and advance the warp's own clock.
 
         `relaxed`: merge its vector clock at its last fence instead.
         """
-        np.maximum(into, self.resident.foreign[FENCED + warp] if relaxed else self.known(warp), out=into)
+        np.maximum(into, self.fenced(warp) if relaxed else self.known(warp), out=into)
         self.resident.clocks[warp, warp] += 1
         self._synchronise(warp)
 

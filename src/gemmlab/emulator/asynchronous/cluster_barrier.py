@@ -13,7 +13,7 @@ from gemmlab.emulator.asynchronous.block_state import BlockState, Clocks
 from gemmlab.emulator.asynchronous.finding import CLUSTER, Finding, Findings
 from gemmlab.emulator.asynchronous.host_words import narrow, put_narrow, put_wide, wide
 from gemmlab.emulator.asynchronous.warp_words import warps_in_words
-from gemmlab.emulator.instruction_layout import Insn
+from gemmlab.emulator.instruction_layout import Insn, Order
 from gemmlab.emulator.layout import FULL, LANES, Status, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_WAIT, RELEASED
 from gemmlab.emulator.services import service_addresses
@@ -35,10 +35,13 @@ class ClusterBarrier:
     here: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     """Maximum of the vector clocks of the warps at their arrivals, relaxed or not."""
 
+    initialised: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
+    """Like `arriving`, for initialisations of mbarriers, which fence.mbarrier_init is a fence for as well."""
+
     def __post_init__(self) -> None:
         self.here = np.zeros((len(self.blocks), LANES), np.int32)
         self.arriving = np.zeros((len(self.blocks), LANES), np.int32)
-        self.released = self.arriving.copy()
+        self.released, self.initialised = self.arriving.copy(), self.arriving.copy()
 
     def arrive(self, request: Request) -> int:
         """Arrive with the lanes that execute."""
@@ -46,15 +49,20 @@ class ClusterBarrier:
         if before & request.execute:
             request.report(CLUSTER, "a thread arrives at the cluster's barrier again before it has waited")
         self.arrived[request.warp_address] = before | request.execute
-        relaxed = narrow(request.instruction + Insn.STRONG) != 0
-        np.maximum(self.here, request.block.known(request.warp), out=self.here)
-        request.block.release(request.warp, self.arriving, relaxed=relaxed and request.block.checks)
+        order = Order(narrow(request.instruction + Insn.STRONG)) if request.block.checks else Order.RELEASE
+        known = request.block.known(request.warp)
+        np.maximum(self.here, known, out=self.here)
+        initialised = request.block.fenced(request.warp) if order == Order.RELAXED else known
+        np.maximum(self.initialised, initialised, out=self.initialised)
+        request.block.arrived.add(request.warp)
+        request.block.release(request.warp, self.arriving, relaxed=order != Order.RELEASE)
         request.block.changed()
         self.settle()
         return Status.GO
 
     def wait(self, request: Request) -> int:
         """Wait for the end of the phase in which the lanes arrived; if it is over, or they have not arrived, go on."""
+        request.block.arrived.discard(request.warp)
         if not self.arrived.get(request.warp_address, 0) & request.execute:
             request.block.acquire(request.warp, self.released)
             return Status.GO
@@ -78,7 +86,7 @@ class ClusterBarrier:
         self.released = self.arriving.copy()
         for block in self.blocks:
             block.cluster_time += 1
-            block.passed = self.here.copy()
+            block.passed, block.initialised = self.here.copy(), self.initialised.copy()
             block.changed()
             for index in range(block.resident.count):
                 self._wake(block, index)

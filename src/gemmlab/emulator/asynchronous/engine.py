@@ -126,8 +126,11 @@ class Engine:
             if copy.source is not None and copy.source.block is state and copy.block is not state:
                 message = "the block ends before a copy from its shared memory to another block's has read it"
                 self.findings.add(
-                    Finding(CLUSTER, message, state.linear, copy.thread, copy.site, -1, copy.source.address, state=True)
-                )
+                    Finding(
+                        CLUSTER, message, state.linear, copy.thread, copy.site, -1, copy.source.address, state=True,
+                        mentions=state.its_end(),
+                    )
+                )  # fmt: skip
         for copy in list(state.incoming):
             message = "the block ends before a bulk copy into its shared memory has landed: nothing waited for it"
             self.findings.add(

@@ -95,4 +95,4 @@ def report_visits(block: BlockState, findings: Findings) -> None:
         _clock, site, lane, _ = (int(word) for word in resident.visits[rank, warp])
         message = absence(block.rank)
         place = block.cluster[rank].linear, int(warp) * LANES + lane, site
-        findings.add(Finding(CLUSTER, message, *place, state=True))
+        findings.add(Finding(CLUSTER, message, *place, state=True, mentions=block.its_end()))

@@ -16,6 +16,7 @@ from gemmlab.emulator.launch_layout import RANK_BITS
 from gemmlab.emulator.layout import LANES, Status
 
 EVERY_BIT = (1 << 64) - 1
+UNFENCED = "fence.mbarrier_init, which the relaxed arrival at the cluster's barrier needs before it,"
 
 
 def initialise(request: Request) -> int:
@@ -63,9 +64,9 @@ def find(request: Request, address: int, lane: int | None = None) -> Mbarrier:
         request.report(MBARRIER, "the mbarrier's word was overwritten by ordinary stores", address, other=found.site)
         found.store()
     if block is request.block:
-        # Within a warp, uses count as ordered: __syncwarp() after the initialisation is only a NOP in machine code.
-        ordered = found.warp == request.warp or found.clock <= block.resident.clocks[request.warp, found.warp]
-        missing = "a barrier of the block"
+        ordered = block.knows_initialisation(request.warp, found.warp, found.clock)
+        unfenced = found.clock <= block.passed[block.rank, found.warp] and request.warp not in block.arrived
+        missing = UNFENCED if unfenced else "a barrier of the block"
     else:
         ordered, missing = block.cluster_time > found.cluster_time, "the cluster's barrier"
     if not ordered and block.checks:
@@ -104,7 +105,8 @@ def _lanes_that_arrive(request: Request) -> list[int]:
         address = request.operand(0, lane) & 0xFFFFFFFF
         rank = address >> RANK_BITS
         if rank < len(cluster) and cluster[rank].ended:
-            request.report(CLUSTER, absence(rank), address, lane=lane, order=Rank.END)
+            mentions = cluster[rank].its_end()
+            request.report(CLUSTER, absence(rank), address, lane=lane, order=Rank.END, mentions=mentions)
         else:
             found.append(lane)
     return found
@@ -145,11 +147,12 @@ def arrive_at(request: Request, mbarrier: Mbarrier, mode: int, operand: int, lan
     if mode & (Arrival.EXPECT | Arrival.EXPECT_ONE):
         expected = operand if mode & Arrival.EXPECT else 1
         word.transactions += expected
+        before = mbarrier.now.expected[-1].site if mbarrier.now.expected else mbarrier.last
         thread = request.warp * LANES + lane
         mbarrier.now.expected.append(Expectation(request.site, expected, request.block.linear, thread))
         if word.transactions > MOST:
             message = f"{word.transactions} bytes are expected in one phase; an mbarrier counts to {MOST}"
-            request.report(MBARRIER, message, mbarrier.address, other=mbarrier.last, lane=lane)
+            request.report(MBARRIER, message, mbarrier.address, other=before, lane=lane)
             word.transactions = MOST
     count = operand if mode & Arrival.COUNT else 1 if mode & Arrival.ONE else 0
     if count > word.pending:

@@ -9,35 +9,35 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.tensor_map import TiledMap
 from gemmlab.emulator.async_calls import REDUCTIONS
 from gemmlab.emulator.asynchronous.combining import combined, number_of
-from gemmlab.emulator.form import UnsupportedError
 
 Bytes = npt.NDArray[np.uint8]
 _KINDS = {
     "UINT32": "U32", "INT32": "S32", "UINT64": "U64", "INT64": "S64", "FLOAT16": "F16", "BFLOAT16": "BF16",
-    "FLOAT32": "F32", "FLOAT32_FTZ": "F32", "TFLOAT32": "F32", "FLOAT64": "F64",
+    "FLOAT32": "F32", "FLOAT32_FTZ": "F32", "TFLOAT32": "F32", "TFLOAT32_FTZ": "F32",
+    "FLOAT64": "F64",
 }  # fmt: skip
 _BITWISE = ("UINT32", "INT32", "UINT64")
 _HALVES = ("FLOAT16", "BFLOAT16")
 _ORDERED = (*_BITWISE, "INT64", *_HALVES)
 _TYPES = {
-    "ADD": (*_BITWISE, *_HALVES, "FLOAT32", "FLOAT32_FTZ", "TFLOAT32", "FLOAT64"),
+    "ADD": (*_BITWISE, *_HALVES, "FLOAT32", "FLOAT32_FTZ", "TFLOAT32", "TFLOAT32_FTZ", "FLOAT64"),
     "MIN": _ORDERED, "MAX": _ORDERED, "INC": ("UINT32",), "DEC": ("UINT32",),
     "AND": _BITWISE, "OR": _BITWISE, "XOR": _BITWISE,
 }  # fmt: skip
-"""By operation, the types for which an H200 executes it. The other types that were tried are illegal instructions."""
+"""By operation, the types for which an H200 executes it; TFLOAT32_FTZ is taken for one of them, and was not tried. The
+other types that were tried are illegal instructions.
+"""
 
 
 def reduction_of(tensor: TiledMap, reduction: int) -> int:
     """Return the number of a reduction for a tensor's elements (`combining.number_of`).
 
     `reduction` is 0 or a number with the same operation and any type. Raises `UsageError` if there is none for the
-    type, `UnsupportedError` for sums of TFLOAT32_FTZ.
+    type.
     """
     if not reduction:
         return 0
     name, kind = REDUCTIONS[reduction & 15], tensor.type.name
-    if (name, kind) == ("ADD", "TFLOAT32_FTZ"):
-        raise UnsupportedError(f"tensor map {tensor.describe()}: the emulator does not run sums of {kind}")
     if kind not in _TYPES[name]:
         cure = f"the operation has {', '.join(_TYPES[name])}"
         if kind == "INT64":
@@ -47,9 +47,9 @@ def reduction_of(tensor: TiledMap, reduction: int) -> int:
 
 
 def reduced(tensor: TiledMap, reduction: int, old: Bytes, new: Bytes) -> Bytes:
-    """Combine rows of bytes by a reduction. With FLOAT32_FTZ, denormal operands and results become signed zeros.
+    """Combine rows of bytes by a reduction. With `_FTZ`, denormal operands and results become signed zeros.
 
-    TFLOAT32 is added up as float32: a reduction rounds nothing to TF32.
+    TFLOAT32 and TFLOAT32_FTZ are added up as float32: a reduction rounds nothing to TF32.
     """
     if not tensor.type.name.endswith("_FTZ"):
         return combined(reduction, old.reshape(-1), new.reshape(-1)).reshape(new.shape)

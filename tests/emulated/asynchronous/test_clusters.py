@@ -17,7 +17,7 @@ u32 = np.uint32
 NUMBERS = np.random.default_rng(3).integers(0, 1000, 512).astype(u32)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_places_in_a_grid_of_clusters() -> None:
     grid, cluster = (4, 6, 4), (2, 3, 2)
     (out,) = ran(FILE, "places", 1, np.zeros(96 * 15, u32), grid=grid, wide_clusters=True)
@@ -86,7 +86,7 @@ def test_clusters_of_the_launch() -> None:
         ran(FILE, "many", 1, np.zeros(32, u32), grid=32, cluster=4)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_other_architectures_have_no_clusters() -> None:
     with pytest.raises(UsageError, match="sm_80 has no clusters"):
         launch(HERE / "old.cu", "copies", 1, 32, [np.zeros(1, u32)] * 3, device="emulated:sm_80", cluster=2)

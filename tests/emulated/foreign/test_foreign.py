@@ -24,7 +24,7 @@ def call(request: pytest.FixtureRequest) -> Call:
     return caller(HERE, request.param)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_look_back_scan(call: Call) -> None:
     n, tile = 512 * 9 + 77, 512
     values = rng().integers(-100, 100, n, dtype=i32)
@@ -43,7 +43,7 @@ def test_look_back_scan(call: Call) -> None:
     assert (out[1] == np.cumsum(values, dtype=i32)).all()
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_histogram_of_bytes(call: Call) -> None:
     data = (rng().normal(128, 30, 4 * 1500)).clip(0, 255).astype(np.uint8)
     out = call("histogram", "histogram256", 3, 128, data, np.zeros(256, np.uint32), i32(1500))
@@ -59,7 +59,7 @@ def test_histogram_of_a_range(call: Call) -> None:
     assert np.abs(out[1] - np.bincount(bins, minlength=13)).sum() == 0
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @pytest.mark.parametrize(("type_name", "dtype"), [("float", f32), ("double", np.float64), ("unsigned char", np.uint8)])
 def test_transpose(call: Call, type_name: str, dtype: type[np.generic]) -> None:
     rows, cols = 70, 45
@@ -71,7 +71,7 @@ def test_transpose(call: Call, type_name: str, dtype: type[np.generic]) -> None:
     assert (out[0] == matrix.T).all()
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_five_point_stencil(call: Call) -> None:
     ny, nx, h2 = 37, 50, f32(0.01)
     u = rng().standard_normal((ny, nx)).astype(f32)
@@ -81,7 +81,7 @@ def test_five_point_stencil(call: Call) -> None:
     np.testing.assert_allclose(out[1], wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_softmax(call: Call) -> None:
     rows, cols = 5, 333
     x = (4 * rng().standard_normal((rows, cols))).astype(f32)
@@ -90,7 +90,7 @@ def test_softmax(call: Call) -> None:
     np.testing.assert_allclose(out[1], e / e.sum(axis=1, keepdims=True), rtol=2e-5)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_layer_norm(call: Call) -> None:
     rows, cols, eps = 7, 264, 1e-5
     x = rng().standard_normal((rows, cols)).astype(f32)
@@ -101,7 +101,7 @@ def test_layer_norm(call: Call) -> None:
     np.testing.assert_allclose(out[3], normal * gamma + beta, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_matrix_vector(call: Call) -> None:
     m, n, lda = 21, 203, 208
     a, x = rng().standard_normal((m, lda)).astype(f32), rng(1).standard_normal(n).astype(f32)
@@ -109,7 +109,7 @@ def test_matrix_vector(call: Call) -> None:
     np.testing.assert_allclose(out[2], a[:, :n].astype(np.float64) @ x, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_mandelbrot(call: Call) -> None:
     width, height, limit = 48, 30, 64
     corner, step = (f32(-2.1), f32(-1.2)), (f32(0.06), f32(0.08))
@@ -129,7 +129,7 @@ def test_mandelbrot(call: Call) -> None:
     assert (out[0] == count).all()
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_bitonic_sort(call: Call) -> None:
     n, tile = 2048, 512
     keys = rng().integers(0, 2**32, n, dtype=np.uint32)
@@ -149,7 +149,7 @@ def test_bitonic_sort(call: Call) -> None:
     assert (given[values] == keys).all()
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_black_scholes(call: Call) -> None:
     from math import erf
 
@@ -168,7 +168,7 @@ def test_black_scholes(call: Call) -> None:
     np.testing.assert_allclose(out[0][:, 1], x * discount * (1 - c2) - s * (1 - c1), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_n_body(call: Call) -> None:
     n, dt, soft2 = 100, f32(0.01), f32(0.05)
     pos = np.concatenate([rng().standard_normal((n, 3)), rng(1).uniform(0.1, 1, (n, 1))], axis=1).astype(f32)
@@ -183,7 +183,7 @@ def test_n_body(call: Call) -> None:
     assert (out[2][:, 3] == pos[:, 3]).all()
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_k_means_step(call: Call) -> None:
     n, k = 500, 6
     centres = (4 * rng().standard_normal((k, 3))).astype(f32)
@@ -201,7 +201,7 @@ def test_k_means_step(call: Call) -> None:
     np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-9)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_convolution_with_constant_coefficients(call: Call) -> None:
     n = 300
     half = [-0.0012, -0.0041, -0.0073, -0.0027, 0.0202, 0.0664, 0.1271, 0.1793]
@@ -236,7 +236,7 @@ def interpreted(n: int, thread: int) -> int:
     return total // 3 + total.bit_count()
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_virtual_machine(call: Call) -> None:
     n = 90
     inputs = (np.arange(n) * 7 % 23).astype(i32)
@@ -248,7 +248,7 @@ def test_virtual_machine(call: Call) -> None:
     assert out[2].tolist() == [interpreted(int(value), thread) for thread, value in enumerate(inputs)]
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_sum_by_the_last_block(call: Call) -> None:
     n = 5000
     values = rng().standard_normal(n).astype(f32)
@@ -257,7 +257,7 @@ def test_sum_by_the_last_block(call: Call) -> None:
         np.testing.assert_allclose(out[2][0], values.astype(np.float64).sum(), rtol=1e-4)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @pytest.mark.parametrize(("type_name", "dtype", "lanes"), [("float", f32, 8), ("double", np.float64, 32)])
 def test_sparse_matrix_vector(call: Call, type_name: str, dtype: type[np.floating[Any]], lanes: int) -> None:
     rows, cols = 40, 64
@@ -273,7 +273,7 @@ def test_sparse_matrix_vector(call: Call, type_name: str, dtype: type[np.floatin
     np.testing.assert_allclose(out[4], dense.astype(dtype).astype(np.float64) @ x, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_sha256(call: Call) -> None:
     n = 40
     lengths = (np.arange(n) * 11 % 56).astype(i32)
@@ -284,7 +284,7 @@ def test_sha256(call: Call) -> None:
         assert "".join(f"{word:08x}" for word in out[2][i]) == digest
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_pi_by_darts(call: Call) -> None:
     threads, throws, seed = 128, 40, 12345
     out = call("monte_carlo", "darts", 2, threads // 2, np.uint64(seed), i32(throws), np.zeros(1, np.uint64))
@@ -303,7 +303,7 @@ def test_pi_by_darts(call: Call) -> None:
     assert out[0][0] == hits
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_half_precision_gemm_on_tensor_cores(call: Call) -> None:
     m, n, k = 128, 64, 96
     a, b = (rng(seed).standard_normal(shape).astype(np.float16) for seed, shape in enumerate([(m, k), (n, k)]))

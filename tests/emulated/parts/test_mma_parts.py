@@ -31,8 +31,8 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(41)
 
 
-@pytest.mark.in_turns(2)
-@pytest.mark.sampled(6)
+@pytest.mark.in_turns(4)
+@pytest.mark.sampled(2)
 @each_arch
 @pytest.mark.parametrize("kind", KINDS)
 @each_kernel
@@ -88,7 +88,7 @@ def test_any_depth(kernel: Kernel, k: int) -> None:
     assert errors(product(kernel, a, b, on=open_device("emulated:sm_80")).c, a, b).max() <= k + 12
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("tile", [{}, SMALLER], ids=["128", "64"])

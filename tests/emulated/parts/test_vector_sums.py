@@ -91,7 +91,7 @@ def run(kind: Sum, kernel: str, *args: object) -> gemmlab.Launched:
     return gemmlab.launch(kind.source(), kernel, 1, THREADS, list(args), device="emulated:sm_90")
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @pytest.mark.parametrize("kind", SUMS, ids=str)
 @pytest.mark.parametrize("cells", [THREADS, 5])
 @pytest.mark.sampled(3)

@@ -20,7 +20,7 @@ def keys(name: str, arch: str = "sm_90") -> list[str]:
     return [finding.key for finding in explained(name, arch).findings]
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "wanted", "rung"),

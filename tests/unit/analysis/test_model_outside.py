@@ -37,7 +37,7 @@ SHARED = f"""__global__ void product({SIGNATURE}) {{
 """
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 def test_a_kernel_of_deep_tiles_is_studied_at_two_depths(tmp_path: Path) -> None:
     """Products of depths 64 and 128 are both rounded to 128 here; one depth would cost nothing more at 4096."""

@@ -66,7 +66,7 @@ EXTENTS = st.integers(0, 40)
 LETTERS = {NO_TRANS: "nN", TRANS: "tT", CONJ: "cC"}
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), m=EXTENTS, n=EXTENTS, k=EXTENTS, alpha=ALPHAS, beta=BETAS)
 def test_the_product_beside_float64(data: Any, m: int, n: int, k: int, alpha: float, beta: float) -> None:
@@ -213,7 +213,7 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_the_interpreter_exits_while_threads_wait_for_work() -> None:
     code = (
         "import numpy as np\nfrom gemmlab import blas\n"

@@ -41,7 +41,7 @@ __global__ void thrice(float* x) { x[threadIdx.x] = times<3>(x[threadIdx.x]); }
 TEMPLATE = "template <int T> __global__ void scale(float* x) { __shared__ float s[T]; s[0] = *x; *x = s[*(int*)x]; }\n"
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_the_machine_code_of_a_file_is_written_and_read_again(folder: Path) -> None:
     (folder / "mine.cu").write_text(MINE)
     run = CliRunner().invoke
@@ -54,7 +54,7 @@ def test_the_machine_code_of_a_file_is_written_and_read_again(folder: Path) -> N
     assert ".entry" in (folder / "mine.ptx").read_text()
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_one_file_holds_one_kernel(folder: Path) -> None:
     (folder / "mine.cu").write_text(MINE)
     for arguments in (["--out", "mine.cubin"], ["--kernel", "twice", "--arch", "sm_80,sm_90", "--out", "mine.cubin"]):
@@ -97,7 +97,7 @@ def refused(*arguments: str) -> str:
     return result.stderr
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_a_kernel_for_two_architectures() -> None:
     told = answer("naive", "--arch", "sm_80,sm_90a")
     assert told["compiler"] == nvrtc.compiler()
@@ -113,7 +113,7 @@ def test_a_kernel_for_two_architectures() -> None:
     assert len({row["digest"] for row in told["kernels"]}) == 2
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_what_it_made_serves_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     (row,) = answer("naive")["kernels"]
     assert answer("naive")["kernels"][0]["cached"]
@@ -137,7 +137,7 @@ def test_without_names_every_cuda_kernel_in_every_layout_it_reads() -> None:
     assert len(layouts) > 1
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_a_kernel_that_is_not_for_an_architecture_is_left_out_unless_named(folder: Path) -> None:
     (folder / "new.cu").write_text(
         '/* gemmlab\nsummary = "s"\nop = "gemm"\narch = "sm_90"\ngrid = "M"\nthreads = "N"\n*/\n'
@@ -225,7 +225,7 @@ def test_layouts_can_be_left_out() -> None:
     ]
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_files_of_ones_own(folder: Path) -> None:
     (folder / "mine.cu").write_text(MINE)
     (folder / "scale.cu").write_text(TEMPLATE)
@@ -239,7 +239,7 @@ def test_files_of_ones_own(folder: Path) -> None:
     assert "gone.cu" in refused("gone.cu")
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_what_does_not_compile_ends_with_2_after_the_rest(folder: Path) -> None:
     (folder / "broken.cu").write_text("__global__ void f(int* x) {\n  x[0] = y;\n}\n")
     result = run("broken.cu", "naive")
@@ -253,7 +253,7 @@ def test_what_does_not_compile_ends_with_2_after_the_rest(folder: Path) -> None:
     assert "broken.cu:2: error" in told["errors"]["f for sm_90"]
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_the_table_has_a_line_for_each() -> None:
     result = run("naive", "block_tile")
     assert result.exit_code == 0

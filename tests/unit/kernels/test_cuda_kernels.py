@@ -260,7 +260,7 @@ def test_fragments_come_by_sixteen_bytes_asked_for_or_not(rung: str, arch: str) 
     assert made.resources["registers"] <= 128
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_vector_load_moves_sixteen_bytes_at_a_time(
     assert found["FFMA"] >= 8 * 64
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 @each_kernel
 def test_the_loop_stands_in_the_rungs_own_file(kernel: Kernel) -> None:

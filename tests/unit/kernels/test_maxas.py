@@ -79,7 +79,7 @@ def test_without_textures_it_loads_the_same_from_global_memory(rung: str) -> Non
         assert counted.facts()[f"texture_load_{what}"] == others.facts()[f"global_load_{what}"] > 0
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @pytest.mark.parametrize(
     ("problem", "fetched", "loaded"),
     [

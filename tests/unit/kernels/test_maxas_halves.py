@@ -49,7 +49,7 @@ def run(
     return done.outputs[2], done.counters
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @each_rung
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", ["tn", "nt", "nn", "tt"])

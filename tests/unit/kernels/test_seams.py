@@ -34,7 +34,7 @@ def device(arch: str = "sm_90") -> Device:
     return open_device(f"emulated:{arch}")
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @needs_compiler
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])

@@ -37,7 +37,7 @@ def device() -> EmulatedDevice:
     return EmulatedDevice("sm_90a")
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_it_is_right_in_all_layouts_without_a_hazard(config: dict[str, int]) -> 
     assert report.cases == len(cases)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 def test_its_counters_show_what_its_file_says() -> None:
     verdicts = list(judge_claims(KERNEL, device(), OP))

@@ -81,7 +81,7 @@ def test_addresses_lead_to_elements() -> None:
     assert traced.trace.thread(3, 5) == (5, 3, 0)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 def test_what_is_fetched_through_textures_has_addresses_too() -> None:
     traced = one_block("maxas_64", 64, 64, 16)
@@ -90,7 +90,7 @@ def test_what_is_fetched_through_textures_has_addresses_too() -> None:
     assert {one.width for one in fetched} == {16}
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_an_asynchronous_copy_is_a_read_and_a_write() -> None:
     traced = one_block("async_copy", 128, 256, 16)
@@ -212,7 +212,7 @@ __global__ void greedy(int M, int N, int K, const float *A, const float *B, floa
 """
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_a_block_that_does_too_much_is_traced_on_less_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "greedy.cu"

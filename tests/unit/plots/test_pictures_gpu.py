@@ -47,7 +47,7 @@ def test_a_request_and_its_sectors(kernel: str, operand: str, store: bool, secto
     assert {(sector.used, len(sector.lanes)) for sector in found} == {(used, lanes)}
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_which_thread_moves_which_element() -> None:
     found = drawn("vector_load")
@@ -82,7 +82,7 @@ def test_the_tile_hierarchy_of_quarters() -> None:
     assert blocks_of(traced) == [Area(row, col, 128, 128) for row in (0, 128) for col in (0, 128)]
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 def test_bits_of_the_thread_number() -> None:
     quarters = lane_map(subject("conflict_free").trace)

@@ -49,7 +49,7 @@ def test_the_archive_has_what_is_made_of_the_compilers_code(number: int) -> None
     assert made.digest != build_cuda.compile_here(program)[0].digest
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 @pytest.mark.parametrize("number", range(4))
 def test_its_control_codes_are_sound(number: int) -> None:
@@ -96,7 +96,7 @@ def test_other_configurations_and_architectures_are_the_compilers() -> None:
     assert not programs("sm_80")[0].written_anew
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 def test_a_wheel_has_its_text_for_machines_without_a_disassembler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -53,7 +53,7 @@ def test_rows_whose_times_spread_are_named(record: Record) -> None:
     assert said == "times spread by more than 15% (middle half to median): both 64³ on 2 threads 100%"
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_the_record_and_so_the_table_carry_the_warning() -> None:
     def disturbed(plan: Any, **more: Any) -> Record:
         return slowed(fake_bench(plan, **more), "probe", 2, 3.0)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 from support.paths import ROOT
 

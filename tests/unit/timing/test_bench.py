@@ -212,7 +212,7 @@ def test_numpy_with_beta_is_unsupported_not_wrong() -> None:
 
 def _open_arenas() -> list[str]:
     """The arenas that this process has open. Names in /dev/shm say nothing: other processes make and remove theirs."""
-    links = (os.readlink(each) for each in Path("/proc/self/fd").glob("*") if each.is_symlink())
+    links = (str(each.readlink()) for each in Path("/proc/self/fd").glob("*") if each.is_symlink())
     return [link for link in links if link.startswith("/memfd:gemmlab")]
 
 

@@ -30,6 +30,7 @@ def test_places_in_a_grid_of_clusters() -> None:
         assert row == [rank, 12, *inner, *cluster, *outer, 2, 2, 2, 1], place
 
 
+@pytest.mark.in_turns(4)
 def test_blocks_read_write_and_add_in_their_neighbours_memory() -> None:
     out = ran(FILE, "neighbours", 64, NUMBERS, np.zeros(512, u32), grid=8)[1]
     for cluster in range(2):

@@ -125,6 +125,7 @@ def test_a_fork_during_the_first_call_waits_for_it(seconds: float) -> None:
     assert (done.stdout, done.returncode) == ("True 0\n", 0), done.stderr
 
 
+@pytest.mark.in_turns(4)
 @needs_fork
 def test_a_fork_takes_our_locks_before_all_that_a_first_call_needs() -> None:
     code = (

@@ -79,6 +79,7 @@ def test_without_names_every_cuda_kernel_in_every_layout_it_reads() -> None:
     assert len(layouts) > 1
 
 
+@pytest.mark.in_turns(4)
 def test_a_configuration_of_ones_own_and_all_of_them() -> None:
     (row,) = answer("block_tile", "--config", "BM=16", "--config", "BN=32")["kernels"]
     assert (row["config"]["BM"], row["config"]["BN"]) == (16, 32)

@@ -40,7 +40,7 @@ def test_skipped(): pytest.skip("no Chromium: apt-get install chromium")
 @pytest.fixture
 def suite(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makeconftest(CONFTEST.read_text(encoding="utf-8"))
-    pytester.makeini(f"[pytest]\npythonpath = {CONFTEST.parent}\n")
+    pytester.makeini(f"[pytest]\npythonpath = {CONFTEST.parent}\naddopts = -p no:zarr\n")
     pytester.makepyfile(test_it=TESTS)
     return pytester
 

@@ -141,6 +141,7 @@ def test_a_kernel_page_is_written(tmp_path: Path) -> None:
         gemmlab.explain("naive", sizes=64).to_html(tmp_path / "nowhere" / "page.html")
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_profile_counts_on_the_emulator_and_loads_a_record() -> None:
     counted = gemmlab.profile("naive", sizes=32, device="emulated")

@@ -154,6 +154,7 @@ def test_the_model_of_one_launch_says_that_there_are_more(tmp_path: Path) -> Non
         study(kernel, "sm_90")
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_the_launch_that_makes_the_result_is_explained(tmp_path: Path) -> None:
     subject = observe(kernel_with(tmp_path), "sm_90", model("H200"), {}, "120")

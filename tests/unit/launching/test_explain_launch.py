@@ -83,6 +83,7 @@ def test_findings_name_the_line_of_any_kernel(arch: str) -> None:
     assert "transpose.cu:10: bank conflicts" in str(explained)
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_hazards_come_first_and_a_gpu_of_another_kind_is_refused() -> None:
     explained = axpy(1025).explain()
@@ -140,6 +141,7 @@ def test_a_kernel_of_any_operation_in_a_file(tmp_path: Path) -> None:
     assert (result.exit_code, "a launch is explained alone" in result.output) == (2, True)
 
 
+@pytest.mark.in_turns(4)
 @needs_ptxas
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_ptx_is_assembled_for_the_architecture_asked_for(tmp_path: Path, arch: str) -> None:

@@ -148,6 +148,7 @@ def test_pictures_of_a_rung_render(drawing: Drawing) -> None:
     assert expected <= set(texts)
 
 
+@pytest.mark.in_turns(4)
 def test_the_strip_has_a_number_for_every_stall_above_one() -> None:
     code = loop_code(subject("register_stage")).instructions
     texts = svg_texts(issue.issue_chart(code))

@@ -88,6 +88,7 @@ def test_line_tables_are_shipped_for_all_and_ptx_for_the_default(
     assert digest(found.code, "scale") == found.digest == made.digest
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.usefixtures("installed")
 def test_the_emulator_loads_it() -> None:
     device = EmulatedDevice("sm_90")

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 pytest.importorskip("gemmlab.devices.emulated", reason="there is no emulated device yet")
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from support.emulated_calls import Call, rng
+from gemmlab.devices.emulated import ARCHITECTURES
+from support.emulated_calls import Call, caller, rng
 
+HERE = Path(__file__).parent
 i32, f32 = np.int32, np.float32
+
+
+@pytest.fixture(params=ARCHITECTURES)
+def call(request: pytest.FixtureRequest) -> Call:
+    return caller(HERE, request.param)
 
 
 @pytest.mark.in_turns(6)

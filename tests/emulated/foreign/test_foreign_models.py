@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,16 @@ import pytest
 pytest.importorskip("gemmlab.devices.emulated", reason="there is no emulated device yet")
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from support.emulated_calls import Call, rng
+from gemmlab.devices.emulated import ARCHITECTURES
+from support.emulated_calls import Call, caller, rng
 
+HERE = Path(__file__).parent
 i32, f32 = np.int32, np.float32
+
+
+@pytest.fixture(params=ARCHITECTURES)
+def call(request: pytest.FixtureRequest) -> Call:
+    return caller(HERE, request.param)
 
 
 @pytest.mark.in_turns(6)

@@ -74,6 +74,7 @@ def test_halves_multiply_what_they_hold(kind: str, of: str, layout: str) -> None
     assert errors(found.c, a, b).max() <= max(4.0, errors(chain(a, b), a, b).max())
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("layout", ["nn", "tt"])
 @pytest.mark.parametrize("of", ["a", "b"])

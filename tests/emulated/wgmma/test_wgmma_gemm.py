@@ -129,6 +129,7 @@ def test_the_product_is_the_same_whenever_multiplications_land(seed: int, monkey
     assert done.hazards == ()
 
 
+@pytest.mark.in_turns(4)
 def test_a_stage_that_is_overwritten_gives_another_result_at_another_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     results = set()
     for seed in ("", "1", "2", "3"):

@@ -37,6 +37,7 @@ def run(size: tuple[int, int, int], *options: str) -> tuple[Launched, bool]:
     return done, bool(np.array_equal(found, a.astype(np.float64) @ b.astype(np.float64).T))
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.parametrize("seed", ["", "1", "2"])
 def test_the_product_is_exact_whenever_copies_and_multiplications_land(
     seed: str, monkeypatch: pytest.MonkeyPatch

@@ -68,6 +68,7 @@ def test_a_size_smaller_than_a_tile_is_told_first() -> None:
     assert explained("block_tile").facts["useful_pct"] > 99
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_advice_on_multiply_adds_is_not_for_tensor_cores() -> None:
     told = explained("wmma_tf32_pipelined")

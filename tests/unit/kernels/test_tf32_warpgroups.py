@@ -86,6 +86,7 @@ def test_its_counters_show_what_its_file_says(name: str) -> None:
     assert [one.broken for one in verdicts if one.broken] == []
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 @pytest.mark.parametrize("name", RUNGS)
 def test_no_configuration_spills_or_waits_after_each_product(name: str) -> None:

@@ -69,6 +69,7 @@ def test_rows_say_what_distinguishes_the_rungs() -> None:
     assert wrong_counts(list(rows.values())) == []
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.parametrize(("name", "kind"), [("async_copy", "async_copy"), ("maxas_64", "texture_load")])
 def test_loads_of_every_kind_are_in_the_rows(name: str, kind: str) -> None:
     record = count_kernels(count(find_kernel(name), sizes="128x128x32"))

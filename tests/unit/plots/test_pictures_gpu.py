@@ -105,6 +105,7 @@ def test_what_is_not_linear() -> None:
     assert flips_of({0: (0, 0), 2: (0, 1)}) is None
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_who_is_served_by_which_bank() -> None:
     loads = [found for found in chosen(subject("conflict_free").trace) if not found.access.store]
@@ -120,6 +121,7 @@ def test_who_is_served_by_which_bank() -> None:
         (20,), (21,), (22,), (23,), (28,), (29,), (30,), (31,)]  # fmt: skip
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 @pytest.mark.parametrize("kernel", ["vector_load", "async_copy", "reduce_strided_index"])
 def test_bank_maps_have_as_many_wavefronts_as_were_counted(kernel: str) -> None:

@@ -76,6 +76,7 @@ def test_nothing_is_read_too_early_that_the_compiler_does_not(size: str) -> None
     assert found[1] <= found[0]
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_the_emulator_runs_the_archives_code_and_the_compilers_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     program, device = programs()[0], open_device(f"emulated:{ARCH}")
@@ -87,6 +88,7 @@ def test_the_emulator_runs_the_archives_code_and_the_compilers_if_asked(monkeypa
     assert device.build(program).digest == compiled.digest
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_other_configurations_and_architectures_are_the_compilers() -> None:
     kernel = find_kernel("peak_simt")

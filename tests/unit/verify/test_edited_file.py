@@ -154,6 +154,7 @@ def test_a_broken_expectation_is_no_wrong_result(tmp_path: Path) -> None:
     assert report.explain().count("per_request == 5") == 1
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_a_hazard_in_a_header_names_the_line_that_calls_it(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"

@@ -102,12 +102,12 @@ def test_generic_addresses_of_every_space() -> None:
 
 @pytest.mark.parametrize("kernel", ["flags", "counted", "locked"])
 def test_flags_and_locks_order_blocks(kernel: str) -> None:
-    (out,) = ran("cluster_races.cu", kernel, 128, np.zeros(256, np.float32), grid=2)
+    (out,) = ran("cluster_orders.cu", kernel, 128, np.zeros(256, np.float32), grid=2)
     each = np.arange(256, dtype=np.float32) % 128
     want = {"flags": np.array([2, 1] + [0] * 254), "counted": each, "locked": np.array([2] + [0] * 255)}[kernel]
     assert np.array_equal(out, want)
 
 
 def test_sums_of_several_blocks_in_one_place() -> None:
-    (out,) = ran("cluster_races.cu", "summed", 128, np.zeros(128, np.float32), grid=4)
+    (out,) = ran("cluster_orders.cu", "summed", 128, np.zeros(128, np.float32), grid=4)
     assert np.array_equal(out, 4 * (np.arange(128) + 1100))

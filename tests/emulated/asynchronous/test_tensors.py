@@ -77,6 +77,7 @@ CASES = [
 ]
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.parametrize(("rank", "shape", "box", "dtype", "swizzle", "corner"), CASES)
 @pytest.mark.sampled(14)
 def test_a_loaded_box(

@@ -55,6 +55,7 @@ def disagreements(done: Launched, rows: list[profiled.Row]) -> Iterator[str]:
         )
 
 
+@pytest.mark.in_turns(4)
 @needs_profile
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.name)
 @pytest.mark.sampled(8)

@@ -58,6 +58,7 @@ def test_a_large_product_takes_a_moment() -> None:
     assert done.counters is not None
 
 
+@pytest.mark.in_turns(4)
 def test_a_stage_that_is_released_too_early_is_reported() -> None:
     done, _exact = run((128, 128, 640), "-DEARLY_RELEASE")
     lines = source().splitlines()

@@ -90,6 +90,7 @@ def test_advice_on_multiply_adds_is_not_for_tensor_cores() -> None:
     assert found >= {"little work a load", "beyond the edges", "near the roof"}
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
 def test_the_costliest_comes_first_on_every_architecture(arch: str) -> None:

@@ -212,6 +212,7 @@ def test_without_a_package_for_frames_the_error_says_so(monkeypatch: pytest.Monk
         gemmlab.check("naive_ijk", sizes=3).to_dataframe()
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.parametrize(
     "arguments",
     [

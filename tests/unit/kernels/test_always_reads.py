@@ -100,6 +100,7 @@ def test_without_the_key_the_failure_names_it(tmp_path: Path) -> None:
     assert 'if it is meant to read it, state always_reads = ["C"]' in report.explain()
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 @pytest.mark.parametrize(("factors", "label"), [((), "16x16x16 beta=1"), (("--beta", "2"), "16x16x16 beta=2"),
                                                 (("--alpha", "0.5"), "16x16x16 alpha=0.5 beta=1")])  # fmt: skip

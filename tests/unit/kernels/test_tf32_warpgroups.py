@@ -70,6 +70,7 @@ def test_clusters_of_other_shapes(x_blocks: int, y_blocks: int) -> None:
     assert report.passed, report.explain()
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_threads_that_copy_take_rows_of_any_alignment() -> None:
     cases = [replace(problem, lda=0, ldb=0) for problem in RAGGED] + [GemmProblem(7, 5, 3), GemmProblem(130, 67, 35)]
@@ -118,6 +119,7 @@ def test_words_are_rounded_to_nearest(name: str) -> None:
     assert abs(error.mean()) < 0.05 * TF32_ROUNDOFF
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", RUNGS)

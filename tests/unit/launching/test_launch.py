@@ -30,6 +30,7 @@ def test_outputs_come_in_the_order_of_the_arrays_and_inputs_stay_as_they_were() 
     assert done.artifact.entry == "axpy"
 
 
+@pytest.mark.in_turns(4)
 def test_arguments_by_name_give_outputs_by_name() -> None:
     done = run(args={"n": N, "a": 1.0, "x": np.ones(N, np.float32), "y": np.zeros(N, np.float32)})
     assert sorted(done.outputs) == ["x", "y"]

@@ -38,6 +38,7 @@ def test_launches_from_several_threads_are_those_of_one(threads: int, *, opened:
     assert differing(work, threads, rounds=3, device=device) == []
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 @pytest.mark.parametrize("threads", [2, 8])
 def test_one_open_device_counts_each_launch_apart(threads: int) -> None:

@@ -190,6 +190,7 @@ def test_a_source_without_reserved_words_is_refused() -> None:
         written(replace(made, instructions=plain))
 
 
+@pytest.mark.in_turns(4)
 def test_a_jump_over_the_loop_is_refused() -> None:
     """Code after the loop moves, so only the loop itself may branch there."""
     made = rung("128x256x40").function

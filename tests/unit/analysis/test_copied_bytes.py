@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from gemmlab.analysis.copied_bytes import Copied, copied_bytes
 from gemmlab.core.counters import Counters, SiteCounters

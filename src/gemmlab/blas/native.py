@@ -60,7 +60,7 @@ def addresses() -> Mapping[str, int]:
 
 
 class _Owner(ctypes.Structure):
-    """What `dladdr` tells of an address (`Dl_info`)."""
+    """The file and symbol of an address, as `dladdr` returns them (`Dl_info`)."""
 
     _fields_ = (
         ("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("start", ctypes.c_void_p),

@@ -193,6 +193,7 @@ $(STAMP): pyproject.toml
 		echo "No virtual environment could be made (on Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; }
 	@# The pip that comes with Python 3.11 takes twice the processor time. Without a newer one this goes on.
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile --upgrade pip 2>/dev/null || true
+	@echo "Installing gemmlab and what its tests need into $(VENV), some 2 GB; a minute or two ..."
 	@# Python compiles what is imported; that is a seventh of all files.
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile --editable '.[dev]'
 	@touch $@

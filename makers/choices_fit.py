@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 
 from choices_times import Times
 from gemmlab.dispatch.measurements import Figures, Measurement, Table
@@ -99,6 +98,8 @@ def _estimated(base: Measurement, figures: Figures, problem: GemmProblem, parts:
 
 
 def _searched(error: Callable[[_Floats], float], first: _Floats) -> _Floats:
+    from scipy.optimize import minimize
+
     found: _Floats = minimize(
         error, first, method="Nelder-Mead", options={"maxiter": 3000, "xatol": 1e-3, "fatol": 1e-6}
     ).x

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from support.needed import NEEDS, must_run
 from support.quick import MARKERS, QUICK, TURN, split
@@ -35,6 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 # How long an example takes says more of what else the machine does than of the code.
 settings.register_profile("gemmlab", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=30)
 settings.load_profile("gemmlab")
 
 
@@ -50,6 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["GEMMLAB_TUNED"] = "0"
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
+    if config.getoption(QUICK):
+        settings.load_profile("quick")
+        # Hypothesis also draws the constants of the package. To read them it parses every module in every process.
+        setattr(providers, "is_local_module_file", lambda _path: False)  # noqa: B010 - no part of its interface
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

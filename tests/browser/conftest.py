@@ -9,9 +9,11 @@ import pytest
 
 from gemmlab.analysis.listing.kernel_listing import explained_listing
 from gemmlab.pages.kernel_page import kernel_page
+from gemmlab.pages.studies import Request, Study, study
 from support.chromium import Browser, executable
 from support.kernel_pages import freshly
 from support.page_kernels import explained, user_file
+from support.report_in_browser import recorded_climbs, shown_afresh, whole_report
 
 
 @pytest.fixture(scope="session")
@@ -52,3 +54,27 @@ def opened(browser: Browser, own: Path) -> Iterator[Browser]:
 @pytest.fixture
 def pair(browser: Browser, two: Path) -> Iterator[Browser]:
     yield from freshly(browser, two)
+
+
+@pytest.fixture(scope="session")
+def naive_study() -> Study | None:
+    """`naive`, with its pictures, where there is a compiler."""
+    found = study(Request("naive", arch="sm_90"))
+    return found if isinstance(found, Study) else None
+
+
+@pytest.fixture(scope="session")
+def climbs() -> bytes:
+    return recorded_climbs()
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory, naive_study: Study | None) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_bytes(whole_report(naive_study))
+    return path
+
+
+@pytest.fixture
+def displayed(browser: Browser, report: Path) -> Iterator[Browser]:
+    yield from shown_afresh(browser, report)

@@ -71,7 +71,7 @@ def test_the_example_kernel_is_right(tmp_path: Path) -> None:
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 def test_the_example_of_a_cuda_kernel_is_right(tmp_path: Path) -> None:
     block, *_others = blocks(ROOT / "docs" / "adding-a-kernel.md", "cuda")

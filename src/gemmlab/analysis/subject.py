@@ -32,9 +32,8 @@ from gemmlab.toolchain.ptxas_log import Remark, serialized, setmaxnreg_ignored
 from gemmlab.verify.diagnosis import described
 from gemmlab.verify.guarded_run import compare_results
 from gemmlab.verify.guards import GuardedBuffer
-from gemmlab.verify.nan_hint import nan_cause
+from gemmlab.verify.result_cause import result_cause
 from gemmlab.verify.stray_words import without_stray
-from gemmlab.verify.unwritten import unwritten
 
 _SIZES: Mapping[str, str] = {"reduce": "2^22", "sums": "256x4096x1"}
 """Operation -> size to explain, if its usual size on the emulator leaves most threads without work or loops without
@@ -192,7 +191,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     if not observation.stopped:
         wrong += dict.fromkeys(
             hint for one in mismatches
-            if (hint := unwritten(placed, op, problem, contents, one) or nan_cause(one, contents, kernel))
+            if (hint := result_cause(placed, op, problem, contents, one))
         )  # fmt: skip
     wrong += [changed.explain() for buffer in left.values() for changed in buffer.violations()]
     hazards = observation.hazards if wrong else without_stray(placed, op, problem, contents, observation, left)[0]

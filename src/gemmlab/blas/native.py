@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gemmlab.codegen.blas.entry_points import C_SYMBOL, FORTRAN_SYMBOL, emit_blas
-from gemmlab.codegen.blas.error_handlers import ABSENT, WEAK_SYMBOLS
+from gemmlab.codegen.blas.error_handlers import ABSENT, C_HANDLER, WEAK_SYMBOLS
 from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.product import emit_product, product_workspace_bytes, usual_serial_work
 from gemmlab.core.errors import UsageError
@@ -59,8 +59,20 @@ def addresses() -> Mapping[str, int]:
         return _addresses
 
 
+class _Owner(ctypes.Structure):
+    """The file and symbol of an address, as `dladdr` returns them (`Dl_info`)."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("start", ctypes.c_void_p),
+    )  # fmt: skip
+
+
 def _handlers() -> dict[str, int]:
-    """Return addresses of the error handlers that the program defines, `ABSENT` for those that it does not."""
+    """Return addresses of the error handlers that the program defines, `ABSENT` for those that it does not.
+
+    MKL puts its own `cblas_xerbla` among the program's symbols when it is first used. Its arguments are others than
+    those of the reference BLAS, so it is left out.
+    """
     program = ctypes.CDLL(None)
     found: dict[str, int] = {}
     for name in WEAK_SYMBOLS:
@@ -68,6 +80,11 @@ def _handlers() -> dict[str, int]:
             found[name] = ctypes.addressof(ctypes.c_char.in_dll(program, name))
         except ValueError:
             found[name] = ABSENT
+        if name == C_HANDLER and found[name] != ABSENT:
+            owner = _Owner()
+            program.dladdr(ctypes.c_void_p(found[name]), ctypes.byref(owner))
+            if os.path.basename(owner.file or b"").startswith(b"libmkl"):  # noqa: PTH119 - a path in bytes
+                found[name] = ABSENT
     return found
 
 

@@ -50,7 +50,7 @@ def _of_file(name: str) -> list[dict[str, Any]]:
     from gemmlab.sass.parse import parse
     from gemmlab.sass.register_accesses import UnknownAccessError
     from gemmlab.toolchain.cubin import read_cubin
-    from gemmlab.toolchain.nvdisasm import disassemble
+    from gemmlab.toolchain.disassembly import text_of
 
     try:
         data = Path(name).read_bytes()
@@ -59,7 +59,7 @@ def _of_file(name: str) -> list[dict[str, Any]]:
     cubin = read_cubin(data, name)
     arch = cubin.arch
     found = []
-    for function in parse(disassemble(data, name)).values():
+    for function in parse(text_of(data, name)).values():
         answer: dict[str, Any] = {
             "file": name, "arch": arch, "function": function.name, "instructions": len(function.instructions),
             "findings": [], "closer_than_recorded": [], "not_judged": [], "refused": "",

@@ -15,7 +15,7 @@ from gemmlab.emulator.ptx_volatile import mark_volatile
 from gemmlab.emulator.shared_variables import shared_variables
 from gemmlab.sass.gmma_lines import relined
 from gemmlab.sass.parse import parse
-from gemmlab.toolchain import nvdisasm
+from gemmlab.toolchain import disassembly
 from gemmlab.toolchain.cubin import Cubin, read_cubin
 
 
@@ -33,9 +33,9 @@ def decoded(artifact: Artifact, cubin: Cubin, memory: MemoryMap) -> EmulatedLoad
     Raises `UsageError` that names an instruction unknown to the emulator, `NoCompilerError` if the artifact has no
     disassembly and no disassembler is installed.
     """
-    # Without `sass` there was no disassembler when the code was built or fetched. If there is still none, `disassemble`
+    # Without `sass` there was no disassembler when the code was built or fetched. If there is still none, `text_of`
     # raises an error that names its package.
-    sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
+    sass = artifact.texts.get("sass") or disassembly.text_of(artifact.code, artifact.kernel)
     ptx = artifact.texts.get("ptx", "")
     functions = relined(parse(sass), ptx)
     if names_variables(cubin, functions):

@@ -16,7 +16,7 @@ from gemmlab.kernels.cuda_file.device_code import LIKE_NVCC, device_code
 from gemmlab.kernels.cuda_file.instance import COMMON
 from gemmlab.kernels.cuda_file.signature import Signature, signatures
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.toolchain import nvdisasm, ptxas
+from gemmlab.toolchain import disassembly, ptxas
 from gemmlab.toolchain.cubin import Cubin, digest, read_cubin
 
 Source = str | bytes | os.PathLike[str]
@@ -224,7 +224,7 @@ def _assembled(data: bytes, arch: str, name: str) -> bytes:
 
 @lru_cache(maxsize=32)
 def _disassembled(data: bytes, name: str) -> str:
-    return nvdisasm.disassemble(data, name)
+    return disassembly.text_of(data, name)
 
 
 def _ready(data: bytes, name: str) -> ReadyCubin:

@@ -22,9 +22,8 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
 from gemmlab.verify.guarded_run import GuardedRun, compare_all
-from gemmlab.verify.nan_hint import explained
+from gemmlab.verify.result_cause import result_cause
 from gemmlab.verify.stray_words import without_stray
-from gemmlab.verify.unwritten import unwritten
 
 Progress = Callable[[str, int, int], None]
 """A function that is called with (description of the run, runs done, all runs)."""
@@ -112,8 +111,8 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
         notes = (*notes, *(f"it {stray}" for stray in strays))
         mismatches = [item.mismatch for item in found if item.mismatch is not None]
         wrong = [
-            f"{one.explain()}; {hint}" if (hint := unwritten(placed, op, problem, contents, one))
-            else explained(one, contents) for one in mismatches
+            f"{one.explain()}; {hint}" if (hint := result_cause(placed, op, problem, contents, one))
+            else one.explain() for one in mismatches
         ]  # fmt: skip
         notes = (*notes, *wrong, *(hazard.explain() for hazard in hazards))
         if found or hazards:

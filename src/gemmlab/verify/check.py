@@ -23,10 +23,9 @@ from gemmlab.verify.diagnosis import described, far_cases, needs
 from gemmlab.verify.expectations import judge_claims, require_counters, require_known_names, unjudged
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
 from gemmlab.verify.leading_lines import with_lines
-from gemmlab.verify.nan_hint import nan_cause
 from gemmlab.verify.nan_sources import nan_sources
+from gemmlab.verify.result_cause import result_cause
 from gemmlab.verify.stray_words import without_stray
-from gemmlab.verify.unwritten import unwritten
 
 
 def check_kernel(
@@ -113,8 +112,7 @@ def check_kernel(
         read = nan_sources(placed, op, problem, contents, wrongs, threads=threads)
         hints = {
             hint for wrong in wrongs
-            if (hint := unwritten(placed, op, problem, contents, wrong, threads=threads)
-                or nan_cause(wrong, read, kernel))
+            if (hint := result_cause(placed, op, problem, contents, wrong, sources=read, threads=threads))
         }  # fmt: skip
         tally.case(problem, mismatches, violations, [*notes, *hints], padded=_is_padded(op, problem), hazards=hazards)
         if progress:

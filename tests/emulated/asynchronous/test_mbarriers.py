@@ -17,7 +17,7 @@ f32, u32 = np.float32, np.uint32
 NUMBERS = np.random.default_rng(5).uniform(-1, 1, 64 * 9).astype(f32)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_two_phases_of_all_threads() -> None:
     out = ran("mbarriers.cu", "phases", 64, NUMBERS[:64], np.zeros(64, f32))[1]
     assert np.array_equal(out, np.roll(NUMBERS[:64][::-1], -1))
@@ -48,7 +48,7 @@ def test_a_ring_of_stages_at_any_moment_of_landing(seed: str, monkeypatch: pytes
     assert np.array_equal(out, want)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
 @pytest.mark.sampled(3)
 def test_mbarriers_without_bytes_on_every_architecture(arch: str) -> None:

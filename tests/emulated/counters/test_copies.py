@@ -68,6 +68,7 @@ def scattered() -> Iterator[Probe]:
             yield Probe(f"{kernel} within {reach}", COPIES, kernel, args)
 
 
+@pytest.mark.in_turns(4)
 def test_the_emulator_counts_by_the_rule_whatever_is_copied() -> None:
     file, wrong = CudaFile(EmulatedDevice("sm_90"), COPIES), []
     for probe in (*copies(), *scattered()):

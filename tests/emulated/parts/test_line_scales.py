@@ -62,7 +62,7 @@ def operands(change: Callable[[Array], None], of: str) -> tuple[Array, Array]:
     return found
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("layout", ["nn", "tt"])
 @pytest.mark.parametrize("of", ["a", "b"])
@@ -74,6 +74,7 @@ def test_halves_multiply_what_they_hold(kind: str, of: str, layout: str) -> None
     assert errors(found.c, a, b).max() <= max(4.0, errors(chain(a, b), a, b).max())
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("layout", ["nn", "tt"])
 @pytest.mark.parametrize("of", ["a", "b"])
@@ -92,7 +93,7 @@ def test_verdicts_on_both_operands_are_joined() -> None:
     assert product(KERNEL, a, b, on=open_device("emulated:sm_80")).counters.executed("HMMA") == 0
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("exponents", [(40, -50), (-55, 55)])

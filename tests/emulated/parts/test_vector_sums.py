@@ -91,7 +91,7 @@ def run(kind: Sum, kernel: str, *args: object) -> gemmlab.Launched:
     return gemmlab.launch(kind.source(), kernel, 1, THREADS, list(args), device="emulated:sm_90")
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @pytest.mark.parametrize("kind", SUMS, ids=str)
 @pytest.mark.parametrize("cells", [THREADS, 5])
 @pytest.mark.sampled(3)
@@ -125,6 +125,7 @@ def test_an_address_that_is_no_multiple_of_the_vector_is_reported() -> None:
     assert "16-byte write of global memory" in found.message
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.parametrize("word", ["f16x2", "bf16x2"])
 @pytest.mark.parametrize("words", [1, 2])
 @pytest.mark.sampled(2)

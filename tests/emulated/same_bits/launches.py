@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "foreign")]
 
 import test_foreign  # noqa: E402
+import test_foreign_models  # noqa: E402
 
 from gemmlab.kernels.bound import bind  # noqa: E402
 from gemmlab.kernels.catalog import find_kernel  # noqa: E402
@@ -78,7 +79,7 @@ def foreign(device: Any) -> Iterator[Result]:
 
 def tests() -> Iterator[tuple[Callable[..., None], dict[str, Any]]]:
     """Each test function of the foreign kernels with each set of its parameters."""
-    for name, test in vars(test_foreign).items():
+    for name, test in [*vars(test_foreign).items(), *vars(test_foreign_models).items()]:
         if not name.startswith("test_"):
             continue
         marks = [mark for mark in getattr(test, "pytestmark", []) if mark.name == "parametrize"]

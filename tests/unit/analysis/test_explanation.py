@@ -128,7 +128,7 @@ def test_groups_stay_together_side_by_side() -> None:
     assert len(list(dict.fromkeys(groups))) == sum(one != two for one, two in pairwise(["", *groups]))
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 def test_two_side_by_side() -> None:
     one, two = explained("naive"), explained("async_copy")
@@ -171,7 +171,7 @@ def test_bandwidths_of_caches() -> None:
     assert model("H200").l1_gbs == pytest.approx(128 * 132 * 1.98)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 def test_a_kernel_without_a_loop_is_explained_too(tmp_path: Path) -> None:
     path = tmp_path / "fill.cu"

@@ -26,7 +26,7 @@ def finding(name: str, key: str) -> Finding:
     return next(one for one in explained(name).findings if one.key == key)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_coalesced_loads_gain_what_the_next_rung_gains() -> None:
     arch, model = machine("", "H200")
     kernel = find_kernel("naive")
@@ -39,7 +39,7 @@ def test_coalesced_loads_gain_what_the_next_rung_gains() -> None:
     assert 0.6 < (1 + gain / 100) / (naive.speed / strided.speed) < 1.5
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @pytest.mark.parametrize(
     ("kernel", "key", "least", "most"),
     [
@@ -54,7 +54,7 @@ def test_gains_are_of_the_size_of_the_fault(kernel: str, key: str, least: float,
     assert least <= gain <= most
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_what_asks_for_other_code_is_not_predicted() -> None:
     found = finding("thread_tile_2d", "two barriers")
     assert (found.gain_pct, found.gain) == (None, "Gain not predicted.")

@@ -67,7 +67,7 @@ def test_views_of_any_strides_are_read_and_written_in_place(data: st.DataObject)
     assert np.array_equal(memory, before), "something beside the view was written"
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_the_contract_in_all_layouts() -> None:
     report = check_callable(gemmlab.gemm, threads=3)
     assert report.passed, report.explain()

@@ -55,7 +55,7 @@ def test_a_forked_child_and_its_parent_both_compute_right(threads: int) -> None:
     assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_fork
 def test_a_fork_while_other_threads_multiply() -> None:
     stop = threading.Event()
@@ -125,6 +125,7 @@ def test_a_fork_during_the_first_call_waits_for_it(seconds: float) -> None:
     assert (done.stdout, done.returncode) == ("True 0\n", 0), done.stderr
 
 
+@pytest.mark.in_turns(4)
 @needs_fork
 def test_a_fork_takes_our_locks_before_all_that_a_first_call_needs() -> None:
     code = (
@@ -165,7 +166,7 @@ def test_the_interpreter_exits_at_once_whatever_the_workers_do(pause: float) -> 
     assert time.time() - float(done.stdout) < 5
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_the_interpreter_exits_while_a_daemon_thread_multiplies() -> None:
     code = (
         "B = np.ones((2000, 2000), np.float32)\n"
@@ -179,7 +180,7 @@ def test_the_interpreter_exits_while_a_daemon_thread_multiplies() -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_idle_workers_cost_nothing() -> None:
     a, b, _ = pair(0, 400)
     gemm(a, b, threads=3)

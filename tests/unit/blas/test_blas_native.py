@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 
 from gemmlab import blas
 from gemmlab.blas.native import SET_THREADS, addresses
+from gemmlab.core.errors import PeerError
 from gemmlab.core.hardware import physical_cores
+from gemmlab.timing.peers import find_library
 from support.beside_float64 import ALPHAS, BETAS, Array, assert_right, contents
 from support.exact import pair
 
@@ -66,7 +68,7 @@ EXTENTS = st.integers(0, 40)
 LETTERS = {NO_TRANS: "nN", TRANS: "tT", CONJ: "cC"}
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), m=EXTENTS, n=EXTENTS, k=EXTENTS, alpha=ALPHAS, beta=BETAS)
 def test_the_product_beside_float64(data: Any, m: int, n: int, k: int, alpha: float, beta: float) -> None:
@@ -164,6 +166,33 @@ def test_fortrans_numbers_are_its_own(
     assert (c.view == 1).all()
 
 
+BESIDE_MKL = """
+import ctypes, sys
+import numpy as np
+from gemmlab import blas
+ones = np.ones((8, 8), np.float32)
+at, theirs = ctypes.c_void_p(ones.ctypes.data), ctypes.CDLL(sys.argv[1])
+out = np.empty((8, 8), np.float32)
+one, zero = ctypes.c_float(1), ctypes.c_float(0)
+theirs.cblas_sgemm(101, 111, 111, 8, 8, 8, one, at, 8, at, 8, zero, ctypes.c_void_p(out.ctypes.data), 8)
+assert (out == 8).all()
+blas.cblas_sgemm(101, 111, 111, 8, 8, 8, 1.0, at.value, 8, at.value, 3, 0.0, out.ctypes.data, 8)
+"""
+
+
+def test_mkl_in_the_process_gets_no_call_that_it_does_not_understand() -> None:
+    """Its `cblas_xerbla` takes a name where the reference BLAS takes a number."""
+    try:
+        library = find_library("mkl")
+    except PeerError as error:
+        pytest.skip(f"no MKL here: {error}")
+    alone = {**os.environ, "MKL_THREADING_LAYER": "SEQUENTIAL", "MKL_INTERFACE_LAYER": "LP64"}
+    done = subprocess.run(
+        [sys.executable, "-c", BESIDE_MKL, library], env=alone, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "Parameter 11 to routine cblas_sgemm was incorrect\n")
+
+
 def test_without_a_handler_a_line_says_it(capfd: pytest.CaptureFixture[str]) -> None:
     product(ldb=3)
     product(layout=COLUMNS, trans_a=7)
@@ -213,7 +242,7 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_the_interpreter_exits_while_threads_wait_for_work() -> None:
     code = (
         "import numpy as np\nfrom gemmlab import blas\n"

@@ -42,7 +42,7 @@ def test_a_page_from_several_records(bench: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "page.html"]
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_pages_of_kernels_are_linked(bench: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
@@ -54,7 +54,7 @@ def test_pages_of_kernels_are_linked(bench: Path, tmp_path: Path) -> None:
     assert 'id="listing-0"' in page.read_text(encoding="utf-8")
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_json_says_what_became_of_each_kernel(bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(making, "recall", lambda _request: None)

@@ -5,19 +5,14 @@ names are nouns of the field.
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
-from pathlib import Path
-
-import pytest
 
 from support.paths import ROOT
-
-pytestmark = pytest.mark.sampled(9999)
 
 PACKAGE = ROOT / "src" / "gemmlab"
 OPENING = re.compile(r"(Of|That|Which|Who|What|Where|When|Whether|How|Whose|Why)\b")
 DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-FILES = sorted(PACKAGE.rglob("*.py"))
 PARTICIPLES = frozenset({
     "told", "seen", "kept", "held", "judged", "unread", "disturbed", "touched", "traced", "asked", "said", "foretold",
     "gone", "lent", "spent", "stuck", "got", "brought", "given", "renamed",
@@ -61,24 +56,34 @@ def participles(name: str) -> set[str]:
     return set(PARTICIPLES.intersection(name.lower().split("_")))
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_docstrings_begin_with_their_subject(file: Path) -> None:
-    found = list(docstrings(ast.parse(file.read_text(encoding="utf-8"))))
-    assert [f"line {line}: {text[:60]}" for line, _name, text in found if OPENING.match(text)] == []
+@cache
+def package() -> tuple[list[tuple[str, str, str]], list[tuple[str, int, str]]]:
+    """Every docstring of the package with its place and name, and every name with its module and line.
+
+    One test reads all modules: with a test for each, pytest takes longer than the rule.
+    """
+    texts, names = list[tuple[str, str, str]](), list[tuple[str, int, str]]()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        path, tree = file.relative_to(PACKAGE).as_posix(), ast.parse(file.read_text(encoding="utf-8"))
+        texts += [(f"{path}:{line}", name, text) for line, name, text in docstrings(tree)]
+        names += [(path, line, name) for line, name in [(0, file.stem), *definitions(tree)]]
+    assert texts
+    return texts, names
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_no_docstring_repeats_a_name(file: Path) -> None:
+def test_docstrings_begin_with_their_subject() -> None:
+    assert [f"{place}: {text[:60]}" for place, _name, text in package()[0] if OPENING.match(text)] == []
+
+
+def test_no_docstring_repeats_a_name() -> None:
     """`"stream."` of a variable `stream`, say."""
-    found = docstrings(ast.parse(file.read_text(encoding="utf-8")))
-    assert [f"line {line}: {name}" for line, name, text in found if name and letters(text) == letters(name)] == []
+    found = [f"{place}: {name}" for place, name, text in package()[0] if name and letters(text) == letters(name)]
+    assert found == []
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_names_are_nouns(file: Path) -> None:
-    names = [(0, file.stem), *definitions(ast.parse(file.read_text(encoding="utf-8")))]
-    known = TO_RENAME.get(file.relative_to(PACKAGE).as_posix(), set())
-    assert [f"line {line}: {name}" for line, name in names if participles(name) - known] == []
+def test_names_are_nouns() -> None:
+    found = [each for each in package()[1] if participles(each[2]) - TO_RENAME.get(each[0], set())]
+    assert found == []
 
 
 def test_participles_are_found_in_every_kind_of_name() -> None:

@@ -57,7 +57,7 @@ def test_memory_goes_up_runs_and_comes_down(device: CudaDevice) -> None:
         device.download(request.args[0], np.empty(7, np.float32))
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_memory_and_code_go_with_their_last_user(device: CudaDevice, module: FakeModule) -> None:
     buffer, loaded = device.allocate(100), device.load(ARTIFACT)
     assert (len(module.memory), module.modules) == (1, 1)

@@ -107,7 +107,7 @@ def test_the_regret_is_that_of_the_least_estimate(maker: Callable[[str], ModuleT
     assert (found.regret, found.known_as, found.chosen.key) == (1.25, offline.AT_LEAST, first.key)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_all_draws_of_the_sweeps_are_judged(maker: Callable[[str], ModuleType]) -> None:
     """The draws are those that `make gpu-sweep` names, and the sweeps have times of nearly all of their products."""
     maker("choices_times")

@@ -52,6 +52,7 @@ def test_a_load_that_is_not_waited_for_gives_poison() -> None:
     assert {"not waited for"} <= {one.fault for one in device.found}
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_what_poison_finds_the_check_finds(seed: int) -> None:

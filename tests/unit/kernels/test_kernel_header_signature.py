@@ -108,6 +108,6 @@ def test_branches_that_are_never_compiled_are_left_out(first: str, second: str, 
 
 @pytest.mark.parametrize("text", ["(" * 20_000, "template <" * 5_000, "#if X\n" * 5_000, '"' * 20_000, "/*" * 20_000])
 def test_no_text_takes_long(text: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     signatures(text + "__global__ void k(int M) {}")
-    assert time.perf_counter() - started < 2.0
+    assert time.thread_time() - started < 2.0

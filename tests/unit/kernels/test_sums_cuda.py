@@ -65,7 +65,7 @@ def test_all_loads_of_a_turn_are_under_way_without_spills(kernel: Kernel, arch: 
         assert "FADD" not in kinds[wide[0] : wide[turn - 1]]
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize(

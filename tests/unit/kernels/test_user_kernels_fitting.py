@@ -18,7 +18,7 @@ from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.verify.check import check_kernel
 from gemmlab.verify.far_rows import far_rows
 from support.cuda_source import needs_compiler
-from unit.kernels.test_user_kernels import FLAGS, kernel_of
+from support.users_files import FLAGS, kernel_of
 
 OP = GemmOp()
 

@@ -102,7 +102,7 @@ def test_what_a_pointer_takes(pointer: str, taken: str, refused: str) -> None:
     assert [name for name in refused.split() if fits(pointer, np.dtype(name))] == []
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_the_same_array_is_looked_at_for_every_pointer_it_is_given_to() -> None:
     source = "__global__ void two(float* x, double* y) { y[0] = x[0]; }"
     x = np.zeros(2, np.float32)

@@ -77,7 +77,7 @@ def message(shell: Shell, cell: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 @pytest.mark.parametrize("cell", [f"\n{HEADER}{PRODUCT}", f" {OPTIONS}\n{PRODUCT}"], ids=["header", "options"])
 def test_a_product_is_checked_and_explained(cell: str, shell: Shell) -> None:
@@ -93,7 +93,7 @@ def test_a_product_is_checked_and_explained(cell: str, shell: Shell) -> None:
     assert "PASS" in found._repr_html_()
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 def test_the_compilers_errors_have_the_lines_of_the_cell(shell: Shell) -> None:
     cell = f"%%cuda\n{HEADER}{PRODUCT.replace('float sum', 'flaot sum')}"
@@ -114,7 +114,7 @@ def test_a_hazard_has_the_line_of_the_cell(shell: Shell) -> None:
     assert f"mine.cu:{line}" in found._repr_html_()
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 def test_any_kernel_is_launched_with_arrays(shell: Shell) -> None:
     found = shell.run(f'%%cuda --grid 4 --threads 64 --args "float32[256], 256"\n{DOUBLE}')
@@ -128,7 +128,7 @@ def test_any_kernel_is_launched_with_arrays(shell: Shell) -> None:
     assert (shell.shell.user_ns["x"] == np.arange(256)).all()
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @needs_compiler
 def test_another_cell_is_compiled_and_says_how_to_launch(shell: Shell) -> None:
     found = shell.run(f"%%cuda --arch sm_80\n{DOUBLE}")
@@ -161,7 +161,7 @@ def test_help_lists_every_option(shell: Shell, capsys: pytest.CaptureFixture[str
         assert name in text
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_options_are_completed(shell: Shell) -> None:
     assert completions("--ar") == ["--arch", "--args"]
     assert "--timeout" in completions("--")

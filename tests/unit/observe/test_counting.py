@@ -69,6 +69,7 @@ def test_rows_say_what_distinguishes_the_rungs() -> None:
     assert wrong_counts(list(rows.values())) == []
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.parametrize(("name", "kind"), [("async_copy", "async_copy"), ("maxas_64", "texture_load")])
 def test_loads_of_every_kind_are_in_the_rows(name: str, kind: str) -> None:
     record = count_kernels(count(find_kernel(name), sizes="128x128x32"))
@@ -83,7 +84,7 @@ def test_loads_of_every_kind_are_in_the_rows(name: str, kind: str) -> None:
     )
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_what_a_kernel_must_not_do_makes_it_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "own.cu"
     path.write_text(OWN)
@@ -99,7 +100,7 @@ def test_what_a_kernel_must_not_do_makes_it_wrong(tmp_path: Path, capsys: pytest
     assert "FAIL" in capsys.readouterr().out
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_a_kernel_that_cannot_run_gets_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "own.cu"
     path.write_text(OWN.replace("float sum = 0;", "float sum = 0"))

@@ -35,6 +35,7 @@ def digest_of(found: Study) -> str:
     return str(found.explanation["code_sha256"])
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 def test_the_same_code_is_joined_to_its_times(naive: Study) -> None:
     record = gpu_bench(digest_of(naive))

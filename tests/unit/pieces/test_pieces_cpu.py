@@ -81,7 +81,7 @@ def form(x: Float32Array, how: str) -> Float32Array:
     return place
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_each_kernel_of_the_cpu_has_the_bits_of_one_piece() -> None:
     a, b = uniform(200, 1500), uniform(1500, 150)
     for kernel in all_kernels():

@@ -123,7 +123,7 @@ def overlap(name: str) -> float:
     return covered / len(busy)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_two_buffers_load_while_they_compute_and_one_does_not() -> None:
     assert overlap("block_tile") == 0
     assert overlap("register_stage") == 0
@@ -131,7 +131,7 @@ def test_two_buffers_load_while_they_compute_and_one_does_not() -> None:
     assert overlap("async_copy") > 0.95
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @pytest.mark.parametrize("drawing", [register_tile.DRAWING, issue.DRAWING, pipeline.DRAWING], ids=lambda d: d.name)
 def test_pictures_of_a_rung_render(drawing: Drawing) -> None:
     kernel = subject("register_stage")
@@ -148,6 +148,7 @@ def test_pictures_of_a_rung_render(drawing: Drawing) -> None:
     assert expected <= set(texts)
 
 
+@pytest.mark.in_turns(4)
 def test_the_strip_has_a_number_for_every_stall_above_one() -> None:
     code = loop_code(subject("register_stage")).instructions
     texts = svg_texts(issue.issue_chart(code))

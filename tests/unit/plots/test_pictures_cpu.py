@@ -160,7 +160,7 @@ def test_cells_of_several_elements() -> None:
     assert _majority(levels, 2).tolist() == [[1, 0]]
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_pictures_render() -> None:
     problem = GemmProblem(7, 5, 3)
     subject = Subject(find_kernel("packed"), problem=problem)

@@ -74,7 +74,7 @@ def test_a_stall_that_is_too_short_names_the_latency() -> None:
     assert finding.reason == "read after 1 cycles; FFMA to FFMA (value): 4 cycles on sm_80"
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_an_operand_overwritten_before_it_was_read_is_found() -> None:
     function = subject("async_copy", "sm_80", "64").function
 
@@ -135,7 +135,7 @@ def test_a_barrier_is_seen_two_cycles_after_it_is_set() -> None:
     assert found[0].reason == "the wait for SB0 comes less than 2 cycles after it is set"
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize(("stall", "right"), [(6, True), (5, False), (3, False)])
 def test_a_load_keeps_away_from_the_blocks_barrier(stall: int, right: bool, arch: str) -> None:

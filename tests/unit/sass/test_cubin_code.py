@@ -35,6 +35,7 @@ def built(kernel: str, arch: str) -> tuple[Artifact, SassFunction]:
     return artifact, function
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("kernel", ["naive", "warp_tile", "async_copy"])
 def test_words_from_their_fields_give_the_same_file(kernel: str, arch: str) -> None:

@@ -147,7 +147,7 @@ def start(code: str, tree: Path = SOURCE.parent) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @pytest.mark.parametrize("edited", ["codegen/packing.py", "kernels/cpu_kernel.py", "kernels/gemm_cpu/naive_ijk.py"])
 def test_code_from_a_source_that_changed_under_the_process_is_not_kept(
     folder: Path, tmp_path: Path, edited: str

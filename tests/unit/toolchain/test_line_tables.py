@@ -38,7 +38,7 @@ def printed(cubin: bytes, folder: Path, option: str) -> SassFunction:
     return function
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["naive", "conflict_free", "async_copy", "reduce_peak"])
 def test_the_disassembler_says_the_same(name: str, tmp_path: Path) -> None:

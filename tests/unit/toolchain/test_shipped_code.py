@@ -58,7 +58,7 @@ def install(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return tmp_path / "cache"
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_it_is_what_was_compiled(installed: Path, package: tuple[Path, Artifact]) -> None:
     made, found = package[1], build(scale(path="/here/probe.cu"))
     assert (found.code, found.digest, found.entry) == (made.code, made.digest, made.entry)
@@ -88,6 +88,7 @@ def test_line_tables_are_shipped_for_all_and_ptx_for_the_default(
     assert digest(found.code, "scale") == found.digest == made.digest
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.usefixtures("installed")
 def test_the_emulator_loads_it() -> None:
     device = EmulatedDevice("sm_90")

@@ -85,7 +85,7 @@ def test_an_interrupted_search_resumes_to_the_same_answer(
     assert record.space.members[found.place] == record.space.members[expected.place]
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_what_a_journal_has_is_not_measured_again(tmp_path: Path) -> None:
     record = valley(turns=1)
     first = StoppingBench(record, 40)
@@ -178,7 +178,7 @@ def test_another_search_or_another_process_is_refused(tmp_path: Path) -> None:
         Journal(tmp_path / "b.jsonl", record.space, HEADER)
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_a_fresh_journal_is_empty_unless_another_process_writes_it(tmp_path: Path) -> None:
     path, record = tmp_path / "a.jsonl", valley()
     searched(path, ReplayBench(record), record)

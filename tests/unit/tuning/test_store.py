@@ -228,7 +228,7 @@ print(json.dumps([choice.basis, dict(choice.config), choice.reason]))
 """
 
 
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(4)
 def test_the_next_process_computes_with_the_tuned_configuration() -> None:
     def run(**variables: str) -> list[object]:
         done = subprocess.run(

@@ -22,8 +22,8 @@ from gemmlab.ir.types import I8, I32, I64, VOID, pointer
 from gemmlab.ir.values import Value
 
 FORTRAN_NAME, C_NAME = "SGEMM ", "cblas_sgemm"
-_FORTRAN_HANDLER, _C_HANDLER, _ROW_MAJOR_FLAG = "xerbla_", "cblas_xerbla", "RowMajorStrg"
-WEAK_SYMBOLS = (_FORTRAN_HANDLER, _C_HANDLER, _ROW_MAJOR_FLAG)
+_FORTRAN_HANDLER, C_HANDLER, _ROW_MAJOR_FLAG = "xerbla_", "cblas_xerbla", "RowMajorStrg"
+WEAK_SYMBOLS = (_FORTRAN_HANDLER, C_HANDLER, _ROW_MAJOR_FLAG)
 ABSENT = 1
 """The address that stands for an undefined weak symbol in code that is linked in memory, where no symbol can be at 0.
 In code that is linked into a file, that address is 0.
@@ -91,8 +91,8 @@ def _emit_c(module: Module) -> Function:
     with module.function("illegal_c", [("number", I32), ("value", I32), ("row_major", I32)]) as fn:
         number, value, row_major = fn.args
         _handle(fn, name, number)
-        fn.declare(_C_HANDLER, f"declare extern_weak void @{_C_HANDLER}(i32, ptr, ptr, ...)")
-        with fn.when(fn.address(fn.symbol(f"@{_C_HANDLER}", I8)) > ABSENT):
+        fn.declare(C_HANDLER, f"declare extern_weak void @{C_HANDLER}(i32, ptr, ptr, ...)")
+        with fn.when(fn.address(fn.symbol(f"@{C_HANDLER}", I8)) > ABSENT):
             passed, flag = fn.var(I32, number), fn.symbol(row_major_flag, I32)
             flagged = fn.address(flag) > ABSENT
             # If the flag exists, the handler itself converts the numbers of a row-major call.
@@ -107,7 +107,7 @@ def _emit_c(module: Module) -> Function:
             plain = fn.symbol(_text(module, "c_no_format", ""), I8)
             text = fn.select(number > max(formats), plain, text, BYTES)
             arguments = f"i32 {passed.read().name}, ptr {name}, ptr {text.name}, i32 {value.name}"
-            fn.line(f"call void (i32, ptr, ptr, ...) @{_C_HANDLER}({arguments})")
+            fn.line(f"call void (i32, ptr, ptr, ...) @{C_HANDLER}({arguments})")
             with fn.when(flagged):
                 flag[0] = 0
             fn.ret()

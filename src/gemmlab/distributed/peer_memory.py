@@ -53,9 +53,10 @@ class PeerMemory:
         self.count = 0
         """Number of panels of all calls so far, the same on all ranks."""
         self._group, self._device, self._driver = group, device, driver
-        self._copies, self._own_copies = (torch.cuda.Stream(device, priority=-1) for _ in range(2))
-        self._second = torch.cuda.Stream(device)
-        self._last_ready, self._sent = torch.cuda.Event(), torch.cuda.Event()
+        self._copies = [torch.cuda.Stream(device, priority=-1) for _ in range(self.ranks)]
+        """For the copies to each rank. With one stream, a rank that is not ready would keep copies from the others."""
+        self._second, self._behind = torch.cuda.Stream(device), torch.cuda.Stream(device)
+        self._last_ready = torch.cuda.Event()
         """Recorded after the last `tell_ready`."""
         self._slot_bytes = 0
         self._slots = torch.empty(0, device=device)
@@ -103,8 +104,8 @@ class PeerMemory:
         of the current stream.
         """
         current = torch.cuda.current_stream(self._device)
-        current.wait_stream(self._second)
-        current.wait_event(self._sent)
+        for stream in (self._second, *self._copies):
+            current.wait_stream(stream)
 
     def send(self, rank: int, number: int, offset: int, pitch: int, source: Rectangle) -> None:
         """Copy a rectangle of this GPU into a rank's slot of panel `number`, from byte `offset` on, with `pitch`."""
@@ -113,17 +114,18 @@ class PeerMemory:
         copy.srcDevice, copy.srcPitch = source.address, source.pitch
         copy.dstDevice = self._addresses[rank] + number % SLOTS * self._slot_bytes + offset
         copy.dstPitch, copy.WidthInBytes, copy.Height = pitch, source.width, source.height
-        self._driver("cuMemcpy2DAsync", copy, self._stream_to(rank).cuda_stream, what="a panel for another GPU")
+        self._driver("cuMemcpy2DAsync", copy, self._copies[rank].cuda_stream, what="a panel for another GPU")
 
     def open(self, count: int, begun: torch.cuda.Event) -> None:
         """Begin a call: after `begun`, and after all panels of earlier calls are multiplied, tell all ranks that panels
         below `count` may be sent.
         """
-        for stream in (self._copies, self._own_copies, self._second):
+        for stream in (*self._copies, self._second):
             stream.wait_event(begun)
-        self._own_copies.wait_event(self._last_ready)
+        here = self._copies[self.own]
+        here.wait_event(self._last_ready)
         for rank in range(self.ranks):
-            self._tell(READY, rank, count, self._own_copies)
+            self._tell(READY, rank, count, here)
 
     def tell_ready(self, count: int) -> None:
         """Tell all ranks that panels below `count` may be sent, after the work that the current stream has now and the
@@ -137,11 +139,11 @@ class PeerMemory:
 
     def await_ready(self, rank: int, count: int) -> None:
         """Make copies to a rank wait from now on until it can receive the panels below `count`."""
-        self._wait(READY, rank, count, self._stream_to(rank))
+        self._wait(READY, rank, count, self._copies[rank])
 
     def tell_arrived(self, rank: int, count: int) -> None:
         """Tell a rank, after the copies to it so far, that this rank's parts of the panels below `count` are there."""
-        self._tell(ARRIVED, rank, count, self._stream_to(rank))
+        self._tell(ARRIVED, rank, count, self._copies[rank])
 
     def await_arrived(self, count: int) -> None:
         """Make the current stream wait for all ranks' parts of the panels below `count`."""
@@ -154,13 +156,9 @@ class PeerMemory:
 
         It runs after all products, because its kernel would keep a multiprocessor from their blocks.
         """
-        self._sent.record(self._copies)
-        with torch.cuda.stream(self._copies):
-            self._copies.wait_event(self._last_ready)
+        with torch.cuda.stream(self._behind):
+            self._behind.wait_event(self._last_ready)
             dist.all_reduce(self._token, group=self._group, async_op=True)
-
-    def _stream_to(self, rank: int) -> torch.cuda.Stream:
-        return self._own_copies if rank == self.own else self._copies
 
     def _tell(self, kind: int, rank: int, count: int, stream: torch.cuda.Stream) -> None:
         address = self._flags[rank] + (kind * self.ranks + self.own) * FLAG_BYTES

@@ -40,12 +40,12 @@ class Ranks:
     slots: list[torch.Tensor] = field(init=False)
     flags: list[list[list[int]]] = field(init=False)
     streams: list[list[Step]] = field(init=False)
-    """Four for each rank: products of even and of odd turns, copies to other ranks and to itself."""
+    """For each rank: products of even and of odd turns, and copies to each rank."""
 
     def __post_init__(self) -> None:
         self.slots = [torch.full((SLOTS * SLOT,), float("nan")) for _ in range(self.count)]
         self.flags = [[[0] * self.count for _ in (ARRIVED, READY)] for _ in range(self.count)]
-        self.streams = [[] for _ in range(4 * self.count)]
+        self.streams = [[] for _ in range((2 + self.count) * self.count)]
 
     def run(self, order: random.Random) -> None:
         waiting = [list(reversed(stream)) for stream in self.streams]
@@ -60,11 +60,12 @@ class Memory:
 
     def __init__(self, all_ranks: Ranks, own: int) -> None:
         self._all, self.ranks, self.own, self.count = all_ranks, all_ranks.count, own, 0
-        even, odd, self._away, self._home = all_ranks.streams[4 * own : 4 * own + 4]
+        each = 2 + self.ranks
+        even, odd, *self._copies = all_ranks.streams[each * own : each * (own + 1)]
         self._products, self.current = (even, odd), even
         self._told = [0, 0]
         """Numbers of calls of `tell_ready` that were queued and that are complete."""
-        self._calls = self._sent = 0
+        self._calls, self._sent = 0, [0] * self.ranks
 
     def alternate(self, turn: int) -> None:
         self.current = self._products[turn % 2]
@@ -79,7 +80,7 @@ class Memory:
     def send(self, rank: int, number: int, offset: int, pitch: int, source: Rectangle) -> None:
         start = self._all.slots[rank].data_ptr() + number % SLOTS * SLOT * FLOAT_BYTES + offset
         for row in range(source.height):
-            self._to(rank).append(
+            self._copies[rank].append(
                 lambda row=row: bool(  # type: ignore[misc]
                     ctypes.memmove(start + row * pitch, source.address + row * source.pitch, source.width)
                 )
@@ -87,9 +88,9 @@ class Memory:
 
     def open(self, count: int, _begun: None) -> None:
         before = self._told[0]
-        self._home.append(lambda: self._told[1] == before)
+        self._copies[self.own].append(lambda: self._told[1] == before)
         for rank in range(self.ranks):
-            self._tell(self._home, READY, rank, count)
+            self._tell(self._copies[self.own], READY, rank, count)
 
     def tell_ready(self, count: int) -> None:
         before, self._told[0] = self._told[0], self._told[0] + 1
@@ -99,30 +100,28 @@ class Memory:
         self.current.append(self._complete)
 
     def await_ready(self, rank: int, count: int) -> None:
-        self._to(rank).append(lambda: self._all.flags[self.own][READY][rank] >= count)
+        self._copies[rank].append(lambda: self._all.flags[self.own][READY][rank] >= count)
 
     def tell_arrived(self, rank: int, count: int) -> None:
-        self._tell(self._to(rank), ARRIVED, rank, count)
+        self._tell(self._copies[rank], ARRIVED, rank, count)
 
     def await_arrived(self, count: int) -> None:
         self.current.append(lambda: min(self._all.flags[self.own][ARRIVED]) >= count)
 
     def meet(self) -> None:
         self._calls += 1
-        self._away.append(self._note_sent)
+        for rank, stream in enumerate(self._copies):
+            stream.append(lambda rank=rank: self._note_sent(rank))  # type: ignore[misc]
 
-    def _note_sent(self) -> bool:
-        self._sent += 1
+    def _note_sent(self, rank: int) -> bool:
+        self._sent[rank] += 1
         return True
 
     def join(self, then: Step) -> None:
         """Queue `then` behind the products and the copies to other ranks."""
         calls, ready = self._calls, self._told[0]
-        self._products[0].append(lambda: self._sent >= calls and self._told[1] >= ready)
+        self._products[0].append(lambda: min(self._sent) >= calls and self._told[1] >= ready)
         self._products[0].append(then)
-
-    def _to(self, rank: int) -> list[Step]:
-        return self._home if rank == self.own else self._away
 
     def _complete(self) -> bool:
         self._told[1] += 1

@@ -10,7 +10,8 @@ from typing import Any
 from blocks.markdown import markdown_table
 from blocks.records import RESULTS
 
-RECORD = "h200x2/distributed.json"
+RECORDS = ("h200x2/distributed.json", "h200x4/distributed.json")
+"""Records on 2 and 4 GPUs; the model's predictions are in each."""
 SCHEMA = "gemmlab.distributed/1"
 NOTHING = "*Not measured yet.*"
 
@@ -38,12 +39,16 @@ def measured(record: Mapping[str, Any]) -> str:
     when = str(record["environment"].get("time_utc", ""))[:10]
     return (
         f"{markdown_table(heading, rows, ('precision',))}\n\n{record['ranks']} {record['device']['name']} of one host, "
-        f"torch {record['torch']}, {when}; medians of {record['rounds']} rounds, in turns, of the slowest rank. "
-        "Squares, both operands cut into rows. *Share alone* is a rank's rows of C with all operands at hand, and "
-        "*hidden* the part of the messages' time that the product does not take longer than that. With `float32` the "
-        "parts of A are made for each panel again, which counts as not hidden. *By NCCL*: panels sent by NCCL, as "
-        "between hosts, in place of the copy engines."
+        f"torch {record['torch']}, {when}; medians of {_rounds(record)} rounds, in a new order each, of the slowest "
+        "rank. Squares, both operands cut into rows. *Share alone* is a rank's rows of C with all operands at hand; "
+        "*hidden* the part of the messages' time that the product does not take longer than that. *By NCCL*: panels "
+        "sent by NCCL, as between hosts, in place of the copy engines."
     )
+
+
+def _rounds(record: Mapping[str, Any]) -> str:
+    counts = {len(values) for one in record["results"] for values in one["times_ms"].values()}
+    return f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(*counts)
 
 
 def predicted(record: Mapping[str, Any]) -> str:
@@ -60,17 +65,26 @@ def predicted(record: Mapping[str, Any]) -> str:
     return markdown_table(heading, rows, ("slowest link", "precision", "algorithm"))
 
 
-def _block(make: Callable[[Mapping[str, Any]], str]) -> Callable[[], str]:
-    def block() -> str:
-        path = RESULTS / RECORD
-        if not path.exists():
-            return NOTHING
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if record.get("schema") != SCHEMA:
-            raise ValueError(f"{RECORD}: schema {record.get('schema')!r}, not {SCHEMA}")
-        return make(record)
-
-    return block
+def _records() -> list[dict[str, Any]]:
+    found = []
+    for name in RECORDS:
+        path = RESULTS / name
+        if path.exists():
+            found.append(json.loads(path.read_text(encoding="utf-8")))
+            if found[-1].get("schema") != SCHEMA:
+                raise ValueError(f"{name}: schema {found[-1].get('schema')!r}, not {SCHEMA}")
+    return found
 
 
-BLOCKS: Mapping[str, Callable[[], str]] = {"many-gpus": _block(measured), "more-gpus": _block(predicted)}
+def all_measured() -> str:
+    """Return the tables of all records."""
+    return "\n\n".join(map(measured, _records())) or NOTHING
+
+
+def newest_predicted() -> str:
+    """Return the predictions of the newest record: those of the model as it is."""
+    found = _records()
+    return predicted(max(found, key=lambda one: one["environment"]["time_utc"])) if found else NOTHING
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {"many-gpus": all_measured, "more-gpus": newest_predicted}

@@ -4,8 +4,8 @@ The rule reproduces the page's figures for 54 probes (`tests/emulated/counters/c
 
 - 16 bytes past L1 (`LDGSTS.BYPASS`): sectors are the 32-byte sectors of the source; one whose halves are written to
   two sectors counts twice. A wavefront writes data of one 128-byte source line to one 128-byte destination line. If
-  the second half of a sector is written to another line than the first, it takes another wavefront. For a guarded copy
-  (`@P0`) the page counts none of this (see `counted_here`).
+  the second half of a sector is written to another line than the first, it takes another wavefront. For a copy under
+  the guard `@P0` the page counts none of this, but under `@!P0`, `@P1` and other guards it does (see `counted_here`).
 - Through L1, guarded or not: sectors of the source. A whole, half or quarter warp (4, 8, 16 bytes a lane) takes one
   wavefront, plus one for each bank conflict of its reads and one for each of its writes.
 - The ideal is 128 bytes a wavefront.
@@ -40,7 +40,9 @@ _SECTOR, _LINE = 5, 7
 
 def counted_here(instruction: Instruction) -> bool:
     """Return whether Nsight Compute's source page counts wavefronts and sectors of this copy at all."""
-    return instruction.predicate is None or PAST_L1 not in instruction.modifiers
+    guard = instruction.predicate
+    first = guard is not None and guard.kind == "pred" and guard.index == 0 and not guard.invert
+    return not (first and PAST_L1 in instruction.modifiers)
 
 
 def emit_count_past_l1(fn: Function) -> None:

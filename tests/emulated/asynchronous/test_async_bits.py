@@ -19,7 +19,6 @@ from async_bits_probe import groups
 from gemmlab import launch
 from gemmlab.core.errors import UsageError
 from gemmlab.core.tensor_map import UNEVEN_ROWS
-from gemmlab.emulator.asynchronous.combining import combined, number_of
 from support.gpu_bits import GpuBits
 
 BITS = GpuBits("async_bits", "async_bits_probe")
@@ -59,21 +58,11 @@ def test_reductions_at_an_end_inside_16_bytes_have_the_gpus_bits(name: str) -> N
 
 
 @pytest.mark.in_turns(4)
-@pytest.mark.parametrize("case", [case for case in vector_atomics() if case.operation == "add"], ids=NAME)
+@pytest.mark.parametrize("case", list(vector_atomics()), ids=NAME)
 @pytest.mark.sampled(6)
-def test_sums_of_vectors_have_the_gpus_bits(case: VectorAtomic) -> None:
+def test_atomic_operations_on_vectors_have_the_gpus_bits(case: VectorAtomic) -> None:
     wanted = BITS.one_of("vectors", case.name)
     assert np.array_equal(case.bits(DEVICE), wanted)
-
-
-@pytest.mark.parametrize("case", [case for case in vector_atomics() if case.operation != "add"], ids=NAME)
-def test_a_gpus_least_and_greatest_of_vectors_are_those_of_bulk_reductions(case: VectorAtomic) -> None:
-    """The emulator refuses these vectors: `test_vector_sums.py`."""
-    wanted = BITS.one_of("vectors", case.name)
-    old, new = case.operands()
-    number = number_of(case.operation.upper(), case.kind.removesuffix("x2").upper())
-    cells = combined(number, old.view(np.uint8), new.view(np.uint8)).view(old.dtype)
-    assert np.array_equal(case.told(cells, old), wanted)
 
 
 @pytest.mark.in_turns(4)

@@ -35,7 +35,7 @@ def counted(text: str, width: int, lanes: Mapping[int, tuple[int, int]]) -> Copi
         sectors = len({source // SECTOR for source, _target in lanes.values()})
         return Copied(wavefronts, ideal, sectors, sectors)
     read = len({(source // LINE, target // SECTOR) for source, target in lanes.values()})
-    if text.startswith("@"):
+    if text.startswith("@P0 "):
         return Copied(read=read)
     parts: dict[int, list[int]] = {}  # sectors of the target by sector of the source, in the order of lanes
     ways = set()

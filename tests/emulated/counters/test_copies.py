@@ -78,7 +78,7 @@ def test_the_emulator_counts_by_the_rule_whatever_is_copied() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("rung", ["async_copy", "mma_tf32_pipelined"])
+@pytest.mark.parametrize("rung", ["async_copy", "mma_tf32_pipelined", "short_k"])
 def test_a_rung_that_copies_counts_as_ncu_counts(rung: str) -> None:
     one, bound = recorded(rung)
     totals = {name: metric.value for name, metric in bound.observe().counters.totals().items()}

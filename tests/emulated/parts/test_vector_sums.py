@@ -1,4 +1,4 @@
-"""Atomic sums of vectors: each element has the bits of the sum of one number; accesses count as those of a store."""
+"""Atomic operations on vectors: each element has the bits of one number's; accesses count as those of a store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pytest
 
 import gemmlab
-from gemmlab.core.errors import GemmlabError
 from support.cuda_source import needs_compiler
 
 pytestmark = needs_compiler
@@ -125,13 +124,27 @@ def test_an_address_that_is_no_multiple_of_the_vector_is_reported() -> None:
     assert "16-byte write of global memory" in found.message
 
 
-@pytest.mark.in_turns(4)
+@pytest.mark.parametrize("operation", ["min", "max"])
 @pytest.mark.parametrize("word", ["f16x2", "bf16x2"])
 @pytest.mark.parametrize("words", [1, 2])
 @pytest.mark.sampled(2)
-def test_the_least_of_halves_is_refused_by_name(word: str, words: int) -> None:
+def test_a_number_is_taken_instead_of_nan_and_the_signs_of_zeros_are_ordered(
+    operation: str, word: str, words: int
+) -> None:
     kind = Sum(f"v{2 * words}.{word.removesuffix('x2')}", word, words, "h")
-    source = kind.source().split('extern "C"')[1].replace(".add", ".min")
-    values = np.zeros(THREADS * words, np.uint32)
-    with pytest.raises(GemmlabError, match=r"REDG\.E\.MIN\.B?F16x"):
-        gemmlab.launch('extern "C"' + source, "sums", 1, THREADS, [values, values.copy(), 32], device="emulated:sm_90")
+    source = kind.source().split('extern "C"')[1].replace(".add", f".{operation}")
+    one, nan = (0x3C00, 0x7E00) if word == "f16x2" else (0x3F80, 0x7FC0)
+    pairs = [
+        (one, nan, one, one),
+        (nan, nan, 0x7FFF, 0x7FFF),
+        (0, 0x8000, 0x8000, 0),
+        (one, 0x8000 | one, 0x8000 | one, one),
+    ]
+    there, come, least, most = (np.array([pair[at] for pair in pairs], np.uint32) for at in range(4))
+    old, new, wanted = (
+        np.resize(x | x << 16, THREADS * words) for x in (there, come, least if operation == "min" else most)
+    )
+    args = [old.astype(np.uint32), new.astype(np.uint32), THREADS]
+    done = gemmlab.launch('extern "C"' + source, "sums", 1, THREADS, args, device="emulated:sm_90")
+    assert done.hazards == ()
+    np.testing.assert_array_equal(done.outputs[0], wanted)

@@ -165,18 +165,19 @@ def _store(
     width = box.last - box.first
     there = bool(box.inside.any()) and width > 0
     found = global_places(request, reach, box.rows[box.inside] + box.first, width) if there else None
-    # A plain store writes 16 bytes at a time, also where the tensor ends inside them.
-    more = 0 if reduction else -width % UNIT
+    # Whole units of 16 bytes are written or reduced, also where the tensor ends inside them.
+    more = -width % UNIT
 
     def write(data: Bytes) -> None:
         if found is None:
             return
         allocation, at = found
         mine = data.reshape(len(box.rows), box.row_bytes)[box.inside, box.first : box.last + more]
-        if reduction:
-            mine = reduced(tensor, reduction, np.ascontiguousarray(allocation.data[at]), mine)
         at = at[:, :1] + np.arange(width + more)
         present = at < allocation.nbytes
+        if reduction:
+            old = allocation.data[np.minimum(at, allocation.nbytes - 1)]
+            mine = reduced(tensor, reduction, np.ascontiguousarray(old), np.ascontiguousarray(mine))
         allocation.data[at[present]] = mine[present]
         allocation.valid[at[present]] = 0xFF
 

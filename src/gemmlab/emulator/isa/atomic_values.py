@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gemmlab.emulator.isa.float_compare import number_first
 from gemmlab.emulator.isa.halves import to_bfloat
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.small_floats import bfloat_of, half_of, pack_halves
 
 FLOATS = ("F32", "F64", "F16x2", "BF16x2")
-"""Types of floating-point numbers, in the words of nvdisasm. Only their sums are compiled for sm_80 to sm_90."""
+"""Types of floating-point numbers, in the words of nvdisasm."""
+HALVES = ("F16x2", "BF16x2")
+"""Those that have a least and a greatest as well; the others have sums only."""
 
 
-def float_sum(kind: str, old: Lanes, new: Lanes, *, flush: bool) -> Lanes:
-    """Return the bits of the sum of two numbers, or pairs of numbers, of a type in `FLOATS`."""
+def float_combined(name: str, kind: str, old: Lanes, new: Lanes, *, flush: bool) -> Lanes:
+    """Return the bits that `ADD`, `MIN` or `MAX` makes of two numbers, or pairs of numbers, of a type in `FLOATS`.
+
+    `MIN` and `MAX` take the number if the other one is NaN, and 0x7FFF of two NaN, as an H200 does.
+    """
     if kind in {"F32", "F64"}:
         return _float_add(kind.lower(), old, new, flush=flush)
-    if kind == "F16x2":
-        # A float32 sum has so many bits that rounding it to 16 bits gives the correctly rounded sum.
-        return pack_halves(*(half_of(old, part) + half_of(new, part) for part in (0, 1)))
-    low, high = (to_bfloat(bfloat_of(old, part) + bfloat_of(new, part)) for part in (0, 1))
-    return low | (high << 16)
+    widen = half_of if kind == "F16x2" else bfloat_of
+    low, high = (_float32(name, widen(old, part), widen(new, part)) for part in (0, 1))
+    # A float32 sum has so many bits that rounding it to 16 bits gives the correctly rounded sum.
+    return pack_halves(low, high) if kind == "F16x2" else to_bfloat(low) | (to_bfloat(high) << 16)
+
+
+def _float32(name: str, a: Lanes, b: Lanes) -> Lanes:
+    return a + b if name == "ADD" else number_first(a, b, least=name == "MIN").bits("f32")
 
 
 def combined(name: str, old: Lanes, values: list[Lanes], *, signed: bool) -> Lanes:

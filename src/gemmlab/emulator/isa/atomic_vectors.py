@@ -1,8 +1,8 @@
-"""Atomic sums of vectors in global memory (sm_90): of two or four float32, or of four or eight 16-bit numbers.
+"""Atomic operations on vectors in global memory (sm_90): sums of two or four float32; sums, least and greatest of four
+or eight 16-bit numbers.
 
-Each element is a sum of its own, with the rounding and the denormals of the sum of one number: PTX guarantees no more
-than that each element is atomic. A vector is aligned to its size. The least and the greatest of 16-bit numbers are not
-run, because what they make of NaN and of zeros was not compared with a GPU.
+Each element is combined by itself, with the rounding and the denormals of one number: PTX guarantees no more than that
+each element is atomic. A vector is aligned to its size.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.access import addresses
 from gemmlab.emulator.isa.atomic_places import checked_place, count_atomic
-from gemmlab.emulator.isa.atomic_values import float_sum
+from gemmlab.emulator.isa.atomic_values import HALVES, float_combined
 from gemmlab.emulator.isa.each_lane import each_lane, row
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import LANES, Block
@@ -26,9 +26,11 @@ VECTORS = {
 
 
 def vector_atomic(x: Form, vector: str) -> None:
-    """Add a vector to memory. The result is the old value."""
+    """Combine a vector with memory. The result is the old value."""
     kind, count = VECTORS[vector]
-    if not x.has("ADD") or set(x.modifiers) - HINTS - {"ADD", vector}:
+    names = ("ADD", "MIN", "MAX") if kind in HALVES else ("ADD",)
+    name = x.one_of(*names)
+    if not name or set(x.modifiers) - HINTS - {name, vector}:
         raise x.refuse()
     results = x.dest_predicates(1)
     d = None if x.instruction.opcode in {"RED", "REDG"} else x.dest()
@@ -45,7 +47,7 @@ def vector_atomic(x: Form, vector: str) -> None:
                 cell = x.fn.cast(place.host, I32) + part
                 before = Lanes(x.fn.load(cell))
                 old[part][lane] = before.value
-                after = float_sum(kind, before, Lanes(rows[part][lane]), flush=x.has("FTZ"))
+                after = float_combined(name, kind, before, Lanes(rows[part][lane]), flush=x.has("FTZ"))
                 x.fn.store(cell, after.value)
                 changed.set((Lanes(changed.read()) | after.ne(before).zext("i64")).value)
                 with x.fn.when(place.valid.differs(0)):

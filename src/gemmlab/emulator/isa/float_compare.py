@@ -47,14 +47,18 @@ def lesser_or_greater(x: Form, a: Lanes, b: Lanes, least: Lanes) -> Lanes:
 
     If one is NaN, the result is the other one, or NaN if the instruction has `.NAN`.
     """
+    chosen = least.select(number_first(a, b, least=True), number_first(a, b, least=False))
+    return (a.is_nan() | b.is_nan()).select(chosen.like(NAN), chosen) if x.has("NAN") else chosen
+
+
+def number_first(a: Lanes, b: Lanes, *, least: bool) -> Lanes:
+    """Return the bits of the lesser or the greater of two float32; a number comes before NaN, and -0 before +0."""
     first, second = whole_bits(a), whole_bits(b)
-    lesser = a.lt(b).select(first, a.gt(b).select(second, first | second))
-    greater = a.gt(b).select(first, a.lt(b).select(second, first & second))
-    chosen = least.select(lesser, greater)
-    nan = first.like(NAN)
-    if x.has("NAN"):
-        return (a.is_nan() | b.is_nan()).select(nan, chosen)
-    return a.is_nan().select(b.is_nan().select(nan, second), b.is_nan().select(first, chosen))
+    if least:
+        chosen = a.lt(b).select(first, a.gt(b).select(second, first | second))
+    else:
+        chosen = a.gt(b).select(first, a.lt(b).select(second, first & second))
+    return a.is_nan().select(b.is_nan().select(first.like(NAN), second), b.is_nan().select(first, chosen))
 
 
 def with_sign_of_product(bits: Lanes, a: Lanes, b: Lanes) -> Lanes:

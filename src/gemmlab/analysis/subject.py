@@ -130,8 +130,10 @@ class Subject(Display):
     @property
     def setmaxnreg_ignored(self) -> Remark | None:
         """Ptxas's reason for ignoring setmaxnreg; `None` if it did not."""
+        if any(each.opcode == "USETMAXREG" for each in self.function.instructions):
+            return None
         texts = self.artifact.texts
-        return setmaxnreg_ignored(texts.get("log", ""), texts.get("ptx", ""))
+        return setmaxnreg_ignored(texts.get("log", ""), texts.get("ptx", ""), self.artifact.entry)
 
     @property
     def executed(self) -> dict[int, int]:

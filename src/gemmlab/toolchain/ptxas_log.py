@@ -90,16 +90,27 @@ def serialized(log: str, ptx: str, entry: str) -> Remark | None:
     return None
 
 
-def setmaxnreg_ignored(log: str, ptx: str) -> Remark | None:
-    """Return ptxas's remark that it ignored `setmaxnreg` in the code; `None` without one.
+def setmaxnreg_ignored(log: str, ptx: str, entry: str) -> Remark | None:
+    """Return ptxas's remark that it ignored `setmaxnreg` in the code; `None` without one, or if the kernel has none.
 
-    The place is that of the first `setmaxnreg` in the PTX.
+    The log names no kernel, so a kernel whose machine code has the instruction is not meant. The place is that of the
+    kernel's first `setmaxnreg`. `entry` is a mangled name.
     """
-    match = _IGNORED.search(log)
-    if match is None:
+    match, number = _IGNORED.search(log), _line_of_setmaxnreg(ptx, entry)
+    if match is None or number is None:
         return None
-    number = next((number for number, line in enumerate(ptx.splitlines(), 1) if "setmaxnreg." in line), 0)
-    return Remark(match[1], *(place_in_source(ptx, number) if number else None) or ("", 0))
+    return Remark(match[1], *(place_in_source(ptx, number) or ("", 0)))
+
+
+def _line_of_setmaxnreg(ptx: str, entry: str) -> int | None:
+    """Return the number, from 1, of a kernel's first line with `setmaxnreg`; `None` if there is none."""
+    inside = False
+    for number, line in enumerate(ptx.splitlines(), 1):
+        if ".entry " in line:
+            inside = re.search(rf"\.entry {re.escape(entry)}\b", line) is not None
+        elif inside and "setmaxnreg." in line:
+            return number
+    return None
 
 
 def place_in_source(ptx: str, number: int) -> tuple[str, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -145,6 +146,6 @@ def test_a_number_is_taken_instead_of_nan_and_the_signs_of_zeros_are_ordered(
         np.resize(x | x << 16, THREADS * words) for x in (there, come, least if operation == "min" else most)
     )
     args = [old.astype(np.uint32), new.astype(np.uint32), THREADS]
-    done = gemmlab.launch('extern "C"' + source, "sums", 1, THREADS, args, device="emulated:sm_90")
+    done: Any = gemmlab.launch('extern "C"' + source, "sums", 1, THREADS, args, device="emulated:sm_90")
     assert done.hazards == ()
     np.testing.assert_array_equal(done.outputs[0], wanted)

@@ -128,6 +128,18 @@ def test_what_ptxas_did_otherwise_is_a_remark_with_its_line() -> None:
     assert "accumulator registers" in found.text
     assert found.place.startswith("wgmma_misuse.cu:")
     assert serialized(texts["log"], texts["ptx"], "right") is None
-    ignored = setmaxnreg_ignored(texts["log"], texts["ptx"])
+    ignored = setmaxnreg_ignored(texts["log"], texts["ptx"], "ignored")
     assert ignored is not None
     assert "register count" in ignored.text
+    assert ignored.place == f"wgmma_misuse.cu:{line_of('// ignored')}"
+    assert setmaxnreg_ignored(texts["log"], texts["ptx"], "right") is None
+
+
+def test_only_the_kernel_whose_setmaxnreg_is_ignored_has_the_remark() -> None:
+    said = {}
+    for kernel, threads in (("ignored", 128), ("fair", 384)):
+        done = gemmlab.launch(FILE, kernel, 1, threads, [np.zeros(512, np.float32)], device="emulated:sm_90a")
+        said[kernel] = [line for line in str(done.explain()).splitlines() if "ptxas ignored setmaxnreg" in line]
+    assert len(said["ignored"]) == 1
+    assert f"wgmma_misuse.cu:{line_of('// ignored')}" in said["ignored"][0]
+    assert said["fair"] == []

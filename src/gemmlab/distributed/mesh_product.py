@@ -29,10 +29,10 @@ def gemm(
     not read if `beta` is 0.
 
     An operand that is cut along k is sent in panels while earlier panels are multiplied. The memory of a rank contains
-    its shards, its part of C, and two panels of each such operand. If one operand is sent, a panel has at most 4,096
-    columns of B or rows of A, and 32,768 terms of k: 512 MiB. If both are sent, or with `reproducible`, a panel has
-    4,096 terms of k, and two take 32,768 bytes for each row or column of the rank's part of C. `traffic` counts the
-    bytes of panels. GPUs of one host keep the memory of panels for later calls with the same mesh.
+    its shards, its part of C, and two panels of each such operand. If one operand is sent, a panel has at most 512 MiB.
+    If both are sent, or with `reproducible`, a panel has 4,096 terms of k, and two take 32,768 bytes for each row or
+    column of the rank's part of C. `traffic` counts the bytes of panels. GPUs of one host keep the memory of panels for
+    later calls with the same mesh.
 
     With `reproducible` (as in `gemmlab.gemm`) the result has the same bits on any number of ranks: k is always cut into
     the same panels, and the algorithm `"k"`, which adds sums of different ranks, is not taken.

@@ -9,7 +9,7 @@ C and Python entries are in the same object.
 
 MR x NV vectors is the register tile; MC, KC and NC are the cache blocks; 0 stands for the size computed from this
 machine's caches (`codegen/blocking.py`). Products of fewer than 2^SERIAL multiply-adds take one thread. Here 0 stands
-for 20, or for 17 on a processor that multiplies a vector in two halves.
+for 18, or for 17 on a processor that multiplies a vector in two halves.
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ def device_array(value: Any, name: str = "") -> DeviceArray:
         known = refusal(name or "x", value) if is_tensor(value) and value.is_cuda else None
         if known is None and isinstance(error, AttributeError):
             return _from_dlpack(value)
-        said = known or f"does not show its memory: {error}"
-        raise ArgumentTypeError(f"{name or 'the array'} {said}") from error
+        reason = known or f"does not show its memory: {error}"
+        raise ArgumentTypeError(f"{name or 'the array'} {reason}") from error
     found = _from_interface(interface, value)
     if not found.pointer and all(found.shape):
         known = refusal(name or "x", value) if is_tensor(value) else None

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gemmlab.codegen.blas.entry_points import C_SYMBOL, FORTRAN_SYMBOL, emit_blas
-from gemmlab.codegen.blas.error_handlers import ABSENT, C_HANDLER, WEAK_SYMBOLS
+from gemmlab.codegen.blas.error_handlers import ABSENT, WEAK_SYMBOLS
 from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.product import emit_product, product_workspace_bytes, usual_serial_work
 from gemmlab.core.errors import UsageError
@@ -70,8 +70,8 @@ class _Owner(ctypes.Structure):
 def _handlers() -> dict[str, int]:
     """Return addresses of the error handlers that the program defines, `ABSENT` for those that it does not.
 
-    MKL puts its own `cblas_xerbla` among the program's symbols when it is first used. Its arguments are others than
-    those of the reference BLAS, so it is left out.
+    MKL puts its own ones among the program's symbols when it is first used. They are left out: they are not the
+    program's, and the arguments of its `cblas_xerbla` are others than those of the reference BLAS.
     """
     program = ctypes.CDLL(None)
     found: dict[str, int] = {}
@@ -80,7 +80,7 @@ def _handlers() -> dict[str, int]:
             found[name] = ctypes.addressof(ctypes.c_char.in_dll(program, name))
         except ValueError:
             found[name] = ABSENT
-        if name == C_HANDLER and found[name] != ABSENT:
+        if found[name] != ABSENT:
             owner = _Owner()
             program.dladdr(ctypes.c_void_p(found[name]), ctypes.byref(owner))
             if os.path.basename(owner.file or b"").startswith(b"libmkl"):  # noqa: PTH119 - a path in bytes

@@ -123,11 +123,11 @@ class SeveralPlans:
         scratch: Scratch | None = None,
     ) -> None:  # fmt: skip
         """Queue all launches on a stream of the current context, once for each of `steps`; otherwise as in `Plan`."""
-        lent = None if scratch is None else scratch.lent()
+        loan = None if scratch is None else scratch.loan()
         try:
             for to_a, to_b, to_c in steps:
                 for plan, starts in self.plans:
-                    plan.enqueue(stream, alpha, beta, a + to_a, b + to_b, c + to_c, starts, lent)
+                    plan.enqueue(stream, alpha, beta, a + to_a, b + to_b, c + to_c, starts, loan)
         finally:
             if scratch is not None:
                 scratch.give_back()

@@ -69,7 +69,7 @@ class Scratch(NamedTuple):
     tickets: int
     give_back: Callable[[], object]
 
-    def lent(self) -> Scratch:
+    def loan(self) -> Scratch:
         """Return the same memory for one of several users. Giving it back does nothing."""
         return self._replace(give_back=_nothing)
 

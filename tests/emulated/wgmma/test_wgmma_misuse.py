@@ -85,7 +85,12 @@ def test_machine_code_without_a_wait_is_reported() -> None:
 
 def test_machine_code_without_a_fence_is_reported() -> None:
     found = edited("right", "WARPGROUP.ARRIVE ", "NOP ", 2)
-    assert any("no wgmma.fence is between" in hazard.message for hazard in found)
+    assert all("no wgmma.fence is between" in hazard.message for hazard in found)
+    assert {hazard.other_line for hazard in found} == {STATEMENT}
+    writes = "d[i] = x[threadIdx.x * 4 + i];", "d[i] *= 0.5f;"
+    assert {hazard.line for hazard in found} == {
+        next(number for number, line in enumerate(LINES, 1) if line.endswith(text)) for text in writes
+    }
 
 
 def test_a_multiplication_by_some_lanes_is_reported() -> None:

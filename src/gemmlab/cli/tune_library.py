@@ -53,7 +53,8 @@ def _library(
     from gemmlab.core.data_folder import require_data_dir
     from gemmlab.devices.select import open_device
     from gemmlab.ops.gemm import GemmOp
-    from gemmlab.tuning.library_tuning import Request, tune_library, usual_problems
+    from gemmlab.tuning.choice_times import Request
+    from gemmlab.tuning.library_tuning import tune_library, usual_problems
 
     where = open_device(device, mode)
     text = sizes or _sizes_in(shapes)

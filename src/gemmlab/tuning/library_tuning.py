@@ -2,30 +2,25 @@
 
 On a GPU the kernels and configurations that the shipped table or its rule ranks first are verified and timed in a few
 rounds for each product; the fastest three and the shipped choice are then timed in more rounds. On a processor the
-library has one kernel, whose tile, cache blocks and thread threshold are searched at several products at once. A
-candidate replaces the shipped choice only if it is clearly faster (`LEAST_GAIN`).
+library has one kernel, whose tile, cache blocks and thread threshold are searched at several products at once; there,
+too, the fastest three and the shipped one are timed again, in turns, because the least of many noisy times is too low.
+A candidate replaces the shipped choice only if it is clearly faster (`LEAST_GAIN`).
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gemmlab.core.errors import GemmlabError, RecordError, UsageError
-from gemmlab.core.hardware import physical_cores
-from gemmlab.core.stats import spread
+from gemmlab.core.errors import RecordError, UsageError
 from gemmlab.core.words import counted
 from gemmlab.devices.device import Device
 from gemmlab.dispatch.choice import choose
-from gemmlab.dispatch.choice_store import EVERY, SWITCH, Entry, machine_of_cpu, machine_of_gpu, objection
+from gemmlab.dispatch.choice_store import SWITCH, Entry, machine_of_cpu, machine_of_gpu, objection
 from gemmlab.dispatch.choice_values import Candidate
 from gemmlab.dispatch.measurements import shipped_table, time_key
-from gemmlab.dispatch.override import USUAL
 from gemmlab.dispatch.precision_rule import HIGHEST
 from gemmlab.dispatch.waves import Gpu, gpu_of_facts
 from gemmlab.kernels.by_name import named_kernel
@@ -33,40 +28,18 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.digest import source_digest
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
-from gemmlab.timing.bench import run_bench
-from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.configurations import configured
 from gemmlab.timing.families import family_of
 from gemmlab.timing.peers import Spec, kernel_spec
 from gemmlab.timing.prebuild import of_specs, prebuild
 from gemmlab.timing.suite.shapes import shipped_suite
-from gemmlab.tuning.device_bench import Subject
-from gemmlab.tuning.search import Progress
-from gemmlab.tuning.session import tune
-from gemmlab.tuning.space import space_of
+from gemmlab.tuning.choice_times import FINAL_ROUNDS, FINALISTS, LEAST_GAIN, Request, median_times, now
+from gemmlab.tuning.processor_tuning import processor_entry
 from gemmlab.tuning.store_file import add, require_store, stored
 
 CPU_SIZES = "64,100,160,256,512,1024,64x2048x2048,2048x64x2048"
 """Products by which a processor's configuration is chosen: around the thread threshold, square, skinny and deep."""
-LEAST_GAIN = 1.01
-"""The least ratio of the shipped choice's time to the time of a choice that is stored in its place."""
-_CANDIDATES, _FINALISTS = 12, 3
-_ROUNDS, _FINAL_ROUNDS = 3, 9
-Report = Callable[[str], object]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The products to measure, and the time budget."""
-
-    device: Device
-    mode: str
-    budget_s: float
-    problems: Sequence[GemmProblem]
-    folder: Path
-    """The folder of the searches' journals."""
-    report: Report = field(default=lambda _text: None)
-    """Function that is called with a line of text on the progress."""
+_CANDIDATES, _ROUNDS = 12, 3
 
 
 def usual_problems(device: Device) -> list[GemmProblem]:
@@ -92,7 +65,9 @@ def tune_library(request: Request) -> Iterator[Entry]:
         raise UsageError(f"--library: on {request.device.id} nothing is timed; the library call does not run there")
     # Before anything is measured, not after it.
     require_store()
-    yield from _processor(request) if family == "cpu" else _gpu(request)
+    for entry in _gpu(request) if family != "cpu" else [processor_entry(request)]:
+        add([entry])
+        yield entry
 
 
 def _gpu(request: Request) -> Iterator[Entry]:
@@ -107,7 +82,6 @@ def _gpu(request: Request) -> Iterator[Entry]:
             request.report(f"{problem.label}")
             entry = _entry_for(request, problem, where)
             if entry is not None:
-                add([entry])
                 yield entry
 
 
@@ -118,9 +92,9 @@ def _entry_for(request: Request, problem: GemmProblem, where: Gpu) -> Entry | No
     specs = {spec.name: (spec, one) for one in _first(usual.considered) for spec in [_spec(request, one)]}
     shipped = next(iter(specs))
     prebuild(of_specs(GemmOp(), [spec for spec, _ in specs.values()], [problem]), request.device)
-    times = _times(request, problem, [spec for spec, _ in specs.values()], _ROUNDS)
-    final = list(dict.fromkeys([shipped, *sorted(times, key=lambda name: times[name])[:_FINALISTS]]))
-    times = _times(request, problem, [specs[name][0] for name in final], _FINAL_ROUNDS)
+    times = median_times(request, [problem], [spec for spec, _ in specs.values()], _ROUNDS)
+    final = list(dict.fromkeys([shipped, *sorted(times, key=lambda name: times[name])[:FINALISTS]]))
+    times = median_times(request, [problem], [specs[name][0] for name in final], FINAL_ROUNDS)
     if shipped not in times:
         return None
     best = min(times, key=lambda name: times[name])
@@ -130,7 +104,7 @@ def _entry_for(request: Request, problem: GemmProblem, where: Gpu) -> Entry | No
     return Entry(
         machine=where.machine, op="gemm", product=time_key(problem), precision=HIGHEST, kernel=chosen.kernel,
         config=dict(chosen.config), us=times[best], shipped_us=times[shipped],
-        digest=source_digest(find_kernel(chosen.kernel)), taken=_now(),
+        digest=source_digest(find_kernel(chosen.kernel)), taken=now(),
     )  # fmt: skip
 
 
@@ -148,47 +122,6 @@ def _first(considered: Sequence[Candidate]) -> list[Candidate]:
 def _spec(request: Request, one: Candidate) -> Spec:
     plain = kernel_spec(named_kernel(one.kernel), request.device.device_name, request.mode)
     return configured(plain, one.config)
-
-
-def _times(request: Request, problem: GemmProblem, specs: Sequence[Spec], rounds: int) -> dict[str, float]:
-    """Return contestant -> median time in microseconds, for those with right results; empty if the bench fails."""
-    timing = family_of(request.device.family).timing[request.mode]
-    plan = Plan(
-        op=GemmOp(), problems=[problem], contestants=specs, rounds=rounds, processes=1, timing=timing, probe=False,
-        device=request.device.device_name, mode=request.mode,
-    )  # fmt: skip
-    try:
-        record = run_bench(plan)
-    except GemmlabError as error:
-        request.report(f"{problem.label}: {error}")
-        return {}
-    return {
-        result.contestant: spread([sample.time_us for sample in result.samples]).median
-        for result in record.results
-        if result.verified and result.samples and result.contestant != "probe"
-    }
-
-
-def _processor(request: Request) -> Iterator[Entry]:
-    named = named_kernel(USUAL)
-    subject = Subject(
-        named, GemmOp(), tuple(request.problems), request.device, request.mode, space_of(named.kernel),
-        physical_cores(),
-    )  # fmt: skip
-
-    def report(progress: Progress) -> None:
-        request.report(progress.text("best"))
-
-    found = tune(subject, request.budget_s, request.folder, report=report)
-    if found.default is None:
-        raise UsageError(f"{USUAL}: the shipped configuration has no time; give a longer --budget")
-    best = found.best if found.default.us >= LEAST_GAIN * found.best.us else found.default
-    entry = Entry(
-        machine=machine_of_cpu(), op="gemm", product=EVERY, precision=HIGHEST, kernel=USUAL, config=dict(best.config),
-        us=best.us, shipped_us=found.default.us, digest=found.digest, taken=_now(),
-    )  # fmt: skip
-    add([entry])
-    yield entry
 
 
 def machine_of(device: Device) -> str:
@@ -237,7 +170,3 @@ def state_text(states: Mapping[str, Any]) -> str:
         words.append(f"{machine}: {counted(one['entries'], 'choice')} of {one['taken'][:10]}{stale}")
     off = f"; {SWITCH}=0: the shipped choices are used" if os.environ.get(SWITCH) == "0" else ""
     return "; ".join(words) + off
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

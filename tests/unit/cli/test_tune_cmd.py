@@ -188,13 +188,13 @@ def test_an_empty_store_is_shown_exported_and_forgotten(tmp_path: Path) -> None:
 
 @pytest.mark.in_turns(6)
 def test_the_library_is_tuned_for_this_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gemmlab.tuning import library_tuning
+    from gemmlab.tuning import processor_tuning
 
     def small(kernel: Kernel) -> Space:
         found = space_of(kernel)
         return Space(found.names, found.members[:1])
 
-    monkeypatch.setattr(library_tuning, "space_of", small)
+    monkeypatch.setattr(processor_tuning, "space_of", small)
     sizes = tmp_path / "sizes.txt"
     sizes.write_text("40 # small\n50x60x70\n")
     code, text = gemmlab("tune", "--library", "--shapes", str(sizes), "--budget", "100s")

@@ -6,8 +6,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,8 @@ from gemmlab.dispatch.storage import Stored, stored
 from gemmlab.dispatch.waves import Gpu, gpu_model
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.digest import source_digest
-from gemmlab.tuning import library_tuning
+from gemmlab.tuning import library_tuning, processor_tuning
+from gemmlab.tuning.choice_times import Request
 from gemmlab.tuning.store_file import add, export, forget, import_file
 from gemmlab.tuning.store_file import stored as entries
 
@@ -131,8 +134,8 @@ def test_a_store_that_cannot_be_changed_is_known_before_anything_is_measured(
     def unwanted(*_of: object, **_options: object) -> None:
         raise AssertionError("the search began")
 
-    monkeypatch.setattr(library_tuning, "tune", unwanted)
-    request = library_tuning.Request(CpuDevice(), "warm", 1.0, [], tmp_path)
+    monkeypatch.setattr(processor_tuning, "tune", unwanted)
+    request = Request(CpuDevice(), "warm", 1.0, [], tmp_path)
     add([CPU])
     (tmp_path / "data" / "choices.json").write_text("{")
     with pytest.raises(RecordError, match=r"choices\.json is not JSON"):
@@ -203,6 +206,7 @@ def test_an_import_leaves_out_what_another_version_measured(tmp_path: Path) -> N
 
 MANY = """
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from gemmlab.dispatch.choice_store import Entry
 from gemmlab.tuning.store_file import add
@@ -255,3 +259,30 @@ def test_the_reasons_name_the_store_on_a_processor() -> None:
     found = gemmlab.explain_choice(np.ones((3, 4), np.float32), np.ones((4, 5), np.float32))
     assert found.basis == TUNED
     assert found.config["KC"] == 256
+
+
+@pytest.mark.parametrize(
+    ("again", "config", "shipped_us", "us"),
+    [
+        # The search's winner was lucky; the next one is faster by more than one percent, or nothing is.
+        ({"A": 100.0, "B": 101.0, "C": 97.0}, {"KC": 3}, 100.0, 97.0),
+        ({"A": 100.0, "B": 99.5, "C": 99.2}, {"KC": 1}, 100.0, 100.0),
+        # A configuration that fails now does not win.
+        ({"A": 100.0, "C": 90.0}, {"KC": 3}, 100.0, 90.0),
+    ],
+)
+def test_a_processors_finalists_are_timed_again_beside_the_shipped_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: dict[str, float], config: dict[str, int], shipped_us: float,
+    us: float,
+) -> None:  # fmt: skip
+    rows = [SimpleNamespace(config={"KC": number}, us=float(number)) for number in (2, 3, 1)]
+    found = SimpleNamespace(default=rows[-1], rows=tuple(rows), digest="d")
+    monkeypatch.setattr(processor_tuning, "tune", lambda *_of, **_options: found)
+
+    def timed(_request: Request, _problems: Any, specs: Sequence[Any], *_more: int) -> dict[str, float]:
+        assert [spec.config["KC"] for spec in specs] == [1, 2, 3]
+        return {spec.name: again[name] for spec, name in zip(specs, "ABC", strict=True) if name in again}
+
+    monkeypatch.setattr(processor_tuning, "median_times", timed)
+    entry = processor_tuning.processor_entry(Request(CpuDevice(), "warm", 1.0, [], tmp_path))
+    assert (entry.config, entry.shipped_us, entry.us) == (config, shipped_us, us)

@@ -1,4 +1,4 @@
-# `make climb` shows this machine's CPU climbing the ladder; `make test` runs the tests, `make test-all` the slow ones too; `make lint` checks the code.
+# `make climb` times the CPU and GPU ladders; `make test` runs the quick tests, `make test-all` all of them; `make lint` checks the code.
 # Each installs what it needs first. PYTHON=/path/to/python3.12 picks an interpreter for the virtual environment.
 
 VENV := .venv

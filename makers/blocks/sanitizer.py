@@ -72,8 +72,8 @@ def table(record: Mapping[str, Any]) -> str:
     tools = f"{len(found)}" if ran == len(rows) else f"{len(found)} of the {ran} that it ran on"
     version = " ".join(record["sanitizer"])
     said = (
-        f"The emulator reports {sum(bool(row[1]) for row in rows)} of {len(rows)} bugs; one of the four tools, "
-        f"{tools}. Of {len(right)} kernels without a bug the emulator reports "
+        f"The emulator reports {sum(bool(row[1]) for row in rows)} of {len(rows)} bugs; "
+        f"at least one of the four tools, {tools}. Of {len(right)} kernels without a bug the emulator reports "
         f"{sum(bool(emulator[name]) for name in right) or 'none'}, the tools {len(alarms) or 'none'}. "
         f"(compute-sanitizer, {version}; an H200. An empty cell: nothing was said.)"
     )

@@ -71,7 +71,9 @@ def _library(
         entries = list(tune_library(request))
     if form is Form.TEXT:
         _print(entries)
-    words = f"{counted(len(entries), 'choice')} stored; gemmlab.gemm takes them from the next process on"
+    words = f"{counted(len(entries), 'choice')} stored, for gemmlab.gemm from the next process on"
+    if entries and all(entry.us == entry.shipped_us for entry in entries):
+        words += "; none is faster than the shipped one (a longer --budget goes on from here)"
     return {"entries": [asdict(entry) for entry in entries], "text": words if entries else "nothing new was measured"}
 
 

@@ -127,7 +127,7 @@ class Choice(Display):
         if self.workspace_bytes:
             lines.append(f"  workspace: {self.workspace_bytes:,} bytes")
         if self.regions:
-            lines.append(f"  {self.regions}, one after another")
+            lines.append(f"  {self.regions}, one after another, so that the workspace stays small")
         lines += [f"  {line}" for line in self._of_pieces()]
         if self.machine_code:
             lines.append(f"  machine code: {self.machine_code}")

@@ -154,6 +154,6 @@ def _on_cpu(call: Call, what: Stored) -> Choice:
     own = stored_choice(machine_of_cpu(), EVERY, HIGHEST, way.kernel) if way.kernel.id == USUAL else None
     if own is None:
         return Choice(way.kernel.id, way.config, RULE, "cpu", problem, way.reason)
-    gain = f"{own.shipped_us / own.us:.3f} x the shipped configuration (GEMMLAB_TUNED=0 takes that)"
+    gain = f"{own.shipped_us / own.us:.3f} x as fast as the shipped configuration, which GEMMLAB_TUNED=0 takes"
     reason = f"{way.reason}; tuned: measured on this machine, {own.taken[:10]}, {gain}"
     return Choice(way.kernel.id, way.kernel.configure(own.config), TUNED, "cpu", problem, reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 
 from gemmlab.core.errors import GemmlabError
@@ -39,16 +40,23 @@ class Request:
 
 
 def median_times(
-    request: Request, problems: Sequence[GemmProblem], specs: Sequence[Spec], rounds: int, threads: int = 1
+    request: Request,
+    problems: Sequence[GemmProblem],
+    specs: Sequence[Spec],
+    rounds: int,
+    threads: int = 1,
+    budget_s: float = inf,
 ) -> dict[str, float]:
     """Return contestant -> median time in microseconds, for several problems the geometric mean of these.
 
-    Contestants without a right result at each problem are left out. The result is empty if the bench fails.
+    After `budget_s` seconds no contestant has a second turn at a problem. Contestants without a right result at each
+    problem are left out. The result is empty if the bench fails.
     """
     timing = family_of(request.device.family).timing[request.mode]
     plan = Plan(
         op=GemmOp(), problems=problems, contestants=specs, threads=(threads,), rounds=rounds, processes=1,
-        timing=timing, probe=False, device=request.device.device_name, mode=request.mode,
+        budget_s=budget_s, timing=timing, probe=False,
+        device=request.device.device_name, mode=request.mode,
     )  # fmt: skip
     try:
         record = run_bench(plan)

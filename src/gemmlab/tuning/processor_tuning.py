@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from math import inf
 
@@ -39,13 +40,14 @@ def processor_entry(request: Request) -> Entry:
     def report(progress: Progress) -> None:
         request.report(progress.text("best"))
 
+    started = time.monotonic()
     found = tune(subject, _SEARCHED * request.budget_s, request.folder, report=report)
     if found.default is None:
         raise UsageError(f"{USUAL}: the shipped configuration has no time; give a longer --budget")
     usual, *others = (found.default.config, *(row.config for row in found.rows[:FINALISTS]))
     finalists = [dict(usual), *(dict(config) for config in others if config != usual)]
     request.report(f"{counted(len(finalists), 'configuration')} timed again, in turns")
-    times = _again(request, finalists)
+    times = _again(request, finalists, request.budget_s - (time.monotonic() - started))
     shipped_us, best, us = times[0], finalists[0], times[0]
     for config, taken in zip(finalists[1:], times[1:], strict=True):
         if taken < us and taken * LEAST_GAIN <= shipped_us:
@@ -56,14 +58,14 @@ def processor_entry(request: Request) -> Entry:
     )  # fmt: skip
 
 
-def _again(request: Request, configs: Sequence[Mapping[str, int]]) -> list[float]:
+def _again(request: Request, configs: Sequence[Mapping[str, int]], budget_s: float) -> list[float]:
     """Return the geometric mean of each configuration's times at all problems, in microseconds: infinite if one fails.
 
     Raises `UsageError` if the first one, the shipped one, has no time.
     """
     plain = kernel_spec(named_kernel(USUAL), request.device.device_name, request.mode)
     specs = [configured(plain, config) for config in configs]
-    times = median_times(request, request.problems, specs, FINAL_ROUNDS, physical_cores())
+    times = median_times(request, request.problems, specs, FINAL_ROUNDS, physical_cores(), budget_s)
     if specs[0].name not in times:
         raise UsageError(f"{USUAL}: the shipped configuration could not be timed again")
     return [times.get(spec.name, inf) for spec in specs]

@@ -244,7 +244,7 @@ def test_the_next_process_computes_with_the_tuned_configuration() -> None:
     add([CPU])
     basis, config, reason = run()
     assert (basis, config) == (TUNED, dict(CPU.config))
-    assert "1.100 x the shipped configuration" in str(reason)
+    assert "1.100 x as fast as the shipped configuration" in str(reason)
     assert run(GEMMLAB_TUNED="0")[0] == "rule"
 
 
@@ -279,7 +279,7 @@ def test_a_processors_finalists_are_timed_again_beside_the_shipped_one(
     found = SimpleNamespace(default=rows[-1], rows=tuple(rows), digest="d")
     monkeypatch.setattr(processor_tuning, "tune", lambda *_of, **_options: found)
 
-    def timed(_request: Request, _problems: Any, specs: Sequence[Any], *_more: int) -> dict[str, float]:
+    def timed(_request: Request, _problems: Any, specs: Sequence[Any], *_more: float) -> dict[str, float]:
         assert [spec.config["KC"] for spec in specs] == [1, 2, 3]
         return {spec.name: again[name] for spec, name in zip(specs, "ABC", strict=True) if name in again}
 

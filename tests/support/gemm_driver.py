@@ -46,7 +46,10 @@ def rows(address: int, count: int, length: int, ld: int) -> npt.NDArray[np.float
     return np.lib.stride_tricks.as_strided(flat, (count, length), (4 * ld, 4))
 
 
-_SCRATCH = {"split_k": (0, 1), "stream_k": (0, 1), "narrow_strip": (1, 0), "by_tile": (0, 1)}
+_SCRATCH = {
+    "split_k": (0, 1), "stream_k": (0, 1), "narrow_strip": (1, 0), "row_product": (1, 0), "dot_product": (1, 0),
+    "by_tile": (0, 1),
+}  # fmt: skip
 """Kernels with scratch memory: where workspace and tickets stand after the arguments of a product."""
 
 

@@ -100,3 +100,15 @@ def test_first_and_again(made: dict[str, Any]) -> None:
 
 def whole(x: Float32Array) -> Float32Array:
     return x if x.base is None else whole(x.base)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "trans_a", "trans_b"), [(4, 2, True, False), (1, 5, False, True), (5, 1, True, True)]
+)
+def test_kernels_for_rows_and_columns_have_their_arguments(m: int, n: int, trans_a: bool, trans_b: bool) -> None:
+    """`row_product` and `dot_product` take tickets and a workspace."""
+    a, b = uniform(m, 3), uniform(3, n)
+    given = [Tensor(np.ascontiguousarray(x.T) if turn else x) for x, turn in ((a, trans_a), (b, trans_b))]
+    np.testing.assert_allclose(
+        gemmlab.gemm(*given, trans_a=trans_a, trans_b=trans_b).values, a @ b, rtol=1e-4, atol=1e-5
+    )

@@ -36,5 +36,5 @@ def test_the_sentence_counts_bugs_and_alarms() -> None:
     text = table(record)
     assert "| a | race | ends | not run | raw hazard | not run | not run |" in text
     assert "| b | deadlock | hangs | not run |  | not run | not run |" in text
-    assert "reports 2 of 2 bugs; one of the four tools, 1." in text
+    assert "reports 2 of 2 bugs; at least one of the four tools, 1." in text
     assert "Of 2 kernels without a bug the emulator reports none, the tools 1." in text

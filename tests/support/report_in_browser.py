@@ -22,7 +22,7 @@ DRAWN = "[...document.querySelectorAll('figure')].every((one) => one.dataset.dra
 
 
 def recorded_climbs() -> bytes:
-    """What was recorded of all ladders, without explanations."""
+    """Return the report of the records of all ladders, without explanations."""
     names = (f"{CPU}/climb.json", "h200/climb-cuda.json", "h200/reduce.json")
     records = [load_record(RESULTS / name) for name in names]
     sections = [section(name, find_kernel(name), seen, None) for name, seen in results_by_kernel(records).items()]

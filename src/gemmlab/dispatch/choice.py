@@ -27,7 +27,7 @@ from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, tim
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import METHODS, forced_precisions, no_lower, precision_for
 from gemmlab.dispatch.regions import MOST_BYTES
-from gemmlab.dispatch.slices import regions_for, sliced, workspace_bytes
+from gemmlab.dispatch.slices import sliced, workspace_for
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import PARTS, Gpu, estimate, in_domain, odd_rows, unmet
 from gemmlab.kernels.catalog import find_kernel
@@ -80,13 +80,13 @@ def _own(usual: Choice, call: Call, problem: GemmProblem, where: Gpu, aligned: b
     if not fits:
         return None
     chain = kernel.in_order(entry.config)
+    workspace = workspace_for(kernel, entry.config, problem)
     gain = f"{entry.us:.1f} us against {entry.shipped_us:.1f} us of the shipped choice"
     return replace(
         usual, kernel=kernel.id, config=dict(entry.config), basis=TUNED,
         reason=f"tuned: measured on this machine, {entry.taken[:10]}: {gain} (GEMMLAB_TUNED=0 takes that)",
         order=order_of(kernel.id, entry.config, problem, chain),
-        workspace_bytes=workspace_bytes(kernel, entry.config, problem),
-        regions=regions_for(kernel, entry.config, problem),
+        workspace_bytes=workspace.nbytes, regions=workspace.regions,
     )  # fmt: skip
 
 
@@ -128,13 +128,12 @@ def choose(
     best = found[0]
     for one in found:
         refused.pop(one.kernel, None)
-    kernel = find_kernel(best.kernel)
+    workspace = workspace_for(find_kernel(best.kernel), best.config, problem)
     return Choice(
         kernel=best.kernel, config=best.config, basis=RECORD if best.measured else RULE, where=where.name,
         problem=named(problem, precision), reason=_reason(best, problem, where, table),
         order=order_of(best.kernel, best.config, problem, best.in_order),
-        workspace_bytes=workspace_bytes(kernel, best.config, problem),
-        regions=regions_for(kernel, best.config, problem), considered=tuple(found), refused=refused,
+        workspace_bytes=workspace.nbytes, regions=workspace.regions, considered=tuple(found), refused=refused,
     )  # fmt: skip
 
 
@@ -168,11 +167,12 @@ def forced(
         raise UsageError(
             f"gemm: {found.id} {assignments(chosen)} does not add in the order of k, which reproducible requires"
         )
+    workspace = workspace_for(found, chosen, problem)
     return Choice(
         kernel=found.id if kernel is None else str(kernel), config=chosen, basis=FORCED, where=where.name,
         problem=named(problem, precision), reason="the caller names it",
         order=order_of(found.id, chosen, problem, chain),
-        workspace_bytes=workspace_bytes(found, chosen, problem), regions=regions_for(found, chosen, problem),
+        workspace_bytes=workspace.nbytes, regions=workspace.regions,
     )  # fmt: skip
 
 

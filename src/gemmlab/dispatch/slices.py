@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.dispatch.regions import Regions, regions_of, workspace_of
@@ -26,6 +27,15 @@ about three times as long as its bytes alone.
 """
 _CONVERTED = 10
 """Bytes read and written when an element of an operand is converted."""
+
+
+class Workspace(NamedTuple):
+    """The workspace of a library call."""
+
+    nbytes: int
+    """Bytes for the product, or for its largest region."""
+    regions: Regions | None
+    """The regions of a product that is computed in several; `None` for one that is computed at once."""
 
 
 def sliced(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> dict[str, int] | None:
@@ -45,10 +55,12 @@ def sliced(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> d
     return {**config, SLICE: -min(ways)[1]} if ways else None
 
 
-def regions_for(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> Regions | None:
-    """Return the regions of a product that is computed in several; `None` for one that is computed at once."""
+def workspace_for(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> Workspace:
+    """Return the workspace of a library call for a product, and the regions in which it is computed."""
     found = regions_of(kernel, config, problem) if SLICE in config else None
-    return None if found is None or found.count == 1 else found
+    if found is None or found.count == 1:
+        return Workspace(workspace_of(kernel, config, problem), None)
+    return Workspace(workspace_of(kernel, config, replace(problem, m=found.rows, n=found.columns)), found)
 
 
 def passed_bytes(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> int:
@@ -57,17 +69,8 @@ def passed_bytes(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem
     """
     if SLICE not in config:
         return 0
-    regions = regions_for(kernel, config, problem)
-    count = 1 if regions is None else regions.count
-    return workspace_bytes(kernel, config, problem) * math.ceil(problem.k / config[SLICE]) * count
-
-
-def workspace_bytes(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> int:
-    """Return the bytes of workspace that a library call needs for a product, or for its largest region."""
-    found = regions_for(kernel, config, problem)
-    if found is None:
-        return workspace_of(kernel, config, problem)
-    return workspace_of(kernel, config, replace(problem, m=found.rows, n=found.columns))
+    nbytes, regions = workspace_for(kernel, config, problem)
+    return nbytes * math.ceil(problem.k / config[SLICE]) * (regions.count if regions else 1)
 
 
 def _lengths(longest: int) -> Iterator[int]:

@@ -16,9 +16,9 @@ from typing import Any
 
 from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.core.numerals import duration, plain
+from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.dispatch.precision_rule import HIGHEST, METHODS
 from gemmlab.distributed.panel_turns import Turn, terms_of, turns_of
-from gemmlab.distributed.panels import FLOAT_BYTES
 from gemmlab.distributed.placements import COLUMNS, REPLICA, ROWS, SUM, words
 from gemmlab.distributed.placements import share as part_of
 
@@ -31,8 +31,8 @@ Other precisions have the rate of `"highest"`.
 """
 CONVERTS = ("float32", *METHODS)
 """Precisions whose kernels convert both operands before they multiply."""
-LEAST_TERMS = {True: 2048, False: 8192}
-"""The fewest terms in a panel of all lines, for precisions in `CONVERTS` and others: fewer would cost too many passes
+LEAST_TERMS, LEAST_TERMS_CONVERTED = 8192, 2048
+"""The fewest terms in a panel of all lines; the second for precisions in `CONVERTS`. Fewer would cost too many passes
 over C.
 """
 MEMORY = {"cuda": 4.0e12, "cpu": 10e9}
@@ -125,7 +125,8 @@ def choose(
         after, share = 0.0, 1 if algorithm == "local" else ranks
         share_m, share_n = -(-m // _cut(into_c, ROWS, mesh)), -(-n // _cut(into_c, COLUMNS, mesh))
         stay, lines = (share_n, share_m) if panels_a else (share_m, share_n)
-        by_terms = terms_of(lines) >= LEAST_TERMS[precision in CONVERTS] and _hides_one_owner(stay, ranks, rate, link)
+        least = LEAST_TERMS_CONVERTED if precision in CONVERTS else LEAST_TERMS
+        by_terms = terms_of(lines) >= least and _hides_one_owner(stay, ranks, rate, link)
         turns = turns_of(
             share_m, share_n, k, sends_a=panels_a > 0, sends_b=panels_b > 0, fixed=reproducible,
             own=part_of(k, mesh[-1] if panels_a else mesh[0], 0), by_terms=by_terms,

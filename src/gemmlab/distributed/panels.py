@@ -17,7 +17,6 @@ from gemmlab.distributed.message_group import message_group
 from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
 
-FLOAT_BYTES = 4
 WORDS = 1 << 27
 """Most elements of a panel if one operand is sent: 512 MiB."""
 DEPTH = 32768

@@ -20,9 +20,9 @@ import torch
 import torch.distributed as dist
 
 from gemmlab.core.errors import DeviceError, GemmlabError
+from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.cuda_driver import Driver, open_driver
 from gemmlab.distributed.agreement import answered
-from gemmlab.distributed.panels import FLOAT_BYTES
 
 SLOTS = 2
 FLAG_BYTES = 4

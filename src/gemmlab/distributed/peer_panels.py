@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from gemmlab.distributed.panels import FLOAT_BYTES, Panel, common
+from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.distributed.panels import Panel, common
 from gemmlab.distributed.peer_memory import SLOTS, Rectangle
 from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic

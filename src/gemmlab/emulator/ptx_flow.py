@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gemmlab.emulator.ptx_scopes import Scopes
-from gemmlab.sass.gmma_lines import body_of
+from gemmlab.toolchain.ptxas_log import body_of
 
 _LABEL = re.compile(r"([$\w]+):(?!:)")
 _BRANCH = re.compile(r"(@!?%?\w+\s+)?bra(?:\.uni)?\s+([$\w]+)\s*;")

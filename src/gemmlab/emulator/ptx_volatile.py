@@ -8,8 +8,7 @@ import numpy as np
 
 from gemmlab.emulator.image import Image
 from gemmlab.emulator.instruction_layout import Insn, Order
-from gemmlab.sass.gmma_lines import body_of
-from gemmlab.toolchain.ptxas_log import place_in_source
+from gemmlab.toolchain.ptxas_log import body_of, place_in_source
 
 _LOAD = re.compile(r"\bld\.(?:volatile|relaxed|acquire|mmio)\b(?!\S*\.(?:global|const|local|param)\b)")
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gemmlab.sass.gmma_lines import MULTIPLY, body_of
+from gemmlab.sass.gmma_lines import MULTIPLY
+from gemmlab.toolchain.ptxas_log import body_of
 
 WRITE = re.compile(r"^\s*(?:@!?%?\w+\s+)?(\w+)(\.\S+)?\s+(\{[^}]*\}|%?\w+(?:\|%?\w+)?)\s*,\s*(.*?);")
 NAME = re.compile(r"(?<![\w.%])%?[A-Za-z_]\w*")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gemmlab.sass.gmma_lines import body_of
+from gemmlab.toolchain.ptxas_log import body_of
 
 _DECLARED = re.compile(
     r"^\s*(?P<extern>\.extern\s+)?(?:\.\w+\s+)?\.shared\s+\.align\s+(?P<align>\d+)\s+\.[a-z]+(?P<bits>\d+)\s+"

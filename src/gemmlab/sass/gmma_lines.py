@@ -7,29 +7,15 @@ has as many multiplications as the machine code, of the same sizes and in the sa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gemmlab.sass.instruction import RZ, Instruction, SassFunction
-from gemmlab.toolchain.ptxas_log import place_in_source
+from gemmlab.toolchain.ptxas_log import body_of, place_in_source
 
 MULTIPLY = re.compile(r"wgmma\.mma_async\S*\s+\{([^}]*)\}\s*,\s*(?:\{([^}]*)\})?")
 """A multiplication in PTX. Groups: its accumulators, and the registers of A unless A is in shared memory."""
 _SIZE = re.compile(r"\.m64n(\d+)k(\d+)\.")
-_ENTRY = re.compile(r"\.entry\s+(\w+)\s*\(")
-
-
-def body_of(ptx: str, function: str) -> Iterator[tuple[int, str]]:
-    """Yield (number, text) of the PTX lines from after a function's `.entry` line to the next `.entry` line.
-
-    Lines are numbered from 1 within the whole PTX.
-    """
-    inside = False
-    for number, line in enumerate(ptx.splitlines(), 1):
-        if entry := _ENTRY.search(line):
-            inside = entry[1] == function
-        elif inside:
-            yield number, line
 
 
 def gmma_lines(function: SassFunction, ptx: str) -> dict[int, int]:

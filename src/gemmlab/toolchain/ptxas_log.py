@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePath
@@ -26,6 +27,7 @@ _SERIALIZED = re.compile(
 )
 _IGNORED = re.compile(r"'setmaxnreg' ignored;? *(?:to )?([^\n]*)")
 _PTX_LINE = re.compile(r"^ptxas application ptx input, line (\d+); (\w+)\s*:", re.MULTILINE)
+_KERNEL = re.compile(r"\.entry\s+(\w+)\s*\(")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]+)"', re.MULTILINE)
 _PLACE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s")
 
@@ -96,21 +98,24 @@ def setmaxnreg_ignored(log: str, ptx: str, entry: str) -> Remark | None:
     The log names no kernel, so a kernel whose machine code has the instruction is not meant. The place is that of the
     kernel's first `setmaxnreg`. `entry` is a mangled name.
     """
-    match, number = _IGNORED.search(log), _line_of_setmaxnreg(ptx, entry)
+    match = _IGNORED.search(log)
+    number = next((number for number, line in body_of(ptx, entry) if "setmaxnreg." in line), None)
     if match is None or number is None:
         return None
     return Remark(match[1], *(place_in_source(ptx, number) or ("", 0)))
 
 
-def _line_of_setmaxnreg(ptx: str, entry: str) -> int | None:
-    """Return the number, from 1, of a kernel's first line with `setmaxnreg`; `None` if there is none."""
+def body_of(ptx: str, function: str) -> Iterator[tuple[int, str]]:
+    """Yield (number, text) of the PTX lines from after a function's `.entry` line to the next `.entry` line.
+
+    Lines are numbered from 1 within the whole PTX.
+    """
     inside = False
     for number, line in enumerate(ptx.splitlines(), 1):
-        if ".entry " in line:
-            inside = re.search(rf"\.entry {re.escape(entry)}\b", line) is not None
-        elif inside and "setmaxnreg." in line:
-            return number
-    return None
+        if entry := _KERNEL.search(line):
+            inside = entry[1] == function
+        elif inside:
+            yield number, line
 
 
 def place_in_source(ptx: str, number: int) -> tuple[str, int] | None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import gemmlab
 from gemmlab.dispatch import regions
 from gemmlab.dispatch.regions import MOST_BYTES, Regions, regions_of, workspace_of
-from gemmlab.dispatch.slices import regions_for, sliced, workspace_bytes
+from gemmlab.dispatch.slices import sliced, workspace_for
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm_problem import GemmProblem
 from support.gemm_driver import GemmDriver
@@ -39,8 +39,8 @@ def test_regions_cover_the_result_once_and_keep_the_workspace_small(
     found, problem = find_kernel(kernel), GemmProblem(m, n, k, trans_a=turned[0], trans_b=turned[1])
     config = sliced(found, found.configure({}), problem)
     assert config is not None
-    assert workspace_bytes(found, config, problem) <= MOST_BYTES
-    cut = regions_for(found, config, problem)
+    nbytes, cut = workspace_for(found, config, problem)
+    assert nbytes <= MOST_BYTES
     if cut is None:
         assert workspace_of(found, config, problem) <= MOST_BYTES
         return
@@ -56,11 +56,11 @@ def test_a_large_product_keeps_long_slices() -> None:
     config = BY_TILE.configure({})
     square = GemmProblem(16384, 16384, 16384)
     assert sliced(BY_TILE, config, square) == config
-    assert regions_for(BY_TILE, config, square) == Regions(16384, 16384, 8192, 8192)
+    assert workspace_for(BY_TILE, config, square).regions == Regions(16384, 16384, 8192, 8192)
     # 8192 squared needs no region, and a slice that nothing is gained by cutting stays whole.
-    assert regions_for(BY_TILE, config, GemmProblem(8192, 8192, 8192)) is None
+    assert workspace_for(BY_TILE, config, GemmProblem(8192, 8192, 8192)).regions is None
     # Many rows and few columns: the columns, which every region converts again, are cheap.
-    assert regions_for(BY_TILE, config, GemmProblem(1 << 20, 256, 4096)) == Regions(1 << 20, 256, 20992, 256)
+    assert workspace_for(BY_TILE, config, GemmProblem(1 << 20, 256, 4096)).regions == Regions(1 << 20, 256, 20992, 256)
 
 
 def test_the_fewest_elements_are_converted() -> None:

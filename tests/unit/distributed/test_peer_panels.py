@@ -20,8 +20,9 @@ pytest.importorskip("torch")
 
 import torch
 
+from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.distributed.panel_turns import Turn, pieces, without
-from gemmlab.distributed.panels import FLOAT_BYTES, Panel
+from gemmlab.distributed.panels import Panel
 from gemmlab.distributed.peer_memory import ARRIVED, READY, SLOTS, Rectangle
 from gemmlab.distributed.peer_panels import PeerPanels
 from gemmlab.distributed.placements import share

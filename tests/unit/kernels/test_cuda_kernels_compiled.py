@@ -38,7 +38,7 @@ def built(kernel: Kernel, arch: str, layout: str = "nn", **config: int) -> Artif
 
 
 def opcodes(artifact: Artifact) -> Counter[str]:
-    """How often each opcode stands in the code."""
+    """Return how many times each opcode stands in the code."""
     functions = parse(artifact.texts["sass"])
     return Counter(".".join((i.opcode, *i.modifiers)) for i in functions[artifact.entry].instructions)
 

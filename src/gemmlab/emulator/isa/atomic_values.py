@@ -9,10 +9,8 @@ from gemmlab.emulator.isa.halves import to_bfloat
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.small_floats import bfloat_of, half_of, pack_halves
 
-FLOATS = ("F32", "F64", "F16x2", "BF16x2")
-"""Types of floating-point numbers, in the words of nvdisasm."""
-HALVES = ("F16x2", "BF16x2")
-"""Those that have a least and a greatest as well; the others have sums only."""
+FLOATS = {"F32": ("ADD",), "F64": ("ADD",), "F16x2": ("ADD", "MIN", "MAX"), "BF16x2": ("ADD", "MIN", "MAX")}
+"""Types of floating-point numbers, in the words of nvdisasm -> operations on them."""
 
 
 def float_combined(name: str, kind: str, old: Lanes, new: Lanes, *, flush: bool) -> Lanes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.access import addresses
 from gemmlab.emulator.isa.atomic_places import checked_place, count_atomic
-from gemmlab.emulator.isa.atomic_values import HALVES, float_combined
+from gemmlab.emulator.isa.atomic_values import FLOATS, float_combined
 from gemmlab.emulator.isa.each_lane import each_lane, row
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import LANES, Block
@@ -28,8 +28,7 @@ VECTORS = {
 def vector_atomic(x: Form, vector: str) -> None:
     """Combine a vector with memory. The result is the old value."""
     kind, count = VECTORS[vector]
-    names = ("ADD", "MIN", "MAX") if kind in HALVES else ("ADD",)
-    name = x.one_of(*names)
+    name = x.one_of(*FLOATS[kind])
     if not name or set(x.modifiers) - HINTS - {name, vector}:
         raise x.refuse()
     results = x.dest_predicates(1)

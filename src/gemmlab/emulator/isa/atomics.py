@@ -6,7 +6,7 @@ from gemmlab.emulator.async_calls import Operation, request
 from gemmlab.emulator.form import Form, join
 from gemmlab.emulator.isa.access import addresses
 from gemmlab.emulator.isa.atomic_places import count_atomic, place_of
-from gemmlab.emulator.isa.atomic_values import FLOATS, HALVES, combined, float_combined
+from gemmlab.emulator.isa.atomic_values import FLOATS, combined, float_combined
 from gemmlab.emulator.isa.atomic_vectors import HINTS, VECTORS, vector_atomic
 from gemmlab.emulator.isa.each_lane import each_lane, row
 from gemmlab.emulator.isa.table import opcode
@@ -32,8 +32,7 @@ def atomic(x: Form) -> None:
     counting = x.has("POPC")  # ATOMS.POPC.INC adds one for each lane; a plain INC has a maximum
     known = HINTS | KINDS | {name} | ({"POPC", "32"} if counting else set())
     floats = x.one_of(*FLOATS)
-    known_float = name == "ADD" or (floats in HALVES and name in {"MIN", "MAX"})
-    if not name or (floats and not known_float) or set(x.modifiers) - known:
+    if not name or (floats and name not in FLOATS[floats]) or set(x.modifiers) - known:
         raise x.refuse()
     results = x.dest_predicates(1)
     d = None if x.instruction.opcode in {"RED", "REDG"} else x.dest()

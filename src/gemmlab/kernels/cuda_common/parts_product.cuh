@@ -55,14 +55,15 @@ __device__ __forceinline__ void consume_tile(
 {
     const bool some_apart = parts.has_lines_apart(tile.a_strip, tile.b_strip);
     const auto apart = [&](int row, int col) { return parts.a.verdicts.is_odd(row) || parts.b.verdicts.is_odd(col); };
-    float* const c = it.C + tile.row * static_cast<Offset>(it.ldc) + tile.col;
+    const auto c = [&] { return it.C + tile.row * static_cast<Offset>(it.ldc) + tile.col; };
     if (how == Way::PARTS) {
         float sums[BN / 2] = {};
         multiply(sums, ring, place, parts.a.blocks);
-        store_products(c, it.ldc, tile, place, it.alpha, sums, it.beta, some_apart, apart);
+        store_products(c(), it.ldc, tile, place, it.alpha, sums, it.beta, ring.spare(), some_apart, apart);
     } else if (how == Way::EXACT) {
+        asm volatile("bar.sync 1, %0;" ::"n"(EXACT_THREADS) : "memory");  // results of the tile before have left the memory
         store_exact_tile<BM, BN, TRANS_A, TRANS_B>(
-            ring.spare(), it.depth, it.A, it.lda, tile.row, it.B, it.ldb, tile.col, it.alpha, it.beta, c, it.ldc,
+            ring.spare(), it.depth, it.A, it.lda, tile.row, it.B, it.ldb, tile.col, it.alpha, it.beta, c(), it.ldc,
             tile.rows, tile.cols, some_apart, apart);
     }
 }

@@ -2,8 +2,8 @@
 // tiles that a block computes one after the other.
 #pragma once
 
-#include "epilogue.cuh"
 #include "split_operands.cuh"
+#include "staged_rows.cuh"
 #include "wgmma.cuh"
 
 // The tiles of C that one block computes. As many blocks run as fit, and each goes on from tile t to tile
@@ -128,7 +128,7 @@ struct PartsRing {
         if (threadIdx.x % 128 == 0) arrive(empty_barrier(stage.number));
     }
 
-    // Memory that stages do not use.
+    // Memory that stages do not use, for results on their way to C and for tiles that are computed exactly.
     __device__ __forceinline__ float* spare() const
     {
         return reinterpret_cast<float*>(shared + STAGES * STAGE_BYTES + SCALES * SCALE_BYTES + BARRIER_BYTES);
@@ -155,50 +155,3 @@ private:
         return full_barrier(place) + 8 * STAGES;
     }
 };
-
-// The place of a consumer's results in a tile: of warpgroup 1 or 2 of the block, which has 64 rows.
-struct PartsPlace {
-    int row, col;  // of the first result; wgmma.cuh says where the others are
-
-    __device__ __forceinline__ PartsPlace()
-        : row((threadIdx.x / 128 - 1) * 64 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4),
-          col(threadIdx.x % 4 * 2)
-    {
-    }
-};
-
-// C = alpha * sums + beta * C for the part of a tile that exists. `c` is its first element. With `some_apart`, elements
-// for which apart(row, column) is true are left out.
-template <int COUNT, class Tile, class Apart>
-__device__ __forceinline__ void store_products(
-    float* c, int ldc, const Tile& tile, PartsPlace place, float alpha, const float (&sums)[COUNT], float beta,
-    bool some_apart, Apart apart)
-{
-    constexpr int ROWS = 128, COLS = 2 * COUNT;
-    c += place.row * static_cast<Offset>(ldc) + place.col;
-    const int rows = tile.rows - place.row, cols = tile.cols - place.col;
-    const bool pairs = reinterpret_cast<unsigned long long>(c) % 8 == 0 && ldc % 2 == 0;
-    if (pairs && beta == 0.0f && !some_apart && tile.rows >= ROWS && tile.cols >= COLS) {
-#pragma unroll
-        for (int i = 0; i < COUNT; i += 2)
-            *reinterpret_cast<float2*>(c + i % 4 / 2 * 8 * static_cast<Offset>(ldc) + i / 4 * 8) =
-                make_float2(alpha * sums[i], alpha * sums[i + 1]);
-        return;
-    }
-    // The rest is short code, since it is fetched for few tiles: sums move down, so that the first are always stored.
-    float left[COUNT];
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) left[i] = sums[i];
-#pragma unroll 1
-    for (int col = 0; col < COLS; col += 8) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int r = i / 2 * 8, s = col + i % 2;
-            if (r >= rows || s >= cols) continue;
-            if (some_apart && apart(tile.row + place.row + r, tile.col + place.col + s)) continue;
-            store_element(c + r * static_cast<Offset>(ldc) + s, alpha, left[i], beta);
-        }
-#pragma unroll
-        for (int i = 0; i + 4 < COUNT; ++i) left[i] = left[i + 4];
-    }
-}

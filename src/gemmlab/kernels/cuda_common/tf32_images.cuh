@@ -90,6 +90,7 @@ template <int BN>
 struct ImageRing : Tf32Ring<BN, true> {
     using Ring = Tf32Ring<BN, true>;
     using Ring::Ring;
+    static constexpr int NBYTES = Ring::STAGES * (Tf32Stage<BN>::BYTES + 16);
 
     // All threads of the block come here before the first use.
     __device__ __forceinline__ void open() const

@@ -14,7 +14,7 @@ args = "M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, phase"
 grid = """(ceil_div(M, 128) * 128 + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) if phase % 2 == 0 \
     else min(BLOCKS, ceil_div(M, 128) * ceil_div(N, BN))"""
 threads = "128 if phase % 2 == 0 else 384"
-smem_bytes = "32768 if phase % 2 == 0 else 196608 + 16 * (1536 // (128 + BN))"
+smem_bytes = "32768 if phase % 2 == 0 else 204800 + 16 * (1536 // (128 + BN))"
 steps = "32 * ceil_div(K, 32) * ceil_div(ceil_div(M, 128) * ceil_div(N, BN), max(1, blocks))"
 workspace = "512 * ceil_div(min(K, SLICE), 128) * (ceil_div(M, 128) * 128 + ceil_div(N, BN) * BN)"
 tickets = "1"
@@ -100,10 +100,11 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) tf32_images(
     }
     take_registers<232>();
     const PartsPlace place;
+    float* const staged = reinterpret_cast<float*>(shared + ImageRing<BN>::NBYTES);
     for (Tiles tile(M, N); tile.exists(); tile.advance()) {
         float sums[BN / 2] = {};
         if (stages > 0) multiply_images<BN>(sums, ring, stages);
         float* const c = it.C + tile.row * static_cast<Offset>(ldc) + tile.col;
-        store_products(c, ldc, tile, place, it.alpha, sums, it.beta, false, [](int, int) { return false; });
+        store_products(c, ldc, tile, place, it.alpha, sums, it.beta, staged, false, [](int, int) { return false; });
     }
 }

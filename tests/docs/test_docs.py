@@ -62,6 +62,7 @@ def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.in_turns(12)
 def test_the_example_kernel_is_right(tmp_path: Path) -> None:
     (block,) = blocks(ROOT / "docs" / "adding-a-kernel.md", "python")
     (tmp_path / "my_kernel.py").write_text(block, encoding="utf-8")
@@ -71,7 +72,7 @@ def test_the_example_kernel_is_right(tmp_path: Path) -> None:
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(6)
+@pytest.mark.in_turns(12)
 @needs_compiler
 def test_the_example_of_a_cuda_kernel_is_right(tmp_path: Path) -> None:
     block, *_others = blocks(ROOT / "docs" / "adding-a-kernel.md", "cuda")

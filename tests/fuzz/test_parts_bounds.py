@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, target
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def allowed_error(a: Array, b: Array) -> float:
     return float(errors_of_halves(a, np.ascontiguousarray(b.T)).max()) if ways(a, b.T)[0] else 0.0
 
 
+@pytest.mark.in_turns(12)
 @settings(max_examples=300)
 @given(layouts)
 def test_no_operands_are_found_for_which_halves_lose_more_than_the_bound(layout: dict[str, object]) -> None:

@@ -26,6 +26,7 @@ def padded(m: int, n: int) -> Array:
     return np.full((m, n + 3), np.nan, np.float32)[:, :n]
 
 
+@pytest.mark.in_turns(12)
 @pytest.mark.parametrize("trans_b", [False, True])
 @pytest.mark.parametrize("trans_a", [False, True])
 def test_small_products_have_the_bits_of_packed_ones(trans_a: bool, trans_b: bool) -> None:

@@ -236,7 +236,7 @@ def test_climb_says_where_it_cannot_write(tmp_path: Path) -> None:
     assert "file" in result.stderr
 
 
-@pytest.mark.in_turns(4)
+@pytest.mark.in_turns(12)
 def test_list_prints_the_ids_of_rungs_alone() -> None:
     done = run("list", "--rungs", "--op", "gemm", "--device", "cuda", "--precision", "tf32")
     tensor = [kernel.id for kernel in ladder("gemm", "cuda") if kernel.precision == "tf32"]

@@ -186,7 +186,7 @@ def test_an_empty_store_is_shown_exported_and_forgotten(tmp_path: Path) -> None:
     assert "0 choices forgotten for cpu:" in text
 
 
-@pytest.mark.in_turns(6)
+@pytest.mark.in_turns(12)
 def test_the_library_is_tuned_for_this_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from gemmlab.tuning import processor_tuning
 

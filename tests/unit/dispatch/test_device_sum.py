@@ -67,6 +67,7 @@ WIDE = np.arange(2 * 3 * 4 * 2 * 3 * 2 * 3 * 2, dtype=np.float32).reshape(2, 3, 
 """Alternate axes cannot be joined: four of terms and four of results, more than one launch sums along."""
 
 
+@pytest.mark.in_turns(12)
 @pytest.mark.usefixtures("driver")
 @pytest.mark.parametrize(
     "x",

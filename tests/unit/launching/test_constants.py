@@ -38,6 +38,7 @@ def filtered(constants: dict[str, Any], source: str = SOURCE) -> np.ndarray[Any,
     return outputs["y"]
 
 
+@pytest.mark.in_turns(12)
 def test_values_are_those_that_were_given() -> None:
     taps = np.array([0.5, 1.0, 0.25], np.float32)
     expected = sum(taps[k] * X[k : k + 8] for k in range(3)) * 2 + 5

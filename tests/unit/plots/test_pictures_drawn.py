@@ -60,7 +60,7 @@ def test_every_picture_that_applies_is_drawn_and_small(kernel: str, shown: dict[
         assert picture.caption.endswith(".")
 
 
-@pytest.mark.in_turns(4)
+@pytest.mark.in_turns(12)
 @needs_compiler
 def test_pictures_of_many_pieces_are_small_too() -> None:
     # Its threads copy A element by element, and its blocks are the largest.

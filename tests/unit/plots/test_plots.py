@@ -28,7 +28,7 @@ def texts(svg: str) -> list[str]:
     return [html.unescape(found) for found in re.findall(r"<(?:text|tspan)[^>]*>([^<]+)</", svg)]
 
 
-@pytest.mark.in_turns(4)
+@pytest.mark.in_turns(12)
 def test_ladder_svg_names_every_entry_size_value_and_peak() -> None:
     svg = render(specification(ladder_chart(BARS, PEAKS, title="a title", subtitle=["below"])), ".svg").decode()
     shown = texts(svg)

@@ -42,6 +42,7 @@ def as_floats(pattern: int) -> list[float]:
     return whole
 
 
+@pytest.mark.in_turns(12)
 def test_the_corpus_is_there() -> None:
     assert {arch for arch, _, _ in everything()} == {"sm_75", "sm_80", "sm_89", "sm_90", "sm_90a", "sm_100"}
     assert len(everything()) > 10_000

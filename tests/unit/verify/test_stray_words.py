@@ -46,6 +46,7 @@ def report(folder: Path, use: str, first: int = 32) -> CheckReport:
     return check_kernel(user_kernel(path), open_device("emulated:sm_80"), OP, cases=OP.parse_sizes("9x8x4,16"))
 
 
+@pytest.mark.in_turns(12)
 def test_words_that_are_not_used_are_named_and_forgiven(tmp_path: Path) -> None:
     found = report(tmp_path, "if (next == 5.0f && K < 0) sum = next;")
     assert found.passed, found.explain()
@@ -56,6 +57,7 @@ def test_words_that_are_not_used_are_named_and_forgiven(tmp_path: Path) -> None:
     assert "which reaches no result (2 cases)" in found.explain()
 
 
+@pytest.mark.in_turns(12)
 @pytest.mark.parametrize(
     "use",
     [

@@ -191,19 +191,24 @@ def test_bad_requests(call: Any, said: str) -> None:
 
 
 @pytest.mark.in_turns(12)
-def test_rows_are_the_csv_and_the_data_frame() -> None:
+def test_rows_are_the_csv() -> None:
     found: Tabular = gemmlab.check("naive_ijk", sizes=3)
     (line,) = csv.DictReader(io.StringIO(found.to_csv()))
     assert line["kernel"] == "naive_ijk"
     assert (line["cases"], line["error"]) == ("1", "")
-    for package in ("pandas", "polars"):
-        pytest.importorskip(package)
-        frame = found.to_dataframe(package)
-        assert type(frame).__module__.startswith(package)
-        assert list(frame.columns) == list(found.rows()[0])
-        assert list(frame["cases"]) == [1]
     with pytest.raises(gemmlab.UsageError, match="package is 'numpy'; it must be one of pandas, polars"):
         found.to_dataframe("numpy")
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+@pytest.mark.in_turns(12)
+def test_rows_are_the_data_frame(package: str) -> None:
+    pytest.importorskip(package)
+    found: Tabular = gemmlab.check("naive_ijk", sizes=3)
+    frame = found.to_dataframe(package)
+    assert type(frame).__module__.startswith(package)
+    assert list(frame.columns) == list(found.rows()[0])
+    assert list(frame["cases"]) == [1]
 
 
 def test_without_a_package_for_frames_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

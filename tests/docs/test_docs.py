@@ -182,6 +182,7 @@ def misses() -> dict[tuple[str, int], CacheRow]:
     return {(row.kernel, int(row.size.split("x")[2])): row for row in cache_rows(load_record(RESULTS / "cache.json"))}
 
 
+@pytest.mark.in_turns(12)
 @pytest.mark.parametrize("kernel", ["naive_ijk", "loop_reorder_ikj", "blas_naive", "cache_block"])
 def test_the_recorded_misses_are_those_of_the_code(kernel: str) -> None:
     """Of the rungs whose loops depend on no machine."""

@@ -69,6 +69,7 @@ def test_the_pictures_show_the_record() -> None:
     assert ">cublas<" in by_size
 
 
+@pytest.mark.in_turns(12)
 def test_a_rung_that_is_slower_than_the_one_below_is_explained() -> None:
     record = load(gpu_times.TIMES)
     assert record is not None

@@ -59,6 +59,7 @@ def test_no_operands_are_found_for_which_halves_lose_more_than_the_bound(layout:
     assert error <= MOST
 
 
+@pytest.mark.in_turns(12)
 def test_climbing_from_random_operands_finds_none_either(trials: Trials) -> None:
     """Each trial changes one element of one operand after the other, and keeps what makes the error larger."""
     for rng in trials:

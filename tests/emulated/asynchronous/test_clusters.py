@@ -42,6 +42,7 @@ def test_blocks_read_write_and_add_in_their_neighbours_memory() -> None:
             assert np.array_equal(out[(4 * cluster + rank) * 64 :][:64], want)
 
 
+@pytest.mark.in_turns(12)
 def test_remote_arrivals_and_asynchronous_stores() -> None:
     (out,) = ran(FILE, "remote", 32, np.zeros(32, u32), grid=4)
     minimum = (1 << 32) - 5
@@ -109,6 +110,7 @@ def test_flags_and_locks_order_blocks(kernel: str) -> None:
     assert np.array_equal(out, want)
 
 
+@pytest.mark.in_turns(12)
 def test_sums_of_several_blocks_in_one_place() -> None:
     (out,) = ran("cluster_orders.cu", "summed", 128, np.zeros(128, np.float32), grid=4)
     assert np.array_equal(out, 4 * (np.arange(128) + 1100))

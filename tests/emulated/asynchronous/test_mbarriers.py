@@ -29,6 +29,7 @@ def test_the_result_of_every_operation() -> None:
     assert out == [5, 4, 0, 1, 3, 0, 0, 1, 0, 1, 1, 1, 1, 1]
 
 
+@pytest.mark.in_turns(12)
 def test_lanes_that_arrive_together_know_their_order() -> None:
     out = ran("mbarriers.cu", "no_complete", 32, np.zeros(32, u32))[0]
     assert out.tolist() == [100 - 2 * (lane // 2) for lane in range(32)]

@@ -99,6 +99,7 @@ def test_element_strides() -> None:
     assert moved("show3", tensor, np.zeros(len(want), np.uint8), *args)[1].tobytes() == want
 
 
+@pytest.mark.in_turns(12)
 def test_a_tensor_inside_a_padded_array() -> None:
     array = numbers((10, 16), np.float32)
     tensor = TensorMap(array, (4, 8), shape=(7, 10))

@@ -48,7 +48,6 @@ def test_errors_are_those_of_a_chain_or_a_few_units(kernel: Kernel, kind: str, a
 
 
 @pytest.mark.in_turns(12)
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["identity", "one-hot"])
 def test_a_single_term_is_exact_by_bfloat16(kind: str) -> None:
     a, b = KINDS[kind](rng(), M, N, K)
@@ -67,7 +66,6 @@ def test_tiles_that_parts_do_not_hold_are_computed_exactly(kernel: Kernel, kind:
 
 
 @pytest.mark.in_turns(12)
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @each_kernel
 def test_a_special_value_stays_in_its_row_or_column(kernel: Kernel, value: float) -> None:
@@ -84,7 +82,6 @@ def test_a_special_value_stays_in_its_row_or_column(kernel: Kernel, value: float
 
 
 @pytest.mark.in_turns(12)
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("k", [1, 3, 8, 15, 31, 32, 33, 65])
 @each_kernel
 def test_any_depth(kernel: Kernel, k: int) -> None:

@@ -61,6 +61,7 @@ def test_right_use_has_no_hazard() -> None:
     assert edited("right", "WARPGROUP.ARRIVE", "WARPGROUP.ARRIVE", 1) == ()
 
 
+@pytest.mark.in_turns(12)
 def test_a_missing_fence_in_ptx_is_reported_though_ptxas_put_one_in() -> None:
     (found,) = hazards("no_fence")
     assert (found.kind, found.line) == ("wgmma", STATEMENT)

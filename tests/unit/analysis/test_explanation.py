@@ -140,6 +140,7 @@ def test_two_side_by_side() -> None:
     json.dumps([one.to_json(), two.to_json()], allow_nan=False)
 
 
+@pytest.mark.in_turns(12)
 @needs_compiler
 @pytest.mark.parametrize("name", ["naive", "block_tile", "vector_load"])
 def test_no_recorded_speed_exceeds_the_bound(name: str) -> None:

@@ -75,6 +75,7 @@ def test_the_contract_in_all_layouts() -> None:
     assert report.passed, report.explain()
 
 
+@pytest.mark.in_turns(12)
 @pytest.mark.parametrize("trans_a", [False, True, np.True_, 1])
 @pytest.mark.parametrize("trans_b", [False, True, np.False_, 0])
 @pytest.mark.parametrize("batch", [(), (3,)])

@@ -112,6 +112,7 @@ def test_a_child_starts_with_free_workspaces_and_workers_of_its_own() -> None:
     runtime.word(SLOTS_AT + 16 * taken).value = 0
 
 
+@pytest.mark.in_turns(12)
 @needs_fork
 @pytest.mark.parametrize("seconds", [0.002, 0.02])
 def test_a_fork_during_the_first_call_waits_for_it(seconds: float) -> None:

@@ -79,6 +79,7 @@ def test_every_type_order_flag_and_c_as_scipy_has_it(data: st.DataObject) -> Non
         assert np.shares_memory(result, ours) == (result is ours)
 
 
+@pytest.mark.in_turns(12)
 @pytest.mark.parametrize(
     ("a", "b", "options"),
     [

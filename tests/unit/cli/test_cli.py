@@ -172,6 +172,7 @@ def test_version() -> None:
     assert run("--version").stdout == f"gemmlab {gemmlab.__version__}\n"
 
 
+@pytest.mark.in_turns(12)
 def test_list_is_the_catalog_in_ladder_order() -> None:
     kernels = json.loads(run("list", "--op", "gemm", "--device", "cpu", "--json").stdout)
     rungs = [kernel for kernel in kernels if kernel["step"] is not None]

@@ -129,6 +129,7 @@ def test_usage_errors_end_with_2(files: dict[str, Path], tmp_path: Path) -> None
         assert (done.exit_code, said in done.stderr) == (2, True), done.output
 
 
+@pytest.mark.in_turns(12)
 def test_a_chart_of_the_ratios(files: dict[str, Path], tmp_path: Path) -> None:
     path = tmp_path / "ratios.svg"
     assert run(files["old"], files["slow"], "--plot", path).exit_code == 1

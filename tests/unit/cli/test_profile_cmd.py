@@ -174,6 +174,7 @@ def test_where_nothing_could_be_run_that_is_said(tmp_path: Path, monkeypatch: py
     assert "nothing could be run: naive at 64x64x64: it did not compile" in result.stderr
 
 
+@pytest.mark.in_turns(12)
 def test_the_recorded_profile_of_a_kernel_with_what_to_try() -> None:
     result = run("vector_load", "--load", "h200", "--sizes", "2048")
     assert result.exit_code == 0, result.output
@@ -190,6 +191,7 @@ def test_the_recorded_profile_of_a_kernel_with_what_to_try() -> None:
     assert "cublas" not in without
 
 
+@pytest.mark.in_turns(12)
 def test_without_sizes_the_largest_recorded_one_is_told() -> None:
     said = " ".join(run("vector_load", "naive", "--load", "h200").stdout.split())
     assert "vector_load at 4096x4096x4096" in said

@@ -177,6 +177,7 @@ def test_ctrl_c_says_how_to_continue(capsys: pytest.CaptureFixture[str]) -> None
     assert "stopped; the same command continues from here" in capsys.readouterr().err
 
 
+@pytest.mark.in_turns(12)
 def test_an_empty_store_is_shown_exported_and_forgotten(tmp_path: Path) -> None:
     assert gemmlab("tune", "--show") == (0, f"0 choices in {tmp_path / 'data' / 'choices.json'}\n")
     assert gemmlab("tune", "--export", str(tmp_path / "a.json"))[0] == 0

@@ -42,6 +42,7 @@ def test_figures_are_found_again_in_the_times_that_they_give(maker: Callable[[st
     assert fit.fitted(times.Times(base, fours), EMPTY, best).figures.words == 0.0
 
 
+@pytest.mark.in_turns(12)
 def test_an_estimate_is_not_low_where_the_kernel_is_slow(maker: Callable[[str], ModuleType]) -> None:
     """At most products that are read by words another kernel is the best, at a few this one."""
     times, fit = maker("choices_times"), maker("choices_fit")

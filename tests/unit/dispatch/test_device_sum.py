@@ -112,6 +112,7 @@ def test_the_kernel_follows_from_the_axes(driver: SumDriver, x: Floats, axes: An
     assert driver.modules <= len(set(kernels))
 
 
+@pytest.mark.in_turns(12)
 @pytest.mark.usefixtures("driver")
 def test_out_receives_the_sums_wherever_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     play_torch(monkeypatch, 9)

@@ -191,6 +191,7 @@ def test_a_regret_is_recorded_and_goes_on(
     assert "seed is 5, not 6" in capsys.readouterr().err
 
 
+@pytest.mark.in_turns(12)
 @needs_compiler
 def test_batches_are_swept_and_their_last_product_is_compared(
     maker: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -95,6 +95,7 @@ def test_code_without_an_end_stops_behind_its_last_instruction() -> None:
     assert (hazard.kind, hazard.message) == ("call", "it goes to where no instruction is")
 
 
+@pytest.mark.in_turns(12)
 @needs_compiler
 @pytest.mark.parametrize(
     ("old", "new", "why"),

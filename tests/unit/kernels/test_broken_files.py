@@ -76,6 +76,7 @@ def test_a_file_of_another_kind_is_said_to_be_no_kernel_file(
     assert "naive" not in str(refusal.value)
 
 
+@pytest.mark.in_turns(12)
 def test_a_misspelt_id_gets_the_nearest_names() -> None:
     with pytest.raises(UsageError, match=r"no kernel named 'blok_tile'; .*block_tile"):
         catalog.find_kernel("blok_tile")

@@ -79,6 +79,7 @@ def test_it_is_right_with_textures_and_without(kernel: Kernel) -> None:
     assert report.passed, report.explain()
 
 
+@pytest.mark.in_turns(12)
 @needs_compiler
 @pytest.mark.parametrize(
     ("problem", "textured"),

@@ -46,6 +46,7 @@ def test_it_may_be_launched_again() -> None:
     assert rotate(3, "emulated:sm_90", cooperative=True, races=True).hazards == ()
 
 
+@pytest.mark.in_turns(12)
 def test_another_launch_says_what_is_needed() -> None:
     (hazard,) = rotate(2, "emulated:sm_90").hazards
     assert (hazard.kind, "needs a cooperative launch (cooperative=True)" in hazard.message) == ("trap", True)

@@ -46,6 +46,7 @@ def test_names_count_and_not_their_order() -> None:
     assert done.outputs["x"].tolist() == x.tolist()
 
 
+@pytest.mark.in_turns(12)
 def test_of_a_cubin_the_order_of_a_dictionary_counts() -> None:
     x, y = np.arange(N, dtype=np.float32), np.ones(N, np.float32)
     done = run(source=run().artifact.code, args={"count": N, "factor": 2.0, "in": x, "out": y})

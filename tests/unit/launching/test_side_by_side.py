@@ -65,6 +65,7 @@ def test_one_open_device_counts_each_launch_apart(threads: int) -> None:
     assert wrong == []
 
 
+@pytest.mark.in_turns(12)
 @needs_compiler
 def test_memory_that_another_thread_frees_stays_while_a_launch_runs() -> None:
     device = EmulatedDevice("sm_90")

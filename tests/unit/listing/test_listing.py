@@ -46,6 +46,7 @@ def test_a_line_of_a_header_names_its_call_sites(listing: Listing) -> None:
     assert dict(listing.sources[1].lines)[3].strip().startswith("return row < height")
 
 
+@pytest.mark.in_turns(12)
 def test_every_column_has_the_figures_of_the_run(listing: Listing, run: Explanation) -> None:
     executed = listing.column("executions")
     assert executed is not None

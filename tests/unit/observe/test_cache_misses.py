@@ -222,6 +222,7 @@ def test_the_command_prints_json_of_the_ladder() -> None:
     assert from_json(answer["record"]).device["caches"] == asdict(REFERENCE)
 
 
+@pytest.mark.in_turns(12)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

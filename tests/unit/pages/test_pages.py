@@ -67,6 +67,7 @@ def test_hostile_strings_are_text() -> None:
     assert "?" in page.shown  # what became of half a surrogate pair
 
 
+@pytest.mark.in_turns(12)
 def test_charts_hold_what_records_say_and_nothing_that_ends_their_element() -> None:
     page = Parsed(render(page_of(hostile_record())))
     packed = [text for text in page.raw["script"] if re.fullmatch(r"[\w+/=]+", text)]

@@ -91,6 +91,7 @@ def test_other_code_is_told_apart_and_joined_to_nothing(naive: Study) -> None:
     assert elsewhere.measured is None, "explained for an H200"
 
 
+@pytest.mark.in_turns(12)
 @needs_compiler
 def test_the_roofline_has_measured_speeds_of_the_same_code_only(naive: Study) -> None:
     for digest, speed in ((digest_of(naive), 6.0), ("0" * 64, None)):

@@ -38,6 +38,7 @@ def texts(chart: Any) -> str:
     return " ".join(html.unescape(found) for found in re.findall(r"<text[^>]*>([^<]+)</text>", svg))
 
 
+@pytest.mark.in_turns(12)
 @needs_compiler
 @pytest.mark.parametrize(
     ("kernel", "shown"),

@@ -71,6 +71,7 @@ def test_what_all_lanes_read_is_owned_by_all() -> None:
     assert set(drawn("naive")["B"].warps.values()) == {tuple(range(32))}
 
 
+@pytest.mark.in_turns(12)
 @needs_compiler
 def test_the_tile_hierarchy_of_quarters() -> None:
     traced = subject("conflict_free").trace

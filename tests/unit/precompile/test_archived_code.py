@@ -126,6 +126,7 @@ def test_the_architectures_of_a_kernel_file_are_known_ones() -> None:
         read_facts(HeaderValues("one.cu", (header,)), "gemm")
 
 
+@pytest.mark.in_turns(12)
 @needs_compiler
 def test_a_kernel_without_such_a_loop_is_refused() -> None:
     kernel = find_kernel("thread_tile_2d")

@@ -187,6 +187,7 @@ def real(name: str) -> Record:
     return load_record(paths.RESULTS / name)
 
 
+@pytest.mark.in_turns(12)
 def test_two_measurements_of_an_h200_on_two_days() -> None:
     """Nothing there is slower, some code is other code, and cuBLAS is the same beside everything."""
     old, new = real("h200/gemm.json"), real("h200/climb-cuda.json")

@@ -60,6 +60,7 @@ def test_a_wait_bit_that_is_cleared_is_found() -> None:
     assert "LDG" in {finding.producer.opcode for finding in found}
 
 
+@pytest.mark.in_turns(12)
 def test_a_stall_that_is_too_short_names_the_latency() -> None:
     function = subject("naive", "sm_80", "64").function
     code = function.instructions

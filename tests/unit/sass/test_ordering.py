@@ -142,6 +142,7 @@ def test_ffma_order_and_reuse_flags_raise_the_reuse_rate() -> None:
     assert made.after.stall_cycles <= made.before.stall_cycles
 
 
+@pytest.mark.in_turns(12)
 def test_what_there_is_no_pass_for_is_named() -> None:
     with pytest.raises(UsageError, match=r"no pass 'magic'; there are registers, ffma"):
         ordered(subject("maxas_64", "sm_90", "65").function, "sm_90", ["magic"])

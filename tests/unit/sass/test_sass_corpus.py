@@ -48,6 +48,7 @@ def test_the_corpus_is_there() -> None:
     assert len(everything()) > 10_000
 
 
+@pytest.mark.in_turns(12)
 def test_only_the_shapes_of_textures_have_no_structure() -> None:
     unknown = {o.text for _, _, instruction in everything() for o in instruction.operands if o.kind == "text"}
     assert unknown == TEXTURE_SHAPES

@@ -115,6 +115,7 @@ def test_for_anything_else_a_compiler_is_needed(changed: Program) -> None:
         build(changed)
 
 
+@pytest.mark.in_turns(12)
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("damage", [b"", b"x" * 300, None], ids=["empty", "foreign", "truncated"])
 def test_damaged_code_is_never_run(package: tuple[Path, Artifact], damage: bytes | None) -> None:

@@ -72,11 +72,13 @@ def test_words_that_are_used_are_a_fault(tmp_path: Path, use: str) -> None:
     assert not found.stray
 
 
+@pytest.mark.in_turns(12)
 def test_nothing_is_said_of_words_that_were_written(tmp_path: Path) -> None:
     found = report(tmp_path, "sum += 0.0f * next;", 0)
     assert (found.passed, found.stray) == (True, {})
 
 
+@pytest.mark.in_turns(12)
 def test_explain_and_bench_agree(tmp_path: Path) -> None:
     report(tmp_path, "if (next == 5.0f && K < 0) sum = next;")
     kernel = user_kernel(tmp_path / "ahead.cu")

@@ -11,6 +11,7 @@ from support.side_by_side import differing, jobs
 from support.trials import Trials
 
 
+@pytest.mark.in_turns(4)
 @needs_compiler
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_launches_side_by_side(trials: Trials, arch: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, target
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def allowed_error(a: Array, b: Array) -> float:
     return float(errors_of_halves(a, np.ascontiguousarray(b.T)).max()) if ways(a, b.T)[0] else 0.0
 
 
+@pytest.mark.in_turns(12)
 @settings(max_examples=300)
 @given(layouts)
 def test_no_operands_are_found_for_which_halves_lose_more_than_the_bound(layout: dict[str, object]) -> None:
@@ -57,6 +59,7 @@ def test_no_operands_are_found_for_which_halves_lose_more_than_the_bound(layout:
     assert error <= MOST
 
 
+@pytest.mark.in_turns(12)
 def test_climbing_from_random_operands_finds_none_either(trials: Trials) -> None:
     """Each trial changes one element of one operand after the other, and keeps what makes the error larger."""
     for rng in trials:

@@ -24,6 +24,7 @@ OPTIONS: list[tuple[str, ...]] = [
 COUNT = 6
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.timeout(0)
 @pytest.mark.skipif(host_compiler() is None, reason="no g++ to compile random programs for the host")
 def test_programs_give_the_same_bits_on_the_emulator_and_on_the_host(trials: Trials, tmp_path: Path) -> None:

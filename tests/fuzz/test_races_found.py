@@ -53,6 +53,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return change
 
 
+@pytest.mark.in_turns(4)
 def test_a_race_is_found_in_any_order(trials: Trials, turns: Callable[[int], None]) -> None:
     for rng in trials:
         turns(int(rng.integers(1, 200)))

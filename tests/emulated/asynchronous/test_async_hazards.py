@@ -15,7 +15,7 @@ from gemmlab.emulator.asynchronous.engine import LANDING
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-@pytest.mark.sampled(len(PAIRS) // 3)
+@pytest.mark.sampled(len(PAIRS) // 6)
 def test_the_bug_is_reported_with_its_lines(pair: Pair) -> None:
     found = hazards(pair.file, f"{pair.name}_bad", 128, *arguments(pair), grid=pair.grid)
     said = [hazard.explain() for hazard in found]
@@ -30,7 +30,7 @@ def test_the_bug_is_reported_with_its_lines(pair: Pair) -> None:
 
 @pytest.mark.parametrize("seed", ["", "4"])
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-@pytest.mark.sampled(len(PAIRS) // 3)
+@pytest.mark.sampled(len(PAIRS) // 6)
 def test_the_right_kernel_has_no_hazard(pair: Pair, seed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LANDING, seed)
     found = hazards(pair.file, f"{pair.name}_good", 128, *arguments(pair), grid=pair.grid)

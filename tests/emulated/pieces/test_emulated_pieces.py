@@ -75,7 +75,6 @@ def smallest(frame: PiecePlan, limits: Limits) -> PiecePlan:
     return cut.sized(frame, limits, rows, cols)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.slow] * (case in SLOW)) for case in CASES])
 def test_pieces_have_the_bits_of_one_launch(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_product, "cut", smallest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ def operands(data: st.DataObject, m: int, n: int, k: int) -> list[Array]:
     return [contents(data, shape, name) for shape, name in (((m, k), "a"), ((k, n), "b"), ((m, n), "c"))]
 
 
+@pytest.mark.in_turns(2)
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), m=EXTENTS, n=EXTENTS, k=DEPTHS, alpha=ALPHAS, beta=BETAS)
 def test_gemm_of_any_views(data: Any, m: int, n: int, k: int, alpha: float, beta: float) -> None:
@@ -52,6 +54,7 @@ def test_gemm_of_any_views(data: Any, m: int, n: int, k: int, alpha: float, beta
     assert np.array_equal(left, a.T if trans_a else a, equal_nan=True)
 
 
+@pytest.mark.in_turns(2)
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), m=EXTENTS, n=EXTENTS, k=DEPTHS, alpha=ALPHAS, beta=BETAS)
 def test_sgemm_of_any_views(data: Any, m: int, n: int, k: int, alpha: float, beta: float) -> None:

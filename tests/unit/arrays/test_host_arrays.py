@@ -220,6 +220,7 @@ def test_numpys_own_arrays_are_not_asked_what_they_are(monkeypatch: pytest.Monke
     assert "is_host_array" in python_calls(lambda: gemmlab.gemm(Plain(A), Plain(B)))
 
 
+@pytest.mark.in_turns(12)
 def test_no_package_is_imported_for_numpys_arrays(tmp_path: Path) -> None:
     for name in ("torch", "jax", "cupy"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit(f'{__name__} was imported')\n", encoding="utf-8")

@@ -177,6 +177,7 @@ def test_ctrl_c_says_how_to_continue(capsys: pytest.CaptureFixture[str]) -> None
     assert "stopped; the same command continues from here" in capsys.readouterr().err
 
 
+@pytest.mark.in_turns(12)
 def test_an_empty_store_is_shown_exported_and_forgotten(tmp_path: Path) -> None:
     assert gemmlab("tune", "--show") == (0, f"0 choices in {tmp_path / 'data' / 'choices.json'}\n")
     assert gemmlab("tune", "--export", str(tmp_path / "a.json"))[0] == 0
@@ -186,7 +187,7 @@ def test_an_empty_store_is_shown_exported_and_forgotten(tmp_path: Path) -> None:
     assert "0 choices forgotten for cpu:" in text
 
 
-@pytest.mark.in_turns(6)
+@pytest.mark.in_turns(12)
 def test_the_library_is_tuned_for_this_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from gemmlab.tuning import processor_tuning
 

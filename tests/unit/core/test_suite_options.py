@@ -89,7 +89,7 @@ def test_every_case_has_its_turn(count: int, wanted: int) -> None:
     assert set().union(*turns) == set(range(count))
 
 
-@pytest.mark.parametrize("turns", [2, 6])
+@pytest.mark.parametrize("turns", [2, 12])
 def test_every_case_of_a_test_in_turns_has_its_turn(suite: pytest.Pytester, turns: int) -> None:
     text = f"@pytest.mark.in_turns({turns})\n@pytest.mark.parametrize('n', range(6))\ndef test_{{}}(n): pass\n"
     items = suite.getitems("import pytest\n" + "".join(text.format(name) for name in "abcd"))

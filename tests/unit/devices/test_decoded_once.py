@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from gemmlab.core.program import Launch
 from gemmlab.devices.emulated import EmulatedDevice
@@ -38,6 +39,7 @@ def test_each_load_has_variables_of_its_own() -> None:
     assert [run(device, each) for each in (one, one, two)] == [1, 2, 1]
 
 
+@pytest.mark.in_turns(12)
 @needs_compiler
 def test_code_that_asks_for_no_variable_is_decoded_once() -> None:
     device, one, two = loaded_twice(PLAIN, "plain")

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from gemmlab.tuning.session import Tuning
 
-REDRAW_S = 0.3
+REDRAW_S, LINE_S = 0.3, 30.0
+"""Least time in seconds between two texts on the progress, on a terminal and without one."""
 HELP = """Search a kernel's configurations within a budget; --library measures this machine for gemmlab.gemm.
 
 \b
@@ -172,7 +173,8 @@ def tune(
 
 @contextmanager
 def progress_status() -> Iterator[Callable[[str, int, int], object]]:
-    """Yield a function that shows its text, at most once in `REDRAW_S` seconds; without a terminal it does nothing.
+    """Yield a function that shows its text: on a terminal at most once in `REDRAW_S` seconds, elsewhere as a line on
+    standard error, at most one in `LINE_S` seconds.
 
     Ctrl-C is answered with a line on standard error.
     """
@@ -188,19 +190,23 @@ def progress_status() -> Iterator[Callable[[str, int, int], object]]:
 @contextmanager
 def _status(console: Console) -> Iterator[Callable[[str, int, int], object]]:
     if not console.is_terminal:
-        yield lambda _text, _done, _total: None
+        yield _seldom(lambda text: console.print(text, markup=False, highlight=False), LINE_S, time.monotonic())
         return
-    drawn = -math.inf
     with console.status("starting") as status:
+        # Drawn seldom: a thread that draws during a turn would disturb the measurement.
+        yield _seldom(status.update, REDRAW_S, -math.inf)
 
-        def show(text: str, _done: int, _total: int) -> None:
-            nonlocal drawn
-            # Drawn seldom: a thread that draws during a turn would disturb the measurement.
-            if time.monotonic() - drawn >= REDRAW_S:
-                drawn = time.monotonic()
-                status.update(text)
 
-        yield show
+def _seldom(show: Callable[[str], object], seconds: float, last: float) -> Callable[[str, int, int], object]:
+    """Return a function that shows a text if `seconds` have gone by since `last`, or since the text before."""
+
+    def report(text: str, _done: int, _total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= seconds:
+            last = time.monotonic()
+            show(text)
+
+    return report
 
 
 def _usual_device(kernel: str, mode: str | None) -> str:

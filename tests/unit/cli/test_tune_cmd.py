@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -175,6 +176,18 @@ def test_ctrl_c_says_how_to_continue(capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(KeyboardInterrupt), progress_status():
         raise KeyboardInterrupt
     assert "stopped; the same command continues from here" in capsys.readouterr().err
+
+
+def test_a_search_says_where_it_is_without_a_terminal_but_not_at_each_trial(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("gemmlab.cli.tune_cmd.time", SimpleNamespace(monotonic=lambda: now))
+    with progress_status() as show:
+        for tried in range(100):
+            now += 1.0
+            show(f"[{tried}] tried", tried, 100)
+    assert capsys.readouterr().err.split("\n") == ["[29] tried", "[59] tried", "[89] tried", ""]
 
 
 @pytest.mark.in_turns(12)

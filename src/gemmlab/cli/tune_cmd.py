@@ -126,7 +126,7 @@ def tune(
 
         store_command(
             verbs[0], device=device or "cpu", mode=mode, budget=seconds_of(budget), shapes=shapes, sizes=sizes,
-            file=export_to or import_from, form=form,
+            file=export_to or import_from, fresh=fresh, form=form,
         )  # fmt: skip
         return
     if kernel is None:

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 def store_command(
     verb: str, *, device: str, mode: str | None, budget: float, shapes: Path | None, sizes: str | None,
-    file: Path | None, form: Form,
+    file: Path | None, fresh: bool, form: Form,
 ) -> None:  # fmt: skip
     """Run the option `verb`, one of those in this module's docstring, on the store of choices; print the answer.
 
     `file` is that of `--export` and `--import`; `budget` is in seconds. Raises `UsageError`.
     """
-    if (shapes is not None or sizes is not None) and verb != "--library":
-        raise UsageError("--shapes, --sizes: are for --library")
+    if (shapes is not None or sizes is not None or fresh) and verb != "--library":
+        raise UsageError("--shapes, --sizes, --fresh: are for --library")
     if verb == "--library":
-        answer: dict[str, Any] = _library(device, mode, budget, shapes, sizes, form=form)
+        answer: dict[str, Any] = _library(device, mode, budget, shapes, sizes, fresh=fresh, form=form)
     elif verb == "--show":
         answer = _show(form=form)
     elif verb == "--forget":
@@ -47,7 +47,7 @@ def store_command(
 
 
 def _library(
-    device: str, mode: str | None, budget: float, shapes: Path | None, sizes: str | None, *, form: Form
+    device: str, mode: str | None, budget: float, shapes: Path | None, sizes: str | None, *, fresh: bool, form: Form
 ) -> dict[str, Any]:
     from gemmlab.cli.tune_cmd import progress_status
     from gemmlab.core.data_folder import require_data_dir
@@ -67,6 +67,7 @@ def _library(
             problems,
             require_data_dir() / "searches",
             lambda text: show(f"gemmlab.gemm: {text}", 0, 0),
+            fresh,
         )
         entries = list(tune_library(request))
     if form is Form.TEXT:

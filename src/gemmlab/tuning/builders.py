@@ -8,12 +8,13 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context, resource_tracker
 from typing import Any, Self
 
-from gemmlab.core.errors import GemmlabError
+from gemmlab.core.errors import DeviceError, GemmlabError
 from gemmlab.core.program import Artifact, Program
 from gemmlab.kernels.by_name import NamedKernel, kernel_named
 from gemmlab.kernels.kernel import Kernel
@@ -63,13 +64,13 @@ class Builders:
     def submit(self, instance: Mapping[str, int], target: str) -> Key:
         """Begin to compile a kernel's instance (its parameters and flags) for a target; return the key for `get`.
 
-        Raises `UsageError` and `DeviceError`.
+        Raises `UsageError`, and `DeviceError` also if the compilers' processes have ended.
         """
         program = self._named.kernel.program(instance, target)
         key = program.entry, program.target, program.options or (program.fingerprint,)
         if key not in self._under_way:
             flags = tuple(sorted(self._named.flags.items()))
-            with _no_interrupts():
+            with _no_interrupts(), _named_end():
                 self._under_way[key] = self._pool.submit(_compile, self._named.origin, flags, dict(instance), target)
         return key
 
@@ -90,21 +91,37 @@ class Builders:
     def get(self, key: Key, seconds: float) -> Code | None:
         """Wait for a compilation and return its outcome; `None` if it has not ended after `seconds`.
 
-        `Code.seconds` is 0 in further calls for the same program, so that its time counts once.
+        `Code.seconds` is 0 in further calls for the same program, so that its time counts once. Raises `DeviceError` if
+        the compilers' processes have ended: that says nothing about the program.
         """
         future = self._under_way[key]
         wait([future], max(0.0, min(seconds, _LONGEST_WAIT_S)))
         if not future.done():
             return None
-        if (error := future.exception()) is not None:
-            return Code(0.0, f"the compiler's process failed: {error}")
-        found = future.result()
+        with _named_end():
+            error = future.exception()
+            if error is not None and not isinstance(error, BrokenProcessPool):
+                return Code(0.0, f"the compiler's process failed: {error}")
+            found = future.result()
         seconds = 0.0 if key in self._paid else found.seconds
         self._paid.add(key)
         return Code(seconds, found.fault, found.resources)
 
 
 _LONGEST_WAIT_S = 1e6
+
+
+@contextmanager
+def _named_end() -> Iterator[None]:
+    """Raise `DeviceError` instead of the pool's own exception if its processes have ended."""
+    try:
+        yield
+    except BrokenProcessPool as error:
+        raise DeviceError(
+            "the processes that compile have ended: killed, out of memory, or started by a script that searches when "
+            "it is imported. Each of them imports the script that was started, so its calls stand under "
+            'if __name__ == "__main__":'
+        ) from error
 
 
 @contextmanager

@@ -37,6 +37,8 @@ class Request:
     """The folder of the searches' journals."""
     report: Report = field(default=lambda _text: None)
     """Function that is called with a line of text on the progress."""
+    fresh: bool = False
+    """Measure anew what an earlier search measured, and what the store has."""
 
 
 def median_times(

@@ -54,8 +54,9 @@ def tune_library(request: Request) -> Iterator[Entry]:
     """Find the fastest kernel or configuration of the library call here; store each entry immediately, and yield it.
 
     On a CPU, one search over all products gives one entry. On a GPU, each product has an entry of its own. Products
-    that have a valid entry in the store, or of which no right time was measured, are left out, and no product is begun
-    after the budget. If nothing is `LEAST_GAIN` times as fast as the shipped choice, the entry names that.
+    that have a valid entry in the store (unless `request.fresh`), or of which no right time was measured, are left out,
+    and no product is begun after the budget. If nothing is `LEAST_GAIN` times as fast as the shipped choice, the entry
+    names that.
 
     Raises `UsageError` for a device whose times are meaningless, if nothing can be stored, and if the search on a CPU
     ended before it had timed the shipped configuration; `RecordError` for a damaged store.
@@ -78,7 +79,7 @@ def _gpu(request: Request) -> Iterator[Entry]:
     for problem in request.problems:
         if time.monotonic() - started > request.budget_s:
             return
-        if time_key(problem) not in known:
+        if request.fresh or time_key(problem) not in known:
             request.report(f"{problem.label}")
             entry = _entry_for(request, problem, where)
             if entry is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from math import inf
 
@@ -22,8 +21,8 @@ from gemmlab.tuning.search import Progress
 from gemmlab.tuning.session import tune
 from gemmlab.tuning.space import space_of
 
-_SEARCHED = 0.85
-"""The part of the budget in which configurations are searched; the rest is for the last comparison."""
+_COMPARED, _COMPARED_S = 0.15, 10.0
+"""The part of the budget for the last comparison, and the seconds that it has of a small one, at most a half."""
 
 
 def processor_entry(request: Request) -> Entry:
@@ -40,14 +39,14 @@ def processor_entry(request: Request) -> Entry:
     def report(progress: Progress) -> None:
         request.report(progress.text("best"))
 
-    started = time.monotonic()
-    found = tune(subject, _SEARCHED * request.budget_s, request.folder, report=report)
+    searched_s = request.budget_s - max(_COMPARED * request.budget_s, min(_COMPARED_S, request.budget_s / 2))
+    found = tune(subject, searched_s, request.folder, fresh=request.fresh, report=report)
     if found.default is None:
         raise UsageError(f"{USUAL}: the shipped configuration has no time; give a longer --budget")
     usual, *others = (found.default.config, *(row.config for row in found.rows[:FINALISTS]))
     finalists = [dict(usual), *(dict(config) for config in others if config != usual)]
     request.report(f"{counted(len(finalists), 'configuration')} timed again, in turns")
-    times = _again(request, finalists, request.budget_s - (time.monotonic() - started))
+    times = _again(request, finalists, max(0.0, request.budget_s - found.seconds))
     shipped_us, best, us = times[0], finalists[0], times[0]
     for config, taken in zip(finalists[1:], times[1:], strict=True):
         if taken < us and taken * LEAST_GAIN <= shipped_us:

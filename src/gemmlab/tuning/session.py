@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.analysis.subject import machine
-from gemmlab.core.errors import GemmlabError, UsageError, WrongResultError
+from gemmlab.core.errors import CompileError, GemmlabError, UsageError, WrongResultError
 from gemmlab.core.hardware import usable_cpus
 from gemmlab.core.numerals import plain
+from gemmlab.core.words import counted
 from gemmlab.dispatch.waves import gpu_of_facts
 from gemmlab.kernels.digest import source_digest
 from gemmlab.kernels.kernel import Kernel
@@ -96,9 +97,10 @@ def tune(
     """Search the space of a subject within a budget in seconds, and return the outcome.
 
     The search continues from its journal in `folder`, if there is one; with `fresh`, that is emptied first. `report` is
-    called when configurations are submitted and after each turn. Raises `WrongResultError` if every
-    configuration tried has a fault, `UsageError` if the budget ends before one is timed, another process runs the same
-    search or the journal cannot be written, and `KeyboardInterrupt`; the journal then has all outcomes so far.
+    called when configurations are submitted and after each turn. Raises `CompileError` if no configuration tried
+    compiles, `WrongResultError` if every one has another fault, `UsageError` if the budget ends before one is timed,
+    another process runs the same search or the journal cannot be written, and `KeyboardInterrupt`; the journal then has
+    all outcomes so far.
     """
     kernel, predicted = of.named.kernel, of.device.family == "emulated"
     header = header_of(of)
@@ -184,7 +186,9 @@ def _row(search: Search, one: Standing) -> Row:
 
 
 def _nothing_right(kernel: Kernel, search: Search, budget_s: float) -> GemmlabError:
-    """Return the error of a search that timed no configuration: every one has a fault, or the budget was too small."""
+    """Return the error of a search that timed no configuration: none compiles, every one has a fault, or the budget was
+    too small.
+    """
     faults = search.faults()
     if not faults:
         larger = max(_USUAL_S, 2.0 * budget_s, 2.0 * search.bench.seconds)
@@ -194,4 +198,6 @@ def _nothing_right(kernel: Kernel, search: Search, budget_s: float) -> GemmlabEr
             "continues from here (--budget)"
         )
     first = f"{search.space.text(faults[0].place)}: {faults[0].fault}"
-    return WrongResultError(f"{kernel.id}: none of {len(faults)} configurations tried can win; {first}")
+    if all(one.verdict is None and one.build is not None and one.build.fault for one in faults):
+        return CompileError(f"{kernel.id}: none of {counted(len(faults), 'configuration')} tried compiles; {first}")
+    return WrongResultError(f"{kernel.id}: none of {counted(len(faults), 'configuration')} tried can win; {first}")

@@ -133,7 +133,7 @@ def test_a_processor_is_tuned_and_a_record_left(tmp_path: Path) -> None:
         "tune", "cache_block", "--sizes", "40", "--budget", "40s", "--save", str(tmp_path / "r.json"), "--json"
     )
     assert code == 0, text
-    (found,) = json.loads(text)["tunings"]
+    (found,) = json.loads(text[text.index("{") :])["tunings"]  # behind lines on the progress
     assert found["predicted"] is False
     record = load_record(tmp_path / "r.json")
     assert len(record.results) == len(found["rows"])

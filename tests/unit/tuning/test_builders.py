@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
+from gemmlab.core.errors import DeviceError
 from gemmlab.kernels.by_name import named_kernel
 from gemmlab.tuning import builders as builders_module
 from gemmlab.tuning.builders import Builders, Code
@@ -34,6 +36,15 @@ def test_compilers_are_idle_when_every_compilation_has_ended(builders: Builders)
         assert not builders.idle(0.01)
         builders._under_way[key].set_result(Code(1.0))
     assert builders.idle(0.0)
+
+
+def test_the_end_of_the_compilers_is_no_fault_of_the_program(builders: Builders) -> None:
+    """The journal of a search keeps faults for good."""
+    builders._under_way[KEYS[0]].set_exception(BrokenProcessPool())
+    with pytest.raises(DeviceError, match=r'have ended: .* if __name__ == "__main__":'):
+        builders.get(KEYS[0], 1.0)
+    builders._under_way[KEYS[1]].set_exception(ValueError("no such file"))
+    assert builders.get(KEYS[1], 1.0) == Code(0.0, "the compiler's process failed: no such file")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such masks")

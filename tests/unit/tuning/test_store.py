@@ -277,13 +277,20 @@ def test_a_processors_finalists_are_timed_again_beside_the_shipped_one(
     us: float,
 ) -> None:  # fmt: skip
     rows = [SimpleNamespace(config={"KC": number}, us=float(number)) for number in (2, 3, 1)]
-    found = SimpleNamespace(default=rows[-1], rows=tuple(rows), digest="d")
-    monkeypatch.setattr(processor_tuning, "tune", lambda *_of, **_options: found)
+    # The search's time counts all its runs, those before this process too.
+    found = SimpleNamespace(default=rows[-1], rows=tuple(rows), digest="d", seconds=31.0)
 
-    def timed(_request: Request, _problems: Any, specs: Sequence[Any], *_more: float) -> dict[str, float]:
+    def search(_of: Any, budget_s: float, *_more: Any, fresh: bool, **_options: Any) -> Any:
+        assert (budget_s, fresh) == (30.0, True)
+        return found
+
+    monkeypatch.setattr(processor_tuning, "tune", search)
+
+    def timed(_request: Request, _problems: Any, specs: Sequence[Any], *more: float) -> dict[str, float]:
         assert [spec.config["KC"] for spec in specs] == [1, 2, 3]
+        assert more[-1] == 9.0
         return {spec.name: again[name] for spec, name in zip(specs, "ABC", strict=True) if name in again}
 
     monkeypatch.setattr(processor_tuning, "median_times", timed)
-    entry = processor_tuning.processor_entry(Request(CpuDevice(), "warm", 1.0, [], tmp_path))
+    entry = processor_tuning.processor_entry(Request(CpuDevice(), "warm", 40.0, [], tmp_path, fresh=True))
     assert (entry.config, entry.shipped_us, entry.us) == (config, shipped_us, us)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gemmlab.core.errors import UsageError, WrongResultError
+from gemmlab.core.errors import CompileError, UsageError, WrongResultError
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.tuning import session
-from gemmlab.tuning.outcomes import Turn
+from gemmlab.tuning.outcomes import Build, Turn
 from gemmlab.tuning.replay import ReplayBench
 from gemmlab.tuning.search import CONFIRMED, Search, Standing
 from gemmlab.tuning.vicinity import look_around
@@ -77,6 +77,15 @@ def test_too_small_a_budget_is_no_wrong_result() -> None:
     assert "such as 400 s" in str(session._nothing_right(find_kernel("naive"), search, 200.0))
 
 
+def test_a_kernel_that_does_not_compile_is_no_wrong_result() -> None:
+    search = Search(RECORD.space, ReplayBench(RECORD), 100.0)
+    search.standings[0] = Standing(0, build=Build(0, "no such name"), fault="no such name")
+    error = session._nothing_right(find_kernel("naive"), search, 100.0)
+    assert isinstance(error, CompileError)
+    assert error.exit_code == 2
+    assert "none of 1 configuration tried compiles; " in str(error)
+
+
 def test_faults_of_all_that_were_tried_are_a_wrong_result() -> None:
     record = valley(wrong=1.0)
     search = Search(record.space, ReplayBench(record), 100.0)
@@ -84,4 +93,4 @@ def test_faults_of_all_that_were_tried_are_a_wrong_result() -> None:
     search.turn(0)
     error = session._nothing_right(find_kernel("naive"), search, 100.0)
     assert isinstance(error, WrongResultError)
-    assert "none of 1 configurations tried can win" in str(error)
+    assert "none of 1 configuration tried can win" in str(error)

@@ -22,7 +22,7 @@ from gemmlab.tuning.session import tune
 from gemmlab.tuning.space import space_of
 
 _COMPARED, _COMPARED_S = 0.15, 10.0
-"""The part of the budget for the last comparison, and the seconds that it has of a small one, at most a half."""
+"""The part of the budget for the last comparison, and the seconds that it has of a small one, at most a quarter."""
 
 
 def processor_entry(request: Request) -> Entry:
@@ -39,7 +39,7 @@ def processor_entry(request: Request) -> Entry:
     def report(progress: Progress) -> None:
         request.report(progress.text("best"))
 
-    searched_s = request.budget_s - max(_COMPARED * request.budget_s, min(_COMPARED_S, request.budget_s / 2))
+    searched_s = request.budget_s - max(_COMPARED * request.budget_s, min(_COMPARED_S, request.budget_s / 4))
     found = tune(subject, searched_s, request.folder, fresh=request.fresh, report=report)
     if found.default is None:
         raise UsageError(f"{USUAL}: the shipped configuration has no time; give a longer --budget")

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from support.needed import NEEDS, must_run
@@ -36,8 +36,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 # How long an example takes says more of what else the machine does than of the code.
-settings.register_profile("gemmlab", deadline=None)
-settings.register_profile("quick", deadline=None, max_examples=15)
+untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("gemmlab", untimed)
+settings.register_profile("quick", untimed, max_examples=15)
 settings.load_profile("gemmlab")
 
 

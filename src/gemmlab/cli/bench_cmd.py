@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gemmlab.cli.answer import CsvFlag, Form, answer_form, print_document
-from gemmlab.cli.console import DEVICE_HELP, progress_console
+from gemmlab.cli.console import DEVICE_HELP, REDRAW_S, progress_console, seldom
 from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config, require_place, seconds_of
 from gemmlab.cli.own_file import (
@@ -35,8 +34,6 @@ from gemmlab.instruments.compile_flags import compile_flags
 
 if TYPE_CHECKING:
     from gemmlab.instruments.bench_result import BenchResult
-
-REDRAW_S = 0.3
 
 
 def bench(
@@ -201,18 +198,12 @@ def _display() -> Iterator[Callable[[str, int, int], None]]:
     )  # fmt: skip
     with bar:
         task = bar.add_task("starting", total=None)
-        drawn = -math.inf
 
-        def report(text: str, done: int, total: int) -> None:
-            # Drawn seldom, and only between turns: a thread that draws during a turn would disturb the measurement.
-            nonlocal drawn
-            now = time.monotonic()
-            if now - drawn >= REDRAW_S:
-                drawn = now
-                bar.update(task, completed=done, total=total or None, description=text[:100])
-                bar.refresh()
+        def draw(text: str, done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total or None, description=text[:100])
+            bar.refresh()
 
-        yield report
+        yield seldom(draw, REDRAW_S)
 
 
 def register(app: typer.Typer) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.words import printable_lines
@@ -18,6 +20,8 @@ DEVICE_HELP = "Where to run: cpu, cuda[:N] (an NVIDIA GPU) or emulated[:sm_90] (
 _ANY_WIDTH = 1 << 16
 PIPE_WIDTH = 140
 """Width in columns when the output is not a terminal."""
+REDRAW_S = 0.3
+"""Least time in seconds between two drawings of the progress on a terminal."""
 
 
 def table_console() -> Console:
@@ -85,3 +89,21 @@ def add_row(table: Table, cells: Sequence[str]) -> None:
     from rich.text import Text
 
     table.add_row(*(Text(printable_lines(cell)) for cell in cells))
+
+
+def seldom(
+    show: Callable[[str, int, int], object], seconds: float, last: float = -math.inf
+) -> Callable[[str, int, int], None]:
+    """Return a function of a text, the steps done and those in all. It calls `show` with them if `seconds` have gone by
+    since `last` (by `time.monotonic`), or since the call before.
+
+    Progress is drawn seldom, because a thread that draws during a turn would disturb the measurement.
+    """
+
+    def report(text: str, done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= seconds:
+            last = time.monotonic()
+            show(text, done, total)
+
+    return report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gemmlab.cli.answer import CsvFlag, answer_form, print_document
-from gemmlab.cli.console import DEVICE_HELP, progress_console
+from gemmlab.cli.console import DEVICE_HELP, REDRAW_S, progress_console, seldom
 from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import require_place, seconds_of
 from gemmlab.cli.own_file import (
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
 
     from gemmlab.tuning.session import Tuning
 
-REDRAW_S, LINE_S = 0.3, 30.0
-"""Least time in seconds between two texts on the progress, on a terminal and without one."""
+LINE_S = 30.0
+"""Least time in seconds between two lines on the progress without a terminal."""
 HELP = """Search a kernel's configurations within a budget; --library measures this machine for gemmlab.gemm.
 
 \b
@@ -190,23 +189,10 @@ def progress_status() -> Iterator[Callable[[str, int, int], object]]:
 @contextmanager
 def _status(console: Console) -> Iterator[Callable[[str, int, int], object]]:
     if not console.is_terminal:
-        yield _seldom(lambda text: console.print(text, markup=False, highlight=False), LINE_S, time.monotonic())
+        yield seldom(lambda text, *_of: console.print(text, markup=False, highlight=False), LINE_S, time.monotonic())
         return
     with console.status("starting") as status:
-        # Drawn seldom: a thread that draws during a turn would disturb the measurement.
-        yield _seldom(status.update, REDRAW_S, -math.inf)
-
-
-def _seldom(show: Callable[[str], object], seconds: float, last: float) -> Callable[[str, int, int], object]:
-    """Return a function that shows a text if `seconds` have gone by since `last`, or since the text before."""
-
-    def report(text: str, _done: int, _total: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= seconds:
-            last = time.monotonic()
-            show(text)
-
-    return report
+        yield seldom(lambda text, *_of: status.update(text), REDRAW_S)
 
 
 def _usual_device(kernel: str, mode: str | None) -> str:

@@ -182,7 +182,8 @@ def test_a_search_says_where_it_is_without_a_terminal_but_not_at_each_trial(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr("gemmlab.cli.tune_cmd.time", SimpleNamespace(monotonic=lambda: now))
+    for module in ("tune_cmd", "console"):
+        monkeypatch.setattr(f"gemmlab.cli.{module}.time", SimpleNamespace(monotonic=lambda: now))
     with progress_status() as show:
         for tried in range(100):
             now += 1.0

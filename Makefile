@@ -42,7 +42,7 @@ ON_GPU := --device cuda --processes 1 --no-naive
 # The libraries beside the library call; the last one is only quoted.
 BESIDE := torch,cupy,cublas,cublaslt
 
-.PHONY: climb test test-all fuzz fuzz-record lint wheel results source-tables gpu-results gpu-sweep regret counts tables docs install clean
+.PHONY: climb test test-all fuzz fuzz-record lint wheel results source-tables gpu-results gpu-sweep corrections regret counts tables docs install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
@@ -159,6 +159,13 @@ gpu-sweep: $(STAMP)
 	gzip -9f $(H200)/sweep.jsonl $(H200)/sweep-random.jsonl $(H200)/sweep-batches.jsonl $(H200)/sweep-shapes.jsonl \
 		$(H200)/sweep-hopper.jsonl $(H200)/sweep-tiles.jsonl $(H200)/sweep-large.jsonl $(H200)/sweep-short.jsonl
 	$(BIN)/python makers/choices.py
+
+# Trees that correct the library's estimates on a GPU, from times at random products. It needs lightgbm; see docs/dependencies.md.
+corrections: $(STAMP)
+	$(BIN)/python makers/likely_times.py $(H200)/likely.jsonl.gz --random 20261130:10000 --seconds 530
+	$(BIN)/python makers/correction_fit.py
+	$(BIN)/python makers/likely_times.py $(H200)/likely-near.jsonl.gz --random 20261201:12000 --within 1.25 --seconds 300
+	$(BIN)/python makers/correction_fit.py
 
 # How far the library call's kernel is from the best of all on a GPU, at products drawn from SEED. No table is written over.
 regret: $(STAMP)

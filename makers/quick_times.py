@@ -20,7 +20,7 @@ from gemmlab.core.precision import PARTS as PARTS_OF_FLOATS
 from gemmlab.devices.device import Buffer, Device, Loaded, Window
 from gemmlab.devices.device_name import parse_device
 from gemmlab.devices.select import open_device
-from gemmlab.dispatch.waves import PARTS
+from gemmlab.dispatch.waves import PARTS, Gpu, gpu_model, gpu_of_facts
 from gemmlab.kernels.bound import BoundKernel, PlacedKernel
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
@@ -185,6 +185,16 @@ def cold_device(name: str) -> Device:
     Raises `DeviceError`.
     """
     return open_device(name, None if parse_device(name).family == "emulated" else "cold")
+
+
+def gpu_of(device: Device) -> Gpu:
+    """Return the model of a device, as the choice takes it."""
+    info = device.describe()
+    if device.family == "emulated":
+        from gemmlab.devices.emulated import MODELS
+
+        return gpu_model(MODELS[device.id.partition(":")[2]])
+    return gpu_of_facts(info.name, info.facts)
 
 
 def instances(

@@ -28,9 +28,8 @@ from gemmlab.devices.device import Device
 from gemmlab.dispatch.choice import choose
 from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.dispatch.precision_rule import HIGHEST, REQUESTS
-from gemmlab.dispatch.waves import Gpu, gpu_model, gpu_of_facts
 from gemmlab.timing.prebuild import prebuild
-from quick_times import QuickTimes, Trial, cold_device, instances
+from quick_times import QuickTimes, Trial, cold_device, gpu_of, instances
 from random_products import LARGEST, draw
 
 SCHEMA = "gemmlab.regret/1"
@@ -113,16 +112,6 @@ def record_so_far(options: argparse.Namespace, device: Device) -> dict[str, Any]
 
 def say(text: str) -> None:
     print(f"{text:100.100}", end="\r", file=sys.stderr)
-
-
-def gpu_of(device: Device) -> Gpu:
-    """Return the model of a device, as the choice takes it."""
-    info = device.describe()
-    if device.family == "emulated":
-        from gemmlab.devices.emulated import MODELS
-
-        return gpu_model(MODELS[device.id.partition(":")[2]])
-    return gpu_of_facts(info.name, info.facts)
 
 
 def in_words(record: Mapping[str, Any]) -> str:

@@ -84,10 +84,15 @@ def wanted_problems(options: argparse.Namespace) -> list[GemmProblem]:
     op = find_op(options.op)
     problems: list[GemmProblem] = op.parse_sizes(",".join(texts)) if texts else []
     if options.random:
-        if not re.fullmatch(r"[0-9]{1,9}:[1-9][0-9]{0,4}", options.random):
-            raise UsageError(f"--random {options.random}: write SEED:COUNT, as 3:100")
-        seed, _, count = options.random.partition(":")
-        problems += draw(int(seed), int(count), most=2**options.most_steps, deepest=options.most_k)
+        problems += draw(*seed_and_count(options.random), most=2**options.most_steps, deepest=options.most_k)
     problems = list({problem.label: problem for problem in problems}.values())
     layouts = options.layouts.split(",") if options.layouts else []
     return [each for problem in problems for each in (op.in_layouts(problem, layouts) if layouts else [problem])]
+
+
+def seed_and_count(text: str) -> tuple[int, int]:
+    """Return the seed and the number of random products that `--random` names. Raises `UsageError`."""
+    if not re.fullmatch(r"[0-9]{1,9}:[1-9][0-9]{0,4}", text):
+        raise UsageError(f"--random {text}: write SEED:COUNT, as 3:100")
+    seed, _, count = text.partition(":")
+    return int(seed), int(count)

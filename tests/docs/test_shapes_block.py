@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import build_tables
-from blocks import shapes
+from blocks import gpu_floor, shapes
 from blocks.records import ROOT
 from gemmlab.core.records import Method, Record, Result, Sample
 from gemmlab.ops.gemm import GemmOp
@@ -47,14 +48,25 @@ def test_each_shape_is_compared_with_the_faster_right_rival() -> None:
     assert found == {"64": ("cupy", 1.5), "128": ("torch", 0.9), "1024:nt": ("cupy", 4.0)}
 
 
-def test_families_count_equally_and_name_their_worst() -> None:
+def test_families_count_equally_and_name_their_worst(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "least_us", lambda _: 5.0)
     said = shapes.family_table(shapes.rows([RECORD]))
     squares, layouts, all_of_them, _, note = said.splitlines()[2:]
-    assert squares == "| squares | 2 | 1.162 (1.162-1.162) | 0.90 | `128` | 1.00 |"
-    assert layouts == "| layouts | 1 | 4.000 (4.000-4.000) | 4.00 | `1024:nt` |  |"
+    assert squares == "| squares | 2 | 1.162 (1.162-1.162) | 2.35 | 0.90 | `128` | 1.00 |"
+    assert layouts == "| layouts | 1 | 4.000 (4.000-4.000) | 40.40 | 4.00 | `1024:nt` |  |"
     assert "16 algorithms" in note
     # The mean of 1.162 and 4, not that of three shapes.
-    assert all_of_them == "| all, families weighted equally | 3 | 2.156 |  |  |  |"
+    assert all_of_them == "| all, families weighted equally | 3 | 2.156 | 9.74 |  |  |  |"
+
+
+def test_a_product_takes_at_least_its_reading_and_its_multiply_adds() -> None:
+    little = Result("gemmlab", {}, "", 0, 1, {}, (), None, bytes=0)
+    much, long = replace(little, bytes=2**26), replace(little, flops=58 * 10**9)
+    launch = gpu_floor.least_us(little)
+    assert 3.0 < launch < 6.0
+    assert 20.0 < gpu_floor.least_us(much) < 30.0
+    assert gpu_floor.least_us(long) == pytest.approx(1000.0 + launch)
+    assert gpu_floor.least_us(replace(much, flops=58 * 10**9)) == gpu_floor.least_us(long)
 
 
 def test_every_shape_is_in_the_page_of_the_library() -> None:

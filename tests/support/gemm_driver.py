@@ -48,7 +48,7 @@ def rows(address: int, count: int, length: int, ld: int) -> npt.NDArray[np.float
 
 _SCRATCH = {
     "split_k": (0, 1), "stream_k": (0, 1), "narrow_strip": (1, 0), "row_product": (1, 0), "dot_product": (1, 0),
-    "by_tile": (0, 1),
+    "by_tile": (0, 1), "peak_simt": (0, 1),
 }  # fmt: skip
 """Kernels with scratch memory: where workspace and tickets stand after the arguments of a product."""
 

@@ -1,7 +1,8 @@
 """Choose the kernel and configuration of a product on a GPU, with the reason: a pure function of the problem.
 
 The kernel with the least time wins. Times of exactly this problem that were measured on this GPU model come before
-estimates (`dispatch/waves.py`) at the same precision. A precision lower than requested is never considered.
+estimates (`dispatch/waves.py`, `dispatch/correction.py`) at the same precision. A precision lower than requested is
+never considered.
 
 The choice depends on the problem, its layout and leading dimensions, whether all operands begin on 16 bytes, the GPU
 model and the table; a choice that `gemmlab tune --library` stored on this machine replaces it. It does not depend on
@@ -23,7 +24,8 @@ from gemmlab.core.words import assignments
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice_store import stored_choice
 from gemmlab.dispatch.choice_values import FORCED, RECORD, RULE, TUNED, Candidate, Choice
-from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, time_key
+from gemmlab.dispatch.correction import Guess, corrected
+from gemmlab.dispatch.measurements import Measurement, Table, in_parts, shipped_table, time_key
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import METHODS, forced_precisions, no_lower, precision_for
 from gemmlab.dispatch.regions import MOST_BYTES
@@ -111,7 +113,8 @@ def choose(
     if precision in METHODS and any(entry.precision == precision for entry in able):
         able = [entry for entry in able if entry.precision == precision]
     # Outside the measured problems an estimate says little, so such kernels are considered only if no other can run.
-    first = [entry for entry in able if _says_something(entry, problem, where, table)]
+    key = time_key(problem)
+    first = [entry for entry in able if _says_something(entry, problem, key, where, table)]
     found = _candidates(first, problem, where, table, refused, reproducible)
     if not found:
         found = _candidates(able, problem, where, table, refused, reproducible)
@@ -122,9 +125,16 @@ def choose(
         outside = f"is for products with {entry.domain}"
         older = f"is considered on {entry.below} and newer only for products that were measured"
         refused.setdefault(entry.kernel, outside if not in_domain(entry, problem) else older)
-    # An estimate does not compete with times measured for this product at the same precision.
+    # An estimate does not compete with times measured for this product at the same precision, nor a plain estimate with
+    # corrected ones.
     measured = {one.precision for one in found if one.measured}
-    found.sort(key=lambda one: (one.precision in measured and not one.measured, one.us))
+    better = {one.precision for one in found if one.corrected}
+
+    def rank(one: Candidate) -> tuple[int, float]:
+        later = (one.precision in measured) + (one.precision in better and not one.corrected)
+        return 0 if one.measured else later, one.us
+
+    found.sort(key=rank)
     best = found[0]
     for one in found:
         refused.pop(one.kernel, None)
@@ -189,7 +199,7 @@ def _candidates(
 
     Kernels of which no block fits on the GPU, or whose workspace is too large, are added to `refused` with the reason.
     """
-    found = list[Candidate]()
+    found, key = list[Guess](), time_key(problem)
     for entry in entries:
         whole = sliced(find_kernel(entry.kernel), entry.config, problem)
         if whole is None:
@@ -203,23 +213,21 @@ def _candidates(
                 refused.setdefault(entry.kernel, f"a block needs more registers or shared memory than {where.name} has")
                 break
             config = {**whole, PARTS: parts} if entry.parts else whole
-            known = entry.times_us.get(time_key(problem, parts)) if where.known == table.gpu else None
-            found.append(
-                Candidate(
-                    entry.kernel, entry.precision, config, guess.us if known is None else known, known is not None,
-                    guess.blocks, guess.resident, guess.rounds, entry.in_order and parts == 1,
-                )
+            known = entry.times_us.get(in_parts(key, parts)) if where.known == table.gpu else None
+            candidate = Candidate(
+                entry.kernel, entry.precision, config, guess.us if known is None else known, known is not None,
+                guess.blocks, guess.resident, guess.rounds, entry.in_order and parts == 1,
             )  # fmt: skip
-    return found
+            found.append(Guess(candidate, entry, parts, guess))
+    return corrected(found, problem, where, table)
 
 
-def _says_something(entry: Measurement, problem: GemmProblem, where: Gpu, table: Table) -> bool:
-    """Return whether the entry has a time measured for this product, or a useful estimate.
+def _says_something(entry: Measurement, problem: GemmProblem, key: str, where: Gpu, table: Table) -> bool:
+    """Return whether the entry has a time measured for this product, whose `time_key` is `key`, or a useful estimate.
 
     An estimate is useful in the entry's domain, on GPUs on which no newer kernel replaces this one.
     """
-    numbers = entry.parts or (1,)
-    if where.known == table.gpu and any(time_key(problem, parts) in entry.times_us for parts in numbers):
+    if where.known == table.gpu and any(in_parts(key, parts) in entry.times_us for parts in entry.parts or (1,)):
         return True
     older = entry.below and runs(entry.below, where.limits.arch)
     return not older and in_domain(entry, problem)
@@ -272,4 +280,6 @@ def _reason(best: Candidate, problem: GemmProblem, where: Gpu, table: Table) -> 
     basis = f"by rule: least estimated time, from blocks timed on {table.gpu}, {table.taken}"
     if where.known != table.gpu:
         return f"{basis}, scaled to {where.name} by clock, FMA lanes and bandwidth"
+    if best.corrected and table.correction:
+        basis = f"{basis}, corrected by times of {table.correction.facts['products']:,} random products"
     return f"{basis}; its rows do not begin on 16 bytes" if odd_rows(problem) else basis

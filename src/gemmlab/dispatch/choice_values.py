@@ -35,6 +35,8 @@ class Candidate(Display):
     """Number of rounds, of `resident` blocks each, on the multiprocessor with the most blocks."""
     in_order: bool
     """True if each result is one chain of multiply-adds in the order of k."""
+    corrected: bool = False
+    """True if `us` is an estimate corrected by times of other products (`correction.py`)."""
 
     @property
     def name(self) -> str:

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 from gemmlab.core.errors import RecordError
 from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.dispatch.forest import Forest, read_forest
 from gemmlab.kernels.catalog import current_id
 from gemmlab.ops.gemm_problem import GemmProblem
 
 FILE = Path(__file__).parent / "measured.json"
+CORRECTION = Path(__file__).parent / "correction.npz"
 SCHEMA = "gemmlab.choices/2"
 
 
@@ -98,6 +100,8 @@ class Table:
     parts_gbs: float
     """The rate at which blocks exchange parts of sums through the level-2 cache, in 10^9 bytes a second."""
     entries: tuple[Measurement, ...]
+    correction: Forest | None = None
+    """Trees that correct estimates of kernels in float32 (`correction.py`); `None` for none. It is no part of JSON."""
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values, `schema` first. An entry's `align` and `require` are left out if they are the
@@ -108,7 +112,8 @@ class Table:
             {name: value for name, value in asdict(entry).items() if name not in needless or value != needless[name]}
             for entry in self.entries
         ]
-        return {"schema": SCHEMA, **asdict(replace(self, entries=())), "entries": entries}
+        rest = {name: getattr(self, name) for name in ("gpu", "taken", "memory_gbs", "parts_gbs")}
+        return {"schema": SCHEMA, **rest, "entries": entries}
 
 
 def time_key(problem: GemmProblem, parts: int = 1, products: int = 1) -> str:
@@ -117,7 +122,12 @@ def time_key(problem: GemmProblem, parts: int = 1, products: int = 1) -> str:
     Before it stands `P*` for P products in one launch, behind it `/P` for k in P parts. Alpha and beta do not matter.
     """
     plain = replace(problem, alpha=1.0, beta=0.0, contents="uniform")
-    return (f"{products}*" if products > 1 else "") + plain.label + (f"/{parts}" if parts > 1 else "")
+    return in_parts((f"{products}*" if products > 1 else "") + plain.label, parts)
+
+
+def in_parts(key: str, parts: int) -> str:
+    """Return the key of a product with k in `parts` parts; `key` is that of one part."""
+    return f"{key}/{parts}" if parts > 1 else key
 
 
 def table_from_json(data: Mapping[str, Any]) -> Table:
@@ -140,5 +150,6 @@ def _measured(entry: Mapping[str, Any]) -> Measurement:
 
 @cache
 def shipped_table(file: Path = FILE) -> Table:
-    """Return a table of the package, read once: by default the one of single products."""
-    return table_from_json(json.loads(file.read_text(encoding="utf-8")))
+    """Return a table of the package, read once: by default the one of single products, which has a correction."""
+    table = table_from_json(json.loads(file.read_text(encoding="utf-8")))
+    return replace(table, correction=read_forest(CORRECTION)) if file == FILE else table

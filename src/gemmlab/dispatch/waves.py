@@ -80,6 +80,8 @@ class Estimate:
     """Number of blocks that a multiprocessor runs at a time; 0 if not even one fits, and the time is infinite."""
     rounds: int
     """Number of rounds, of at most `resident` blocks each, on the multiprocessor with the most blocks."""
+    steps: int = 0
+    """Number of steps along k of a block."""
     passed_us: float = 0.0
     """The part of `us` in which blocks pass each other parts of sums, or launches pass data to later ones."""
 
@@ -141,7 +143,7 @@ def estimate(
         meeting = math.ceil(math.log(parts, FAN) - 1e-9) * meet
         passed = 2 * FLOAT_BYTES * m * n * parts / (table.parts_gbs * where.l2_gbs / measured_on.l2_gbs * 1e3)
     us = start + max((steps + ends) * step, memory) + meeting + passed
-    return Estimate(us, blocks, resident, rounds + bool(rest), passed)
+    return Estimate(us, blocks, resident, rounds + bool(rest), steps, passed)
 
 
 def scaled_figures(entry: Measurement, where: Gpu, table: Table) -> Figures:

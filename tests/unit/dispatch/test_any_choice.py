@@ -34,10 +34,12 @@ def test_whatever_is_chosen_can_run_and_is_no_worse_than_asked(
     assert kernel.precision == "float32" or precision == "tf32"
     assert runs(kernel.arch, where.limits.arch)
     assert kernel.configure(found.config) == dict(found.config)
-    # What was measured comes before the estimates of its precision, and each the fastest first.
-    measured = {candidate.precision for candidate in found.considered if candidate.measured}
-    order = [(one.precision in measured and not one.measured, one.us) for one in found.considered]
-    assert order == sorted(order)
+    # What was measured comes before the estimates of its precision, corrected ones before others, the fastest first.
+    for each in {candidate.precision for candidate in found.considered}:
+        mine = [candidate for candidate in found.considered if candidate.precision == each]
+        corrected = any(candidate.corrected for candidate in mine)
+        order = [(not one.measured, corrected and not one.measured and not one.corrected, one.us) for one in mine]
+        assert order == sorted(order)
     assert all(candidate.resident >= 1 or not m * n for candidate in found.considered)
 
 

@@ -224,7 +224,7 @@ def test_kernels_outside_of_what_was_measured_come_last() -> None:
 
 def test_tables_come_back_from_json_and_others_are_refused() -> None:
     data = json.loads(FILE.read_text(encoding="utf-8"))
-    assert table_from_json(json.loads(json.dumps(TABLE.to_json()))) == TABLE
+    assert table_from_json(json.loads(json.dumps(TABLE.to_json()))) == replace(TABLE, correction=None)
     for bad in (
         {**data, "schema": "gemmlab.choices/9"},
         {**data, "entries": [{"kernel": "naive"}]},

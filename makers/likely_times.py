@@ -1,0 +1,151 @@
+"""Time the library's likely kernels at many random products on a GPU, with cold caches: for `correction_fit.py`.
+
+    python makers/likely_times.py benchmarks/results/h200/likely.jsonl.gz --random 20261130:10000
+    python makers/likely_times.py benchmarks/results/h200/likely-near.jsonl.gz --random 20261201:9000 --within 1.25
+
+At each product the kernels and configurations with the least estimates (`dispatch/waves.py`) are timed; with `--within`
+only those whose estimates, as `dispatch/correction.py` corrects them, are at most so many times the least one. A line
+of the file has one product and its times. A call with the same file goes on where the last one ended. The exit code is
+3 without a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.environment import describe_environment
+from gemmlab.core.errors import CompileError, GemmlabError, UsageError
+from gemmlab.devices.device import Device
+from gemmlab.dispatch.choice import choose
+from gemmlab.dispatch.measurements import shipped_table
+from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.dispatch.waves import Gpu
+from gemmlab.ops.gemm_problem import GemmProblem
+from gemmlab.timing.prebuild import prebuild
+from quick_times import QuickTimes, Trial, cold_device, gpu_of, instances
+from random_products import draw
+from sweep_request import seed_and_count, table_trials
+
+SCHEMA = "gemmlab.likely/1"
+LIKELY, RUNS = 20, 5
+"""The kernels and configurations that are timed at a product, and how often."""
+HOPELESS = 4.0
+"""A trial whose first run takes this many times as long as the fastest so far is not run again."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument(
+        "--random", metavar="SEED:COUNT", required=True, help="random products, as regret.py draws them"
+    )
+    parser.add_argument("--within", type=float, metavar="FACTOR", help="the largest corrected estimate, by the least")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no product after that")
+    options = parser.parse_args(arguments)
+    try:
+        return timed(options)
+    except GemmlabError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+
+
+def timed(options: argparse.Namespace) -> int:
+    """Time the products that the file lacks. Returns 0, also if time ran out; the last line of output says so."""
+    started = time.monotonic()
+    problems = draw(*seed_and_count(options.random))
+    device = cold_device(options.device)
+    head, lines = read(options.file) if options.file.exists() else (header(device, options), [])
+    if (head["random"], head.get("within")) != (options.random, options.within):
+        raise UsageError(
+            f"{options.file} has --random {head['random']}, --within {head.get('within')}; use another file"
+        )
+    prebuild(instances(problems[:400], table_trials()), device, say)
+    where, times = gpu_of(device), QuickTimes(device, problems)
+    numbers = {Trial(kernel, config).key: at for at, (kernel, config) in enumerate(head["trials"])}
+    with gzip.open(options.file, "at", encoding="utf-8") as file:
+        if not lines:
+            file.write(json.dumps(head) + "\n")
+        for problem in problems[len(lines) :]:
+            if time.monotonic() - started > options.seconds:
+                print("not all timed: call it again")
+                return 0
+            us = {
+                numbers[key]: us for key, us in times_at(times, problem, likely(problem, where, options.within)).items()
+            }
+            extents = {name: value for name, value in problem.to_json().items() if name not in USUAL}
+            file.write(json.dumps({"problem": extents, "us": us}, separators=(",", ":")) + "\n")
+    print("all timed")
+    return 0
+
+
+USUAL = ("alpha", "beta", "contents")
+"""Fields of a problem that all lines would have alike."""
+
+
+def times_at(times: QuickTimes, problem: GemmProblem, trials: Sequence[Trial]) -> dict[tuple[Any, ...], float]:
+    """Return the median times in microseconds of the trials that run and are right, by `Trial.key`."""
+    found: dict[tuple[Any, ...], float] = {}
+    for trial in trials:
+        try:
+            if not times.right(problem, trial):
+                print(f"wrong: {problem.label} by {trial}", file=sys.stderr)
+                continue
+            bound = times.bound(problem, trial)
+            us = bound.time(1)
+            if us[0] <= HOPELESS * min(found.values(), default=us[0]):
+                us = bound.time(RUNS)
+        except (UsageError, CompileError, MemoryError):
+            continue
+        found[trial.key] = round(statistics.median(us), 2)
+    return found
+
+
+def say(text: str) -> None:
+    print(f"{text:100.100}", end="\r", file=sys.stderr)
+
+
+def likely(problem: GemmProblem, where: Gpu, within: float | None) -> list[Trial]:
+    """Return trials for the candidates with the least estimates; measured times of the product are not looked at."""
+    table = shipped_table()
+    entries = tuple(replace(entry, times_us={}) for entry in table.entries)
+    correction = table.correction if within else None
+    rule = replace(table, entries=entries, correction=correction)
+    considered = choose(problem, where, rule, precision=HIGHEST).considered[:LIKELY]
+    most = considered[0].us * (within or math.inf)
+    return [Trial(one.kernel, one.config) for one in considered if one.us <= most]
+
+
+def header(device: Device, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the first line. `trials` has kernels and configurations by the numbers that lines call them by."""
+    trials = [(trial.kernel, dict(trial.config)) for trial in table_trials()]
+    return {
+        "schema": SCHEMA, "device": device.describe().name, "environment": describe_environment(),
+        "random": options.random, "within": options.within, "likely": LIKELY, "runs": RUNS, "trials": trials,
+    }  # fmt: skip
+
+
+def read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the first line of a file and the lines of products. Raises `UsageError` for another file."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            head, *lines = map(json.loads, file)
+        if head["schema"] != SCHEMA:
+            raise UsageError(f"{path}: schema {head['schema']!r}, not {SCHEMA}")
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path} has no times of likely kernels: {error}") from error
+    return head, lines
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

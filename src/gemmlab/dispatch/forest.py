@@ -1,0 +1,89 @@
+"""A sum of regression trees over a few numbers, stored in a small file: the evaluation only.
+
+Trees come from gradient boosting (Friedman, Greedy function approximation, 2001), as histogram-based libraries fit
+them. All sums are of integers and all comparisons are exact, so the same numbers give the same result on any machine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import RecordError
+
+SCHEMA = "gemmlab.forest/1"
+UNIT = 1e-5
+"""Leaves are integers; this is the value of 1."""
+NODES = ("feature", "cut", "left", "right", "roots", "leaves")
+"""The arrays of a `Forest`."""
+_Ints = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forest:
+    """Trees over the numbers named `features`.
+
+    A node compares a number with one of that number's `cuts`: left if the number is at most the cut. A child below 0 is
+    the leaf `~child`.
+    """
+
+    features: tuple[str, ...]
+    cuts: tuple[npt.NDArray[np.float64], ...]
+    """The values that nodes compare a feature with, for each feature in increasing order."""
+    feature: _Ints
+    """The number of the feature that a node looks at, for all nodes of all trees."""
+    cut: _Ints
+    """The number of the cut among those of the node's feature."""
+    left: _Ints
+    right: _Ints
+    roots: _Ints
+    """A child for each tree."""
+    leaves: _Ints
+    facts: Mapping[str, Any]
+    """Facts about the times that the trees were fitted to, as JSON values."""
+
+    def sums(self, rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return the sum of the trees' leaves for each of `rows`, which have a value for each feature."""
+        table = np.asarray(rows, np.float64).reshape(-1, len(self.features))
+        # The number of cuts below a value: a node goes left if that of its cut is no less.
+        columns = [np.searchsorted(cuts, table[:, at], side="left") for at, cuts in enumerate(self.cuts)]
+        above = np.stack(columns, axis=1)
+        at = np.broadcast_to(self.roots, (len(table), len(self.roots))).copy()
+        row = np.arange(len(table))[:, None]
+        while (inner := at >= 0).any():
+            node = np.where(inner, at, 0)
+            below = above[row, self.feature[node]] <= self.cut[node]
+            at = np.where(inner, np.where(below, self.left[node], self.right[node]), at)
+        sums: npt.NDArray[np.float64] = self.leaves[~at].sum(axis=1, dtype=np.int64).astype(np.float64)
+        sums *= UNIT
+        return sums
+
+    def write(self, path: Path) -> None:
+        """Write the file that `read_forest` reads."""
+        head = {"schema": SCHEMA, "features": self.features, "facts": dict(self.facts)}
+        np.savez_compressed(
+            path, head=np.array(json.dumps(head)), cuts=np.concatenate(self.cuts),
+            counts=np.array([len(cuts) for cuts in self.cuts], np.int32), feature=self.feature.astype(np.uint8),
+            cut=self.cut.astype(np.uint16), left=self.left, right=self.right, roots=self.roots, leaves=self.leaves,
+        )  # fmt: skip
+
+
+def read_forest(path: Path) -> Forest:
+    """Return the forest of a file. Raises `RecordError` for a file that is none."""
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            head = json.loads(str(file["head"]))
+            if head["schema"] != SCHEMA:
+                raise RecordError(f"{path}: schema {head['schema']!r}, not {SCHEMA}")
+            ends = np.cumsum(file["counts"])[:-1]
+            nodes = {name: file[name].astype(np.int32) for name in NODES}
+            return Forest(tuple(head["features"]), tuple(np.split(file["cuts"], ends)), facts=head["facts"], **nodes)
+    except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
+        raise RecordError(f"{path} has no forest: {error}") from error

@@ -23,6 +23,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import GpuModel
 from gemmlab.core.notebook_view import Display, Grid, View, grid
 from gemmlab.core.tabular import Row, Tabular
+from gemmlab.core.words import sentence
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.sass.source_places import call_sites
@@ -155,7 +156,7 @@ def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[Access
     binding = " and ".join(occupancy.binding)
     return {
         "binding": binding,
-        "wrong_words": "; ".join(subject.wrong),
+        "wrong_words": sentence("; ".join(subject.wrong)),
         "serialized_words": _remark(subject.serialized),
         "ignored_words": _remark(subject.setmaxnreg_ignored),
         **worst_words(rows, _call_sites(subject)),

@@ -45,6 +45,11 @@ def counted(number: int, one: str) -> str:
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
 
 
+def sentence(text: str) -> str:
+    """Return a text with a full stop at its end, if it has no other stop there."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
 def assignments(config: Mapping[str, object]) -> str:
     """Return a configuration as `"BM=64 BN=32"`."""
     return " ".join(f"{name}={value}" for name, value in config.items())

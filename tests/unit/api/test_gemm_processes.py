@@ -20,6 +20,8 @@ from gemmlab.codegen.runtime import SLOTS_AT
 from support.exact import pair, slots, wrong_after
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+# JAX, if an earlier test of this process has imported it, warns of every fork.
+pytestmark = pytest.mark.filterwarnings(r"ignore:os.fork\(\) was called:RuntimeWarning")
 
 
 def run_python(code: str, *, timeout: float = 30) -> subprocess.CompletedProcess[str]:

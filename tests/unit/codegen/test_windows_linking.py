@@ -1,6 +1,8 @@
 """Windows' code linked into this process by the linker that llvmlite has there, and called as Windows calls.
 
-Everything the code calls is a wrapper here: it takes what Windows' convention passes, and hands it on.
+Everything the code calls is a wrapper here: it takes what Windows' convention passes, and hands it on. The linker ends
+the process if the memory that it gets for sections is not in their order, as in a process that has run for an hour. So
+this is a process of its own.
 """
 
 from __future__ import annotations
@@ -8,6 +10,8 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -44,6 +48,12 @@ define i64 @call_entry(ptr %entry, i64 %m, i64 %n, i64 %k, ptr %a, ptr %b, ptr %
     sys.platform != "linux" or platform.machine() != "x86_64", reason="calls x86-64 code between Linux and Windows"
 )
 def test_the_older_linker_takes_it_and_it_computes() -> None:
+    with ProcessPoolExecutor(1, get_context("spawn")) as processes:
+        assert processes.submit(largest_error).result() < 1e-4
+
+
+def largest_error() -> float:
+    """Return the largest difference of a product by the linked code from float64, over a few shapes."""
     target, wrapping = TARGETS["Windows, SSE"], compile_object(WRAPPERS, host_target())
     linker = binding.create_lljit_compiler(use_jit_link=False)
     here = binding.JITLibraryBuilder().add_object_img(wrapping).add_current_process()
@@ -64,9 +74,10 @@ def test_the_older_linker_takes_it_and_it_computes() -> None:
         slot[2 * index] = 1
     slot[1] = space.ctypes.data + -space.ctypes.data % 64
     call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 7)(wrappers["call_entry"])
-    rng = np.random.default_rng(0)
+    rng, error = np.random.default_rng(0), 0.0
     for m, n, k in ((1, 1, 1), (37, 29, 53), (60, 61, 100)):
         a, b, c = (rng.standard_normal(shape, dtype=np.float32) for shape in ((m, k), (k, n), (m, n)))
         expected = 1.5 * (a.astype(float) @ b) - 0.5 * c
         assert call(linked["c_entry"], m, n, k, a.ctypes.data, b.ctypes.data, c.ctypes.data) == 0
-        assert np.abs(c - expected).max() < 1e-4
+        error = max(error, float(np.abs(c - expected).max()))
+    return error

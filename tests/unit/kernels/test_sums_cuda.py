@@ -67,6 +67,7 @@ def test_all_loads_of_a_turn_are_under_way_without_spills(kernel: Kernel, arch: 
 
 
 @pytest.mark.in_turns(12)
+@pytest.mark.timeout(300)
 @needs_compiler
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize(

@@ -45,19 +45,22 @@ def environment(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: p
     home = tmp_path_factory.mktemp(f"python{request.param}")
     subprocess.run([str(python), "-m", "venv", str(home)], check=True)
     install = [str(home / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", str(wheel)]
-    done = subprocess.run(install, capture_output=True, text=True, check=False, timeout=400)
+    done = subprocess.run(install, capture_output=True, text=True, check=False, timeout=400, env=clean())
     if done.returncode and any(words in done.stderr for words in NO_INDEX):
         pytest.skip(f"the dependencies cannot be had: {done.stderr.strip().splitlines()[-1]}")
     assert done.returncode == 0, done.stdout + done.stderr
     return home / "bin"
 
 
+def clean() -> dict[str, str]:
+    """The environment without what names packages of others."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GEMMLAB", "VIRTUAL"))}
+
+
 def run(environment: Path, folder: Path, *command: str) -> str:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GEMMLAB", "VIRTUAL"))}
-    clean["GEMMLAB_CACHE_DIR"] = str(environment.parent / "cache")
     done = subprocess.run(
         [str(environment / command[0]), *command[1:]], capture_output=True, text=True, check=False, cwd=folder,
-        env=clean, timeout=300,
+        env={**clean(), "GEMMLAB_CACHE_DIR": str(environment.parent / "cache")}, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

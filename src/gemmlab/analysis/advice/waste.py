@@ -7,7 +7,7 @@ from gemmlab.analysis.advice.row import Advice
 WASTE = (
     Advice(
         "wrong result", "wrong > 0", "2000",
-        "Its result is wrong at this size: {wrong_words}. The other figures describe what it does, not what it should.",
+        "Its result is wrong at this size: {wrong_words} The other figures describe what it does, not what it should.",
         "`gemmlab check` tells where it is wrong, and for which sizes.",
     ),
     Advice(

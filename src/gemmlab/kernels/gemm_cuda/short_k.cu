@@ -155,8 +155,19 @@ short_k(
                         float a_frag[4][Rows::COUNT], b_frag[4][Cols::COUNT];
                         Rows::load(a_frag, a, place.row, quad);
                         Cols::load(b_frag, b, place.col, quad);
+                        // Back and forth along the shorter side, as add_outer_product_in_serpentine does.
+                        constexpr bool ROWS = Rows::COUNT > Cols::COUNT;
+                        constexpr int TURNS = ROWS ? Rows::COUNT : Cols::COUNT, LENGTH = ROWS ? Cols::COUNT : Rows::COUNT;
 #pragma unroll
-                        for (int k = 0; k < 4; ++k) add_outer_product_in_serpentine(sums, a_frag[k], b_frag[k]);
+                        for (int k = 0; k < 4; ++k)
+#pragma unroll
+                            for (int turn = 0; turn < TURNS; ++turn)
+#pragma unroll
+                                for (int at = 0; at < LENGTH; ++at) {
+                                    const int other = turn % 2 ? LENGTH - 1 - at : at;
+                                    const int i = ROWS ? turn : other, j = ROWS ? other : turn;
+                                    sums[i][j] += a_frag[k][i] * b_frag[k][j];
+                                }
                     }
                     last = now;
                     now = now == ring + (STAGES - 1) * Stream::FLOATS ? ring : now + Stream::FLOATS;

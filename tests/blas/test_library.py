@@ -155,7 +155,7 @@ def test_a_programs_own_handlers_are_called_and_c_is_left_alone(program: Path) -
     assert say(program, "errors").replace(" \n", "\n") == ERRORS
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_an_object_file_is_linked_into_a_program(tmp_path: Path) -> None:
     made = write_library(str(tmp_path / "blas.o"))
     subprocess.run([str(COMPILER), "-pthread", "-o", tmp_path / "program", PROGRAM, made], check=True)
@@ -163,7 +163,7 @@ def test_an_object_file_is_linked_into_a_program(tmp_path: Path) -> None:
     assert say(tmp_path / "program", "threads", GEMMLAB_NUM_THREADS="2") == "0 wrong, 2 threads\n"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_command_writes_it_and_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def blas(*arguments: str) -> tuple[int, str, str]:
         result = CliRunner().invoke(build_app(), ["blas", *arguments])

@@ -24,8 +24,8 @@ TEXTS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.sampled(9)
 def test_text_comes_back_as_it_was(browser: Browser, own: Path, name: str) -> None:
     browser.open(own.as_uri())
     assert browser.run(f"gemmlab.unpacked('{packed(TEXTS[name])}')") == TEXTS[name]

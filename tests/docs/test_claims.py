@@ -32,7 +32,7 @@ def with_records(monkeypatch: pytest.MonkeyPatch, **records: Record | None) -> N
     monkeypatch.setattr(evidence_module, "load", lambda name: records.get(name.replace("/", "_").partition(".")[0]))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_every_claim_is_on_the_page_with_a_verdict() -> None:
     page = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
     assert claims_block() in page
@@ -43,7 +43,7 @@ def test_every_claim_is_on_the_page_with_a_verdict() -> None:
         assert found.figure
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_what_the_emulator_can_count_has_been_counted() -> None:
     assert missing() == [], "run `make counts`"
 

@@ -62,7 +62,7 @@ def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_example_kernel_is_right(tmp_path: Path) -> None:
     (block,) = blocks(ROOT / "docs" / "adding-a-kernel.md", "python")
     (tmp_path / "my_kernel.py").write_text(block, encoding="utf-8")
@@ -72,7 +72,7 @@ def test_the_example_kernel_is_right(tmp_path: Path) -> None:
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_example_of_a_cuda_kernel_is_right(tmp_path: Path) -> None:
     block, *_others = blocks(ROOT / "docs" / "adding-a-kernel.md", "cuda")
@@ -182,7 +182,7 @@ def misses() -> dict[tuple[str, int], CacheRow]:
     return {(row.kernel, int(row.size.split("x")[2])): row for row in cache_rows(load_record(RESULTS / "cache.json"))}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("kernel", ["naive_ijk", "loop_reorder_ikj", "blas_naive", "cache_block"])
 def test_the_recorded_misses_are_those_of_the_code(kernel: str) -> None:
     """Of the rungs whose loops depend on no machine."""

@@ -55,7 +55,7 @@ def test_a_record_that_is_there_has_its_section(name: str) -> None:
     assert block() in PAGE
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_pictures_show_the_record() -> None:
     record = load(gpu_times.TIMES)
     assert record is not None
@@ -69,7 +69,7 @@ def test_the_pictures_show_the_record() -> None:
     assert ">cublas<" in by_size
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_rung_that_is_slower_than_the_one_below_is_explained() -> None:
     record = load(gpu_times.TIMES)
     assert record is not None
@@ -85,7 +85,7 @@ def test_a_rung_that_is_slower_than_the_one_below_is_explained() -> None:
             )
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_another_record_makes_another_table() -> None:
     record = load(gpu_times.TIMES)
     assert record is not None

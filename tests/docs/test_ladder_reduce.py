@@ -49,7 +49,7 @@ def test_a_row_is_what_is_counted(kernel: Kernel) -> None:
     assert row(kernel) in PAGE.read_text(encoding="utf-8"), "run `make counts`"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_table_of_sums_along_axes_names_arrays() -> None:
     record = load("h200/reduce.json")
     assert record is not None

@@ -36,7 +36,7 @@ def test_it_uses_public_names_alone() -> None:
     assert named <= set(gemmlab.__all__)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_its_cells_run_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))

@@ -38,7 +38,7 @@ def test_every_example_has_an_error() -> None:
     assert {path.stem for path in FOLDER.glob("*.cu")} == {path.stem for path in FOLDER.glob("*.py")} == set(ERRORS)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @each
 def test_the_kernel_is_right(name: str) -> None:
@@ -46,7 +46,7 @@ def test_the_kernel_is_right(name: str) -> None:
     assert code == 0, answer
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @each
 def test_an_error_is_rejected(tmp_path: Path, name: str) -> None:
@@ -59,7 +59,7 @@ def test_an_error_is_rejected(tmp_path: Path, name: str) -> None:
     assert code == 1, answer
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @each
 def test_it_is_explained_and_counted(name: str) -> None:
@@ -97,7 +97,7 @@ def test_a_header_with_names_of_another_operation_is_told_how_to_state_it(tmp_pa
         assert "something else than gemm needs its operation" in found.output
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_an_operation_is_an_object_in_python() -> None:
     stated = gemmlab.Operation(
@@ -117,7 +117,7 @@ def test_an_operation_is_an_object_in_python() -> None:
     assert not gemmlab.bench(source, op=stated, facts=facts, device=device).wrong
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("name", ["softmax", "transpose"])
 def test_no_finding_takes_an_operation_for_a_product_a_sum_or_a_division(name: str) -> None:

@@ -84,7 +84,7 @@ def test_without_a_record_the_blocks_say_so() -> None:
     assert shapes.readme_block([]) == shapes.library_block([]) == shapes.readme_block([record()]) == shapes.NOTHING
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_plot_names_the_worst_of_each_family(tmp_path: Path) -> None:
     points = [ShapeRatio("squares", "64", 1.5, "cupy"), ShapeRatio("squares", "128", 0.9, "torch"),
               ShapeRatio("deep", "1x1x1048576", 12.0, "torch")]  # fmt: skip
@@ -95,7 +95,7 @@ def test_the_plot_names_the_worst_of_each_family(tmp_path: Path) -> None:
     assert ">64<" not in drawn
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("block", PAGES)
 def test_the_pages_have_what_the_records_say(block: str) -> None:
     page = (ROOT / PAGES[block]).read_text(encoding="utf-8")

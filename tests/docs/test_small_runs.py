@@ -99,7 +99,7 @@ def test_every_variant_of_the_compiler_options_is_right_and_keeps_its_cap() -> N
     assert {TWO_BLOCKS, ONE_BLOCK, AT_128, PAST_128, FAST_MATH_OFF, FAST_MATH_ON} <= set(rows)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_places_of_blocks_are_recorded() -> None:
     sms, start = block_to_sm.run("emulated:sm_90", 4, 512)

@@ -88,7 +88,7 @@ def test_stages_get_their_times_once_they_were_taken(monkeypatch: pytest.MonkeyP
     assert counted_by_three.endswith(f"| {digits(speed.time_us / 1e3)} |")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(("stages", "modulo"), [(2, 1), (3, 1), (3, 0)])
 def test_the_stages_were_counted_of_this_code(stages: int, modulo: int) -> None:
     (row,) = (row for row in tensor_code.stages() if (row.arch, row.stages, row.modulo) == ("sm_90", stages, modulo))
@@ -100,7 +100,7 @@ def test_the_stages_were_counted_of_this_code(stages: int, modulo: int) -> None:
     assert (row.reciprocals > 0) == (stages == 3 and modulo == 1)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_shapes_are_those_of_this_code() -> None:
     for row in tensor_code.shapes():
         if row.arch == "sm_90":

@@ -79,7 +79,7 @@ def _worker() -> Iterator[Worker]:
     made.close()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.skipif(sys.platform == "win32", reason="waits for the worker's answer by select")
 @pytest.mark.parametrize("disassembled", [0.0, 1.0], ids=["text", "code"])

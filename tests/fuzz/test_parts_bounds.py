@@ -50,7 +50,7 @@ def allowed_error(a: Array, b: Array) -> float:
     return float(errors_of_halves(a, np.ascontiguousarray(b.T)).max()) if ways(a, b.T)[0] else 0.0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @settings(max_examples=300)
 @given(layouts)
 def test_no_operands_are_found_for_which_halves_lose_more_than_the_bound(layout: dict[str, object]) -> None:
@@ -59,7 +59,7 @@ def test_no_operands_are_found_for_which_halves_lose_more_than_the_bound(layout:
     assert error <= MOST
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_climbing_from_random_operands_finds_none_either(trials: Trials) -> None:
     """Each trial changes one element of one operand after the other, and keeps what makes the error larger."""
     for rng in trials:

@@ -112,7 +112,7 @@ def test_a_file_of_ones_own_and_a_size_it_does_not_take(tmp_path: Path) -> None:
     assert "N % 32 == 0" in refused["notes"][0]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_both_launches_of_a_sum_are_one_profile() -> None:
     (one,) = profile("reduce_shuffle", "--device", "cuda", "--sizes", "2^20", "--no-baseline")["profiles"]
     assert len(one["kernels"]) == 2

@@ -29,7 +29,7 @@ BATCH = 40
 """Tensor copies of one test."""
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("name", JOBS["wgmma"])
 @pytest.mark.sampled(4)
 def test_rarer_forms_of_wgmma_have_the_gpus_bits(name: str) -> None:
@@ -37,7 +37,7 @@ def test_rarer_forms_of_wgmma_have_the_gpus_bits(name: str) -> None:
     assert np.array_equal(JOBS["wgmma"][name](DEVICE), wanted)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(("group", "name"), [(group, name) for group in ("reductions", "odd") for name in JOBS[group]])
 def test_reductions_have_the_gpus_bits_or_are_refused_as_the_gpu_did(group: str, name: str) -> None:
     wanted = BITS.one_of(group, name)
@@ -49,7 +49,7 @@ def test_reductions_have_the_gpus_bits_or_are_refused_as_the_gpu_did(group: str,
         JOBS[group][name](DEVICE)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("name", JOBS["ends"])
 @pytest.mark.sampled(6)
 def test_reductions_at_an_end_inside_16_bytes_have_the_gpus_bits(name: str) -> None:
@@ -57,7 +57,7 @@ def test_reductions_at_an_end_inside_16_bytes_have_the_gpus_bits(name: str) -> N
     assert np.array_equal(JOBS["ends"][name](DEVICE), wanted)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("case", list(vector_atomics()), ids=NAME)
 @pytest.mark.sampled(6)
 def test_atomic_operations_on_vectors_have_the_gpus_bits(case: VectorAtomic) -> None:
@@ -65,7 +65,7 @@ def test_atomic_operations_on_vectors_have_the_gpus_bits(case: VectorAtomic) -> 
     assert np.array_equal(case.bits(DEVICE), wanted)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("first", range(0, COPIES, BATCH))
 def test_tensor_copies_leave_the_gpus_bytes(first: int) -> None:
     names = [case.name for case in box_copies() if case.number in range(first, first + BATCH)]
@@ -74,7 +74,7 @@ def test_tensor_copies_leave_the_gpus_bytes(first: int) -> None:
     assert [name for name in wanted if not np.array_equal(JOBS["boxes"][name](DEVICE), wanted[name])] == []
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_maps_are_refused_as_the_driver_did() -> None:
     refused = {case.name: case for case in refused_copies() if case.name in BITS.all_of("boxes")}
     assert set(refused) == {name for name, array in BITS.all_of("boxes").items() if not array.size}
@@ -85,7 +85,7 @@ def test_maps_are_refused_as_the_driver_did() -> None:
             case.words(DEVICE)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("name", JOBS["swaps"])
 @pytest.mark.sampled(8)
 def test_lanes_are_served_in_the_gpus_order(name: str) -> None:
@@ -102,7 +102,7 @@ def test_the_loop_of_a_float_sum_takes_the_cycles_of_its_turns(place: str) -> No
     assert loop_cycles(place) == wanted[LANES : 2 * LANES][PLACES[place] != NONE].max()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("operation", "place", "opcode", "executed", "wavefronts"),
     [

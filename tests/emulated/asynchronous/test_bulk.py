@@ -47,7 +47,7 @@ CASES: list[tuple[str, Any, Callable[[Array, Array], Array]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(("kernel", "dtype", "reduce"), CASES, ids=[case[0] for case in CASES])
 @pytest.mark.sampled(len(CASES))
 def test_reductions_in_global_memory(kernel: str, dtype: Any, reduce: Callable[[Array, Array], Array]) -> None:

@@ -17,7 +17,7 @@ u32 = np.uint32
 NUMBERS = np.random.default_rng(3).integers(0, 1000, 512).astype(u32)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_places_in_a_grid_of_clusters() -> None:
     grid, cluster = (4, 6, 4), (2, 3, 2)
     (out,) = ran(FILE, "places", 1, np.zeros(96 * 15, u32), grid=grid, wide_clusters=True)
@@ -30,7 +30,7 @@ def test_places_in_a_grid_of_clusters() -> None:
         assert row == [rank, 12, *inner, *cluster, *outer, 2, 2, 2, 1], place
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_blocks_read_write_and_add_in_their_neighbours_memory() -> None:
     out = ran(FILE, "neighbours", 64, NUMBERS, np.zeros(512, u32), grid=8)[1]
     for cluster in range(2):
@@ -42,7 +42,7 @@ def test_blocks_read_write_and_add_in_their_neighbours_memory() -> None:
             assert np.array_equal(out[(4 * cluster + rank) * 64 :][:64], want)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_remote_arrivals_and_asynchronous_stores() -> None:
     (out,) = ran(FILE, "remote", 32, np.zeros(32, u32), grid=4)
     minimum = (1 << 32) - 5
@@ -88,7 +88,7 @@ def test_clusters_of_the_launch() -> None:
         ran(FILE, "many", 1, np.zeros(32, u32), grid=32, cluster=4)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_other_architectures_have_no_clusters() -> None:
     with pytest.raises(UsageError, match="sm_80 has no clusters"):
         launch(HERE / "old.cu", "copies", 1, 32, [np.zeros(1, u32)] * 3, device="emulated:sm_80", cluster=2)
@@ -101,7 +101,7 @@ def test_generic_addresses_of_every_space() -> None:
     assert out.tolist() == [total, total + 32, total, total + 32, total + 32 + 1000, total + 1000]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("kernel", ["flags", "counted", "locked"])
 def test_flags_and_locks_order_blocks(kernel: str) -> None:
     (out,) = ran("cluster_orders.cu", kernel, 128, np.zeros(256, np.float32), grid=2)
@@ -110,7 +110,7 @@ def test_flags_and_locks_order_blocks(kernel: str) -> None:
     assert np.array_equal(out, want)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_sums_of_several_blocks_in_one_place() -> None:
     (out,) = ran("cluster_orders.cu", "summed", 128, np.zeros(128, np.float32), grid=4)
     assert np.array_equal(out, 4 * (np.arange(128) + 1100))

@@ -33,7 +33,7 @@ def inside(look: Look) -> bool:
     return sum(ends) + strides[0] <= look.array.nbytes and prod(look.array.shape) > 0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.skipif(not RECORD.exists(), reason="no record of a GPU's copies: makers/tensor_layout_probe.py on a GPU")
 def test_recorded_layouts_of_a_gpu() -> None:
     wrong, compared = [], 0

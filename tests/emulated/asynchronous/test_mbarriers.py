@@ -17,19 +17,19 @@ f32, u32 = np.float32, np.uint32
 NUMBERS = np.random.default_rng(5).uniform(-1, 1, 64 * 9).astype(f32)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_two_phases_of_all_threads() -> None:
     out = ran("mbarriers.cu", "phases", 64, NUMBERS[:64], np.zeros(64, f32))[1]
     assert np.array_equal(out, np.roll(NUMBERS[:64][::-1], -1))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_result_of_every_operation() -> None:
     out = ran("mbarriers.cu", "results", 1, np.full(14, 9, u32))[0].tolist()
     assert out == [5, 4, 0, 1, 3, 0, 0, 1, 0, 1, 1, 1, 1, 1]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_lanes_that_arrive_together_know_their_order() -> None:
     out = ran("mbarriers.cu", "no_complete", 32, np.zeros(32, u32))[0]
     assert out.tolist() == [100 - 2 * (lane // 2) for lane in range(32)]
@@ -50,7 +50,7 @@ def test_a_ring_of_stages_at_any_moment_of_landing(seed: str, monkeypatch: pytes
     assert np.array_equal(out, want)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
 @pytest.mark.sampled(3)
 def test_mbarriers_without_bytes_on_every_architecture(arch: str) -> None:

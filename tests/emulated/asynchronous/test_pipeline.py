@@ -28,7 +28,7 @@ def operands() -> tuple[Array, Array, list[TensorMap]]:
     return a[:, :K], b, maps
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("seed", ["", "1", "2", "3"])
 @pytest.mark.sampled(2)
 def test_the_product_is_right_at_any_moment_of_landing(seed: str, monkeypatch: pytest.MonkeyPatch) -> None:

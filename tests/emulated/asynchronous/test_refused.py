@@ -60,7 +60,7 @@ def test_im2col_is_refused(way: str) -> None:
     refused(source, [IMAGES], opcode, "im2col and gather modes are not emulated")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("what", PRODUCTS)
 def test_sparse_and_single_bit_products_are_refused(what: str) -> None:
     statement, kind, letter, words = PRODUCTS[what]

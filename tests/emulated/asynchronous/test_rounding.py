@@ -17,7 +17,7 @@ def test_inputs_have_edges_and_random_bits() -> None:
     assert not np.array_equal(words, values(1))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.skipif(not RECORD.exists(), reason="no record of a GPU's copies: makers/tensor_rounding_probe.py on a GPU")
 @pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.name)
 @pytest.mark.sampled(3)

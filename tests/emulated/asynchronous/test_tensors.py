@@ -77,7 +77,7 @@ CASES = [
 ]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(("rank", "shape", "box", "dtype", "swizzle", "corner"), CASES)
 @pytest.mark.sampled(14)
 def test_a_loaded_box(
@@ -91,7 +91,7 @@ def test_a_loaded_box(
     assert out.tobytes() == want
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_element_strides() -> None:
     tensor = TensorMap(numbers((30, 24, 16), np.float32), (9, 7, 16), element_strides=(4, 3, 1))
     want = expected(tensor, (5, 10, 0), (4, 3, 1))
@@ -99,7 +99,7 @@ def test_element_strides() -> None:
     assert moved("show3", tensor, np.zeros(len(want), np.uint8), *args)[1].tobytes() == want
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_tensor_inside_a_padded_array() -> None:
     array = numbers((10, 16), np.float32)
     tensor = TensorMap(array, (4, 8), shape=(7, 10))
@@ -145,7 +145,7 @@ def test_a_stored_box_leaves_the_rest_of_the_tensor(swizzle: int) -> None:
     assert np.array_equal(out, want)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("length", [32, 30])
 def test_a_store_writes_whole_units_of_16_bytes_where_the_tensor_ends(length: int) -> None:
     array, given = numbers((length,), np.float32), np.arange(4096, dtype=np.uint32)
@@ -219,7 +219,7 @@ def test_a_first_coordinate_that_is_no_multiple_of_16_bytes_is_reported(kernel: 
     assert "the first coordinate of a tensor copy is 2, 8 bytes" in (done.hazards or ())[0].message
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_map_that_the_kernel_replaces() -> None:
     path = HERE / "replace.cu"
     program = CudaText(path.read_text(), str(path)).program("replaced", "sm_90a", ())

@@ -15,7 +15,6 @@ NUMBERS = np.arange(256, dtype=np.float32)
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-@pytest.mark.sampled(2)
 def test_barriers_of_the_toolkit(arch: str) -> None:
     args = NUMBERS[:64], np.zeros(192, np.float32)
     done = launch(HERE / "toolkit.cu", "arrive_and_wait", 1, 64, args, device=f"emulated:{arch}")

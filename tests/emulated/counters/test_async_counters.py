@@ -55,7 +55,7 @@ def disagreements(done: Launched, rows: list[profiled.Row]) -> Iterator[str]:
         )
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_profile
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.name)
 @pytest.mark.sampled(8)
@@ -70,7 +70,7 @@ def test_every_instruction_counts_as_nsight_compute_counts(probe: AsyncProbe) ->
     assert not wrong, f"{len(wrong)} counts:\n" + "\n".join(wrong[:40])
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_profile
 def test_only_repeated_waits_change_from_run_to_run() -> None:
     wrong = []

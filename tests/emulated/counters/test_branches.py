@@ -17,7 +17,7 @@ from support.cuda_calls import CudaFile
 ON, THREADS = "smsp__thread_inst_executed_pred_on.sum", "smsp__thread_inst_executed.sum"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_threads_that_the_second_predicate_keeps_are_off_in_the_total_alone(arch: str) -> None:
     file = CudaFile(EmulatedDevice(arch), BRANCHES)
@@ -54,7 +54,7 @@ def test_a_gpu_counts_the_probes_so() -> None:
     assert missing == {"two_predicates_hold": 0, "two_predicates_fail": 20}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.skipif(not profiled.available(), reason="no GPU has profiled the rungs yet")
 def test_totals_of_the_recorded_launches_are_the_hardware_counters() -> None:
     wrong = []

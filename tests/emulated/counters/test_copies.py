@@ -68,7 +68,7 @@ def scattered() -> Iterator[Probe]:
             yield Probe(f"{kernel} within {reach}", COPIES, kernel, args)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_emulator_counts_by_the_rule_whatever_is_copied() -> None:
     file, wrong = CudaFile(EmulatedDevice("sm_90"), COPIES), []
     for probe in (*copies(), *scattered()):
@@ -78,7 +78,7 @@ def test_the_emulator_counts_by_the_rule_whatever_is_copied() -> None:
     assert not wrong
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("rung", ["async_copy", "mma_tf32_pipelined", "short_k"])
 def test_a_rung_that_copies_counts_as_ncu_counts(rung: str) -> None:
     one, bound = recorded(rung)

@@ -70,7 +70,7 @@ def test_wavefronts_are_those_measured_on_an_h200(arch: str) -> None:
     assert not wrong
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("length", [1, 2, 4])
 def test_sectors_are_the_distinct_32_bytes_that_the_lanes_touch(length: int) -> None:
     out, room = np.zeros(32, np.float32), np.zeros(GLOBAL_WORDS, np.float32)
@@ -84,7 +84,7 @@ def test_sectors_are_the_distinct_32_bytes_that_the_lanes_touch(length: int) -> 
         assert (site.requests, site.sectors) == (1, len(touched)), name
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("kernel", "loads", "stores"),
     [("tiled_2d", 402_653_184, 100_663_296), ("tiled_2d_vector", 268_435_456, 33_554_432)],
@@ -103,7 +103,7 @@ def conflicts(ran: Ran) -> dict[str, float]:
     return {op: totals[CONFLICTS.format(op)].value for op in ("ld", "st")}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_lanes_that_stay_away_are_counted_as_off() -> None:
     where = np.where(np.arange(32) % 3 == 0, -1, np.arange(32) * 4).astype(np.int32)
     ran = run(Probe("", PROBES, "shared_load_some<1>", (where, np.zeros(32, np.float32))), "sm_90")
@@ -125,6 +125,7 @@ def test_every_site_of_every_probe_counts_as_ncu_counts() -> None:
     assert not wrong, f"{len(wrong)} sites:\n" + "\n".join(wrong[:40])
 
 
+@pytest.mark.in_turns(20)
 @needs_profile
 def test_every_site_of_the_rungs_counts_as_ncu_counts() -> None:
     device = EmulatedDevice(profiled.ARCH)

@@ -46,7 +46,7 @@ def test_generic_accesses_to_shared_memory_have_its_bank_conflicts(stride: int, 
     assert (facts["shared_load_excess"], facts["global_load_requests"]) == (wavefronts - 1, 32)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_generic_accesses_to_global_memory_have_its_sectors() -> None:
     args = [np.zeros(32, np.float32), np.zeros(64, np.float32), 2]
@@ -56,7 +56,7 @@ def test_generic_accesses_to_global_memory_have_its_sectors() -> None:
     assert found == {GLOBAL_LOAD: 8, GLOBAL_STORE: 4}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_idle_loads_around_asynchronous_copies_are_no_narrow_shared_loads(arch: str) -> None:

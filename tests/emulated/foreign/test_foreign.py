@@ -22,7 +22,7 @@ def call(request: pytest.FixtureRequest) -> Call:
     return caller(HERE, request.param)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_look_back_scan(call: Call) -> None:
     n, tile = 512 * 9 + 77, 512
     values = rng().integers(-100, 100, n, dtype=i32)
@@ -41,7 +41,7 @@ def test_look_back_scan(call: Call) -> None:
     assert (out[1] == np.cumsum(values, dtype=i32)).all()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_histogram_of_bytes(call: Call) -> None:
     data = (rng().normal(128, 30, 4 * 1500)).clip(0, 255).astype(np.uint8)
     out = call("histogram", "histogram256", 3, 128, data, np.zeros(256, np.uint32), i32(1500))
@@ -57,7 +57,7 @@ def test_histogram_of_a_range(call: Call) -> None:
     assert np.abs(out[1] - np.bincount(bins, minlength=13)).sum() == 0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(("type_name", "dtype"), [("float", f32), ("double", np.float64), ("unsigned char", np.uint8)])
 def test_transpose(call: Call, type_name: str, dtype: type[np.generic]) -> None:
     rows, cols = 70, 45
@@ -69,7 +69,7 @@ def test_transpose(call: Call, type_name: str, dtype: type[np.generic]) -> None:
     assert (out[0] == matrix.T).all()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_five_point_stencil(call: Call) -> None:
     ny, nx, h2 = 37, 50, f32(0.01)
     u = rng().standard_normal((ny, nx)).astype(f32)
@@ -79,7 +79,7 @@ def test_five_point_stencil(call: Call) -> None:
     np.testing.assert_allclose(out[1], wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_softmax(call: Call) -> None:
     rows, cols = 5, 333
     x = (4 * rng().standard_normal((rows, cols))).astype(f32)
@@ -88,7 +88,7 @@ def test_softmax(call: Call) -> None:
     np.testing.assert_allclose(out[1], e / e.sum(axis=1, keepdims=True), rtol=2e-5)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_layer_norm(call: Call) -> None:
     rows, cols, eps = 7, 264, 1e-5
     x = rng().standard_normal((rows, cols)).astype(f32)
@@ -99,7 +99,7 @@ def test_layer_norm(call: Call) -> None:
     np.testing.assert_allclose(out[3], normal * gamma + beta, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_matrix_vector(call: Call) -> None:
     m, n, lda = 21, 203, 208
     a, x = rng().standard_normal((m, lda)).astype(f32), rng(1).standard_normal(n).astype(f32)
@@ -107,7 +107,7 @@ def test_matrix_vector(call: Call) -> None:
     np.testing.assert_allclose(out[2], a[:, :n].astype(np.float64) @ x, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_mandelbrot(call: Call) -> None:
     width, height, limit = 48, 30, 64
     corner, step = (f32(-2.1), f32(-1.2)), (f32(0.06), f32(0.08))
@@ -127,7 +127,7 @@ def test_mandelbrot(call: Call) -> None:
     assert (out[0] == count).all()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_bitonic_sort(call: Call) -> None:
     n, tile = 2048, 512
     keys = rng().integers(0, 2**32, n, dtype=np.uint32)

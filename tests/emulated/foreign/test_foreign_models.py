@@ -24,7 +24,7 @@ def call(request: pytest.FixtureRequest) -> Call:
     return caller(HERE, request.param)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_black_scholes(call: Call) -> None:
     from math import erf
 
@@ -43,7 +43,7 @@ def test_black_scholes(call: Call) -> None:
     np.testing.assert_allclose(out[0][:, 1], x * discount * (1 - c2) - s * (1 - c1), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_n_body(call: Call) -> None:
     n, dt, soft2 = 100, f32(0.01), f32(0.05)
     pos = np.concatenate([rng().standard_normal((n, 3)), rng(1).uniform(0.1, 1, (n, 1))], axis=1).astype(f32)
@@ -58,7 +58,7 @@ def test_n_body(call: Call) -> None:
     assert (out[2][:, 3] == pos[:, 3]).all()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_k_means_step(call: Call) -> None:
     n, k = 500, 6
     centres = (4 * rng().standard_normal((k, 3))).astype(f32)
@@ -76,7 +76,7 @@ def test_k_means_step(call: Call) -> None:
     np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-9)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_convolution_with_constant_coefficients(call: Call) -> None:
     n = 300
     half = [-0.0012, -0.0041, -0.0073, -0.0027, 0.0202, 0.0664, 0.1271, 0.1793]
@@ -111,7 +111,7 @@ def interpreted(n: int, thread: int) -> int:
     return total // 3 + total.bit_count()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_virtual_machine(call: Call) -> None:
     n = 90
     inputs = (np.arange(n) * 7 % 23).astype(i32)
@@ -123,7 +123,7 @@ def test_virtual_machine(call: Call) -> None:
     assert out[2].tolist() == [interpreted(int(value), thread) for thread, value in enumerate(inputs)]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_sum_by_the_last_block(call: Call) -> None:
     n = 5000
     values = rng().standard_normal(n).astype(f32)
@@ -132,7 +132,7 @@ def test_sum_by_the_last_block(call: Call) -> None:
         np.testing.assert_allclose(out[2][0], values.astype(np.float64).sum(), rtol=1e-4)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(("type_name", "dtype", "lanes"), [("float", f32, 8), ("double", np.float64, 32)])
 def test_sparse_matrix_vector(call: Call, type_name: str, dtype: type[np.floating[Any]], lanes: int) -> None:
     rows, cols = 40, 64
@@ -148,7 +148,7 @@ def test_sparse_matrix_vector(call: Call, type_name: str, dtype: type[np.floatin
     np.testing.assert_allclose(out[4], dense.astype(dtype).astype(np.float64) @ x, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_sha256(call: Call) -> None:
     n = 40
     lengths = (np.arange(n) * 11 % 56).astype(i32)
@@ -159,7 +159,7 @@ def test_sha256(call: Call) -> None:
         assert "".join(f"{word:08x}" for word in out[2][i]) == digest
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_pi_by_darts(call: Call) -> None:
     threads, throws, seed = 128, 40, 12345
     out = call("monte_carlo", "darts", 2, threads // 2, np.uint64(seed), i32(throws), np.zeros(1, np.uint64))
@@ -178,7 +178,7 @@ def test_pi_by_darts(call: Call) -> None:
     assert out[0][0] == hits
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_half_precision_gemm_on_tensor_cores(call: Call) -> None:
     m, n, k = 128, 64, 96
     a, b = (rng(seed).standard_normal(shape).astype(np.float16) for seed, shape in enumerate([(m, k), (n, k)]))

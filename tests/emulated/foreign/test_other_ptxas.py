@@ -49,7 +49,7 @@ def ran(kernel: str, old: str, new: str, blocks: int) -> npt.NDArray[np.uint32]:
     return out
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_reciprocal_of_a_clusters_first_extent() -> None:
     """A block's cluster along x is its number times this, rounded down (nvcc 13.0)."""
     out = ran("extent", r"c\[0x0\]\[0x144\]", "c[0x0][0x150]", 4)

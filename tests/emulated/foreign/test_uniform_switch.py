@@ -29,7 +29,7 @@ extern "C" __global__ void steps(const float* x, float* y, int kind, int count) 
 X = np.arange(1, 65, dtype=np.float32)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90a"])
 @pytest.mark.parametrize("kind", [-1, 0, 1, 2, 3, 4])
 @pytest.mark.sampled(6)

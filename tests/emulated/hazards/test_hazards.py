@@ -136,7 +136,7 @@ def marked(pair: Pair, mark: str) -> set[int]:
     return {number + 1 for number in range(start, end) if f"// {mark}" in lines[number]}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
@@ -163,7 +163,7 @@ def test_the_twin_is_clean(pair: Pair, arch: str) -> None:
     assert not hazards, "\n".join(hazard.explain() for hazard in hazards)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_launch_that_runs_on_and_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     left = np.array([1_000_000], np.int32)
     monkeypatch.setenv("GEMMLAB_EMULATOR_PATIENCE", "100000")
@@ -177,7 +177,7 @@ def test_a_launch_that_runs_on_and_on_is_given_up(monkeypatch: pytest.MonkeyPatc
     assert (ran.hazards, ran.outputs[0].tolist()) == ((), [0])
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_report_says_who_and_where() -> None:
     (hazard,) = run(PAIRS[0], PAIRS[0].bad, "sm_90")
     assert (hazard.block, hazard.thread, hazard.count) == ((0, 0, 0), (50, 0, 0), 1)
@@ -185,7 +185,7 @@ def test_a_report_says_who_and_where() -> None:
     assert "200" in hazard.message
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("writer", [0, 1, 30, 31])
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_a_writer_among_the_readers_of_a_word_races_with_another_thread(arch: str, writer: int) -> None:
@@ -196,7 +196,7 @@ def test_a_writer_among_the_readers_of_a_word_races_with_another_thread(arch: st
     assert f"by thread ({30 if writer == 31 else 31}, 0, 0) (LDS" in hazard.message
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_global_memory_that_nothing_wrote(arch: str) -> None:
     file, never = CudaFile(EmulatedDevice(arch), HERE / "unwritten.cu"), (None, 256)
@@ -227,7 +227,7 @@ def test_bytes_that_nothing_wrote_beside_some_that_were(arch: str) -> None:
     assert ran.outputs[0].tolist() == [9.5] * 32
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_a_copy_of_less_than_its_width_fills_with_zeros(arch: str) -> None:
     ran = CudaFile(EmulatedDevice(arch), HERE / "async_copy.cu").run(
@@ -239,7 +239,7 @@ def test_a_copy_of_less_than_its_width_fills_with_zeros(arch: str) -> None:
     assert (copy.sectors, copy.sectors_distinct) == (8, 8)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_grid_that_is_not_made_of_whole_clusters_is_not_launched() -> None:
     device = EmulatedDevice("sm_90")
     refused = launch(HERE / "cluster.cu", "fours_bad", 6, 32, [fresh(192)], device=device)
@@ -282,7 +282,7 @@ def test_neighbouring_bytes_and_equal_stores_are_no_race(arch: str) -> None:
         assert ran.hazards == ()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_races_in_global_memory_are_told_with_both_blocks_and_only_when_asked_for() -> None:
     case = next(each for each in PAIRS if each.bad == "chain_bad")
     (hazard,) = run(case, case.bad, "sm_90")

@@ -62,7 +62,7 @@ def operands(change: Callable[[Array], None], of: str) -> tuple[Array, Array]:
     return found
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("layout", ["nn", "tt"])
 @pytest.mark.parametrize("of", ["a", "b"])
@@ -74,7 +74,7 @@ def test_halves_multiply_what_they_hold(kind: str, of: str, layout: str) -> None
     assert errors(found.c, a, b).max() <= max(4.0, errors(chain(a, b), a, b).max())
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("layout", ["nn", "tt"])
 @pytest.mark.parametrize("of", ["a", "b"])
@@ -86,7 +86,7 @@ def test_multiply_adds_do_the_rest(kind: str, of: str, layout: str) -> None:
     np.testing.assert_array_equal(found.c, chain(a, b))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_verdicts_on_both_operands_are_joined() -> None:
     """A row that is wide alone and a column that has many small elements alone are held; together they are not."""
     a, b = operands(HELD["wide"], "a")
@@ -94,7 +94,7 @@ def test_verdicts_on_both_operands_are_joined() -> None:
     assert product(KERNEL, a, b, on=open_device("emulated:sm_80")).counters.executed("HMMA") == 0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("exponents", [(40, -50), (-55, 55)])
@@ -110,7 +110,7 @@ def test_scales_of_lines_change_no_bit(exponents: tuple[int, int], layout: str) 
     np.testing.assert_array_equal(scaled, plain * rows[:, None] * columns)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("k", [32, 64, 128, 300])
 @pytest.mark.parametrize("kind", ["normal", "uniform"])
 def test_errors_from_32_of_k_on(kind: str, k: int) -> None:

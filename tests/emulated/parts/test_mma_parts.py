@@ -31,7 +31,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(41)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @each_arch
 @pytest.mark.parametrize("kind", KINDS)
@@ -47,14 +47,14 @@ def test_errors_are_those_of_a_chain_or_a_few_units(kernel: Kernel, kind: str, a
     assert np.sqrt(np.mean(found**2)) <= max(1.0, np.sqrt(np.mean(beside**2)))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("kind", ["identity", "one-hot"])
 def test_a_single_term_is_exact_by_bfloat16(kind: str) -> None:
     a, b = KINDS[kind](rng(), M, N, K)
     np.testing.assert_array_equal(product(find_kernel("mma_bf16x6"), a, b, on=open_device("emulated:sm_80")).c, a @ b)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @each_arch
 @pytest.mark.parametrize("kind", ["huge element", "tiny by huge", "subnormal", "largest"])
@@ -65,7 +65,7 @@ def test_tiles_that_parts_do_not_hold_are_computed_exactly(kernel: Kernel, kind:
     np.testing.assert_array_equal(product(kernel, a, b, on=on).c, chain(a, b))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @each_kernel
 def test_a_special_value_stays_in_its_row_or_column(kernel: Kernel, value: float) -> None:
@@ -81,7 +81,7 @@ def test_a_special_value_stays_in_its_row_or_column(kernel: Kernel, value: float
     np.testing.assert_array_equal(found[rest].view(np.uint32), clean[rest].view(np.uint32))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("k", [1, 3, 8, 15, 31, 32, 33, 65])
 @each_kernel
 def test_any_depth(kernel: Kernel, k: int) -> None:
@@ -89,7 +89,7 @@ def test_any_depth(kernel: Kernel, k: int) -> None:
     assert errors(product(kernel, a, b, on=open_device("emulated:sm_80")).c, a, b).max() <= k + 12
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("tile", [{}, SMALLER], ids=["128", "64"])
@@ -103,7 +103,7 @@ def test_layouts_and_tiles_change_no_bit(kernel: Kernel, layout: str, tile: dict
     np.testing.assert_array_equal(found.view(np.uint32), plain.view(np.uint32))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @each_kernel
 def test_alpha_and_beta(kernel: Kernel) -> None:
     a, b = NORMAL(rng(), M, N, K)
@@ -114,7 +114,7 @@ def test_alpha_and_beta(kernel: Kernel) -> None:
     assert (np.abs(found - exact) <= 14 * 2.0**-24 * magnitude).all()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @each_kernel
 def test_without_a_product_operands_are_not_read(kernel: Kernel) -> None:
     a, b = np.full((M, K), np.nan, np.float32), np.full((K, N), np.nan, np.float32)

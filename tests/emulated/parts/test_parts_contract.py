@@ -36,7 +36,7 @@ def close(found: Array, a: Array, b: Array, alpha: float, beta: float, c: Array,
     assert (np.abs(found - exact) <= (K + 12 + 2 * slices) * 2.0**-24 * magnitude).all()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("config", [{}, SLICED], ids=["whole", "sliced"])
 @pytest.mark.parametrize(("alpha", "beta"), [(0.5, -1.5), (-1.0, 0.0), (1.0, 1.0)])
@@ -49,7 +49,7 @@ def test_alpha_and_beta(kernel: Kernel, alpha: float, beta: float, config: dict[
     close(found, a, b, alpha, beta, np.nan_to_num(c), slices=3)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("config", [{}, SLICED], ids=["whole", "sliced"])
 @each_kernel
@@ -61,7 +61,7 @@ def test_without_a_product_operands_are_not_read(kernel: Kernel, config: dict[st
     np.testing.assert_array_equal(nothing, np.zeros_like(c))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @each_kernel
 def test_an_empty_sum_is_beta_c(kernel: Kernel) -> None:
@@ -70,7 +70,7 @@ def test_an_empty_sum_is_beta_c(kernel: Kernel) -> None:
     np.testing.assert_array_equal(product(kernel, a, b, beta=3.0, c=c).c, 3 * c)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["normal", "wider", "huge element"])
 @each_kernel
@@ -80,7 +80,7 @@ def test_slices_of_k_add_up(kernel: Kernel, kind: str) -> None:
     close(found, a, b, 1.0, 1.0, c, slices=3)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["normal", "wider"])
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_layouts_and_tiles_change_no_bit(kernel: Kernel, layout: str, kind: str,
         np.testing.assert_array_equal(found.view(np.uint32), plain.view(np.uint32))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("config", [{"BLOCKS": 1}, {"BLOCKS": 2, "GROUP": 1}, SLICED | {"BLOCKS": 3}], ids=str)
 @each_kernel

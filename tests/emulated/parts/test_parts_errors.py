@@ -31,7 +31,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(17)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @each_kind
 @each_kernel
@@ -42,7 +42,7 @@ def test_errors_are_within_the_bound_of_any_order_of_sums(kernel: Kernel, kind: 
     assert errors(found, a, b).max() <= K + 12
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @each_kind
 @pytest.mark.parametrize("kernel", BY_TILES, ids=lambda kernel: kernel.id)
@@ -59,7 +59,7 @@ def test_each_tile_goes_the_way_that_its_operands_allow(kernel: Kernel, kind: st
         np.testing.assert_array_equal(found.c, chain(a, b))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["identity", "one-hot"])
 @each_kernel
@@ -86,7 +86,7 @@ def test_long_sums_have_smaller_errors_than_a_chain(kernel: Kernel, kind: str) -
     assert np.sqrt(np.mean(found**2)) <= max(4.0, np.sqrt(np.mean(beside**2)))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 15, 16, 17, 64, 127, 128, 129])
 @each_kernel
@@ -95,7 +95,7 @@ def test_any_depth(kernel: Kernel, k: int) -> None:
     assert errors(product(kernel, a, b).c, a, b).max() <= k + 12
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_two_halves_lose_no_more_than_the_page_proves() -> None:
     """The inequality of `TwoHalves::suit`: 8 units for elements that halves hold, 1 for those that they do not."""
     (kernel,) = (kernel for kernel in KERNELS if kernel.precision == F16X3)

@@ -37,7 +37,7 @@ def same_places(found: Array, expected: np.ndarray) -> None:
     np.testing.assert_array_equal(found[infinite], expected[infinite])
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @each_kernel
@@ -60,7 +60,7 @@ def test_a_special_value_stays_in_its_row_or_column_and_other_strips_keep_their_
     np.testing.assert_array_equal(found[rest].view(np.uint32), clean[rest].view(np.uint32))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @each_kernel
 def test_tiles_beside_special_ones_are_computed_as_before(kernel: Kernel) -> None:

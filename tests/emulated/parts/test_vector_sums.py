@@ -91,7 +91,7 @@ def run(kind: Sum, kernel: str, *args: object) -> gemmlab.Launched:
     return gemmlab.launch(kind.source(), kernel, 1, THREADS, list(args), device="emulated:sm_90")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("kind", SUMS, ids=str)
 @pytest.mark.parametrize("cells", [THREADS, 5])
 @pytest.mark.sampled(3)
@@ -107,7 +107,7 @@ def test_each_element_has_the_bits_of_the_sum_of_one_number(kind: Sum, cells: in
         np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("kind", [SUMS[0], SUMS[1]], ids=str)
 def test_sectors_are_those_of_a_store_of_the_vector(kind: Sum) -> None:
     values = np.zeros(THREADS * kind.words, np.float32).view(np.uint32)
@@ -117,7 +117,7 @@ def test_sectors_are_those_of_a_store_of_the_vector(kind: Sum) -> None:
     assert (site.executed, site.requests, site.sectors) == (1, 1, THREADS * kind.words * 4 // 32)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_an_address_that_is_no_multiple_of_the_vector_is_reported() -> None:
     source = SUMS[1].source().replace("% cells * 4", "% cells * 4 + 2")
     values = np.zeros(THREADS * 4 + 4, np.uint32)

@@ -51,7 +51,7 @@ def accumulators(matrix: Array) -> Array:
     return np.stack([matrix[G + 8 * half, 2 * T + odd] for half in range(halves) for odd in range(2)], axis=1)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
 @pytest.mark.parametrize(
     ("kernel", "left", "right", "depth"),
@@ -70,7 +70,7 @@ def test_integers_are_exact(kernel: str, left: Any, right: Any, depth: int, arch
     assert np.array_equal(found, accumulators(wanted.astype(np.int32)))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_small_floats_of_sm_89_are_exact_if_nothing_is_lost() -> None:
     random = np.random.default_rng(8)
     values = {0: 0x00, 1: 0x38, 2: 0x40, 3: 0x44}, {0: 0x00, 1: 0x3C, 2: 0x40, 3: 0x42}
@@ -85,7 +85,7 @@ def test_small_floats_of_sm_89_are_exact_if_nothing_is_lost() -> None:
     assert np.array_equal(found.view(np.float32), accumulators(numbers[0] @ numbers[1].T + c))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.skipif(not RECORD.exists(), reason="no GPU's results: makers/warp_matrix_probe.py records them")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.kernel)
 def test_recorded_results_of_a_gpu(case: WarpMatrix) -> None:

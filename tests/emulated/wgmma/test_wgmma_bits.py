@@ -29,7 +29,7 @@ DEVICE = "emulated:sm_90a"
 SMALL, MANY = [*forms(8), *variants()], list(forms(64))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("form", SMALL, ids=lambda form: form.name)
 @pytest.mark.sampled(4)
 def test_small_tiles_have_the_gpus_bits(form: Form) -> None:
@@ -37,7 +37,7 @@ def test_small_tiles_have_the_gpus_bits(form: Form) -> None:
     assert np.array_equal(run(DEVICE, form, raw_names(form)), wanted)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("form", [form for form in forms(8) if form.sums != "s32"], ids=lambda form: form.name)
 @pytest.mark.sampled(2)
 def test_the_least_products_have_the_gpus_bits(form: Form) -> None:
@@ -45,7 +45,7 @@ def test_the_least_products_have_the_gpus_bits(form: Form) -> None:
     assert np.array_equal(run(DEVICE, form, least_names()), wanted)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("form", MANY, ids=lambda form: form.name)
 @pytest.mark.parametrize("number", range(0, CHECKED_TILES, 8))
 def test_rows_of_wider_tiles_have_the_gpus_checksums(form: Form, number: int) -> None:
@@ -55,7 +55,7 @@ def test_rows_of_wider_tiles_have_the_gpus_checksums(form: Form, number: int) ->
     assert np.array_equal(found, wanted[places])
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("form", list(widths()), ids=lambda form: form.name)
 @pytest.mark.sampled(2)
 def test_every_width_has_the_gpus_checksums(form: Form) -> None:
@@ -63,7 +63,7 @@ def test_every_width_has_the_gpus_checksums(form: Form) -> None:
     assert np.array_equal(sums_of(run(DEVICE, form, [("near", 0)])), wanted)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("what", MAPS, ids=lambda what: what.name)
 @pytest.mark.sampled(2)
 def test_descriptors_name_the_bytes_that_the_gpu_read(what: Map) -> None:

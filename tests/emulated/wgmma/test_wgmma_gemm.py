@@ -64,7 +64,7 @@ def multiply(form: Form, mode: str, size: tuple[int, int, int], options: tuple[s
     return done, bool(np.array_equal(product(done).view(dtype).astype(np.int64), a @ b.T))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.sampled(3)
@@ -75,7 +75,7 @@ def test_the_product_is_exact_and_has_no_hazard(form: Form, mode: str) -> None:
     assert done.hazards == ()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_each_warp_counts_its_instructions() -> None:
     done, _exact = multiply(F16, "128", (128, 128, 256))
     assert done.counters is not None
@@ -99,7 +99,7 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("bug", BUGS)
 @pytest.mark.sampled(9)
 def test_a_bug_is_reported_with_both_lines(bug: str) -> None:
@@ -112,7 +112,7 @@ def test_a_bug_is_reported_with_both_lines(bug: str) -> None:
     assert "STS" in first.message
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("change", ["NO_BARRIER", "FENCE_BEHIND_BARRIER"])
 def test_what_is_right_without_looking_so(change: str) -> None:
     """A wait of one warp is a wait of its warpgroup; and fences by all readers are as good as those by all writers."""
@@ -121,7 +121,7 @@ def test_what_is_right_without_looking_so(change: str) -> None:
     assert done.hazards == ()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("seed", range(6))
 def test_the_product_is_the_same_whenever_multiplications_land(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LANDING, str(seed))
@@ -130,7 +130,7 @@ def test_the_product_is_the_same_whenever_multiplications_land(seed: int, monkey
     assert done.hazards == ()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_stage_that_is_overwritten_gives_another_result_at_another_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     results = set()
     for seed in ("", "1", "2", "3"):

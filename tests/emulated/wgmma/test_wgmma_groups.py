@@ -29,7 +29,7 @@ def hazards(kernel: str, threads: int = 128, grid: int = 1) -> list[Hazard]:
     return list(done.hazards or ())
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("kernel", ["whole", "in_turn", "left_behind_wait", "refilled_behind_wait", "chain_waited"])
 @pytest.mark.sampled(5)
 def test_right_kernels_have_no_hazard(kernel: str) -> None:

@@ -55,13 +55,13 @@ def edited(kernel: str, old: str, new: str, count: int) -> tuple[Hazard, ...]:
     return device.observe(loaded, Launch((buffer,), (1, 1, 1), (128, 1, 1), 0)).hazards
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_right_use_has_no_hazard() -> None:
     assert hazards("right") == ()
     assert edited("right", "WARPGROUP.ARRIVE", "WARPGROUP.ARRIVE", 1) == ()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_missing_fence_in_ptx_is_reported_though_ptxas_put_one_in() -> None:
     (found,) = hazards("no_fence")
     assert (found.kind, found.line) == ("wgmma", STATEMENT)

@@ -37,7 +37,7 @@ def run(size: tuple[int, int, int], *options: str) -> tuple[Launched, bool]:
     return done, bool(np.array_equal(found, a.astype(np.float64) @ b.astype(np.float64).T))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("seed", ["", "1", "2"])
 def test_the_product_is_exact_whenever_copies_and_multiplications_land(
     seed: str, monkeypatch: pytest.MonkeyPatch
@@ -48,7 +48,7 @@ def test_the_product_is_exact_whenever_copies_and_multiplications_land(
     assert done.hazards == ()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_large_product_takes_a_moment() -> None:
     run((128, 128, 64))
     start = time.process_time()
@@ -59,7 +59,7 @@ def test_a_large_product_takes_a_moment() -> None:
     assert done.counters is not None
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_stage_that_is_released_too_early_is_reported() -> None:
     done, _exact = run((128, 128, 640), "-DEARLY_RELEASE")
     lines = source().splitlines()

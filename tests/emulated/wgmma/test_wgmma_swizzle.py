@@ -82,7 +82,7 @@ def line_of(mark: str) -> int:
     return found
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("case", WRONG, ids=str)
 @pytest.mark.sampled(4)
 def test_a_pattern_that_begins_elsewhere_is_reported_with_both_lines(case: Case) -> None:
@@ -95,7 +95,7 @@ def test_a_pattern_that_begins_elsewhere_is_reported_with_both_lines(case: Case)
     assert found.message.endswith(f": {WRONG[case]}")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("case", RIGHT, ids=str)
 @pytest.mark.sampled(4)
 def test_legal_starts_are_right_and_not_reported(case: Case) -> None:

@@ -20,7 +20,7 @@ def keys(name: str, arch: str = "sm_90") -> list[str]:
     return [finding.key for finding in explained(name, arch).findings]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "wanted", "rung"),
@@ -68,7 +68,7 @@ def test_a_size_smaller_than_a_tile_is_told_first() -> None:
     assert explained("block_tile").facts["useful_pct"] > 99
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_advice_on_multiply_adds_is_not_for_tensor_cores() -> None:
     told = explained("wmma_tf32_pipelined")
@@ -90,7 +90,7 @@ def test_advice_on_multiply_adds_is_not_for_tensor_cores() -> None:
     assert found >= {"little work a load", "beyond the edges", "near the roof"}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
 def test_the_costliest_comes_first_on_every_architecture(arch: str) -> None:

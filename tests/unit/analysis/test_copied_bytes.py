@@ -38,7 +38,7 @@ def test_bulk_copies_and_maps_in_memory_have_no_known_size() -> None:
     assert copied_bytes(counted(("LDG.E", 9)), Launch((tensor_map(32, 32),))).words == ""
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_roofline_of_a_kernel_that_copies_boxes_has_its_operands() -> None:
     report = explained("tma_pipeline").roofline

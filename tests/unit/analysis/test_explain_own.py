@@ -31,7 +31,7 @@ def told(explanation: Explanation, key: str) -> str:
     return text
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_an_indexed_array_is_local_memory_and_no_spill(tmp_path: Path) -> None:
     found = explained(
@@ -50,7 +50,7 @@ def test_an_indexed_array_is_local_memory_and_no_spill(tmp_path: Path) -> None:
     assert "(64 bytes of stack)" in told(found, "local memory")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_atomics_are_told_with_their_line(tmp_path: Path) -> None:
     body = """    C[row * N + col] = 0;
@@ -63,7 +63,7 @@ def test_atomics_are_told_with_their_line(tmp_path: Path) -> None:
     assert "mine.cu:10: atomic operations take 3" in told(found, "atomics")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(("arch", "gpu", "lanes"), [("sm_90", "H200", 64), ("sm_89", "L4", 2)])
 def test_double_precision_is_found_and_claims_no_float_peak(tmp_path: Path, arch: str, gpu: str, lanes: int) -> None:
@@ -90,7 +90,7 @@ def test_peaks_of_double_precision() -> None:
     assert peak_gflops("DADD", model("L4")) == pytest.approx(model("L4").peak_gflops / 128)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_bad_load_is_told_apart_from_a_good_one_in_its_line(tmp_path: Path) -> None:
     # Lanes walk down the rows of A, 64 floats apart, and read one element of B together.
@@ -110,7 +110,7 @@ def test_a_bad_load_is_told_apart_from_a_good_one_in_its_line(tmp_path: Path) ->
     assert found.facts["reuse_possible"] == pytest.approx(32 * (asked + stored) / (3 * 4 * 64 * 64))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
     ("pitch", "cure"),
@@ -129,7 +129,7 @@ def test_even_rows_are_to_be_padded(tmp_path: Path, pitch: int, cure: str) -> No
     assert finding.attempt.startswith(cure)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_odd_rows_name_the_runs_of_lanes_that_meet(tmp_path: Path) -> None:
     # Lanes 0 to 15 store down one column, lanes 16 to 31 down the next: 15 banks are those of both.
@@ -181,7 +181,7 @@ def test_lanes_without_conflicts_or_without_a_rule_have_no_cure(places: list[int
     assert cure({lane: 4 * at for lane, at in enumerate(places)}, 4) == UNKNOWN
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_bank_conflicts_are_told_with_their_line(tmp_path: Path) -> None:
     body = """    __shared__ float tile[32][32];
@@ -203,7 +203,7 @@ def test_bank_conflicts_are_told_with_their_line(tmp_path: Path) -> None:
     assert order.index("narrow global loads") > order.index("store conflicts")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_hazard_names_the_line_that_calls_the_function_it_is_in(tmp_path: Path) -> None:
     path = tmp_path / "race.cu"

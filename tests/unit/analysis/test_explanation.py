@@ -76,7 +76,7 @@ def test_what_lets_one_more_block_fit_does_and_one_more_does_not() -> None:
     assert more == [3, 2]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_roofline_of_tiles_in_shared_memory() -> None:
     # 32 x 32 tiles at 256: every block reads 256 x 32 floats of A and of B and writes 32 x 32, none of it twice.
@@ -122,7 +122,7 @@ def test_accesses_add_up() -> None:
     assert (stores.sectors_per_request, stores.sectors_ideal, stores.excess) == (32, 8192, 65536 - 8192)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_groups_stay_together_side_by_side() -> None:
     rows = side_by_side(explained("naive"), explained("reduce_shuffle"))
@@ -130,7 +130,7 @@ def test_groups_stay_together_side_by_side() -> None:
     assert len(list(dict.fromkeys(groups))) == sum(one != two for one, two in pairwise(["", *groups]))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_two_side_by_side() -> None:
     one, two = explained("naive"), explained("async_copy")
@@ -140,7 +140,7 @@ def test_two_side_by_side() -> None:
     json.dumps([one.to_json(), two.to_json()], allow_nan=False)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("name", ["naive", "block_tile", "vector_load"])
 def test_no_recorded_speed_exceeds_the_bound(name: str) -> None:
@@ -174,7 +174,7 @@ def test_bandwidths_of_caches() -> None:
     assert model("H200").l1_gbs == pytest.approx(128 * 132 * 1.98)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_without_a_loop_is_explained_too(tmp_path: Path) -> None:
     path = tmp_path / "fill.cu"

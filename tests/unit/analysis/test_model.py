@@ -253,7 +253,7 @@ def test_a_block_that_does_not_fit_is_refused() -> None:
         Model(replace(TOY, smem_bytes=1 << 20), H200).predict([Load(1, 1.0)], 0)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(("gpu", "arch", "cycles"), [("A100", "sm_80", 2.0), ("RTX 3090", "sm_80", 1.0),
                                                      ("RTX A6000", "sm_86", 1.0), ("L4", "sm_80", 1.0)])  # fmt: skip

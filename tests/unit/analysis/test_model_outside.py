@@ -37,7 +37,7 @@ SHARED = f"""__global__ void product({SIGNATURE}) {{
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_of_deep_tiles_is_studied_at_two_depths(tmp_path: Path) -> None:
     """Products of depths 64 and 128 are both rounded to 128 here; one depth would cost nothing more at 4096."""
@@ -57,7 +57,7 @@ def test_a_kernel_of_deep_tiles_is_studied_at_two_depths(tmp_path: Path) -> None
     assert quote(known, deep, {}).speed == pytest.approx(usual.speed, rel=0.05)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("source", "gflops"), [(COALESCED, 1986.5), (SHARED, 2980.3)])

@@ -92,7 +92,7 @@ def test_the_record_has_the_constants_of_the_code() -> None:
     assert set(record().fitted) == set(FITTED)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("name", ["block_tile", "reduce_shuffle"])
 def test_the_record_is_what_the_model_says_today(name: str) -> None:
@@ -108,7 +108,7 @@ def test_the_record_is_what_the_model_says_today(name: str) -> None:
         assert found.time_us == pytest.approx(one.predicted_us, rel=1e-4)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_block_is_followed_instruction_by_instruction() -> None:
     known = study(find_kernel("block_tile"), "sm_90")
@@ -173,7 +173,7 @@ def test_what_is_said_of_the_error() -> None:
     assert "not recorded" in reliability(None, "H200", "gemm", "float32")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_other_gpus_are_extrapolated_and_slower_ones_slower() -> None:
     kernel = find_kernel("block_tile")
@@ -202,7 +202,7 @@ def test_a_counted_ladder_shows_the_recorded_prediction_of_the_same_code() -> No
     assert "no time was left" in notes[0]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_explain_shows_the_predicted_time_and_its_parts() -> None:
     (told,) = json.loads(said("explain", "block_tile", "--json"))["kernels"]
@@ -215,7 +215,7 @@ def test_explain_shows_the_predicted_time_and_its_parts() -> None:
     assert "extrapolated: compared with times of an H200 only" in page
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_that_cannot_be_predicted_says_why(tmp_path: Path) -> None:
     source = tmp_path / "small.cu"

@@ -26,7 +26,7 @@ def finding(name: str, key: str) -> Finding:
     return next(one for one in explained(name).findings if one.key == key)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_coalesced_loads_gain_what_the_next_rung_gains() -> None:
     arch, model = machine("", "H200")
     kernel = find_kernel("naive")
@@ -39,7 +39,7 @@ def test_coalesced_loads_gain_what_the_next_rung_gains() -> None:
     assert 0.6 < (1 + gain / 100) / (naive.speed / strided.speed) < 1.5
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("kernel", "key", "least", "most"),
     [
@@ -54,13 +54,13 @@ def test_gains_are_of_the_size_of_the_fault(kernel: str, key: str, least: float,
     assert least <= gain <= most
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_what_asks_for_other_code_is_not_predicted() -> None:
     found = finding("thread_tile_2d", "two barriers")
     assert (found.gain_pct, found.gain) == (None, "Gain not predicted.")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_every_finding_says_its_gain_or_that_there_is_none() -> None:
     text = str(explained("thread_tile_2d"))
     numbered = [line for line in text.splitlines() if line[:1].isdigit()]
@@ -68,6 +68,7 @@ def test_every_finding_says_its_gain_or_that_there_is_none() -> None:
     assert all("redicted gain: " in line or "Gain not predicted." in line for line in numbered)
 
 
+@pytest.mark.in_turns(20)
 def test_a_finding_names_the_line_that_calls_a_header() -> None:
     text = finding("thread_tile_2d", "uncoalesced stores").text
     lines = find_kernel("thread_tile_2d").path.read_text(encoding="utf-8").splitlines()

@@ -25,7 +25,7 @@ def whole(shape: tuple[int, ...], seed: int) -> Array:
     return np.random.default_rng([seed, *shape]).integers(-4, 5, shape).astype(np.float32)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @settings(max_examples=300, deadline=None)
 @given(
     mutually_broadcastable_shapes(signature=np.matmul.signature, min_side=0, max_side=7, max_dims=3),
@@ -42,7 +42,7 @@ def test_shapes_are_those_of_matmul(shapes: BroadcastableShapes, seed: int) -> N
     assert np.array_equal(out, result)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_views_of_any_strides_are_read_and_written_in_place(data: st.DataObject) -> None:
@@ -69,13 +69,13 @@ def test_views_of_any_strides_are_read_and_written_in_place(data: st.DataObject)
     assert np.array_equal(memory, before), "something beside the view was written"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_contract_in_all_layouts() -> None:
     report = check_callable(gemmlab.gemm, threads=3)
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("trans_a", [False, True, np.True_, 1])
 @pytest.mark.parametrize("trans_b", [False, True, np.False_, 0])
 @pytest.mark.parametrize("batch", [(), (3,)])

@@ -57,7 +57,7 @@ def test_an_interrupt_while_it_compiles_leaves_whole_files_and_a_library_that_wo
     assert all(cache.decode(path.read_bytes()) for path in tmp_path.iterdir())
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_interrupts_without_end_harm_no_product() -> None:
     """Ctrl-C every few milliseconds, while threads are started and while they work."""
     process = start(
@@ -112,7 +112,7 @@ def test_a_worker_whose_start_is_interrupted_keeps_its_workspace(monkeypatch: py
     assert np.array_equal(gemm(a, b), expected)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_when_memory_runs_out_the_library_says_so_and_goes_on() -> None:
     process = start(
         "a = np.ones((20000, 3), np.float32)\n"
@@ -128,7 +128,7 @@ def test_when_memory_runs_out_the_library_says_so_and_goes_on() -> None:
     assert process.communicate(timeout=60) == ("MemoryError\nTrue\n" * 2, "")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("state", ["cold", "warm", "loaded"])
 @pytest.mark.parametrize("room", [0, 150, 200, 230, 260, 320])
@@ -155,7 +155,7 @@ def test_the_first_call_with_little_memory_is_right_or_a_memory_error(tmp_path: 
         assert said.startswith("product") == bool(room)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("call", ["gemmlab.gemm(a, a.T)", "gemmlab.sum(a, axis=0)", "gemmlab.sgemm(1, a, a.T)"])
 def test_modules_are_imported_whole_or_not_at_all(call: str) -> None:
     """A shared library may find no room where memory for objects is left: `hashlib` goes on without its functions."""
@@ -181,7 +181,7 @@ def test_modules_are_imported_whole_or_not_at_all(call: str) -> None:
     assert process.communicate(timeout=200) == ("done\n", "")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_worker_without_memory_leaves_the_work_to_the_others() -> None:
     process = start(
         "from gemmlab.codegen import runtime as shared\n"

@@ -57,7 +57,7 @@ def test_a_forked_child_and_its_parent_both_compute_right(threads: int) -> None:
     assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_fork
 def test_a_fork_while_other_threads_multiply() -> None:
     stop = threading.Event()
@@ -114,7 +114,7 @@ def test_a_child_starts_with_free_workspaces_and_workers_of_its_own() -> None:
     runtime.word(SLOTS_AT + 16 * taken).value = 0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_fork
 @pytest.mark.parametrize("seconds", [0.002, 0.02])
 def test_a_fork_during_the_first_call_waits_for_it(seconds: float) -> None:
@@ -128,7 +128,7 @@ def test_a_fork_during_the_first_call_waits_for_it(seconds: float) -> None:
     assert (done.stdout, done.returncode) == ("True 0\n", 0), done.stderr
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_fork
 def test_a_fork_takes_our_locks_before_all_that_a_first_call_needs() -> None:
     code = (
@@ -146,7 +146,7 @@ def test_a_fork_takes_our_locks_before_all_that_a_first_call_needs() -> None:
     assert (done.stdout, done.returncode) == ("[False, True, True, True]\n", 0), done.stderr
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_spawned_child_computes_right(tmp_path: Path) -> None:
     script = tmp_path / "spawning.py"
     script.write_text(
@@ -162,7 +162,7 @@ def test_a_spawned_child_computes_right(tmp_path: Path) -> None:
     assert done.stdout == "[True, True]\n", done.stderr
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("pause", [0.0, 0.05])
 def test_the_interpreter_exits_at_once_whatever_the_workers_do(pause: float) -> None:
     code = f"gemmlab.gemm(A, A, threads=3); time.sleep({pause}); print(time.time())"
@@ -171,7 +171,7 @@ def test_the_interpreter_exits_at_once_whatever_the_workers_do(pause: float) -> 
     assert time.time() - float(done.stdout) < 5
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_interpreter_exits_while_a_daemon_thread_multiplies() -> None:
     code = (
         "B = np.ones((2000, 2000), np.float32)\n"
@@ -185,7 +185,7 @@ def test_the_interpreter_exits_while_a_daemon_thread_multiplies() -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_idle_workers_cost_nothing() -> None:
     a, b, _ = pair(0, 400)
     gemm(a, b, threads=3)

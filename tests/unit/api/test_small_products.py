@@ -26,7 +26,7 @@ def padded(m: int, n: int) -> Array:
     return np.full((m, n + 3), np.nan, np.float32)[:, :n]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("trans_b", [False, True])
 @pytest.mark.parametrize("trans_a", [False, True])
 def test_small_products_have_the_bits_of_packed_ones(trans_a: bool, trans_b: bool) -> None:
@@ -45,7 +45,7 @@ def test_small_products_have_the_bits_of_packed_ones(trans_a: bool, trans_b: boo
                 assert out.tobytes() == packed.tobytes(), (m, n, k, threads)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_small_products_take_alpha_beta_and_nan_as_large_ones_do() -> None:
     a, b = placed((60, 70), 1, 3), placed((70, 64), 0, 4)
     b[5, 6] = np.nan

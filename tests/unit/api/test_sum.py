@@ -40,7 +40,7 @@ def axes_of(ndim: int) -> list[Any]:
     return [None, -1, *(choice for count in range(ndim + 1) for choice in combinations(range(ndim), count))]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("view", VIEWS)
 def test_any_view_along_any_axes(view: str) -> None:
     x = VIEWS[view]()
@@ -234,7 +234,7 @@ def test_many_threads_may_call_at_once() -> None:
     assert not wrong
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_products_and_sums_share_one_pool() -> None:
     a = RNG.standard_normal((300, 300)).astype(np.float32)
     assert np.allclose(gemmlab.sum(gemmlab.gemm(a, a, threads=2), threads=2), (a @ a).sum(), rtol=1e-3, atol=1e-1)

@@ -71,6 +71,7 @@ def writes_to(make: Callable[[npt.NDArray[np.float32]], Any]) -> None:
     np.testing.assert_allclose(row, A.sum(0), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.in_turns(20)
 def test_arrays_of_a_package_with_from_dlpack(package: type[Plain]) -> None:
     for kind in (package, Standard):
         works_with(kind, kind, lambda found: found.values)
@@ -220,7 +221,7 @@ def test_numpys_own_arrays_are_not_asked_what_they_are(monkeypatch: pytest.Monke
     assert "is_host_array" in python_calls(lambda: gemmlab.gemm(Plain(A), Plain(B)))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_no_package_is_imported_for_numpys_arrays(tmp_path: Path) -> None:
     for name in ("torch", "jax", "cupy"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit(f'{__name__} was imported')\n", encoding="utf-8")

@@ -68,7 +68,7 @@ EXTENTS = st.integers(0, 40)
 LETTERS = {NO_TRANS: "nN", TRANS: "tT", CONJ: "cC"}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), m=EXTENTS, n=EXTENTS, k=EXTENTS, alpha=ALPHAS, beta=BETAS)
 def test_the_product_beside_float64(data: Any, m: int, n: int, k: int, alpha: float, beta: float) -> None:
@@ -106,7 +106,7 @@ def product(**changed: Any) -> Array:
     return c
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("changed", [{"m": 0}, {"n": 0}, {"k": 0}, {"alpha": 0.0}])
 def test_what_need_not_be_touched_need_not_be_there(changed: dict[str, Any]) -> None:
     """With beta 1 nothing is read or written: no pointer is looked at."""
@@ -253,7 +253,7 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_interpreter_exits_while_threads_wait_for_work() -> None:
     code = (
         "import numpy as np\nfrom gemmlab import blas\n"
@@ -268,7 +268,7 @@ def test_the_interpreter_exits_while_threads_wait_for_work() -> None:
         assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_nothing_grows_over_many_calls() -> None:
     a = np.ones((16, 16), np.float32)
 

@@ -42,7 +42,7 @@ def test_it_is_at_the_top_of_the_package_too() -> None:
     assert gemmlab.sgemm is gemmlab.blas.sgemm is sgemm
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_every_type_order_flag_and_c_as_scipy_has_it(data: st.DataObject) -> None:
@@ -79,7 +79,7 @@ def test_every_type_order_flag_and_c_as_scipy_has_it(data: st.DataObject) -> Non
         assert np.shares_memory(result, ours) == (result is ours)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("a", "b", "options"),
     [

@@ -150,7 +150,7 @@ def test_the_baseline_is_the_lowest_rung() -> None:
     assert spec == Spec("baseline:naive_ijk", "kernel", kernel="naive_ijk", mode="cold")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_bench_records_the_baseline_the_reference_and_the_clocks() -> None:
     plan = Plan(
         OP, OP.parse_sizes("16,300"), [Spec("numpy", "numpy")], rounds=1, processes=1, probe=False,

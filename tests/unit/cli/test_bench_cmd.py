@@ -100,7 +100,7 @@ def test_the_suite_s_shapes_are_the_sizes(bench: Any) -> None:
     assert len(bench.plans[1].problems) == len(shipped_suite().of_family("layouts"))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_configurations_are_contestants_and_have_a_table(bench: Any) -> None:
     results = tuple(_timed(f"kernel:packed[KC={kc}]", "rung", time) for kc, time in ((128, 5000.0), (256, 2000.0)))
     asked = ("packed", "--peers", "none", "--config", "KC=128", "--config", "KC=256,NC=256")

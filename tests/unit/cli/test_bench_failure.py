@@ -13,7 +13,7 @@ from support.cuda_source import needs_compiler
 from support.racing_kernel import RACE
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_failure_is_told_once(tmp_path: Path) -> None:
     path = tmp_path / "race.cu"

@@ -90,7 +90,7 @@ def test_a_kernel_that_does_not_compile_is_an_error_of_its_own(run: Run) -> None
     assert "PASS" in result.stdout
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_whole_contract_is_the_default(run: Run) -> None:
     result = run("good", "--json", "--seed", "7")
     assert result.exit_code == 0
@@ -146,7 +146,7 @@ def test_another_device_ends_with_3() -> None:
     assert "no device named 'tpu'" in result.output
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_without_a_gpu_an_own_file_is_checked_on_the_emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     opened = []

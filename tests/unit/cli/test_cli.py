@@ -172,7 +172,7 @@ def test_version() -> None:
     assert run("--version").stdout == f"gemmlab {gemmlab.__version__}\n"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_list_is_the_catalog_in_ladder_order() -> None:
     kernels = json.loads(run("list", "--op", "gemm", "--device", "cpu", "--json").stdout)
     rungs = [kernel for kernel in kernels if kernel["step"] is not None]
@@ -237,7 +237,7 @@ def test_climb_says_where_it_cannot_write(tmp_path: Path) -> None:
     assert "file" in result.stderr
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_list_prints_the_ids_of_rungs_alone() -> None:
     done = run("list", "--rungs", "--op", "gemm", "--device", "cuda", "--precision", "tf32")
     tensor = [kernel.id for kernel in ladder("gemm", "cuda") if kernel.precision == "tf32"]

@@ -29,7 +29,7 @@ def test_sound_code_ends_with_0(tmp_path: Path) -> None:
     assert "no fault in the control codes" in ended.output
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_faults_are_listed_and_end_with_1(tmp_path: Path) -> None:
     made = subject("naive", "sm_80", "64")
     words = [instruction.encoding & ~(0x3F << 116) for instruction in made.function.instructions]
@@ -42,7 +42,7 @@ def test_faults_are_listed_and_end_with_1(tmp_path: Path) -> None:
     assert "not waited for: R" in CliRunner().invoke(build_app(), ["check", str(file)]).output
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
 def test_fewer_registers_than_the_code_needs_are_a_fault(arch: str, tmp_path: Path) -> None:
     made = subject("naive", arch, "64")
@@ -61,7 +61,7 @@ def test_fewer_registers_than_the_code_needs_are_a_fault(arch: str, tmp_path: Pa
     assert [finding["fault"] for finding in answer["findings"]] == ["no room"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_code_for_a_debugger_is_refused_by_name(tmp_path: Path) -> None:
     source = 'extern "C" __global__ void one(float* x) { x[threadIdx.x] *= 2.0f; }'
     x = np.zeros(32, np.float32)
@@ -73,14 +73,14 @@ def test_code_for_a_debugger_is_refused_by_name(tmp_path: Path) -> None:
     assert "not checked: no instruction states a stall or a barrier" in ended.output
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_machine_code_of_another_compiler_is_judged() -> None:
     ended = CliRunner().invoke(build_app(), ["check", str(DATA / "cuda_12_9_sm_90a.cubin")])
     assert ended.exit_code == 0, ended.output
     assert "not checked, because their latencies are not recorded: UPRMT" in ended.output
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_asynchronous_code_is_refused_by_name(tmp_path: Path) -> None:
     file = tmp_path / "wgmma.cubin"
     file.write_bytes(subject("wgmma_tf32", "sm_90a", "64").artifact.code)

@@ -68,7 +68,7 @@ def test_a_time_that_is_none_is_named_with_file_contestant_and_size(files: dict[
         assert done.stderr.strip().splitlines() == [f"gemmlab: {where}"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_no_regression_ends_with_0(files: dict[str, Path]) -> None:
     done = run(files["old"], files["equal"])
     assert (done.exit_code, "regression" in done.stdout) == (0, False)
@@ -116,7 +116,7 @@ def test_what_is_no_record_ends_with_2(files: dict[str, Path], tmp_path: Path, t
         assert said in json.loads(done.stdout)["error"]["message"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_usage_errors_end_with_2(files: dict[str, Path], tmp_path: Path) -> None:
     for arguments, said in (
         ((files["old"], files["sums"]), "one record is of gemm, the other of reduce"),
@@ -129,7 +129,7 @@ def test_usage_errors_end_with_2(files: dict[str, Path], tmp_path: Path) -> None
         assert (done.exit_code, said in done.stderr) == (2, True), done.output
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_chart_of_the_ratios(files: dict[str, Path], tmp_path: Path) -> None:
     path = tmp_path / "ratios.svg"
     assert run(files["old"], files["slow"], "--plot", path).exit_code == 1

@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_kernel_for_two_architectures() -> None:
     told = answer("naive", "--arch", "sm_80,sm_90a")
     assert told["compiler"] == nvrtc.compiler()
@@ -55,7 +55,7 @@ def test_a_kernel_for_two_architectures() -> None:
     assert len({row["digest"] for row in told["kernels"]}) == 2
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_what_it_made_serves_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     (row,) = answer("naive")["kernels"]
     assert answer("naive")["kernels"][0]["cached"]
@@ -79,7 +79,7 @@ def test_without_names_every_cuda_kernel_in_every_layout_it_reads() -> None:
     assert len(layouts) > 1
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_configuration_of_ones_own_and_all_of_them() -> None:
     (row,) = answer("block_tile", "--config", "BM=16", "--config", "BN=32")["kernels"]
     assert (row["config"]["BM"], row["config"]["BN"]) == (16, 32)
@@ -130,7 +130,7 @@ def test_layouts_can_be_left_out() -> None:
     ]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_table_has_a_line_for_each() -> None:
     result = run("naive", "block_tile")
     assert result.exit_code == 0

@@ -26,7 +26,7 @@ __global__ void thrice(float* x) { x[threadIdx.x] = times<3>(x[threadIdx.x]); }
 TEMPLATE = "template <int T> __global__ void scale(float* x) { __shared__ float s[T]; s[0] = *x; *x = s[*(int*)x]; }\n"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_machine_code_of_a_file_is_written_and_read_again(folder: Path) -> None:
     (folder / "mine.cu").write_text(MINE)
     run = CliRunner().invoke
@@ -39,7 +39,7 @@ def test_the_machine_code_of_a_file_is_written_and_read_again(folder: Path) -> N
     assert ".entry" in (folder / "mine.ptx").read_text()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_one_file_holds_one_kernel(folder: Path) -> None:
     (folder / "mine.cu").write_text(MINE)
     for arguments in (["--out", "mine.cubin"], ["--kernel", "twice", "--arch", "sm_80,sm_90", "--out", "mine.cubin"]):
@@ -65,7 +65,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_kernel_that_is_not_for_an_architecture_is_left_out_unless_named(folder: Path) -> None:
     (folder / "new.cu").write_text(
         '/* gemmlab\nsummary = "s"\nop = "gemm"\narch = "sm_90"\ngrid = "M"\nthreads = "N"\n*/\n'
@@ -103,7 +103,7 @@ def test_a_sweep_is_a_record_that_can_be_read_back(folder: Path) -> None:
         load_sweep(path)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_files_of_ones_own(folder: Path) -> None:
     (folder / "mine.cu").write_text(MINE)
     (folder / "scale.cu").write_text(TEMPLATE)
@@ -117,7 +117,7 @@ def test_files_of_ones_own(folder: Path) -> None:
     assert "gone.cu" in refused("gone.cu")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_what_does_not_compile_ends_with_2_after_the_rest(folder: Path) -> None:
     (folder / "broken.cu").write_text("__global__ void f(int* x) {\n  x[0] = y;\n}\n")
     result = run("broken.cu", "naive")

@@ -48,7 +48,7 @@ def test_the_table_tells_what_was_found() -> None:
         assert f"\n{heading} " in "\n" + result.stdout
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_every_blas_is_named_with_its_core_type(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in inventory.SLOWING_VARIABLES:
         monkeypatch.delenv(name, raising=False)
@@ -123,7 +123,7 @@ def test_a_package_that_is_not_installed_has_no_version() -> None:
     assert inventory.package_version("no-such-distribution-here") is None
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_cuda_compiler_is_named_or_the_reason_why_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> str:
         raise NoCompilerError("no CUDA compiler: install one")

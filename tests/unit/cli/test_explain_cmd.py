@@ -40,7 +40,7 @@ def write(folder: Path, sync: str) -> str:
     return str(path)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_everything_of_one_kernel() -> None:
     result = run("vector_load")
@@ -63,7 +63,7 @@ def test_everything_of_one_kernel() -> None:
         assert part in said, part
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_json_is_one_document_with_every_part() -> None:
     result = run("naive", "--arch", "sm_80", "--sizes", "64x96x32", "--json")
@@ -80,7 +80,7 @@ def test_json_is_one_document_with_every_part() -> None:
     assert 0 < asked["time_us"] < large["time_us"] / 100
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_configuration_changes_what_is_seen() -> None:
     small = run("vector_load", "--config", "BM=64", "--config", "BN=64", "--json")
@@ -88,7 +88,7 @@ def test_a_configuration_changes_what_is_seen() -> None:
     assert (one["config"]["BM"], one["threads"]) == (64, [64, 1, 1])
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_two_kernels_stand_side_by_side_and_a_parameter_is_for_whom_has_it() -> None:
     result = run("naive", "vector_load", "--config", "PAD=4", "--sizes", "128")
@@ -105,14 +105,14 @@ def test_two_kernels_stand_side_by_side_and_a_parameter_is_for_whom_has_it() -> 
     assert line.split()[-2:] == ["1024", "256"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_loop_is_printed_when_asked_for() -> None:
     assert " FFMA R" not in run("naive", "--sizes", "64").stdout
     assert " FFMA R" in run("naive", "--sizes", "64", "--sass").stdout
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_an_own_file_comes_through_the_same_door(tmp_path: Path) -> None:
     result = run(write(tmp_path, "__syncwarp();"), *FLAGS, "--json")
@@ -123,7 +123,7 @@ def test_an_own_file_comes_through_the_same_door(tmp_path: Path) -> None:
     assert "little work a load" in [finding["key"] for finding in one["findings"]]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_race_comes_first_and_ends_with_1(tmp_path: Path) -> None:
     result = run(write(tmp_path, ""), *FLAGS, "--sizes", "32")
@@ -132,7 +132,7 @@ def test_a_race_comes_first_and_ends_with_1(tmp_path: Path) -> None:
     assert "cannot be trusted" in result.stdout
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("last", ["C[row * N + col] = 0;", "if (row < 5) C[row * N + col] = sum;"])
 def test_a_wrong_result_comes_first_and_nothing_is_predicted(tmp_path: Path, last: str) -> None:
@@ -178,7 +178,7 @@ __global__ void copy_words(const int *in, int *out, int n) {
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_verdict_comes_first(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
@@ -191,7 +191,7 @@ def test_the_verdict_comes_first(tmp_path: Path) -> None:
     assert racing[1].startswith("  1 hazard, the first one race at mine.cu:")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_launch_without_arithmetic_has_no_figures_of_operations(tmp_path: Path) -> None:
     path = tmp_path / "copy.cu"
@@ -207,7 +207,7 @@ def test_a_launch_without_arithmetic_has_no_figures_of_operations(tmp_path: Path
     assert "--sizes" not in result.stdout
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_page_and_the_terminal_name_the_same_architecture(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"

@@ -37,7 +37,7 @@ def test_the_document_has_the_rectangles_and_so_has_the_table() -> None:
     assert (lines[0], len(lines)) == ("job,row,rows,col,cols", 7)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_packing_together_and_small_products_are_told() -> None:
     shared = " ".join(run("threaded", "--sizes", "4096x256x4096:nt", "--threads", "8").stdout.split())
     assert "All threads pack B together" in shared

@@ -27,7 +27,7 @@ __global__ void product(int M, int N, int K, const float *A, const float *B, flo
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_explain_draws_pictures_of_an_own_file(tmp_path: Path) -> None:
     source, folder = tmp_path / "mine.cu", tmp_path / "new" / "pictures"

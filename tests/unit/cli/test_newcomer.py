@@ -46,7 +46,7 @@ def test_every_example_can_be_read_by_its_verb(verb: str, line: str) -> None:
     VERBS[verb].make_context(verb, words)  # raises for an unknown option or a missing argument
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_names_of_kernels_are_completed() -> None:
     asked = {"_GEMMLAB_COMPLETE": "complete_bash", "COMP_WORDS": "gemmlab check warp_tile", "COMP_CWORD": "2"}
     done = subprocess.run(
@@ -56,7 +56,7 @@ def test_the_names_of_kernels_are_completed() -> None:
     assert done.stdout.split() == ["warp_tile", "warp_tile_double_buffer"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_pipe_that_closes_is_no_wrong_result() -> None:
     with gemmlab("list") as running:
         assert running.stdout is not None

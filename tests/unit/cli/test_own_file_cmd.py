@@ -58,7 +58,7 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(build_app(), list(arguments))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_check_takes_it_with_what_the_flags_say(mine: str) -> None:
     result = run("check", mine, "--device", "emulated", "--sizes", "9,20x33x5", *FLAGS, "--json")
     assert result.exit_code == 0, result.output
@@ -92,7 +92,7 @@ expect = ["global_store_requests == M * N // 32", "32 * barriers == M"]
     assert "32 * barriers == M does not hold for 128: M = 128, barriers = 0" in result.stdout
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_result_that_is_read_before_it_is_written_gets_a_hint(tmp_path: Path) -> None:
     path = tmp_path / "adds.cu"
     path.write_text(
@@ -105,7 +105,7 @@ def test_a_result_that_is_read_before_it_is_written_gets_a_hint(tmp_path: Path) 
     assert "c held NaN before the call" in result.stdout
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_loop_without_end_is_told_and_no_guess_beside_it(tmp_path: Path) -> None:
     # Of 32 warps, with registers that hold sums in one place and counters in another.
     path = tmp_path / "endless.cu"
@@ -118,7 +118,7 @@ def test_a_loop_without_end_is_told_and_no_guess_beside_it(tmp_path: Path) -> No
         assert "held NaN" not in said
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_bench_counts_it_beside_a_rung(mine: str, tmp_path: Path) -> None:
     save = tmp_path / "record.json"
     result = run("bench", mine, "naive", "--device", "emulated", "--sizes", "32", *FLAGS, "--json", "--save", str(save))
@@ -193,7 +193,7 @@ def test_what_is_missing_or_wrong_is_named(arguments: list[str], said: str, mine
         assert said in result.stderr
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_flags_without_a_file_are_refused() -> None:
     for flag in ("--kernel", "--grid", "--args", "--smem-bytes", "--require"):
         result = run("check", "naive", "--device", "emulated", flag, "1")

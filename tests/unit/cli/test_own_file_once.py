@@ -81,7 +81,7 @@ def test_a_command_reads_it_once(command: str, readings: list[str]) -> None:
     assert readings == ["mine.cu"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_bench_of_all_its_configurations_reads_it_once(
     readings: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -71,7 +71,7 @@ def with_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiling, "parse_contestant", found)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.usefixtures("without_gpu")
 def test_without_a_gpu_it_says_so_and_counts(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_without_ncu_on_a_gpu() -> None:
     assert "no-such-profiler is not on the PATH" in result.stderr
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.usefixtures("with_gpu")
 def test_under_ncu_the_library_stands_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put_ncu(tmp_path, monkeypatch)
@@ -164,7 +164,7 @@ def test_each_precision_has_a_library_of_its_own(monkeypatch: pytest.MonkeyPatch
     assert profiling._baselines(plan, ours[:1]) == ([], ["no baseline: cublas is not installed here"])
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.usefixtures("with_gpu")
 def test_where_nothing_could_be_run_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = {"contestant": "kernel:naive", "size": "64x64x64", "facts": {}, "launches": 0, "why": "it did not compile"}
@@ -174,7 +174,7 @@ def test_where_nothing_could_be_run_that_is_said(tmp_path: Path, monkeypatch: py
     assert "nothing could be run: naive at 64x64x64: it did not compile" in result.stderr
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_recorded_profile_of_a_kernel_with_what_to_try() -> None:
     result = run("vector_load", "--load", "h200", "--sizes", "2048")
     assert result.exit_code == 0, result.output
@@ -191,7 +191,7 @@ def test_the_recorded_profile_of_a_kernel_with_what_to_try() -> None:
     assert "cublas" not in without
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_without_sizes_the_largest_recorded_one_is_told() -> None:
     said = " ".join(run("vector_load", "naive", "--load", "h200").stdout.split())
     assert "vector_load at 4096x4096x4096" in said
@@ -243,7 +243,7 @@ def test_every_stall_reason_is_explained() -> None:
 HOSTILE = "kernel:\x1b[31m<script>alert(1)</script>[bold]\n| x\u202e"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_hostile_strings_stay_text(tmp_path: Path) -> None:
     data = json.loads(LADDER.read_text())
     first = data["results"][0]

@@ -29,7 +29,7 @@ def bench(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_page_from_several_records(bench: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     result = run(bench, bench, "--no-explain", "--out", out)
@@ -43,7 +43,7 @@ def test_a_page_from_several_records(bench: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "page.html"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_pages_of_kernels_are_linked(bench: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
@@ -55,7 +55,7 @@ def test_pages_of_kernels_are_linked(bench: Path, tmp_path: Path) -> None:
     assert 'id="listing-0"' in page.read_text(encoding="utf-8")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_json_says_what_became_of_each_kernel(bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(making, "recall", lambda _request: None)
@@ -111,7 +111,7 @@ def test_a_time_that_is_none_is_named_with_its_case(bench: Path, tmp_path: Path,
     assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_kernel_that_only_a_record_knows_is_found_by_name(tmp_path: Path) -> None:
     path, out = tmp_path / "mine.json", tmp_path / "page.html"
     record = gpu_bench()

@@ -32,7 +32,7 @@ def test_a_listing_names_places_and_control_codes() -> None:
     assert re.search(r"  0x\w+  --:-:2:-:1 +\d+ .*LDG\.E R\d+", text)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_counts_and_ptx_are_shown_when_asked_for() -> None:
     text = run("naive", "--counts", "--ptx", "--loops", "--sizes", "64")
     assert "counted: at 64x64x64 on emulated:sm_90, not timed" in text
@@ -42,13 +42,13 @@ def test_counts_and_ptx_are_shown_when_asked_for() -> None:
     assert re.search(r" {3,}512 +32\.0 ", line)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_code_without_ptx_says_so() -> None:
     assert "; the code carries no PTX" in run("peak_simt", "--ptx")
     assert "no PTX" not in run("naive", "--ptx")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_json_has_every_field_of_an_instruction() -> None:
     found = json.loads(run("reduce_shuffle", "--arch", "sm_80", "--json"))
     assert found["arch"] == "sm_80"
@@ -57,7 +57,7 @@ def test_json_has_every_field_of_an_instruction() -> None:
     assert barrier["write_barrier"] is None
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_comparison_says_what_differs() -> None:
     text = run("naive", "--diff", "UNROLL=8")
     assert "... " in text
@@ -70,7 +70,7 @@ def test_a_comparison_says_what_differs() -> None:
     assert len([pair for pair in found["pairs"] if pair[0] is not None]) == len(found["left"]["instructions"])
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_file_needs_no_launch_to_be_listed(tmp_path: Path) -> None:
     path = user_file(tmp_path)
     assert "helper.cuh:3 called from mine.cu:8" in run(str(path))
@@ -79,7 +79,7 @@ def test_a_file_needs_no_launch_to_be_listed(tmp_path: Path) -> None:
     assert "explained for: H200" in run(str(path), *OWN, "--counts")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_cubin_is_listed_by_its_only_kernel(tmp_path: Path) -> None:
     two = "__global__ void one(float* x) { x[0] = 1.0f; }\n__global__ void two(float* x) { x[1] = 2.0f; }\n"
     artifact = compiled(two, "two")
@@ -115,7 +115,7 @@ def test_a_page_is_written_whole(tmp_path: Path) -> None:
     assert not re.search(r"https?://(?!www\.w3\.org/)", text)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_explain_writes_the_same_page_with_counts(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     result = CliRunner().invoke(build_app(), ["explain", str(user_file(tmp_path)), *OWN, "--html", str(page)])

@@ -25,7 +25,7 @@ from support.paths import DATA
 pytestmark = needs_compiler
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("kernel", ["thread_tile_2d", str(DATA / "user_kernels" / "thread_tile.cu")])
 def test_a_cubin_is_written_that_check_passes(kernel: str, tmp_path: Path) -> None:
     file = tmp_path / "made.cubin"
@@ -43,7 +43,7 @@ def test_a_kernel_of_the_cpu_is_refused() -> None:
     assert "machine code of GPU kernels" in str(ended.exception) + ended.output
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     for file, said in ((tmp_path, "it is a folder"), (tmp_path / "none" / "x.cubin", "No such file")):
         ended = CliRunner().invoke(build_app(), ["schedule", "thread_tile_2d", "--out", str(file), "--sizes", "33"])
@@ -51,7 +51,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         assert f"cannot write {file}: {said}" in " ".join((str(ended.exception) + ended.output).split())
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_code_without_room_for_its_registers_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = subject("thread_tile_2d", "sm_90", "33")
     stated = read_cubin(made.artifact.code, "made").functions[made.function.name].registers
@@ -67,7 +67,7 @@ def test_code_without_room_for_its_registers_is_refused(tmp_path: Path, monkeypa
     assert not file.exists()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_table_says_what_was_done(tmp_path: Path) -> None:
     file = tmp_path / "made.cubin"
     ended = CliRunner().invoke(build_app(), ["schedule", "thread_tile_2d", "--out", str(file), "--sizes", "33"])
@@ -76,7 +76,7 @@ def test_the_table_says_what_was_done(tmp_path: Path) -> None:
     assert "no fault in the control codes" in ended.output
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_pairs_that_the_record_lacks_are_no_fault_of_a_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,7 +90,7 @@ def test_pairs_that_the_record_lacks_are_no_fault_of_a_compiler(
     assert (tmp_path / "thread_tile_2d-sm_90.cubin").exists()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("name", "problem"),
     [("thread_tile", "at 192x192x136"), ("square_only", "at 144x144x144")],
@@ -112,7 +112,7 @@ def test_a_kernel_that_takes_no_such_problem_asks_for_sizes(monkeypatch: pytest.
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_compilers_order_stays_where_no_pass_helps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     command = ["schedule", "thread_tile_2d", "--sizes", "33", "--passes", "reuse"]

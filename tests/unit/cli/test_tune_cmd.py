@@ -191,7 +191,7 @@ def test_a_search_says_where_it_is_without_a_terminal_but_not_at_each_trial(
     assert capsys.readouterr().err.split("\n") == ["[29] tried", "[59] tried", "[89] tried", ""]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_an_empty_store_is_shown_exported_and_forgotten(tmp_path: Path) -> None:
     assert gemmlab("tune", "--show") == (0, f"0 choices in {tmp_path / 'data' / 'choices.json'}\n")
     assert gemmlab("tune", "--export", str(tmp_path / "a.json"))[0] == 0
@@ -201,7 +201,7 @@ def test_an_empty_store_is_shown_exported_and_forgotten(tmp_path: Path) -> None:
     assert "0 choices forgotten for cpu:" in text
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_library_is_tuned_for_this_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from gemmlab.tuning import processor_tuning
 

@@ -87,7 +87,7 @@ def test_crowded_rows_are_copied_and_change_no_bit(off: int, alpha: float, beta:
     assert np.allclose(crowded, exact, rtol=0, atol=1e-4)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("m", "n", "k"),
     [(TILE.rows - 1, N, K), (TILE.rows + 1, N, K), (M, TILE.cols - 1, K), (M, N, 60)],
@@ -98,7 +98,7 @@ def test_low_panels_narrow_strips_and_short_blocks_are_read_in_place(m: int, n: 
     assert np.allclose(result, exact, rtol=0, atol=1e-4)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("k", [64, 65, 96, 97, 113, 128])
 @pytest.mark.parametrize("n", [TILE.cols, TILE.cols + 1, 4 * TILE.cols, N, 9 * TILE.cols + 3])
 @pytest.mark.parametrize("m", [TILE.rows, 2 * TILE.rows, 71, 96, 107, 140])

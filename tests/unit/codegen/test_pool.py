@@ -74,7 +74,7 @@ def test_every_job_is_done_once(threads: int) -> None:
     assert counters.tolist() == expected
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_as_many_threads_take_part_as_were_asked_for_and_no_more() -> None:
     go, runtime = pool()
     assert runtime.workers == _WORKERS
@@ -87,7 +87,7 @@ def test_as_many_threads_take_part_as_were_asked_for_and_no_more() -> None:
     assert go(counters.ctypes.data, 0, 4, 1000) == 0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_workers_that_sleep_are_woken() -> None:
     go, _ = pool()
     counters = np.zeros(40, np.int64)

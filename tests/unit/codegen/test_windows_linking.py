@@ -43,7 +43,7 @@ define i64 @call_entry(ptr %entry, i64 %m, i64 %n, i64 %k, ptr %a, ptr %b, ptr %
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="calls x86-64 code between Linux and Windows"
 )

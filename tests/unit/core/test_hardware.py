@@ -188,6 +188,7 @@ def test_cpu_lists_are_read_back(cpus: set[int]) -> None:
     assert facts.parse_cpu_list(text + "\n") == cpus
 
 
+@pytest.mark.in_turns(20)
 @given(st.text(max_size=5))
 def test_malformed_texts_raise_nothing(text: str) -> None:
     facts.parse_cpu_list(text)

@@ -41,7 +41,7 @@ def test_a_hazard_without_a_known_cure_stays_as_it_is() -> None:
     assert with_cures([outside], read=lambda _file: LOOP) == (outside,)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_check_explain_and_counts_state_the_same_cure(tmp_path: Path) -> None:
     path = tmp_path / "race.cu"

@@ -20,7 +20,7 @@ from support.racing_kernel import RACE
 OP = GemmOp()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
     ("without", "place"),
@@ -45,7 +45,7 @@ def test_a_race_names_the_arrays_and_the_place_of_the_missing_barrier(tmp_path: 
     assert told[1].endswith(f"; {barrier} orders these accesses, too")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_an_element_that_two_threads_write_lacks_no_barrier(tmp_path: Path) -> None:
     report = edited(tmp_path, ("static_cast<long long>(row) * ldc", "static_cast<long long>(row - row % 16) * ldc"))

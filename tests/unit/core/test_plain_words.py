@@ -73,12 +73,12 @@ def package() -> tuple[list[tuple[str, str, str]], list[tuple[str, int, str]]]:
     return texts, names
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_docstrings_begin_with_their_subject() -> None:
     assert [f"{place}: {text[:60]}" for place, _name, text in package()[0] if OPENING.match(text)] == []
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_no_docstring_repeats_a_name() -> None:
     """`"stream."` of a variable `stream`, say."""
     found = [f"{place}: {name}" for place, name, text in package()[0] if name and letters(text) == letters(name)]

@@ -29,7 +29,7 @@ def checked(tmp_path: Path, *edits: tuple[str, str], text: str = TEXT) -> CheckR
     return check_kernel(user_kernel(path), open_device("emulated"), GemmOp())
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("condition", ["x < 16", "y < 4"], ids=["of a warp", "of whole warps"])
 def test_a_barrier_under_a_condition_is_named_before_the_races(tmp_path: Path, condition: str) -> None:
@@ -45,7 +45,7 @@ def test_a_barrier_under_a_condition_is_named_before_the_races(tmp_path: Path, c
     assert ";  orders" not in report.details()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_shared_array_that_is_too_small_is_named_as_it_is_declared(tmp_path: Path) -> None:
     report = checked(tmp_path, ("Bs[32][32]", "Bs[31][32]"))
@@ -57,7 +57,7 @@ def test_a_shared_array_that_is_too_small_is_named_as_it_is_declared(tmp_path: P
     assert ";  orders" not in report.details()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_an_index_past_the_end_of_a_row_lacks_no_barrier(tmp_path: Path) -> None:
     report = checked(tmp_path, ("As[8][32]", "As[8][16]"))
@@ -131,7 +131,7 @@ def test_subscripts_without_the_leading_dimension() -> None:
     assert lines_without(text, "a") == []
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_leading_dimension_that_is_not_used_has_its_line(tmp_path: Path) -> None:
     text = TEXT.replace("const float* B,", "const float* B, int ldb,")

@@ -63,7 +63,7 @@ EXAMPLE = Record(
 )
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @given(RECORDS)
 def test_round_trip(record: Record) -> None:
     text = json.dumps(to_json(record), allow_nan=False)

@@ -56,7 +56,7 @@ def rooms() -> Iterator[str]:
     return (module.name for module in pkgutil.iter_modules(gemmlab.__path__))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_public_functions_are_there_after_every_module_was_imported() -> None:
     done = subprocess.run([sys.executable, "-c", CALLS], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

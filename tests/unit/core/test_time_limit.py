@@ -76,7 +76,7 @@ def test_only_a_positive_number_is_a_limit(seconds: Any) -> None:
     require_seconds("timeout_s", math.inf)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("kernel", "grid", "threads", "args"),
     [
@@ -132,7 +132,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 SIZES = ",".join(str(size) for size in range(1, 60))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_check_tells_how_many_cases_there_was_time_for_and_goes_on(run: Callable[..., Any]) -> None:
     result = run("slow", "good", "--sizes", SIZES, "--timeout", "1", "--json")
     assert result.exit_code == 1
@@ -153,7 +153,7 @@ def test_the_limit_of_check_counts_for_each_kernel(run: Callable[..., Any]) -> N
     assert (result.exit_code, data["passed"], data["timed_out"]) == (0, True, False)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_check_in_words(run: Callable[..., Any]) -> None:
     result = run("slow", "good", "--sizes", SIZES, "--timeout", "1")
     assert result.exit_code == 1
@@ -184,7 +184,7 @@ def test_what_cannot_be_interrupted_ends_with_the_process() -> None:
     assert data["not_checked"] == ["gemmlab.gemm"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_explain_and_profile_end_with_1_and_one_document(tmp_path: Path) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
     file = tmp_path / "mine.cu"
@@ -236,7 +236,7 @@ def test_a_kernel_that_stays_on_a_gpu_is_left_there(monkeypatch: pytest.MonkeyPa
         device.upload(np.ones(4, np.float32))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_nsight_compute_is_ended_with_what_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alive = tmp_path / "alive"
     child = f"import time\nfor _ in range(100):\n    open({str(alive)!r}, 'a').write('x')\n    time.sleep(0.1)"

@@ -56,7 +56,7 @@ def test_the_same_code_is_linked_once() -> None:
     assert device.load(artifact) is device.load(replace(artifact, compiler="another"))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_threads_that_load_at_once_all_get_working_code() -> None:
     def load(index: int) -> float:
         op, problem = GemmOp(), GemmProblem(9, 10, 11)

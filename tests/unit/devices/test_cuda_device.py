@@ -40,14 +40,14 @@ def launch(device: CudaDevice, array: npt.NDArray[np.float32], **change: Any) ->
     return replace(base, **change)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_gpu_that_is_not_there_is_refused_with_those_that_are(module: FakeModule) -> None:
     del module
     with pytest.raises(DeviceError, match="no device cuda:2; GPUs here: cuda:0, cuda:1"):
         CudaDevice(2)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_memory_goes_up_runs_and_comes_down(device: CudaDevice) -> None:
     data = np.arange(8, dtype=np.float32)
     request = launch(device, data)
@@ -59,7 +59,7 @@ def test_memory_goes_up_runs_and_comes_down(device: CudaDevice) -> None:
         device.download(request.args[0], np.empty(7, np.float32))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_memory_and_code_go_with_their_last_user(device: CudaDevice, module: FakeModule) -> None:
     buffer, loaded = device.allocate(100), device.load(ARTIFACT)
     assert (len(module.memory), module.modules) == (1, 1)
@@ -70,7 +70,7 @@ def test_memory_and_code_go_with_their_last_user(device: CudaDevice, module: Fak
     assert (len(module.memory), module.modules) == (0, 0)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_code_is_loaded_once_and_only_where_it_runs(device: CudaDevice) -> None:
     assert device.target({}) == "sm_89"
     loaded = device.load(ARTIFACT)
@@ -88,7 +88,7 @@ def test_code_is_loaded_once_and_only_where_it_runs(device: CudaDevice) -> None:
         device.build(Program("k", "llvm", "sm_89", "k", "", lambda: ""))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("change", "error", "said"),
     [
@@ -108,7 +108,7 @@ def test_a_launch_that_cannot_run_never_reaches_the_driver(
         device.launch(device.load(ARTIFACT), launch(device, np.zeros(4, np.float32), **change))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_launch_asks_for_more_shared_memory_once(device: CudaDevice, module: FakeModule) -> None:
     loaded, data = device.load(ARTIFACT), np.zeros(4, np.float32)
     for smem_bytes in (48_000, 50_000, 49_000, 60_000):
@@ -126,7 +126,7 @@ def test_a_kernel_that_breaks_is_named_and_nothing_runs_afterwards(device: CudaD
         device.upload(np.zeros(4))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_an_array_of_another_package_must_lie_on_this_gpu(device: CudaDevice) -> None:
     class Other:
         __cuda_array_interface__ = {"shape": (4,), "typestr": "<f4", "data": (4096, False), "version": 3}  # noqa: RUF012

@@ -60,7 +60,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[TexturingModule]:
     gc.collect()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_driver_is_told_what_the_texture_covers(module: TexturingModule) -> None:
     device = CudaDevice()
     assert isinstance(device, TextureDevice)
@@ -75,7 +75,7 @@ def test_the_driver_is_told_what_the_texture_covers(module: TexturingModule) -> 
     assert (resource.res.linear.format, sampling.flags) == ("CU_AD_FORMAT_UNSIGNED_INT16", 1)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_same_texture_is_made_once_and_goes_with_its_memory(module: TexturingModule) -> None:
     device = CudaDevice()
     buffer = device.allocate(4096)

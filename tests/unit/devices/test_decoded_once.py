@@ -39,7 +39,7 @@ def test_each_load_has_variables_of_its_own() -> None:
     assert [run(device, each) for each in (one, one, two)] == [1, 2, 1]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_code_that_asks_for_no_variable_is_decoded_once() -> None:
     device, one, two = loaded_twice(PLAIN, "plain")

@@ -36,7 +36,7 @@ def run(kernel: str, args: Any, device: Any) -> Any:
     return gemmlab.launch(SOURCE, kernel, 1, LANES, args, device=device)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @each_arch
 @pytest.mark.parametrize("kernel", FORMS)
@@ -47,7 +47,7 @@ def test_a_fetch_gives_the_texel_bit_by_bit_and_zeros_outside(kernel: str, arch:
     assert done.hazards == ()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @each_arch
 def test_halves_arrive_as_floats(arch: str) -> None:
@@ -58,7 +58,7 @@ def test_halves_arrive_as_floats(arch: str) -> None:
     assert bits(done.outputs[-1]).tolist() == bits(wanted).tolist()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @each_arch
 def test_lanes_that_do_not_fetch_keep_what_they_had(arch: str) -> None:
@@ -70,7 +70,7 @@ def test_lanes_that_do_not_fetch_keep_what_they_had(arch: str) -> None:
     assert done.counters.facts()["texture_load_requests"] == 2
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @each_arch
 def test_lanes_may_fetch_from_different_textures(arch: str) -> None:
@@ -81,7 +81,7 @@ def test_lanes_may_fetch_from_different_textures(arch: str) -> None:
     assert (facts["texture_load_requests"], facts["global_store_requests"]) == (4, 2)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @each_arch
 def test_requests_and_sectors_are_counted_as_those_of_textures(arch: str) -> None:
@@ -94,7 +94,7 @@ def test_requests_and_sectors_are_counted_as_those_of_textures(arch: str) -> Non
     assert (facts["global_load_requests"], facts["global_load_sectors"]) == (2, 8)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @each_arch
 def test_what_nothing_has_written_and_what_is_no_texture_is_reported(arch: str) -> None:
@@ -189,7 +189,7 @@ def test_a_matrix_has_a_texture_where_its_rows_begin_with_a_texel() -> None:
     assert matrix_texture(cpu, cpu.allocate(1024), 8) == 0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_an_array_that_no_texture_lies_over_is_refused() -> None:
     for array in (np.ones((4, 3), np.float32), np.ones(4, np.float64), np.ones((2, 2, 4), np.float32)):
         with pytest.raises(ArgumentTypeError, match=r"fetch_float: argument 1 .* a texture lies over float32"):

@@ -106,7 +106,7 @@ def random_view(rng: np.random.Generator) -> tuple[Floats, Floats]:
     return x, memory
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_any_view_along_any_axes() -> None:
     device = open_device("emulated:sm_90")

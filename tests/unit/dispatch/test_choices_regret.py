@@ -27,7 +27,7 @@ EMPTY = Table("H200", "2026-01-01", 3900.0, 4000.0, ())
 PROBLEMS = [GemmProblem(m, n, k) for m in (64, 512, 2048) for n in (63, 512, 2047, 2048) for k in (64, 500, 3000)]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_figures_are_found_again_in_the_times_that_they_give(maker: Callable[[str], ModuleType]) -> None:
     times, fit = maker("choices_times"), maker("choices_fit")
     us = {(problem, 1): estimate(TILES, problem, H200, EMPTY).us for problem in PROBLEMS}
@@ -42,7 +42,7 @@ def test_figures_are_found_again_in_the_times_that_they_give(maker: Callable[[st
     assert fit.fitted(times.Times(base, fours), EMPTY, best).figures.words == 0.0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_an_estimate_is_not_low_where_the_kernel_is_slow(maker: Callable[[str], ModuleType]) -> None:
     """At most products that are read by words another kernel is the best, at a few this one."""
     times, fit = maker("choices_times"), maker("choices_fit")
@@ -109,7 +109,7 @@ def test_the_regret_is_that_of_the_least_estimate(maker: Callable[[str], ModuleT
     assert (found.regret, found.known_as, found.chosen.key) == (1.25, offline.AT_LEAST, first.key)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_all_draws_of_the_sweeps_are_judged(maker: Callable[[str], ModuleType]) -> None:
     """The draws are those that `make gpu-sweep` names, and the sweeps have times of nearly all of their products."""
     maker("choices_times")

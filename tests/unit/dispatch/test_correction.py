@@ -115,7 +115,7 @@ def test_lower_precisions_are_not_corrected_and_compete() -> None:
     assert all(one.precision == FLOAT32 for one in found.considered if one.corrected)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_corrected_rule_chooses_better_at_the_products_that_were_timed() -> None:
     samples = fit.samples(fit.TIMES[0], every=23)
     plain, corrected = samples.regrets(0 * samples.us), samples.regrets(read_forest(CORRECTION).sums(samples.rows))

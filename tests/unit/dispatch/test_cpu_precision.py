@@ -105,7 +105,7 @@ def test_without_tiles_parts_are_refused_by_name(precision: str) -> None:
         gemmlab.explain_choice(one, one, precision=precision)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.usefixtures("without_tiles")
 def test_without_tiles_float32_is_multiply_adds_and_says_so() -> None:
     rng = np.random.default_rng(2)

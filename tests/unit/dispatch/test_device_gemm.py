@@ -166,7 +166,7 @@ def test_explain_choice_of_arrays_says_what_would_run_there(driver: GemmDriver) 
     assert gemmlab.explain_choice(OnGpu(A), OnGpu(B), kernel="naive").basis == "forced"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(("of_a", "of_b"), [("rows", "rows"), ("columns", "part of rows"), ("of columns", "columns")])
 def test_machine_code_computes_what_the_launch_says(

@@ -71,7 +71,7 @@ def products(draw: st.DrawFn) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(products())
 def test_first_and_again(made: dict[str, Any]) -> None:

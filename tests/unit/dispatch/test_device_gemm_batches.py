@@ -133,7 +133,7 @@ def test_all_matrices_begin_on_16_bytes_or_it_is_said_of_none(monkeypatch: pytes
     assert seen == [True, False]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_machine_code_of_a_batch(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     """One launch for three pairs of matrices, one of one block for each, then one for the three by one."""
@@ -149,7 +149,7 @@ def test_machine_code_of_a_batch(driver: GemmDriver, monkeypatch: pytest.MonkeyP
     assert len(ran) == 1 + 3 + 1
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_machine_code_of_leading_axes(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Heads beside each other, backward axes, broadcast ones and gaps, more axes than one launch has."""

@@ -140,7 +140,7 @@ def test_a_result_for_another_stream_by_dlpack(driver: GemmDriver) -> None:
         found.__dlpack__(dl_device=(1, 0))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_what_is_lent_is_kept_until_the_work_on_it_is_done(
     driver: GemmDriver, monkeypatch: pytest.MonkeyPatch, lenders: list[weakref.ref[Lender]]
 ) -> None:

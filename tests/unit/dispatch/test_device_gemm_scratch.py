@@ -170,7 +170,7 @@ def test_memory_is_freed_when_a_launch_fails(driver: GemmDriver, captured: bool)
     assert len(driver.memory) == before
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_package_s_workspace_is_dropped_when_a_launch_fails(
     driver: GemmDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,7 +191,7 @@ def test_a_package_s_workspace_is_dropped_when_a_launch_fails(
     assert not alive
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_products_of_a_batch_share_one_piece(driver: GemmDriver) -> None:
     """They follow each other on the stream."""
     left = uniform(3, 70, 3000)

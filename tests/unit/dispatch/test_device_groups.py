@@ -185,7 +185,7 @@ def test_what_differs_of_a_group_is_looked_at(driver: GemmDriver) -> None:
     assert len(driver.launches) == 8
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_machine_code_of_a_group(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Matrices of seven shapes in one piece of memory for each operand, with rows of other lengths between them."""

@@ -67,7 +67,7 @@ WIDE = np.arange(2 * 3 * 4 * 2 * 3 * 2 * 3 * 2, dtype=np.float32).reshape(2, 3, 
 """Alternate axes cannot be joined: four of terms and four of results, more than one launch sums along."""
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.usefixtures("driver")
 @pytest.mark.parametrize(
     "x",
@@ -112,7 +112,7 @@ def test_the_kernel_follows_from_the_axes(driver: SumDriver, x: Floats, axes: An
     assert driver.modules <= len(set(kernels))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.usefixtures("driver")
 def test_out_receives_the_sums_wherever_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     play_torch(monkeypatch, 9)

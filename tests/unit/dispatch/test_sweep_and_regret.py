@@ -40,7 +40,7 @@ def test_without_a_gpu_both_end_with_3(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_sweep_goes_on_where_it_ended(
     maker: Callable[[str], ModuleType], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -67,7 +67,7 @@ def test_a_sweep_goes_on_where_it_ended(
     assert (block["runs"], block["blocks"]) == (1, 1)  # slower than 0 times the best
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_wrong_kernel_has_no_time(
     maker: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -88,7 +88,7 @@ def test_a_wrong_kernel_has_no_time(
     assert not times.right(problem, trial)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_batches_are_swept_too(maker: Callable[[str], ModuleType], tmp_path: Path) -> None:
     sweep, path = maker("sweep_kernels"), tmp_path / "sweep.jsonl"
@@ -166,7 +166,7 @@ def test_a_choice_that_is_the_best_has_no_regret(maker: Callable[[str], ModuleTy
         judge(regret, Scripted({"chosen": (9.0, 9.0)}, wrong="chosen"), "chosen")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_regret_is_recorded_and_goes_on(
     maker: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -191,7 +191,7 @@ def test_a_regret_is_recorded_and_goes_on(
     assert "seed is 5, not 6" in capsys.readouterr().err
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_batches_are_swept_and_their_last_product_is_compared(
     maker: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

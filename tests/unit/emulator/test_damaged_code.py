@@ -65,7 +65,7 @@ def printed(*changes: tuple[str, str]) -> Artifact:
     return replace(artifact, texts={**artifact.texts, "sass": head + mark + body})
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("address", [0, 1, 7, 0x1000, 0xFFF8, 2**31, 2**47 - 1, 2**64 - 16])
@@ -76,7 +76,7 @@ def test_a_call_to_an_address_that_is_no_function_is_a_hazard(arch: str, address
     assert not p.any()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_calls_by_the_addresses_of_functions_are_none(arch: str) -> None:
@@ -84,7 +84,7 @@ def test_calls_by_the_addresses_of_functions_are_none(arch: str) -> None:
     assert [(p[0], seen) for p, seen in found] == [(1, ()), (2, ())]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_code_without_an_end_stops_behind_its_last_instruction() -> None:
     artifact = compiled(SOURCE, "plain")
@@ -95,7 +95,7 @@ def test_code_without_an_end_stops_behind_its_last_instruction() -> None:
     assert (hazard.kind, hazard.message) == ("call", "it goes to where no instruction is")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
     ("old", "new", "why"),
@@ -146,7 +146,7 @@ def test_fewer_registers_than_the_code_names_are_refused() -> None:
         EmulatedDevice("sm_90").load(replace(artifact, code=bytes(code)))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("count", [128, 129, 400])
 def test_copies_that_are_never_committed_have_room(count: int) -> None:

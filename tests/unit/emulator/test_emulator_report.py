@@ -31,7 +31,7 @@ def hazards(**changes: Any) -> tuple[Hazard, ...]:
     return observe(loaded.image, geometry, replace(outcome, **changes), "here").hazards
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("place", [-(2**40), -1, 2**40])
 def test_a_place_outside_the_code_is_reported(place: int) -> None:
     (hazard,) = hazards(stopped="deadlock", blocked=((0, 0, place),))

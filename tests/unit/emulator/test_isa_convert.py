@@ -96,7 +96,7 @@ def integers(name: str, seed: int) -> list[int]:
     return [pool[place] for place in rng.integers(0, len(pool), 32)]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", FORMATS)
 def test_integers_become_floats(kind: str, mode: str) -> None:
@@ -197,7 +197,7 @@ def test_tensor_floats_keep_ten_bits() -> None:
     assert rig.r[4, :8].tolist() == cut
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(("kind", "form", "largest"), [("E4M3", E4M3, 448.0), ("E5M2", E5M2, 57344.0)])
 def test_bytes_are_floats(kind: str, form: Binary, largest: float) -> None:
     finite = [word for word in range(1 << 7) if magnitude(kind, form, word) is not None]

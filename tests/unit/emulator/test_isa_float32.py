@@ -84,7 +84,7 @@ def test_signs_immediates_and_guards() -> None:
     assert (rig.r[5] == 0).all()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_extremes() -> None:
     for seed, flags, least in itertools.product(SEEDS, ("", ".NAN", ".FTZ", ".FTZ.NAN"), (True, False)):
         rig = filled(seed)

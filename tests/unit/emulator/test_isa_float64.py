@@ -28,7 +28,7 @@ def lanes(rig: Rig, register: int) -> list[int]:
     return [int(word) for word in rig.pair(register)]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("mode", MODES)
 def test_arithmetic_is_rounded_once(mode: str) -> None:
     dot = f".{mode}" if mode else ""

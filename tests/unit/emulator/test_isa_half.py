@@ -155,7 +155,7 @@ def test_comparisons(name: str, kind: str) -> None:
         assert split(rig.r[4]) == [0xFFFF if on else 0 for on in np.tile(holds[:32], 2)]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("kind", FORMATS)
 def test_extremes(kind: str) -> None:
     form = FORMATS[kind]

@@ -39,7 +39,7 @@ def test_compiled_code_has_no_poison() -> None:
     assert device.found == []
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_load_that_is_not_waited_for_gives_poison() -> None:
     made, right = tried()
     words = [instruction.encoding & ~(0x3F << 116) for instruction in made.function.instructions]
@@ -53,7 +53,7 @@ def test_a_load_that_is_not_waited_for_gives_poison() -> None:
     assert {"not waited for"} <= {one.fault for one in device.found}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_what_poison_finds_the_check_finds(seed: int) -> None:

@@ -62,7 +62,7 @@ def test_check_tells_its_progress_and_leaves_the_log_silent(caplog: pytest.LogCa
     assert not caplog.records
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_is_its_text_or_its_file(tmp_path: Path) -> None:
     text = gemmlab.check(SOURCE, sizes=5, device="emulated", facts=FACTS)
@@ -74,7 +74,7 @@ def test_a_kernel_is_its_text_or_its_file(tmp_path: Path) -> None:
     assert file.reports[0].subject == text.reports[0].subject == "mine"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_that_does_not_compile_is_in_the_errors() -> None:
     found = gemmlab.check(SOURCE.replace("float sum", "flaot sum"), sizes=5, device="emulated", facts=FACTS)
@@ -84,7 +84,7 @@ def test_a_kernel_that_does_not_compile_is_in_the_errors() -> None:
     assert [row["result"] for row in found.rows()] == ["ERROR"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_bench_on_the_emulator_counts() -> None:
     found = gemmlab.bench("naive", sizes=32, device="emulated")
@@ -115,7 +115,7 @@ def test_bench_times() -> None:
     assert texts
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_explain_predicts_and_holds_two() -> None:
     one = gemmlab.explain("naive", sizes=64)
@@ -128,7 +128,7 @@ def test_explain_predicts_and_holds_two() -> None:
     assert [row["kernel"] for row in both.rows()] == ["naive", "block_tile"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_page_is_written(tmp_path: Path) -> None:
     page = gemmlab.explain("naive", sizes=64).to_html(tmp_path / "page.html")
@@ -141,7 +141,7 @@ def test_a_kernel_page_is_written(tmp_path: Path) -> None:
         gemmlab.explain("naive", sizes=64).to_html(tmp_path / "nowhere" / "page.html")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_profile_counts_on_the_emulator_and_loads_a_record() -> None:
     counted = gemmlab.profile("naive", sizes=32, device="emulated")
@@ -190,7 +190,7 @@ def test_bad_requests(call: Any, said: str) -> None:
         call()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_rows_are_the_csv() -> None:
     found: Tabular = gemmlab.check("naive_ijk", sizes=3)
     (line,) = csv.DictReader(io.StringIO(found.to_csv()))
@@ -201,7 +201,7 @@ def test_rows_are_the_csv() -> None:
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_rows_are_the_data_frame(package: str) -> None:
     pytest.importorskip(package)
     found: Tabular = gemmlab.check("naive_ijk", sizes=3)
@@ -217,7 +217,7 @@ def test_without_a_package_for_frames_the_error_says_so(monkeypatch: pytest.Monk
         gemmlab.check("naive_ijk", sizes=3).to_dataframe()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     "arguments",
     [

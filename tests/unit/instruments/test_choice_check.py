@@ -72,7 +72,7 @@ def test_a_file_that_is_no_solution_is_named(text: str, said: str, tmp_path: Pat
     assert str(raised.value).count("mine.toml") <= 1
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_commands_write_and_judge_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run = CliRunner().invoke

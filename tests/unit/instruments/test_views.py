@@ -100,7 +100,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("name", RESULTS)
 @pytest.mark.sampled(99)
@@ -120,7 +120,7 @@ def test_a_result_has_a_short_repr_and_whole_html(name: str) -> None:
     assert len(html) < 400_000
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_each_finding_has_its_predicted_gain() -> None:
     found = gemmlab.explain("naive_strided", sizes=64)
@@ -132,7 +132,7 @@ def test_each_finding_has_its_predicted_gain() -> None:
         assert one.gain in one._repr_html_()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_check_that_fails_begins_with_the_verdict() -> None:
     facts = {"grid": "ceil_div(M * N, 64)", "threads": "64"}
@@ -199,7 +199,7 @@ def test_cells() -> None:
     assert [cell(value) for value in values] == ["", "yes", "12,345", "1.235", "123,457", "x"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_wrong_kernel_shows_why() -> None:
     found = raced()

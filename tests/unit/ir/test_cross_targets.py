@@ -25,7 +25,7 @@ C = {"memset", "memcpy", "bzero", "__bzero", "trunc", "__chkstk"}
 """What LLVM makes of loops and rounding; the last asks Windows for the pages of a large stack frame."""
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_product_asks_for_what_the_system_has(name: str) -> None:
@@ -37,13 +37,13 @@ def test_the_product_asks_for_what_the_system_has(name: str) -> None:
     assert {SYMBOL, *PYTHON} <= found
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_emulator_asks_for_no_more_than_memory() -> None:
     target = TARGETS["Windows, AVX-512"]
     assert wanted(compile_foreign(emit_services(target), target, level=1)) <= C
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_windows_code_reaches_any_address() -> None:
     target = TARGETS["Windows, AVX-512"]
     elf = read_elf(compile_foreign(product(target), target), "object")

@@ -66,7 +66,7 @@ def test_a_present_id_gives_none() -> None:
         assert catalog.find_kernel("naive").aliases == ("plain",)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     "words",

@@ -81,7 +81,7 @@ def test_a_rung_may_not_have_it(tmp_path: Path) -> None:
         shipped_kernel(folder / "always_reads.cu")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_check_tries_every_case_and_says_the_trait() -> None:
     report = check_kernel(user_kernel(FILE), open_device("emulated"), OP)
@@ -91,7 +91,7 @@ def test_check_tries_every_case_and_says_the_trait() -> None:
     assert f"it {NOTES[1]}" in report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_without_the_key_the_failure_names_it(tmp_path: Path) -> None:
     file = tmp_path / "mine.cu"
@@ -100,7 +100,7 @@ def test_without_the_key_the_failure_names_it(tmp_path: Path) -> None:
     assert 'if it is meant to read it, state always_reads = ["C"]' in report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(("factors", "label"), [((), "16x16x16 beta=1"), (("--beta", "2"), "16x16x16 beta=2"),
                                                 (("--alpha", "0.5"), "16x16x16 alpha=0.5 beta=1")])  # fmt: skip
@@ -119,7 +119,7 @@ def test_a_count_without_verification_says_so() -> None:
     assert (result.exit_code, "the operation reduce has no beta" in result.output) == (2, True)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_profile_explain_and_the_prediction_take_it() -> None:
     result = run("profile", str(FILE), "--device", "emulated", "--sizes", "32")
@@ -132,7 +132,7 @@ def test_profile_explain_and_the_prediction_take_it() -> None:
     assert quote(modelled(kernel, arch, gpu, {}), kernel, {}).size == "4096x4096x4096 beta=1"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(("planted", "right"), [("", True), ("B[k * ldb", False), ("C[row * ldc", False)])
 def test_rows_keep_their_padding_when_extents_are_rounded(tmp_path: Path, planted: str, right: bool) -> None:

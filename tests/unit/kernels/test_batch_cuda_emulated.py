@@ -36,7 +36,7 @@ def test_the_whole_contract(kernel: str, arch: str) -> None:
     assert report.cases > 100
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("kernel", ["batched", "grouped"])
 @pytest.mark.parametrize("config", CONFIGURATIONS, ids=lambda config: "x".join(map(str, config.values())))
@@ -49,7 +49,7 @@ def test_configurations(kernel: str, config: Mapping[str, int]) -> None:
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("rows", [1, 2, 4, 8])
 @pytest.mark.parametrize("warps", [4, 8])
@@ -67,7 +67,7 @@ def test_configurations_of_rows(rows: int, warps: int) -> None:
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("kernel", ["batched", "grouped"])
 def test_all_tiles_have_naive_s_bits(kernel: str) -> None:
     one = GemmProblem(37, 70, 203, 0.5, -1.5)

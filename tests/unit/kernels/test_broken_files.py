@@ -64,7 +64,7 @@ def test_a_rung_without_a_place_costs_the_others_nothing(folder: Path) -> None:
     assert "after = 'naiv' is no rung" in catalog.broken_kernels()["mine"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("name", ["README.md", "softmax.py", "missing/mine.cpp", "Makefile"])
 def test_a_file_of_another_kind_is_said_to_be_no_kernel_file(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -76,7 +76,7 @@ def test_a_file_of_another_kind_is_said_to_be_no_kernel_file(
     assert "naive" not in str(refusal.value)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_misspelt_id_gets_the_nearest_names() -> None:
     with pytest.raises(UsageError, match=r"no kernel named 'blok_tile'; .*block_tile"):
         catalog.find_kernel("blok_tile")

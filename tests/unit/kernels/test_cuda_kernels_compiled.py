@@ -88,7 +88,7 @@ def test_naive_loads_two_floats_for_each_product(arch: str) -> None:
     assert not [name for name in found if name.startswith(("LDS", "STS", "BAR"))]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_block_tile_unrolls_a_tile_and_reads_as_four_at_a_time(arch: str) -> None:
@@ -102,7 +102,7 @@ def test_block_tile_unrolls_a_tile_and_reads_as_four_at_a_time(arch: str) -> Non
     assert sum(count for name, count in found.items() if name.startswith("BAR.SYNC")) == 2
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("rung", ["thread_tile_2d", "vector_load", "register_stage"])
@@ -113,7 +113,7 @@ def test_fragments_come_by_sixteen_bytes_asked_for_or_not(rung: str, arch: str) 
     assert made.resources["registers"] <= 128
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_vector_load_moves_sixteen_bytes_at_a_time(
     assert found["FFMA"] >= 8 * 64
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @each_kernel
 def test_the_loop_stands_in_the_rungs_own_file(kernel: Kernel) -> None:

@@ -85,7 +85,7 @@ def observed_once(kernel_id: str, settings: tuple[tuple[str, int], ...], size: s
     return seen
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kernel", "arch"), on_architectures(CUDA_KERNELS))
 def test_a_kernel_is_right_at_every_edge_and_commits_no_hazard(kernel: Kernel, arch: str) -> None:
@@ -122,7 +122,7 @@ def tile_cases(config: Config, layout: str) -> list[GemmProblem]:
     return [replace(p, lda=p.lda + 4 * place, ldc=p.ldc + place) for place, p in enumerate(problems)]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kernel", "config", "layout", "arch"), list(sampled()))
 def test_configurations_spread_over_the_space_are_right_too(
@@ -132,7 +132,7 @@ def test_configurations_spread_over_the_space_are_right_too(
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kernel", "expectation", "arch"),

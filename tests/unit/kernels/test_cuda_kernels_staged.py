@@ -40,7 +40,7 @@ def product_loops(artifact: Artifact) -> list[list[Instruction]]:
     return sorted(found, key=lambda body: (by_single_floats(body), len(body)))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
@@ -64,7 +64,7 @@ def test_loads_hold_registers_where_cp_async_is_not_used() -> None:
     assert not [name for name in names if name.startswith("LDGSTS")]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_no_load_of_unguarded_cuts_its_loop(arch: str) -> None:

@@ -46,7 +46,7 @@ def product(
     return case.guarded["c"].contents().tobytes()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 @each_configuration
@@ -66,7 +66,7 @@ def test_products_are_right_in_every_layout(name: str, config: Config, layout: s
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @each_configuration
 def test_addresses_and_caches_change_no_bit(name: str, config: Config) -> None:
     """Words are added in one order, whether they come four at a time or one by one, kept or not."""

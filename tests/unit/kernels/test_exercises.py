@@ -52,7 +52,7 @@ def test_an_exercise_belongs_to_a_rung_and_hides_its_checks(rung: str, tmp_path:
     assert max(map(len, text.splitlines())) <= 120
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("rung", exercise_ids())
 def test_the_file_to_start_from_fails_by_the_checks_of_the_exercise(rung: str, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_the_file_to_start_from_fails_by_the_checks_of_the_exercise(rung: str, t
     assert report.verdict.kind == RACE or any(claim.startswith(f"exercise {rung}: ") for claim in claims)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("rung", exercise_ids())
 def test_a_right_solution_passes(rung: str, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_right_solution_passes(rung: str, tmp_path: Path) -> None:
     assert "  the exercise is solved:\n    met: " in report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_loop_may_ask_whether_there_is_a_next_tile(tmp_path: Path) -> None:
     path, text = tmp_path / "mine.cu", (SOLUTIONS / "unguarded.cu").read_text(encoding="utf-8")
@@ -95,7 +95,7 @@ def test_a_loop_may_ask_whether_there_is_a_next_tile(tmp_path: Path) -> None:
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
     ("rung", "whole", "half"),
@@ -151,7 +151,7 @@ def test_the_checks_are_added_to_those_of_the_file(tmp_path: Path) -> None:
     assert {one.where for one in others} == {"exercise naive"}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_command_writes_an_exercise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     written = json.loads(run("new", "--exercise", "naive", "--json").stdout)
@@ -164,7 +164,7 @@ def test_the_command_writes_an_exercise(tmp_path: Path, monkeypatch: pytest.Monk
         assert run("new", "--exercise", *wrong).exit_code == 2
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_check_names_the_exercise_that_is_not_solved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -188,7 +188,7 @@ def test_an_exercise_has_a_file_name_of_its_own() -> None:
     assert Exercise("naive", "Do it.", "", ()).file_name == "my_naive.cu"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_an_exercise_at_stated_sizes_says_that_its_criteria_were_not_judged(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"

@@ -80,7 +80,7 @@ def test_each_kind_of_definition(host: str, kept: str) -> None:
     assert left.split() == f"{kept}\n{KERNEL}".split()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_published_file_goes_through_check_and_launch_as_it_is() -> None:
     report = check_kernel(user_kernel(FILE, **FLAGS), open_device("emulated"), GemmOp())
@@ -92,7 +92,7 @@ def test_a_published_file_goes_through_check_and_launch_as_it_is() -> None:
     assert (done.outputs["C"] == 3 * a).all()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_planted_error_in_it_is_found_in_its_line(tmp_path: Path) -> None:
     file = tmp_path / "as_published.cu"
@@ -115,7 +115,7 @@ def test_headers_that_are_not_there_are_empty_but_for_those_of_cuda(tmp_path: Pa
     assert "cudaFree" not in code.headers["own.h"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
     ("headers", "value"),
@@ -140,7 +140,7 @@ def test_headers_that_kernels_include(headers: str, value: str) -> None:
     assert compiled.artifact.entry == "k"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("arch", ["sm_75", "sm_86", "sm_87"])
 def test_other_architectures_run(arch: str) -> None:
@@ -150,7 +150,7 @@ def test_other_architectures_run(arch: str) -> None:
     assert report.device == f"emulated:{arch}"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("device", ["emulated", "emulated:sm_90", "emulated:sm_90a", open_device("emulated:sm_90")])
 def test_source_is_compiled_for_the_architecture_asked_for(device: Any) -> None:
@@ -181,7 +181,7 @@ def test_options_that_write_files_are_refused(option: str) -> None:
         compiler_options([option], Path())
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("where", ["header", "flags"])
 @pytest.mark.parametrize("verb", ["check", "bench", "profile", "explain", "compile"])
@@ -202,7 +202,7 @@ def test_options_hold_in_every_verb(tmp_path: Path, verb: str, where: str) -> No
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_header_of_your_own_that_is_not_found_is_named_with_what_to_do(tmp_path: Path) -> None:
     file = tmp_path / "mine.cu"
@@ -211,7 +211,7 @@ def test_a_header_of_your_own_that_is_not_found_is_named_with_what_to_do(tmp_pat
         gemmlab.launch(file, "k", 1, 32, [np.zeros(32, np.float32)], device="emulated")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_kernel_names_a_function_for_every_verb_and_cuh_files_are_taken(tmp_path: Path) -> None:
     file = tmp_path / "tile.cuh"

@@ -44,7 +44,7 @@ def names(kernels: list[Kernel]) -> list[Any]:
     return [pytest.param(kernel, id=kernel.id) for kernel in kernels]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("kernel", names(CPU_KERNELS))
 def test_a_kernel_is_right_as_it_is_shipped(kernel: Kernel) -> None:
     for threads in (1, 3) if kernel.threaded else (1,):
@@ -53,7 +53,7 @@ def test_a_kernel_is_right_as_it_is_shipped(kernel: Kernel) -> None:
         assert report.cases > 150
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("lanes", WIDTHS)
 @pytest.mark.parametrize("kernel", names(WIDE))

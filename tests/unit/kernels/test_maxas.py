@@ -31,7 +31,7 @@ def opcodes(rung: str, arch: str, **config: int) -> Counter[str]:
     return Counter(".".join((i.opcode, *i.modifiers)) for i in parse(made.texts["sass"])[made.entry].instructions)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
 @each_rung
@@ -69,7 +69,7 @@ def run(rung: str, problem: GemmProblem, device: EmulatedDevice) -> tuple[Any, A
     return result.view(np.uint32), seen.counters
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @each_rung
 def test_without_textures_it_loads_the_same_from_global_memory(rung: str) -> None:
     problem = GemmProblem(72, 68, 20).with_layout("tn")
@@ -81,7 +81,7 @@ def test_without_textures_it_loads_the_same_from_global_memory(rung: str) -> Non
         assert counted.facts()[f"texture_load_{what}"] == others.facts()[f"global_load_{what}"] > 0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("problem", "fetched", "loaded"),
     [

@@ -49,7 +49,7 @@ def run(
     return done.outputs[2], done.counters
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @each_rung
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", ["tn", "nt", "nn", "tt"])
@@ -73,7 +73,7 @@ def test_halves_give_the_product_of_the_numbers_they_hold(rung: str, layout: str
     assert (result.view(np.uint32) == wide.view(np.uint32)).all()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @each_rung
 def test_halves_are_half_of_the_sectors(rung: str) -> None:
     rng = np.random.default_rng(4)
@@ -86,7 +86,7 @@ def test_halves_are_half_of_the_sectors(rung: str) -> None:
     assert 2 * halves.facts()["texture_load_sectors"] == floats.facts()["texture_load_sectors"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_texture_unit_converts() -> None:
     kernel: Any = find_kernel("maxas_64")
     done = launch(

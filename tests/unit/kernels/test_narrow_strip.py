@@ -45,7 +45,7 @@ def product(problem: GemmProblem, operands: dict[str, np.ndarray], config: Confi
     return np.array(case.guarded["c"].contents())
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize("config", CONFIGURATIONS, ids=lambda config: "_".join(str(value) for value in config.values()))
@@ -65,7 +65,7 @@ def test_edges_are_right_in_every_layout(config: Config, layout: str) -> None:
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("config", [SMALL, {**SMALL, "SPLITS": 1, "LINES": 4}], ids=["parts", "one part"])
 def test_a_row_has_the_same_bits_whatever_is_beside_it(config: Config) -> None:
     """The order of a sum depends on k and the configuration: not on the other rows, nor on which operand is wide."""

@@ -70,7 +70,7 @@ def names(op: str) -> list[str]:
     return [kernel.id for kernel in catalog.ladder(op, "cuda")]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("op", "after", "follower", "page"),
     [("gemm", "vector_load", "register_stage", "ladder-gpu.md"),
@@ -90,7 +90,7 @@ def test_a_rung_is_inserted(checkout: Path, op: str, after: str, follower: str, 
     assert text[:start] + text[end:] == (ROOT / "docs" / page).read_text(encoding="utf-8")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.usefixtures("checkout")
 def test_a_branch_leaves_the_line_as_it_is() -> None:
     before = names("gemm")
@@ -101,7 +101,7 @@ def test_a_branch_leaves_the_line_as_it_is() -> None:
     assert catalog.find_kernel("probe").branch
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.usefixtures("checkout")
 def test_the_last_rung_of_a_page_gets_a_section_at_the_end_of_the_rungs() -> None:
     made = new("--rung", "probe", "--after", "mma_tf32_pipelined")
@@ -109,7 +109,7 @@ def test_the_last_rung_of_a_page_gets_a_section_at_the_end_of_the_rungs() -> Non
     assert text.index("## mma_tf32_pipelined\n") < text.index("## probe\n") < text.index("## Under Nsight Compute\n")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.usefixtures("checkout")
 def test_a_drafted_rung_computes_what_the_one_before_does() -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
@@ -142,7 +142,7 @@ def gemmlab(checkout: Path, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("name", "after", "said"),
     [

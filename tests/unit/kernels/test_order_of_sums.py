@@ -39,7 +39,7 @@ def bits(kernel: Kernel, config: dict[str, int] | None = None) -> np.ndarray:
     return out.view(np.uint32)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("kernel", IN_ORDER, ids=lambda kernel: kernel.id)

@@ -82,7 +82,7 @@ def test_each_launch_has_its_grid_its_block_its_memory_and_its_arguments(tmp_pat
     assert kernel.workspace_bytes(ReduceProblem(120), kernel.configure()) == 4 * 3 * 3
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_what_a_launch_leaves_is_there_for_the_next_one(tmp_path: Path) -> None:
     cases = [ReduceProblem(size) for size in (1, 49, 50, 51, 1000)]
@@ -90,7 +90,7 @@ def test_what_a_launch_leaves_is_there_for_the_next_one(tmp_path: Path) -> None:
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_tickets_are_zero_after_the_last_launch_not_between(tmp_path: Path) -> None:
     kernel = kernel_with(tmp_path, ("*tickets = 0;", ""))
@@ -154,7 +154,7 @@ def test_the_model_of_one_launch_says_that_there_are_more(tmp_path: Path) -> Non
         study(kernel, "sm_90")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_launch_that_makes_the_result_is_explained(tmp_path: Path) -> None:
     subject = observe(kernel_with(tmp_path), "sm_90", model("H200"), {}, "120")

@@ -58,7 +58,7 @@ def test_without_them_the_compiler_says_what_is_missing(monkeypatch: pytest.Monk
     assert not device_code(SOURCE, "", ()).headers
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_draws_numbers(folder: Path) -> None:
     done = gemmlab.launch(

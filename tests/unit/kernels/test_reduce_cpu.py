@@ -27,7 +27,7 @@ def run(kernel: Kernel, x: Float32Array, operator: str = "sum", threads: int = 1
     return np.float32(out[0])
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("lanes", [width for width in (4, 8, 16) if width <= host_target().lanes])
 @each_rung
 def test_a_rung_is_right_at_every_length_and_width(kernel: Kernel, lanes: int) -> None:

@@ -135,7 +135,7 @@ def test_it_compiles_without_spills(kernel: Kernel, arch: str) -> None:
         assert facts["registers"] <= 64
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize(("block", "loads"), [(512, 8), (256, 8), (1024, 4)])

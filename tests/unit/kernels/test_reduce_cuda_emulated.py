@@ -56,7 +56,7 @@ def run(kernel: Kernel, x: Float32Array, operator: str = "sum", shift: int = 0, 
     return case.guarded["out"].contents()[0, 0], seen
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @each_rung
@@ -66,7 +66,7 @@ def test_a_kernel_is_right_at_every_edge_and_commits_no_hazard(kernel: Kernel, a
     assert report.cases == len(edge_cases())
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @each_rung
@@ -97,7 +97,7 @@ def test_other_configurations_are_right_too(kernel_id: str, config: dict[str, in
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("shift", range(5))
 @each_rung
 def test_a_start_may_lie_anywhere(kernel: Kernel, shift: int) -> None:
@@ -114,7 +114,7 @@ def test_the_same_bits_every_time(kernel: Kernel) -> None:
     assert first.tobytes() == second.tobytes()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_last_block_leaves_the_count_as_it_was_found() -> None:
     x, out = np.ones(4096, np.float32), np.empty(1, np.float32)
     here, config = device(), {"BLOCK": 128, "BLOCKS": 4, "ALONE": 0}
@@ -130,7 +130,7 @@ def test_the_last_block_leaves_the_count_as_it_was_found() -> None:
         assert parts.tolist() == [1024] * 4
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_executions_share_no_memory_of_the_program() -> None:
     """What two launches at once could meet in is in the workspace alone: the code's only variables are constants."""
     for kernel in RUNGS:
@@ -141,7 +141,7 @@ def test_executions_share_no_memory_of_the_program() -> None:
         assert "SUM" in variables <= constants
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_greatest_and_the_least_are_nan_where_any_is() -> None:
     for kernel in map(find_kernel, ("reduce_interleaved", "reduce_peak")):
         for operator, at in (("max", 0), ("min", 999), ("max", 500)):
@@ -151,7 +151,7 @@ def test_the_greatest_and_the_least_are_nan_where_any_is() -> None:
             assert np.isnan(run(kernel, x, operator)[0])
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_conflicts_of_the_strided_index_step_by_step() -> None:
     """2, 4, 8, 8, 8, 4, 2 wavefronts for one, seen by ending the loop one step later each time."""
     text = (Path(find_kernel("reduce_strided_index").path)).read_text(encoding="utf-8")
@@ -196,7 +196,7 @@ __global__ void article(float* in, float* out) {
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_last_warp_that_trusts_in_volatile_is_a_race() -> None:
     done = launch(
         VOLATILE, "article", grid=1, threads=256, args=(np.ones(256, np.float32), np.zeros(1, np.float32)),

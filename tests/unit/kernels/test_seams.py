@@ -34,7 +34,7 @@ def device(arch: str = "sm_90") -> Device:
     return open_device(f"emulated:{arch}")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
@@ -55,7 +55,7 @@ def test_seams_are_right_in_every_layout(config: Config, layout: str) -> None:
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @each_configuration
 def test_a_seam_changes_no_bit_of_the_tiles_and_none_from_run_to_run(config: Config) -> None:

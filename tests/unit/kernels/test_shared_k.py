@@ -53,7 +53,7 @@ def product(kernel: Kernel, problem: GemmProblem, config: Config) -> tuple[bytes
     return case.guarded["c"].contents().tobytes(), observation
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @each_way
 def test_the_order_of_blocks_changes_no_bit(name: str, config: Config, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_the_order_of_blocks_changes_no_bit(name: str, config: Config, tmp_path:
     assert [observation.hazards for _, observation in results] == [()] * 3
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
@@ -118,7 +118,7 @@ def test_every_tile_has_as_many_tickets_as_its_blocks_use(fan: int) -> None:
         assert tiles * needed <= found <= tiles * max(0, parts - 1), (splits, found)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_blocks_of_a_stream_work_alike() -> None:
     """Three tiles of 7 blocks of k on four blocks: 21 steps, 6 and 5 each; a wave of tiles would take 7."""
@@ -128,7 +128,7 @@ def test_blocks_of_a_stream_work_alike() -> None:
     assert observation.counters.facts()["global_atomic_requests"] == 6
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
     ("shape", "tickets"),

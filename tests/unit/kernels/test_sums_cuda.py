@@ -50,7 +50,7 @@ def test_a_configuration_of_the_launch_alone_is_no_other_code(kernel: Kernel) ->
     assert len(programs) == 1
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @each_rung
@@ -66,7 +66,7 @@ def test_all_loads_of_a_turn_are_under_way_without_spills(kernel: Kernel, arch: 
         assert "FADD" not in kinds[wide[0] : wide[turn - 1]]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.timeout(300)
 @needs_compiler
 @pytest.mark.sampled(6)

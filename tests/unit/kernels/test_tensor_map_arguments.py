@@ -138,7 +138,7 @@ def test_a_map_is_no_pointer(tmp_path: Path) -> None:
         kernel(tmp_path, SOURCE.replace("tmapB", "other"))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_memory_bound_anew_is_in_the_map() -> None:
     device, persistent = EmulatedDevice("sm_90a"), find_kernel("persistent")

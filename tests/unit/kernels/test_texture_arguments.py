@@ -66,7 +66,7 @@ def test_a_texture_of_nothing_is_none_of_the_operations_values(tmp_path: Path) -
         user_kernel(path, grid="M * N", threads=1)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_it_is_right_with_textures_and_without(kernel: Kernel) -> None:
     cases = [
@@ -79,7 +79,7 @@ def test_it_is_right_with_textures_and_without(kernel: Kernel) -> None:
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
     ("problem", "textured"),

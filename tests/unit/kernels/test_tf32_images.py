@@ -37,7 +37,7 @@ def device() -> EmulatedDevice:
     return EmulatedDevice("sm_90a")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_it_is_right_in_all_layouts_without_a_hazard(config: dict[str, int]) -> 
     assert report.cases == len(cases)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_its_counters_show_what_its_file_says() -> None:
     verdicts = list(judge_claims(KERNEL, device(), OP))
@@ -58,7 +58,7 @@ def test_its_counters_show_what_its_file_says() -> None:
     assert [one.broken for one in verdicts if one.broken] == []
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("columns", [64, 128, 256])
@@ -69,7 +69,7 @@ def test_it_neither_spills_nor_waits_after_each_product(columns: int) -> None:
         assert "serializ" not in made.texts["log"], instance
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("special", [0.0, np.nan, -np.inf])
 def test_words_are_rounded_to_nearest_and_what_is_not_finite_travels(special: float) -> None:

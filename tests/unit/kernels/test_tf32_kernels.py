@@ -64,7 +64,7 @@ def opcodes(instructions: list[Instruction]) -> Counter[str]:
     return Counter(".".join((i.opcode, *i.modifiers)) for i in instructions)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("config", [{}, {"BK": 16, "STAGES": 2}])
 def test_no_layout_costs_a_bank_conflict(layout: str, config: dict[str, int]) -> None:
@@ -95,7 +95,7 @@ def test_no_sampled_configuration_meets_itself_in_a_bank_when_it_loads_fragments
     assert len(seen) >= 4
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("config", [{"BM": 64, "BN": 64, "WM": 32, "WN": 32, "BK": 32, "STAGES": 3, "GROUP": 2}])
@@ -107,7 +107,7 @@ def test_other_configurations_are_right_at_the_edges(layout: str, config: dict[s
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("name", ["wmma_tf32", "wmma_tf32_pipelined"])
 def test_every_word_that_reaches_a_tensor_core_is_rounded(name: str, arch: str) -> None:
@@ -134,7 +134,7 @@ def test_one_instruction_rounds_a_word_and_half_a_one_watches_it(arch: str) -> N
         assert found["FSETP"] == 0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("word", [0x7FFFFFFF, 0xFFFFFFFF, 0x7F800000, 0xFF800000, 0x7F7FF000])
 def test_what_rounding_by_addition_would_spoil_is_multiplied_again(layout: str, word: int) -> None:
@@ -191,7 +191,7 @@ def test_the_compiler_divides_by_three_with_a_product_and_by_powers_of_two_with_
     assert found == {(2, 1): 0, (3, 1): 2, (4, 1): 0, (3, 0): 0}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_mma_issues_fewer_loads_than_wmma(arch: str) -> None:
     wmma = opcodes(compiled("wmma_tf32_pipelined", arch)[0])

@@ -47,7 +47,7 @@ def laid_out(problem: GemmProblem, layout: str) -> GemmProblem:
     )  # fmt: skip
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("name", RUNGS)
 @pytest.mark.parametrize("config", [{"BY": 64, "GROUP": 1}, {"BY": 128}, {"BY": 256}])
@@ -60,7 +60,7 @@ def test_it_is_right_in_all_layouts_without_a_hazard(name: str, config: Mapping[
     assert report.cases == len(cases)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(("x_blocks", "y_blocks"), [(1, 2), (2, 2), (1, 4)])
 def test_clusters_of_other_shapes(x_blocks: int, y_blocks: int) -> None:
@@ -70,7 +70,7 @@ def test_clusters_of_other_shapes(x_blocks: int, y_blocks: int) -> None:
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_threads_that_copy_take_rows_of_any_alignment() -> None:
     cases = [replace(problem, lda=0, ldb=0) for problem in RAGGED] + [GemmProblem(7, 5, 3), GemmProblem(130, 67, 35)]
@@ -78,7 +78,7 @@ def test_threads_that_copy_take_rows_of_any_alignment() -> None:
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("name", RUNGS)
 def test_its_counters_show_what_its_file_says(name: str) -> None:
@@ -87,7 +87,7 @@ def test_its_counters_show_what_its_file_says(name: str) -> None:
     assert [one.broken for one in verdicts if one.broken] == []
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("name", RUNGS)
 def test_no_configuration_spills_or_waits_after_each_product(name: str) -> None:
@@ -101,7 +101,7 @@ def test_no_configuration_spills_or_waits_after_each_product(name: str) -> None:
                 assert "serializ" not in made.texts["log"], instance
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("name", RUNGS)
 def test_words_are_rounded_to_nearest(name: str) -> None:
@@ -120,7 +120,7 @@ def test_words_are_rounded_to_nearest(name: str) -> None:
     assert abs(error.mean()) < 0.05 * TF32_ROUNDOFF
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", RUNGS)

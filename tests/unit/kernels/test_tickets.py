@@ -49,7 +49,7 @@ def kernel_with(folder: Path, last: str = "gridDim.x - 1", part: str = "parts[bl
     return user_kernel(path)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_that_puts_its_tickets_back_is_right(tmp_path: Path) -> None:
     kernel = kernel_with(tmp_path)
@@ -60,7 +60,7 @@ def test_a_kernel_that_puts_its_tickets_back_is_right(tmp_path: Path) -> None:
     assert report.passed, report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
     ("change", "complaint"),
@@ -94,7 +94,7 @@ def test_only_tickets_are_unsigned_pointers(tmp_path: Path) -> None:
         user_kernel(path, op="reduce", grid="1", threads=1)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_that_relies_on_its_workspace_is_launched_twice(tmp_path: Path) -> None:
     """It counts there, and no longer writes its result once the count is full."""

@@ -37,7 +37,7 @@ def problem(op: str) -> object:
     return find_op(op).parse_sizes("8")[0]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", KINDS)
@@ -48,7 +48,7 @@ def test_products_of_each_type_are_right(tmp_path: Path, kind: str) -> None:
     assert found.cases > 120
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("error", ERRORS)
@@ -62,7 +62,7 @@ def test_errors_are_rejected(tmp_path: Path, kind: str, error: str) -> None:
     assert first.mismatches or first.violations or first.notes or first.hazards
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_sums_in_halves_are_allowed_unless_the_file_states_float32(tmp_path: Path) -> None:
     assert report(kernel_file(tmp_path, "half_in_half"), SIZES).passed
@@ -113,7 +113,7 @@ __global__ void stored(int M, int N, int K, const __nv_fp8_storage_t* A, const u
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_bytes_are_of_the_format_that_the_operation_states(tmp_path: Path) -> None:
     path = tmp_path / "stored.cu"
@@ -153,7 +153,7 @@ def test_bytes_that_may_be_8_bit_floats_are_asked_for(tmp_path: Path) -> None:
     assert user_kernel(path).op == "gemm:float8_e4m3fn,float8_e4m3fn,float32"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_of_one_layout_is_counted_and_explained_in_it(tmp_path: Path) -> None:
     path = kernel_file(tmp_path, "half_in_float", lines='transposes = ["nt"]')

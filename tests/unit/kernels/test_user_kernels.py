@@ -26,7 +26,7 @@ def test_every_file_is_tried() -> None:
     assert {path.stem for path in FOLDER.glob("*.cu")} == set(FLAGS)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
 @each_file
@@ -38,7 +38,7 @@ def test_it_compiles_as_it_is(name: str, arch: str) -> None:
         assert made.entry == "gemm_kernel"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("shape", [(64, 64, 64), (33, 35, 31), (128, 64, 16), (48, 48, 48), (5, 0, 3), (1, 1, 1)])
 @each_file
@@ -101,7 +101,7 @@ def test_parameters_are_template_arguments_or_macros() -> None:
     assert launch_of(macro, GemmProblem(17, 33, 5)).grid == (5, 3, 1)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_template_whose_parameters_have_defaults_needs_no_instance(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"

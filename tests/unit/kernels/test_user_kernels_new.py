@@ -76,7 +76,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "no folder" in result.stderr
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_what_is_written_compiles_and_is_right(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"

@@ -30,7 +30,7 @@ def program(value: str, path: str = "") -> Program:
     return CudaText(SOURCE.replace("VALUE", value), path).program("k", "sm_90", ("-DN=4",))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_breakdown_of_the_compiler_is_an_error_with_what_it_says_of_the_source() -> None:
     with pytest.raises(CompileError, match=r"k<float>\) for sm_90 does not compile: the compiler itself crashed"):
@@ -39,7 +39,7 @@ def test_a_breakdown_of_the_compiler_is_an_error_with_what_it_says_of_the_source
         gemmlab.launch(BREAKS_NVRTC, "k<float>", 1, 32, [np.zeros(32, np.float32)], device="emulated")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_same_code_comes_from_the_child_as_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own.h").write_text("#define TWO 2\n")
@@ -50,7 +50,7 @@ def test_the_same_code_comes_from_the_child_as_from_here(tmp_path: Path, monkeyp
     assert apart.compile_apart(given) == compilation.compile_cubin(given)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_errors_are_those_of_the_compiler_and_the_child_goes_on() -> None:
     with pytest.raises(CompileError, match='identifier "x" is undefined'):
@@ -60,7 +60,7 @@ def test_errors_are_those_of_the_compiler_and_the_child_goes_on() -> None:
     assert apart._children.idle == [child]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_child_serves_the_tests_of_one_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     served = list[int]()
@@ -72,7 +72,7 @@ def test_a_child_serves_the_tests_of_one_environment(monkeypatch: pytest.MonkeyP
     assert served[0] == served[1] != served[2]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_threads_have_children_of_their_own_and_a_child_that_ended_is_replaced() -> None:
     with ThreadPoolExecutor(2) as pool:
@@ -102,7 +102,7 @@ def test_without_an_interpreter_to_start_all_is_compiled_here(monkeypatch: pytes
     assert not apart.is_foreign(program("1"))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_child_whose_parent_has_ended_ends_without_a_word() -> None:
     data = message(program("1"))
     command = [sys.executable, "-m", compile_child.__name__]

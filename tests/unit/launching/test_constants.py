@@ -38,7 +38,7 @@ def filtered(constants: dict[str, Any], source: str = SOURCE) -> np.ndarray[Any,
     return outputs["y"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_values_are_those_that_were_given() -> None:
     taps = np.array([0.5, 1.0, 0.25], np.float32)
     expected = sum(taps[k] * X[k : k + 8] for k in range(3)) * 2 + 5
@@ -46,7 +46,7 @@ def test_values_are_those_that_were_given() -> None:
     assert filtered({"taps": taps * 0}).tolist() == [5.0] * 8
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_names_in_namespaces_structures_and_scalars() -> None:
     step = np.array([(2, 10.0)], [("by", np.int32), ("scale", np.float32)])
     taps = np.array([1, 0, 1], np.float32)

@@ -31,7 +31,7 @@ def rotate(blocks: int, device: str, **more: Any) -> Any:
     return gemmlab.launch(SOURCE, "rotate", blocks, 64, [out], device=device, timeout_s=60, **more)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"])
 @pytest.mark.parametrize("blocks", [1, 2, 7])
 def test_a_grid_waits_for_all_of_its_blocks(arch: str, blocks: int) -> None:
@@ -40,13 +40,13 @@ def test_a_grid_waits_for_all_of_its_blocks(arch: str, blocks: int) -> None:
     assert (done.outputs[0] == np.roll(np.arange(blocks * 64), -64)).all()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_it_may_be_launched_again() -> None:
     assert rotate(3, "emulated:sm_90", cooperative=True).hazards == ()
     assert rotate(3, "emulated:sm_90", cooperative=True, races=True).hazards == ()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_another_launch_says_what_is_needed() -> None:
     (hazard,) = rotate(2, "emulated:sm_90").hazards
     assert (hazard.kind, "needs a cooperative launch (cooperative=True)" in hazard.message) == ("trap", True)

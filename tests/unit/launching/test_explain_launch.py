@@ -57,7 +57,7 @@ def axpy(count: int = 1024, **more: Any) -> Any:
     return gemmlab.launch(SOURCE, "axpy", 4, 256, [count, 2.0, x, x * 0], device="emulated", **more)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_work_is_what_was_executed() -> None:
     explained = axpy().explain()
@@ -71,7 +71,7 @@ def test_work_is_what_was_executed() -> None:
     assert explained.to_json()["op"] is None
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_90"])
 def test_findings_name_the_line_of_any_kernel(arch: str) -> None:
@@ -83,7 +83,7 @@ def test_findings_name_the_line_of_any_kernel(arch: str) -> None:
     assert "transpose.cu:10: bank conflicts" in str(explained)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_hazards_come_first_and_a_gpu_of_another_kind_is_refused() -> None:
     explained = axpy(1025).explain()
@@ -95,14 +95,14 @@ def test_hazards_come_first_and_a_gpu_of_another_kind_is_refused() -> None:
         axpy().explain("A100")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_launch_that_nothing_counted_cannot_be_explained() -> None:
     with pytest.raises(UsageError, match="a launch on a GPU is not counted"):
         replace(axpy(), counters=None).explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_cubin_on_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "axpy.cubin"
@@ -120,7 +120,7 @@ def test_a_cubin_on_the_command_line(tmp_path: Path) -> None:
     assert (result.exit_code, "state --kernel, --threads, --args" in result.output) == (2, True)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_only_kernel_of_a_cubin_needs_no_name(tmp_path: Path) -> None:
     (tmp_path / "one.cu").write_text(SOURCE.partition('extern "C" __global__ void transpose')[0])
@@ -130,7 +130,7 @@ def test_the_only_kernel_of_a_cubin_needs_no_name(tmp_path: Path) -> None:
     assert json.loads(run(str(file), *shape).stdout)["kernels"][0]["kernel"] == "axpy"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_of_any_operation_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "own.cu"
@@ -142,7 +142,7 @@ def test_a_kernel_of_any_operation_in_a_file(tmp_path: Path) -> None:
     assert (result.exit_code, "a launch is explained alone" in result.output) == (2, True)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_ptxas
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_ptx_is_assembled_for_the_architecture_asked_for(tmp_path: Path, arch: str) -> None:

@@ -17,7 +17,7 @@ from gemmlab.toolchain import apart, nvdisasm
 from support.small_launch import SOURCE, N, run
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_outputs_come_in_the_order_of_the_arrays_and_inputs_stay_as_they_were() -> None:
     x, y = np.arange(N, dtype=np.float32), np.ones(N, np.float32)
     done = run(args=[N, np.float32(2), x, y])
@@ -30,14 +30,14 @@ def test_outputs_come_in_the_order_of_the_arrays_and_inputs_stay_as_they_were() 
     assert done.artifact.entry == "axpy"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_arguments_by_name_give_outputs_by_name() -> None:
     done = run(args={"n": N, "a": 1.0, "x": np.ones(N, np.float32), "y": np.zeros(N, np.float32)})
     assert sorted(done.outputs) == ["x", "y"]
     assert done.outputs["y"].tolist() == [1.0] * N
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_names_count_and_not_their_order() -> None:
     x, y = np.arange(N, dtype=np.float32), np.ones(N, np.float32)
     done = run(args={"y": y, "x": x, "a": 2.0, "n": N})
@@ -46,7 +46,7 @@ def test_names_count_and_not_their_order() -> None:
     assert done.outputs["x"].tolist() == x.tolist()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_of_a_cubin_the_order_of_a_dictionary_counts() -> None:
     x, y = np.arange(N, dtype=np.float32), np.ones(N, np.float32)
     done = run(source=run().artifact.code, args={"count": N, "factor": 2.0, "in": x, "out": y})
@@ -67,20 +67,20 @@ def test_the_same_array_twice_is_the_same_memory() -> None:
     assert first.tolist() == (3 * x).tolist()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_python_numbers_take_the_type_that_the_source_states() -> None:
     done = run("widths<5>", (np.zeros(32), 255, -1000))
     assert done.outputs[0].tolist() == [5.0 + 255 - 1000] * 32
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_shared_memory_can_be_asked_for() -> None:
     assert run("dynamic", [np.zeros(32, np.int32)], smem_bytes=128).outputs[0].tolist() == list(range(31, -1, -1))
     hazards = run("dynamic", [np.zeros(32, np.int32)], smem_bytes=64).hazards
     assert any("out of bounds" in hazard.kind for hazard in hazards)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_file_is_a_source_and_its_lines_are_named(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
     path.write_text(SOURCE)
@@ -107,7 +107,7 @@ __global__ void turn(float* out) {
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_race_names_array_lines_and_what_is_missing() -> None:
     # The lines race between warps and within a warp; nothing of another warp was written when the first one read.
     done = run("turn", [np.zeros(64, np.float32)], source=RACES, threads=64)
@@ -126,7 +126,7 @@ def test_a_race_names_array_lines_and_what_is_missing() -> None:
     )
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_ready_cubin_runs_without_a_source(tmp_path: Path) -> None:
     made = run("widths<5>", (np.zeros(32), 1, 2)).artifact
     (tmp_path / "mine.cubin").write_bytes(made.code)
@@ -138,7 +138,7 @@ def test_a_ready_cubin_runs_without_a_source(tmp_path: Path) -> None:
     assert run("mine::mark", [np.zeros(32, np.int16)]).artifact.kernel == "mark"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_cubin_picks_the_emulator_of_its_architecture() -> None:
     made = run(device="emulated:sm_80").artifact
     done = run(source=made.code)
@@ -160,7 +160,7 @@ __global__ void stops(int n, const int* x, int* y) {
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
 @pytest.mark.parametrize(
     ("n", "first", "said"),
@@ -190,7 +190,7 @@ def test_an_emulator_without_a_disassembler_says_what_to_install(monkeypatch: py
         run("textless", [np.zeros(1, np.int32)], source=source, threads=1)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_options_reach_the_compiler() -> None:
     source = 'extern "C" __global__ void f(int* p) { *p = VALUE; }'
     for value in (3, 4):

@@ -102,7 +102,7 @@ def test_what_a_pointer_takes(pointer: str, taken: str, refused: str) -> None:
     assert [name for name in refused.split() if fits(pointer, np.dtype(name))] == []
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_same_array_is_looked_at_for_every_pointer_it_is_given_to() -> None:
     source = "__global__ void two(float* x, double* y) { y[0] = x[0]; }"
     x = np.zeros(2, np.float32)
@@ -110,7 +110,7 @@ def test_the_same_array_is_looked_at_for_every_pointer_it_is_given_to() -> None:
         run("two", [x, x], source=source)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_of_a_cubin_only_sizes_are_known() -> None:
     made = run("widths<5>", (np.zeros(32), 1, 2)).artifact
     with pytest.raises(UsageError, match="widths: argument 2 is 256, which int8 cannot hold"):

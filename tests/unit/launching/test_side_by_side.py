@@ -27,7 +27,7 @@ extern "C" __global__ void doubled(const float* x, float* y) {
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.parametrize("threads", [2, 8])
@@ -38,7 +38,7 @@ def test_launches_from_several_threads_are_those_of_one(threads: int, *, opened:
     assert differing(work, threads, rounds=3, device=device) == []
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("threads", [2, 8])
 def test_one_open_device_counts_each_launch_apart(threads: int) -> None:
@@ -65,7 +65,7 @@ def test_one_open_device_counts_each_launch_apart(threads: int) -> None:
     assert wrong == []
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_memory_that_another_thread_frees_stays_while_a_launch_runs() -> None:
     device = EmulatedDevice("sm_90")
@@ -76,7 +76,7 @@ def test_memory_that_another_thread_frees_stays_while_a_launch_runs() -> None:
     assert device._memory.reach().find(buffer.address) is None
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("shared", [False, True])
 def test_checks_from_several_threads_are_those_of_one(*, shared: bool) -> None:

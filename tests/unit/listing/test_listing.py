@@ -37,7 +37,7 @@ def rows_of(code: Code, opcode: str) -> list[Row]:
     return [row for row in code.rows if row.instruction.opcode == opcode]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_line_of_a_header_names_its_call_sites(listing: Listing) -> None:
     loads = {tuple(lines(row)) for row in rows_of(listing.code, "LDG")}
     assert {("helper.cuh:3", f"mine.cu:{STORE_OF_A}"), ("helper.cuh:3", "mine.cu:9")} <= loads
@@ -46,7 +46,7 @@ def test_a_line_of_a_header_names_its_call_sites(listing: Listing) -> None:
     assert dict(listing.sources[1].lines)[3].strip().startswith("return row < height")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_every_column_has_the_figures_of_the_run(listing: Listing, run: Explanation) -> None:
     executed = listing.column("executions")
     assert executed is not None
@@ -111,7 +111,7 @@ def test_a_static_listing_has_loops_banks_and_registers() -> None:
     assert static_listing(code).columns == ()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_code_without_lines_is_listed_too() -> None:
     kernel = find_kernel("reduce_peak")
     artifact = build_cuda.build(kernel.program(kernel.configure({}), "sm_90"))

@@ -77,7 +77,7 @@ def message(shell: Shell, cell: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("cell", [f"\n{HEADER}{PRODUCT}", f" {OPTIONS}\n{PRODUCT}"], ids=["header", "options"])
 def test_a_product_is_checked_and_explained(cell: str, shell: Shell) -> None:
@@ -93,7 +93,7 @@ def test_a_product_is_checked_and_explained(cell: str, shell: Shell) -> None:
     assert "PASS" in found._repr_html_()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_compilers_errors_have_the_lines_of_the_cell(shell: Shell) -> None:
     cell = f"%%cuda\n{HEADER}{PRODUCT.replace('float sum', 'flaot sum')}"
@@ -105,7 +105,7 @@ def test_the_compilers_errors_have_the_lines_of_the_cell(shell: Shell) -> None:
     assert "cell:3: error" in message(shell, f"%%cuda\n{DOUBLE.replace('int i', 'itn i')}")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_hazard_has_the_line_of_the_cell(shell: Shell) -> None:
     cell = f"%%cuda --size 17 --no-check\n{HEADER}{PRODUCT.replace('if (row < M && col < N) {', '{')}"
@@ -115,7 +115,7 @@ def test_a_hazard_has_the_line_of_the_cell(shell: Shell) -> None:
     assert f"mine.cu:{line}" in found._repr_html_()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_any_kernel_is_launched_with_arrays(shell: Shell) -> None:
     found = shell.run(f'%%cuda --grid 4 --threads 64 --args "float32[256], 256"\n{DOUBLE}')
@@ -129,7 +129,7 @@ def test_any_kernel_is_launched_with_arrays(shell: Shell) -> None:
     assert (shell.shell.user_ns["x"] == np.arange(256)).all()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_another_cell_is_compiled_and_says_how_to_launch(shell: Shell) -> None:
     found = shell.run(f"%%cuda --arch sm_80\n{DOUBLE}")
@@ -162,7 +162,7 @@ def test_help_lists_every_option(shell: Shell, capsys: pytest.CaptureFixture[str
         assert name in text
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_options_are_completed(shell: Shell) -> None:
     assert completions("--ar") == ["--arch", "--args"]
     assert "--timeout" in completions("--")
@@ -178,7 +178,7 @@ def test_an_option_is_given_whole() -> None:
         parse("--siz 3")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_without_the_extension_ipython_is_not_imported() -> None:
     code = "import sys, gemmlab.notebook.cuda_cell, gemmlab.instruments.benching; assert 'IPython' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -198,7 +198,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(build_app(), ["cache", *arguments])
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_command_prints_a_table(tmp_path: Path) -> None:
     path = tmp_path / "cache.json"
     result = run("naive_ijk", "packed", "--sizes", "24,30x20x10", "--l1", "8K/8", "--l2", "64K/4", "--save", str(path))
@@ -222,7 +222,7 @@ def test_the_command_prints_json_of_the_ladder() -> None:
     assert from_json(answer["record"]).device["caches"] == asdict(REFERENCE)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -35,7 +35,7 @@ def count(*kernels: Any, sizes: str = "32", **more: Any) -> Any:
     return Count(OP, open_device("emulated"), kernels, OP.parse_sizes(sizes), **more)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_record_holds_counters_code_and_verdict() -> None:
     steps: list[tuple[str, int, int]] = []
     record = count_kernels(
@@ -70,7 +70,7 @@ def test_rows_say_what_distinguishes_the_rungs() -> None:
     assert wrong_counts(list(rows.values())) == []
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(("name", "kind"), [("async_copy", "async_copy"), ("maxas_64", "texture_load")])
 def test_loads_of_every_kind_are_in_the_rows(name: str, kind: str) -> None:
     record = count_kernels(count(find_kernel(name), sizes="128x128x32"))
@@ -85,7 +85,7 @@ def test_loads_of_every_kind_are_in_the_rows(name: str, kind: str) -> None:
     )
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_what_a_kernel_must_not_do_makes_it_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "own.cu"
     path.write_text(OWN)
@@ -101,7 +101,7 @@ def test_what_a_kernel_must_not_do_makes_it_wrong(tmp_path: Path, capsys: pytest
     assert "FAIL" in capsys.readouterr().out
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_kernel_that_cannot_run_gets_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "own.cu"
     path.write_text(OWN.replace("float sum = 0;", "float sum = 0"))

@@ -81,7 +81,7 @@ def test_addresses_lead_to_elements() -> None:
     assert traced.trace.thread(3, 5) == (5, 3, 0)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_what_is_fetched_through_textures_has_addresses_too() -> None:
     traced = one_block("maxas_64", 64, 64, 16)
@@ -90,7 +90,7 @@ def test_what_is_fetched_through_textures_has_addresses_too() -> None:
     assert {one.width for one in fetched} == {16}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_an_asynchronous_copy_is_a_read_and_a_write() -> None:
     traced = one_block("async_copy", 128, 256, 16)
@@ -120,7 +120,7 @@ def test_only_what_was_asked_for_is_kept_and_as_much_as_there_is_room_for() -> N
     assert few.lost == len(whole.steps) - 20 + within - len(early)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_recording_changes_nothing() -> None:
     kernel, problem = find_kernel("vector_load"), GemmProblem(128, 128, 16)
@@ -142,7 +142,7 @@ def test_the_bounds_of_what_blocks_write() -> None:
     assert tile_of_block(traced) == (32, 32)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_order_of_blocks_is_traced_over_about_two_waves() -> None:
     like = trace_kernel(find_kernel("naive"))
@@ -191,7 +191,7 @@ def test_what_a_pattern_comes_to() -> None:
     assert [bank(address) for address in (0, 4, 124, 128)] == [0, 1, 31, 0]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_lanes_that_contribute_halve_from_step_to_step() -> None:
     traced = trace_kernel(find_kernel("reduce_shuffle"), problem=ReduceProblem(256))
@@ -215,7 +215,7 @@ __global__ void greedy(int M, int N, int K, const float *A, const float *B, floa
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_block_that_does_too_much_is_traced_on_less_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "greedy.cu"

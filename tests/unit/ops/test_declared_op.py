@@ -123,7 +123,7 @@ def test_a_stated_type_stays() -> None:
     assert op.typed({"x": element("int32"), "y": FLOAT16}).name == "scaled:int32,float16"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_of_halves_is_checked(tmp_path: Path) -> None:
     declared(SCALED)
@@ -136,7 +136,7 @@ def test_a_kernel_of_halves_is_checked(tmp_path: Path) -> None:
                             open_device("emulated:sm_80"), find_op(kernel.op)).passed  # fmt: skip
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_an_extent_that_grid_or_threads_name_needs_no_argument(tmp_path: Path) -> None:
     declared(SCALED)

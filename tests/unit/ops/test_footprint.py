@@ -25,7 +25,7 @@ OP = GemmOp()
 PLAIN = ("plain", "plain", "plain")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("shape", [(300, 300, 300), (1500, 1500, 4), (4, 1500, 1500)])
 def test_the_estimate_of_a_check_is_between_half_and_all_of_what_it_takes(shape: tuple[int, int, int]) -> None:
     device, problem = FakeDevice(), GemmProblem(*shape)

@@ -26,7 +26,7 @@ from support.report_pages import ELEMENTS, Parsed, page_of
 from support.report_records import GPU, HOSTILE, SEEN, gpu_bench, hostile_record, result
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_page_is_whole_and_names_by_digest_what_may_run() -> None:
     page = Parsed(render(page_of(gpu_bench())))
     (policy,) = (a["content"] or "" for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
@@ -52,7 +52,7 @@ def test_a_page_is_whole_and_names_by_digest_what_may_run() -> None:
     assert targets <= set(ids)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_hostile_strings_are_text() -> None:
     raw = render(page_of(hostile_record()))
     page = Parsed(raw)
@@ -67,7 +67,7 @@ def test_hostile_strings_are_text() -> None:
     assert "?" in page.shown  # what became of half a surrogate pair
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_charts_hold_what_records_say_and_nothing_that_ends_their_element() -> None:
     page = Parsed(render(page_of(hostile_record())))
     packed = [text for text in page.raw["script"] if re.fullmatch(r"[\w+/=]+", text)]

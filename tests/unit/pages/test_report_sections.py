@@ -35,7 +35,7 @@ def digest_of(found: Study) -> str:
     return str(found.explanation["code_sha256"])
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_same_code_is_joined_to_its_times(naive: Study) -> None:
     record = gpu_bench(digest_of(naive))
@@ -56,7 +56,7 @@ def test_the_same_code_is_joined_to_its_times(naive: Study) -> None:
     assert "LDG.E" in shown
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_measured_is_shown_at_the_predicted_size_too(naive: Study) -> None:
     config = dict(naive.explanation["config"]) if naive.explanation else {}
@@ -70,7 +70,7 @@ def test_measured_is_shown_at_the_predicted_size_too(naive: Study) -> None:
     assert [row[2].text for row in told.table.rows] == ["8192³"], "nothing is predicted"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_other_code_is_told_apart_and_joined_to_nothing(naive: Study) -> None:
     page = page_of(gpu_bench("0" * 64, compiler="NVRTC 13.0.88"), outcomes={"naive": naive})
@@ -91,7 +91,7 @@ def test_other_code_is_told_apart_and_joined_to_nothing(naive: Study) -> None:
     assert elsewhere.measured is None, "explained for an H200"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_roofline_has_measured_speeds_of_the_same_code_only(naive: Study) -> None:
     for digest, speed in ((digest_of(naive), 6.0), ("0" * 64, None)):

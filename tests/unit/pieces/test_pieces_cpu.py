@@ -81,7 +81,7 @@ def form(x: Float32Array, how: str) -> Float32Array:
     return place
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_each_kernel_of_the_cpu_has_the_bits_of_one_piece() -> None:
     a, b = uniform(200, 1500), uniform(1500, 150)
     for kernel in all_kernels():
@@ -204,7 +204,7 @@ def test_arrays_of_torch_give_one_of_torch() -> None:
     same_bits(found.numpy(), gemmlab.gemm(a.numpy(), b.numpy()))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_arrays_of_zarr(tmp_path: Path) -> None:
     zarr = pytest.importorskip("zarr")
     a, b = uniform(200, 120), uniform(120, 150)

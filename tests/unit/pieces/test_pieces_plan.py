@@ -23,7 +23,7 @@ MOST_PIECES = 30_000
 """Most pieces of a plan whose copies are followed one by one. Single elements as pieces are millions: half a minute."""
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @settings(max_examples=200, deadline=None)
 @given(
     extents=st.tuples(*[st.integers(1, 3000)] * 2, st.integers(0, 500)), share=st.floats(0, 1.2),

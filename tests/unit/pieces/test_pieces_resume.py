@@ -89,7 +89,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in whole]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_kill
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import vl_convert
 from gemmlab.plots.bundle import vega_bundle
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("spoilt", [False, True])
 def test_the_script_is_made_once_a_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoilt: bool) -> None:
     made = []

@@ -36,7 +36,7 @@ def test_only_turns_of_the_way_are_drawn() -> None:
     assert turns([(0, 0), (5, 5)]) == [(0, 0), (5, 5)]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
     ("kernel", "steps"),
@@ -51,7 +51,7 @@ def test_the_tree_and_who_works_for_nothing(kernel: str, steps: list[tuple[int, 
     assert [(len(each.used), len(each.working)) for each in found] == steps
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_which_threads_work_in_a_step() -> None:
     spread, packed = (rounds(subject(kernel).trace) for kernel in ("reduce_interleaved", "reduce_sequential"))

@@ -93,7 +93,7 @@ def test_at_a_barrier_all_warps_wait_for_the_last() -> None:
     assert block_timeline([[work, load, work]], header=0, rounds=1).warps == ((Span(MATH, 0, 4), Span(LOAD, 4, 7)),)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_half_of_the_warps_waits_in_each_round_of_a_tree() -> None:
     sequential = subject("reduce_sequential")
     line = block_timeline([executed_by(sequential, warp) for warp in range(8)], loop_code(sequential).header, 8)
@@ -124,7 +124,7 @@ def overlap(name: str) -> float:
     return covered / len(busy)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_two_buffers_load_while_they_compute_and_one_does_not() -> None:
     assert overlap("block_tile") == 0
     assert overlap("register_stage") == 0
@@ -132,7 +132,7 @@ def test_two_buffers_load_while_they_compute_and_one_does_not() -> None:
     assert overlap("async_copy") > 0.95
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("drawing", [register_tile.DRAWING, issue.DRAWING, pipeline.DRAWING], ids=lambda d: d.name)
 def test_pictures_of_a_rung_render(drawing: Drawing) -> None:
     kernel = subject("register_stage")
@@ -149,7 +149,7 @@ def test_pictures_of_a_rung_render(drawing: Drawing) -> None:
     assert expected <= set(texts)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_strip_has_a_number_for_every_stall_above_one() -> None:
     code = loop_code(subject("register_stage")).instructions
     texts = svg_texts(issue.issue_chart(code))

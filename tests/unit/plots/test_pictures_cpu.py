@@ -160,7 +160,7 @@ def test_cells_of_several_elements() -> None:
     assert _majority(levels, 2).tolist() == [[1, 0]]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_pictures_render() -> None:
     problem = GemmProblem(7, 5, 3)
     subject = Subject(find_kernel("packed"), problem=problem)
@@ -176,7 +176,7 @@ def test_pictures_render() -> None:
     assert any(text.startswith("packed copies, ") for text in texts)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_which_kernels_have_them() -> None:
     assert not packing.DRAWING.applies(Subject(find_kernel("naive_ijk")))
     for kernel in (find_kernel("block_tile"), *ladder("reduce", "cpu")):

@@ -38,7 +38,7 @@ def texts(chart: Any) -> str:
     return " ".join(html.unescape(found) for found in re.findall(r"<text[^>]*>([^<]+)</text>", svg))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
     ("kernel", "shown"),
@@ -61,7 +61,7 @@ def test_every_picture_that_applies_is_drawn_and_small(kernel: str, shown: dict[
         assert picture.caption.endswith(".")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_pictures_of_many_pieces_are_small_too() -> None:
     # Its threads copy A element by element, and its blocks are the largest.

@@ -47,7 +47,7 @@ def test_a_request_and_its_sectors(kernel: str, operand: str, store: bool, secto
     assert {(sector.used, len(sector.lanes)) for sector in found} == {(used, lanes)}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_which_thread_moves_which_element() -> None:
     found = drawn("vector_load")
@@ -71,7 +71,7 @@ def test_what_all_lanes_read_is_owned_by_all() -> None:
     assert set(drawn("naive")["B"].warps.values()) == {tuple(range(32))}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_tile_hierarchy_of_quarters() -> None:
     traced = subject("conflict_free").trace
@@ -83,7 +83,7 @@ def test_the_tile_hierarchy_of_quarters() -> None:
     assert blocks_of(traced) == [Area(row, col, 128, 128) for row in (0, 128) for col in (0, 128)]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_bits_of_the_thread_number() -> None:
     quarters = lane_map(subject("conflict_free").trace)
@@ -106,7 +106,7 @@ def test_what_is_not_linear() -> None:
     assert flips_of({0: (0, 0), 2: (0, 1)}) is None
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_who_is_served_by_which_bank() -> None:
     loads = [found for found in chosen(subject("conflict_free").trace) if not found.access.store]
@@ -122,7 +122,7 @@ def test_who_is_served_by_which_bank() -> None:
         (20,), (21,), (22,), (23,), (28,), (29,), (30,), (31,)]  # fmt: skip
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("kernel", ["vector_load", "async_copy", "reduce_strided_index"])
 def test_bank_maps_have_as_many_wavefronts_as_were_counted(kernel: str) -> None:

@@ -28,7 +28,7 @@ def texts(svg: str) -> list[str]:
     return [html.unescape(found) for found in re.findall(r"<(?:text|tspan)[^>]*>([^<]+)</", svg)]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_ladder_svg_names_every_entry_size_value_and_peak() -> None:
     svg = render(specification(ladder_chart(BARS, PEAKS, title="a title", subtitle=["below"])), ".svg").decode()
     shown = texts(svg)
@@ -45,7 +45,7 @@ def test_ladder_svg_names_every_entry_size_value_and_peak() -> None:
     assert set(KINDS) <= set(shown)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_ladder_bars_keep_the_order_given() -> None:
     bars = [Bar(name, "rung", 1, value, "64x64x64") for name, value in (("zeta", 3.0), ("alpha", 1.0), ("mid", 2.0))]
     shown = texts(render(specification(ladder_chart(bars, {})), ".svg").decode())

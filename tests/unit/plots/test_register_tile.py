@@ -79,7 +79,7 @@ def test_conflicts_are_those_of_the_banks() -> None:
     assert [cell.conflict_cycles for cell in found(code).cells] == [0, 1]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(("name", "rows", "columns"), [("register_stage", 8, 8), ("conflict_free", 8, 8)])
 def test_every_sum_of_a_rung_lies_in_one_square(name: str, rows: int, columns: int) -> None:
     tile = found(loop_code(subject(name)).instructions)

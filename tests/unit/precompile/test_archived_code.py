@@ -49,7 +49,7 @@ def test_the_archive_has_what_is_made_of_the_compilers_code(number: int) -> None
     assert made.digest != build_cuda.compile_here(program)[0].digest
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("number", range(4))
 def test_its_control_codes_are_sound(number: int) -> None:
@@ -76,7 +76,7 @@ def test_nothing_is_read_too_early_that_the_compiler_does_not(size: str) -> None
     assert found[1] <= found[0]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_emulator_runs_the_archives_code_and_the_compilers_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     program, device = programs()[0], open_device(f"emulated:{ARCH}")
@@ -88,7 +88,7 @@ def test_the_emulator_runs_the_archives_code_and_the_compilers_if_asked(monkeypa
     assert device.build(program).digest == compiled.digest
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_other_configurations_and_architectures_are_the_compilers() -> None:
     kernel = find_kernel("peak_simt")
@@ -98,7 +98,7 @@ def test_other_configurations_and_architectures_are_the_compilers() -> None:
     assert not programs("sm_80")[0].written_anew
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_wheel_has_its_text_for_machines_without_a_disassembler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -126,7 +126,7 @@ def test_the_architectures_of_a_kernel_file_are_known_ones() -> None:
         read_facts(HeaderValues("one.cu", (header,)), "gemm")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_without_such_a_loop_is_refused() -> None:
     kernel = find_kernel("thread_tile_2d")

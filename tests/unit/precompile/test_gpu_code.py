@@ -12,7 +12,7 @@ MOST_BYTES = 4_000_000
 """The bound on the archive, which is part of every clone; docs/installing.md states its size."""
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_code_is_that_of_the_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(code_archive.SWITCH, raising=False)
     stale = gpu_code.stale()

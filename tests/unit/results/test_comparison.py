@@ -35,7 +35,7 @@ def grid(least: float, most: float) -> st.SearchStrategy[list[list[float]]]:
     return st.lists(rows, min_size=1, max_size=3)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @given(grid(1, 1000), grid(1, 1000))
 @settings(max_examples=15, deadline=None)
 def test_a_record_beside_itself_is_the_same(one: list[list[float]], two: list[list[float]]) -> None:
@@ -46,7 +46,7 @@ def test_a_record_beside_itself_is_the_same(one: list[list[float]], two: list[li
         assert not found.regressions
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @given(grid(90, 130), grid(90, 130), grid(90, 130), grid(90, 130), st.booleans())
 @settings(max_examples=20, deadline=None)
 def test_the_other_way_round_everything_is_mirrored(
@@ -187,7 +187,7 @@ def real(name: str) -> Record:
     return load_record(paths.RESULTS / name)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_two_measurements_of_an_h200_on_two_days() -> None:
     """Nothing there is slower, some code is other code, and cuBLAS is the same beside everything."""
     old, new = real("h200/gemm.json"), real("h200/climb-cuda.json")
@@ -199,7 +199,7 @@ def test_two_measurements_of_an_h200_on_two_days() -> None:
     assert set(verdicts(compare(old, new, relative_to="cublas"))) == {SAME}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_real_record_with_one_kernel_made_slower() -> None:
     old = real(f"{paths.CPU}/gemm.json")
     old = replace(old, results=tuple(r for r in old.results if r.label in ("512x512x512", "16x4096x4096")))

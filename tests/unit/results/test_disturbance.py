@@ -36,27 +36,27 @@ def slowed(record: Record, name: str, threads: int, *factors: float) -> Record:
     ))  # fmt: skip
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_quiet_climb_says_nothing(record: Record) -> None:
     assert record.notes == ()
     assert disturbances(slowed(record, "probe", 2, 1 / 0.86)) == []
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_peak_that_does_not_grow_with_the_threads_is_told(record: Record) -> None:
     (said,) = disturbances(slowed(record, "probe", 2, 1 / 0.84))
     assert "the FMA peak on 2 threads, 84.0 GFLOP/s, is 0.84 of 2 times that on one (50.0)" in said
     assert said.endswith("this concerns both, gemmlab.gemm, rival, other")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_rows_whose_times_spread_are_named(record: Record) -> None:
     noisy = slowed(slowed(record, "kernel:both", 2, 1.0, 1.0, 2.0), "rival", 1, 1.0, 1.05, 1.1)
     (said,) = disturbances(noisy)
     assert said == "times spread by more than 15% (middle half to median): both 64³ on 2 threads 100%"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_record_and_so_the_table_carry_the_warning() -> None:
     def disturbed(plan: Any, **more: Any) -> Record:
         return slowed(fake_bench(plan, **more), "probe", 2, 3.0)

@@ -68,7 +68,7 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rungs_on, "ladder", lambda op, device: ladder(op, device)[:2])
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.usefixtures("without_gpu")
 def test_climb_without_a_gpu_counts_and_shows_what_was_recorded(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def changed(
     raise AssertionError("no such instruction")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_compiled_code_passes(kernel: str, arch: str) -> None:
@@ -44,7 +44,7 @@ def test_compiled_code_passes(kernel: str, arch: str) -> None:
     assert check_function(subject(kernel, arch, size).function, arch) == ()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_wait_bit_that_is_cleared_is_found() -> None:
     function = subject("naive", "sm_80", "64").function
 
@@ -60,7 +60,7 @@ def test_a_wait_bit_that_is_cleared_is_found() -> None:
     assert "LDG" in {finding.producer.opcode for finding in found}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_stall_that_is_too_short_names_the_latency() -> None:
     function = subject("naive", "sm_80", "64").function
     code = function.instructions
@@ -77,7 +77,7 @@ def test_a_stall_that_is_too_short_names_the_latency() -> None:
     assert finding.reason == "read after 1 cycles; FFMA to FFMA (value): 4 cycles on sm_80"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_an_operand_overwritten_before_it_was_read_is_found() -> None:
     function = subject("async_copy", "sm_80", "64").function
 
@@ -123,7 +123,7 @@ def test_an_architecture_without_latencies_is_refused() -> None:
         check_function(function, "sm_75")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_barrier_is_seen_two_cycles_after_it_is_set() -> None:
     # An H200 reads the old value if the wait comes a cycle after the instruction that sets the barrier.
     function = subject("reduce_interleaved", "sm_90", "65536").function
@@ -139,7 +139,7 @@ def test_a_barrier_is_seen_two_cycles_after_it_is_set() -> None:
     assert found[0].reason == "the wait for SB0 comes less than 2 cycles after it is set"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize(("stall", "right"), [(6, True), (5, False), (3, False)])
 def test_a_load_keeps_away_from_the_blocks_barrier(stall: int, right: bool, arch: str) -> None:

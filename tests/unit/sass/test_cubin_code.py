@@ -35,7 +35,7 @@ def built(kernel: str, arch: str) -> tuple[Artifact, SassFunction]:
     return artifact, function
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("kernel", ["naive", "warp_tile", "async_copy"])
 def test_words_from_their_fields_give_the_same_file(kernel: str, arch: str) -> None:
@@ -44,7 +44,7 @@ def test_words_from_their_fields_give_the_same_file(kernel: str, arch: str) -> N
     assert with_words(artifact.code, function, words) == artifact.code
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ARCHS)
 def test_another_order_keeps_targets_and_lines(arch: str) -> None:
     artifact, function = built("naive", arch)

@@ -19,7 +19,7 @@ pytestmark = needs_compiler
 FILES = sorted((Path(__file__).parents[3] / "makers/latency_kernels").glob("*.cu"))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", [("-use_fast_math",), ("--maxrregcount=32",), ("-Xptxas", "-O1")], ids=str)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])

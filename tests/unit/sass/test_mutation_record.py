@@ -30,7 +30,7 @@ def test_a_record_without_indices_is_refused() -> None:
         sass_mutations.rows_of({"states": {"same": 3}})
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_judged_record_can_be_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sass_mutations, "ProcessPoolExecutor", _Here)

@@ -38,7 +38,7 @@ pytestmark = needs_compiler
 CHOICES = [choice for count in range(len(PASSES) + 1) for choice in combinations(PASSES, count)]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ["sm_90", "sm_80", "sm_89"])
 @pytest.mark.parametrize("kernel", ["maxas_64", "async_copy", "thread_tile_2d"])
@@ -64,7 +64,7 @@ def test_any_choice_of_passes_keeps_every_bit(passes: tuple[str, ...]) -> None:
     assert np.array_equal(build.run(code, device), build.run(build.artifact.code, device))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_no_pass_changes_nothing() -> None:
     build = subject("maxas_64", "sm_90", "65")
     made = ordered(build.function, "sm_90", ())
@@ -72,7 +72,7 @@ def test_no_pass_changes_nothing() -> None:
     assert made.before == made.after
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("choice", [(True, True), (True, False), (False, True), (False, False)])
 def test_an_order_keeps_what_depends_on_what(choice: tuple[bool, bool]) -> None:
     function = subject("maxas_64", "sm_90", "65").function
@@ -118,7 +118,7 @@ def test_a_write_stays_behind_the_barrier_that_says_the_register_is_read() -> No
     assert 1 not in shared[3]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_compilers_order_stays_where_no_control_codes_fit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -135,20 +135,20 @@ def test_the_compilers_order_stays_where_no_control_codes_fit(
     assert "the compiler's order stays: " in caplog.text
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_ffma_order_and_reuse_flags_raise_the_reuse_rate() -> None:
     made = ordered(subject("maxas_64", "sm_90", "65").function, "sm_90", ("ffma", "reuse", "stalls"))
     assert made.after.reuse_rate > made.before.reuse_rate
     assert made.after.stall_cycles <= made.before.stall_cycles
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_what_there_is_no_pass_for_is_named() -> None:
     with pytest.raises(UsageError, match=r"no pass 'magic'; there are registers, ffma"):
         ordered(subject("maxas_64", "sm_90", "65").function, "sm_90", ["magic"])
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_registers_in_one_bank_are_exchanged() -> None:
     build = subject("vector_load", "sm_90", "65")
     code = build.function.instructions
@@ -166,7 +166,7 @@ def test_registers_in_one_bank_are_exchanged() -> None:
     assert np.array_equal(build.run(cubin, device), build.run(build.artifact.code, device))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_pairs_closer_than_the_record_may_stay_and_come_no_closer(monkeypatch: pytest.MonkeyPatch) -> None:
     function = subject("thread_tile_2d", "sm_90", "65").function
     compiled = distances(function)
@@ -182,7 +182,7 @@ def test_pairs_closer_than_the_record_may_stay_and_come_no_closer(monkeypatch: p
         assert left >= min(15, compiled.get((old[first], old[second], relation), 15))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_shorter_stall_than_the_compilers_is_mended() -> None:
     function = subject("thread_tile_2d", "sm_90", "65").function
     compiled = distances(function)
@@ -194,7 +194,7 @@ def test_a_shorter_stall_than_the_compilers_is_mended() -> None:
     assert distances(replace_code(function, made))[first, second, "read"] >= 4
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_fault_of_barriers_is_refused() -> None:
     function = subject("thread_tile_2d", "sm_90", "65").function
     code = [with_control(one, replace(one.control, wait_mask=0)) for one in function.instructions]

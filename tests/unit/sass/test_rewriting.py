@@ -62,7 +62,7 @@ def loops(layout: str = "nn") -> list[CompiledLoop]:
     return compiled_loops(rung("128x256x40", layout).function)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @every_layout
 def test_every_loop_of_every_layout_is_written_anew(layout: str) -> None:
     code, function = anew(layout)
@@ -92,7 +92,7 @@ def body_of(function: SassFunction, loop: CompiledLoop) -> tuple[Instruction, ..
     return function.instructions[block.start : block.stop]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @every_layout
 def test_written_instructions_have_the_lines_of_those_that_they_replace(layout: str) -> None:
     made, (code, function) = rung("128x256x40", layout), anew(layout)
@@ -111,7 +111,7 @@ def test_written_instructions_have_the_lines_of_those_that_they_replace(layout: 
     assert [lines.places(address) for address in outside] == [was.places(address) for address in outside]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @every_layout
 @pytest.mark.parametrize("size", ["128x256x40", "129x261x77", "3x5x1", "140x270x8"])
 def test_a_written_loop_has_the_bits_of_the_compilers(size: str, layout: str) -> None:
@@ -159,7 +159,7 @@ def test_every_variant_has_them_too(variant: str) -> None:
     assert check_function(function, ARCH) == ()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @every_variant
 def test_every_sum_is_in_the_bank_of_its_variant(variant: str) -> None:
     chosen = VARIANTS[variant]
@@ -173,19 +173,19 @@ def test_every_sum_is_in_the_bank_of_its_variant(variant: str) -> None:
     assert len(fragments) == 48
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_other_loops_are_refused_with_what_they_lack() -> None:
     with pytest.raises(UsageError, match="no loop of one block with 16 x 8 x 8 FFMAs"):
         compiled_loops(subject("thread_tile_2d", ARCH, "33").function)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_too_few_registers_are_refused() -> None:
     with pytest.raises(UsageError, match="free quads below R176"):
         planned(loops()[0], VARIANTS["split"], 176)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_source_without_reserved_words_is_refused() -> None:
     made = rung("128x256x40").function
     plain = tuple(replace(one, opcode="NOP") if one.opcode == "PMTRIG" else one for one in made.instructions)
@@ -193,7 +193,7 @@ def test_a_source_without_reserved_words_is_refused() -> None:
         written(replace(made, instructions=plain))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_jump_over_the_loop_is_refused() -> None:
     """Code after the loop moves, so only the loop itself may branch there."""
     made = rung("128x256x40").function
@@ -205,7 +205,7 @@ def test_a_jump_over_the_loop_is_refused() -> None:
         compiled_loops(replace(made, instructions=tuple(code)))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_loop_that_waits_twice_is_refused() -> None:
     loop = loops()[0]
     plan = planned(loop, FASTEST)

@@ -42,13 +42,13 @@ def as_floats(pattern: int) -> list[float]:
     return whole
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_corpus_is_there() -> None:
     assert {arch for arch, _, _ in everything()} == {"sm_75", "sm_80", "sm_89", "sm_90", "sm_90a", "sm_100"}
     assert len(everything()) > 10_000
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_only_the_shapes_of_textures_have_no_structure() -> None:
     unknown = {o.text for _, _, instruction in everything() for o in instruction.operands if o.kind == "text"}
     assert unknown == TEXTURE_SHAPES

@@ -90,7 +90,7 @@ def counted_by_nvdisasm(cubin: bytes, folder: Path) -> dict[str, dict[int, int]]
     return found
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(

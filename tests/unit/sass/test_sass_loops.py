@@ -183,7 +183,7 @@ def back_inside(graph: FlowGraph, start: int, header: int, body: frozenset[int])
     return False
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_blocks_cover_every_kernel_once() -> None:
     for arch, where in {(arch, where) for arch, where, _ in everything()}:
         file, _, name = where.partition("/")

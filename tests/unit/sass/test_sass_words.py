@@ -78,7 +78,7 @@ def test_any_control_codes_can_be_written(
     assert decode(replace(instruction, encoding=made, control=control)).with_control(word.control) == word
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ARCHS)
 def test_nvdisasm_prints_the_register_that_was_set(arch: str, tmp_path: Path) -> None:
     cases = [

@@ -105,7 +105,7 @@ def test_after_the_budget_every_contestant_is_timed_once_at_each_size() -> None:
     assert whole.notes == ()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_turns_are_shuffled_by_round_and_by_the_seed() -> None:
     def orders(seed: int) -> list[str]:
         seen = list[Progress]()
@@ -192,7 +192,7 @@ def test_a_plan_may_leave_sizes_out() -> None:
     assert seen[-1].done == seen[-1].total == 3 * 3 * 2
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_wrong_answer_is_marked_and_a_right_one_is_not() -> None:
     plan = replace(_plan("liar", verify=True), contestants=[_spec("liar"), parse_contestant("numpy")], processes=1)
     results = {(r.contestant, r.label): r for r in run_bench(plan, launcher=Launcher()).results}
@@ -205,7 +205,7 @@ def test_a_wrong_answer_is_marked_and_a_right_one_is_not() -> None:
         assert len(wrong.samples) == 3
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_numpy_with_beta_is_unsupported_not_wrong() -> None:
     plan = Plan(OP, [GemmProblem(4, 4, 4, beta=1.0)], [parse_contestant("numpy"), _spec("ours")], rounds=1, processes=1,
                 timing=QUICK, probe=False, verify=False)  # fmt: skip

@@ -83,7 +83,7 @@ def climb(threads: int = 2, sizes: str = "8,16,32,64", **more: Any) -> Climb:
     return Climb(OP, device, more.pop("kernels", None) or ladder(device), peers, threads, sizes, **more)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_rows_are_the_ladder_then_the_library_call_and_the_peers_by_thread_count() -> None:
     record, reports = run_climb(climb(), bench=fake_bench)
     assert all(report.passed for report in reports)
@@ -117,7 +117,7 @@ def test_each_rung_is_timed_at_the_largest_size_it_finishes_in_time() -> None:
     assert {row.size for row in climb_rows(record)} == {"64x64x64"}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_slow_rung_is_never_tried_where_it_would_take_long() -> None:
     setup = climb(sizes="8,16,512", quick=True)
     run_climb(setup, bench=fake_bench)
@@ -126,7 +126,7 @@ def test_a_slow_rung_is_never_tried_where_it_would_take_long() -> None:
     assert ("slow", 16) in setup.device.timed
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_one_thread_makes_one_run() -> None:
     record, _ = run_climb(climb(threads=1), bench=fake_bench)
     assert {result.threads for result in record.results} == {1}
@@ -146,7 +146,7 @@ def test_rounds_follow_the_time_there_is() -> None:
     assert seen == [MOST_ROUNDS, MOST_ROUNDS, FEWEST_ROUNDS, FEWEST_ROUNDS]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_wrong_rung_is_reported_and_not_timed() -> None:
     device = TimedDevice()
 
@@ -167,7 +167,7 @@ def test_a_wrong_rung_is_reported_and_not_timed() -> None:
         run_climb(replace(setup, kernels=rungs[2:]), bench=fake_bench)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_record_survives_json_and_draws_a_chart() -> None:
     record, _ = run_climb(climb(), bench=fake_bench)
     again = from_json(to_json(record))

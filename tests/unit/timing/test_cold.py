@@ -46,7 +46,7 @@ def test_all_operands_are_flushed_and_keep_their_contents(monkeypatch: pytest.Mo
     assert seen == [(array.ctypes.data, array.nbytes) for array in flat.values()]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("device", "mode", "cold"), [("cpu", "warm", False), ("cpu", "cold", True), ("cuda", "cold", False)]
 )
@@ -81,7 +81,7 @@ def test_every_contestant_of_a_processor_is_told() -> None:
         assert parse_contestant(name, mode="cold").mode == "cold"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_cold_bench_is_labelled() -> None:
     arguments = ["--sizes", "48", "--peers", "numpy", "--rounds", "1", "--processes", "1", "--mode", "cold", "--json"]
     result = CliRunner().invoke(build_app(), ["bench", *arguments])

@@ -171,7 +171,7 @@ def test_intel_openmp_leaves_nothing_in_shared_memory_even_when_killed() -> None
     assert not left.exists()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_core_type_asked_for_is_the_one_used() -> None:
     if "Haswell" not in core_types():
         pytest.skip("this processor cannot execute OpenBLAS's Haswell kernels")
@@ -208,7 +208,7 @@ def test_the_best_core_type_runs_here_and_keeps_the_name() -> None:
     assert with_best_core_type(plain, 1) is plain
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_library_that_does_not_load_is_left_behind_by_name(tmp_path: Path) -> None:
     (tmp_path / "broken.so").write_text("not a library")
     op = GemmOp()

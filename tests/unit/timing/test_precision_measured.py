@@ -70,7 +70,7 @@ def test_only_equals_are_compared() -> None:
     assert rows["cublas:tf32"].peak_share is None
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_climb_says_which_rungs_round() -> None:
     shown = {row.name: with_precision(row.name, row.precision) for row in climb_rows(record())}
     assert shown["naive"] == "naive"

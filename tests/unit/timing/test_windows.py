@@ -182,7 +182,7 @@ print("fine")
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @posix
 def test_everything_imports_and_the_cpu_multiplies_without_what_only_posix_has() -> None:
     done = subprocess.run([sys.executable, "-c", ABSENT], capture_output=True, text=True, check=False, timeout=100)

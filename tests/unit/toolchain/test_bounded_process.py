@@ -41,14 +41,14 @@ def test_output_and_exit_code_come_back() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel counts the time there")
 def test_what_computes_for_ever_is_ended_after_its_processor_time() -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         limited.run(["sh", "-c", "while :; do :; done"], 1)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_what_sleeps_is_ended_with_all_that_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limited, "PATIENCE", 1)
     note = tmp_path / "process"
@@ -57,7 +57,7 @@ def test_what_sleeps_is_ended_with_all_that_it_started(tmp_path: Path, monkeypat
     assert gone(int(note.read_text()))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_disassembler_that_hangs_is_a_named_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = tmp_path / "nvdisasm"
     tool.write_text("#!/bin/sh\nsleep 1000\n")

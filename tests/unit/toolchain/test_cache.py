@@ -56,7 +56,7 @@ def test_an_artifact_comes_back_from_a_private_folder(folder: Path) -> None:
     assert (folder / "key.bin").stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     "content",
     [
@@ -148,7 +148,7 @@ def start(code: str, tree: Path = SOURCE.parent) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("edited", ["codegen/packing.py", "kernels/cpu_kernel.py", "kernels/gemm_cpu/naive_ijk.py"])
 def test_code_from_a_source_that_changed_under_the_process_is_not_kept(
     folder: Path, tmp_path: Path, edited: str

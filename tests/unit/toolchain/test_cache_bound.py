@@ -114,7 +114,7 @@ def test_a_file_that_goes_while_it_is_read_is_read_to_its_end(folder: Path, monk
     assert cache.load(key(0)) is None
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_processes_read_write_and_remove_at_once(folder: Path) -> None:
     program = """
 import sys

@@ -36,7 +36,7 @@ def test_a_folder_that_cannot_be_made_costs_one_warning_and_nothing_else(
     assert build() == first, "warned again, or another result"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_warning_is_at_the_line_that_called_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(tmp_path / "file" / "cache"))

@@ -53,7 +53,7 @@ def written(
     return [member.artifact for member in members]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_it_is_what_was_compiled_without_what_no_gpu_reads(sources: Path, folder: Path) -> None:
     programs = [scale(sources), scale(sources, 5)]
     for one, made in zip(programs, written(folder, *programs), strict=True):

@@ -242,7 +242,7 @@ def test_what_is_no_cubin_is_refused_by_name() -> None:
         read_cubin(whole[:40], "mine.cubin")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_damage_gives_a_cubin_or_a_named_error(data: st.DataObject) -> None:

@@ -52,7 +52,7 @@ def files(folder: Path, suffix: str) -> list[Path]:
     return sorted(folder.glob(f"*{suffix}"))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_second_build_finds_the_first(folder: Path, made: list[str]) -> None:
     first = build(scale())
     assert build(scale()) == first
@@ -61,7 +61,7 @@ def test_the_second_build_finds_the_first(folder: Path, made: list[str]) -> None
     assert len(files(folder, ".bin")) == len(files(folder, ".ref")) == 1
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "other",
@@ -78,7 +78,7 @@ def test_whatever_changes_the_artifact_is_in_its_key(made: list[str], other: dic
     assert len(made) == 2
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_headers_beside_the_source_are_in_the_key(tmp_path: Path, made: list[str]) -> None:
     (tmp_path / "value.cuh").write_text("#define VALUE 3\n")
     file = tmp_path / "mine.cu"
@@ -91,7 +91,7 @@ def test_headers_beside_the_source_are_in_the_key(tmp_path: Path, made: list[str
     assert len(made) == 2
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_compilers_version_is_in_the_key(made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     compile_here(scale())
     another_compiler(monkeypatch)
@@ -99,7 +99,7 @@ def test_the_compilers_version_is_in_the_key(made: list[str], monkeypatch: pytes
     assert len(made) == 2
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_line_information_names_the_file_that_was_asked_with(made: list[str]) -> None:
     here, there = (build(scale(path=f"{place}/scale.cu")) for place in ("/one", "relative/two"))
     assert len(made) == 1
@@ -110,7 +110,7 @@ def test_line_information_names_the_file_that_was_asked_with(made: list[str]) ->
     assert "/gemmlab/" not in "".join(here.texts.values())
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_machine_without_a_compiler_runs_from_a_copied_cache(
     folder: Path, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -124,7 +124,7 @@ def test_a_machine_without_a_compiler_runs_from_a_copied_cache(
     assert len(made) == 1
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_without_a_compiler_what_is_missing_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build(scale())
     no_compiler(monkeypatch)
@@ -135,7 +135,7 @@ def test_without_a_compiler_what_is_missing_is_named(folder: Path, monkeypatch: 
         compile_here(scale())
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_another_compiler_gives_way_to_what_the_cache_has(made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     first = build(scale())
     another_compiler(monkeypatch)
@@ -148,7 +148,7 @@ def test_another_compiler_gives_way_to_what_the_cache_has(made: list[str], monke
     assert len(made) == 2
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_newest_entry_serves_where_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NVRTC 13.8.1", "NVRTC 13.9.1", "NVRTC 13.8.1"):
         with monkeypatch.context() as patch:
@@ -158,7 +158,7 @@ def test_the_newest_entry_serves_where_there_is_no_compiler(monkeypatch: pytest.
     assert build(scale()).compiler == "NVRTC 13.8.1"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("damage", [b"", b"x" * 300, None], ids=["empty", "foreign", "truncated"])
 def test_a_damaged_cubin_is_compiled_again(folder: Path, made: list[str], damage: bytes | None) -> None:
@@ -171,7 +171,7 @@ def test_a_damaged_cubin_is_compiled_again(folder: Path, made: list[str], damage
     assert path.read_bytes() == whole
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("damage", ["", "../../etc/passwd", "f" * 64, "ä" * 64], ids=["empty", "path", "gone", "text"])
 def test_a_damaged_alias_leads_nowhere(
@@ -189,7 +189,7 @@ def test_a_damaged_alias_leads_nowhere(
     assert len(made) == 2
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_cubin_whose_alias_was_lost_is_pointed_to_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = build(scale())
     (path,) = files(folder, ".ref")
@@ -199,7 +199,7 @@ def test_a_cubin_whose_alias_was_lost_is_pointed_to_again(folder: Path, monkeypa
     assert build(scale()) == first
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_text_is_made_later_where_code_came_without(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> Path:
         raise NoCompilerError("no nvdisasm")
@@ -212,7 +212,7 @@ def test_text_is_made_later_where_code_came_without(monkeypatch: pytest.MonkeyPa
     assert build(scale(path="a.cu")).code == bare.code
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_texts_take_little_room(folder: Path) -> None:
     made = build(scale(path="a.cu"))
     whole = replace(made, texts=dict(made.texts))
@@ -228,7 +228,7 @@ def test_failures_are_not_kept(folder: Path) -> None:
     assert not files(folder, "")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_cache_that_cannot_be_written_costs_a_warning(
     tmp_path: Path, made: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,7 +241,7 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(
     assert len(made) == 2
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_compilers_headers_lie_in_the_cache(folder: Path, made: list[str]) -> None:
     asked = program("#include <cuda_fp16.h>\n" + SOURCE, "scale<2>")
     build(asked)

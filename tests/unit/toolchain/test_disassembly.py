@@ -115,7 +115,7 @@ def test_nothing_is_disassembled_until_the_text_is_read(reads: Reads) -> None:
     assert reads == [(first.code, "probe")]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_cache_that_was_filled_ahead_of_time_has_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = probe()

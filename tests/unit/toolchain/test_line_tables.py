@@ -38,7 +38,7 @@ def printed(cubin: bytes, folder: Path, option: str) -> SassFunction:
     return function
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["naive", "conflict_free", "async_copy", "reduce_peak"])
 def test_the_disassembler_says_the_same(name: str, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_disassembler_says_the_same(name: str, tmp_path: Path) -> None:
         assert found.ptx_line(i.address) == (i.line[1] if i.line else 0)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_calls_within_calls_are_told_apart() -> None:
     artifact = compiled(NESTED, "probe")
     tables = read_line_tables(artifact.code, "probe")

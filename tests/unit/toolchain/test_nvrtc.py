@@ -27,7 +27,7 @@ SPILLS = """extern "C" __global__ void __launch_bounds__(1024) many(float* x) {
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(3)
 @needs_compiler
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -45,7 +45,7 @@ def test_a_template_instance_for_every_architecture(arch: str) -> None:
     assert made.compiler == nvrtc.compiler()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_instructions_carry_the_sources_lines() -> None:
     made = compiled(SOURCE, "tile<16>")
@@ -54,7 +54,7 @@ def test_instructions_carry_the_sources_lines() -> None:
     assert {name for name, _ in lines} == {"/gemmlab/probe.cu"}
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_spills_stack_and_limits_are_reported() -> None:
     made = compiled(SPILLS, "many")
@@ -77,7 +77,7 @@ def test_facts_of_the_program_stay_beside_the_compilers() -> None:
     assert made.resources["static_smem_bytes"] == 256
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_options_are_added_or_replace_those_of_their_name() -> None:
     told = options_of(program("", "f", options=("--std=c++20", "-DN=3", "-DM=4", "-Ihere", "-Xptxas=-O1")))
@@ -94,7 +94,7 @@ def test_options_are_added_or_replace_those_of_their_name() -> None:
         compile_cubin(program(source, "f", options=("-bogus",)))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_code_does_not_depend_on_where_the_source_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(headers(tmp_path)))
@@ -110,7 +110,7 @@ def test_the_code_does_not_depend_on_where_the_source_lies(tmp_path: Path, monke
     assert made[0].code == made[1].code
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_digest_is_of_the_code_and_not_of_its_comments() -> None:
     plain, moved = compiled(SOURCE, "tile<16>"), compiled("// a comment\n\n" + SOURCE, "tile<16>")

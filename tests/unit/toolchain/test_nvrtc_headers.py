@@ -30,7 +30,7 @@ def test_cudas_own_headers_are_found(includes: str, tmp_path: Path, monkeypatch:
     assert codes[0] == codes[1]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_half_and_matrix_types_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(headers(tmp_path)))
@@ -66,7 +66,7 @@ def test_headers_of_the_host_have_stand_ins() -> None:
     assert compile_cubin(program(source, "f")).resources["registers"] > 0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_given_headers_and_those_beside_the_source_are_used(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()

@@ -93,7 +93,7 @@ DIRECTIVES: dict[str, tuple[str, Callable[[Path], tuple[str, ...]]]] = {
 }
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", DIRECTIVES)
 def test_an_edited_header_is_compiled_anew(work: Path, made: list[str], form: str) -> None:
@@ -117,7 +117,7 @@ def test_trigraphs_are_no_directives(work: Path) -> None:
     assert value(build(asked('// ??/\n#include "h.h"', options=(f"-I{work}",)))) == 41
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", ["beside", "option", "nested", "of cuda", "stand-in", "asked for", "folder"])
 def test_a_header_that_comes_to_lie_before_another_is_found(work: Path, made: list[str], form: str) -> None:
@@ -149,7 +149,7 @@ def test_a_header_that_comes_to_lie_before_another_is_found(work: Path, made: li
     assert len(made) == 2
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_question_that_is_not_written_out_is_asked_each_time(work: Path, made: list[str]) -> None:
     request = asked('#define Q "new.h"\n#if __has_include(Q)\n#define VALUE 43\n#else\n#define VALUE 41\n#endif',
                     options=(f"-I{work}",))  # fmt: skip
@@ -179,7 +179,7 @@ def test_a_header_of_two_names_is_one(work: Path) -> None:
     assert value(build(request)) == 41
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_where_the_copy_would_be_another_program_the_real_files_are_compiled(
     work: Path, made: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,7 +198,7 @@ def test_where_the_copy_would_be_another_program_the_real_files_are_compiled(
     assert len(made) == 3
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_compiler_that_does_not_tell_what_it_opened_has_nothing_kept(
     work: Path, made: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,7 +219,7 @@ def test_line_information_names_the_headers_that_were_asked_with(work: Path, tmp
     assert str(work) not in there.texts["ptx"]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_without_a_compiler_code_of_an_edited_header_is_not_run(
     work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,7 +236,7 @@ def test_without_a_compiler_code_of_an_edited_header_is_not_run(
             build(request)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_launch_runs_what_the_header_says_now(work: Path) -> None:
     import numpy as np
 
@@ -248,7 +248,7 @@ def test_a_launch_runs_what_the_header_says_now(work: Path) -> None:
         assert done.outputs[0][0] == expected
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_devices_see_the_same(work: Path, made: list[str]) -> None:
     device, request = EmulatedDevice("sm_80"), replace(asked('#include "h.h"', work / "k.cu"), target="sm_80")
     assert value(device.build(request)) == 41
@@ -257,7 +257,7 @@ def test_devices_see_the_same(work: Path, made: list[str]) -> None:
     assert len(made) == 2
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_cudas_headers_are_the_compilers_own_and_cost_one_compilation(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -183,7 +183,7 @@ while True:
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @as_root
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("flips", ["its mode", "its being there"])

@@ -58,7 +58,7 @@ def install(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return tmp_path / "cache"
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_it_is_what_was_compiled(installed: Path, package: tuple[Path, Artifact]) -> None:
     made, found = package[1], build(scale(path="/here/probe.cu"))
     assert (found.code, found.digest, found.entry) == (made.code, made.digest, made.entry)
@@ -69,7 +69,7 @@ def test_it_is_what_was_compiled(installed: Path, package: tuple[Path, Artifact]
     assert not list(installed.glob("*"))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_line_tables_are_shipped_for_all_and_ptx_for_the_default(
     arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -89,14 +89,14 @@ def test_line_tables_are_shipped_for_all_and_ptx_for_the_default(
     assert digest(found.code, "scale") == found.digest == made.digest
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.usefixtures("installed")
 def test_the_emulator_loads_it() -> None:
     device = EmulatedDevice("sm_90")
     assert device.load(device.build(scale())).artifact.resources["registers"] > 0
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
     "changed",
@@ -115,7 +115,7 @@ def test_for_anything_else_a_compiler_is_needed(changed: Program) -> None:
         build(changed)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("damage", [b"", b"x" * 300, None], ids=["empty", "foreign", "truncated"])
 def test_damaged_code_is_never_run(package: tuple[Path, Artifact], damage: bytes | None) -> None:
@@ -158,7 +158,7 @@ def test_texts_that_are_packed_later_are_not_packed_twice(package: tuple[Path, A
     assert len(cache.encode(made, level=0)) > len(cache.encode(made))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_code_that_was_never_disassembled_is_shipped_from_the_cache(
     package: tuple[Path, Artifact], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

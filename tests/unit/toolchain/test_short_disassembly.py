@@ -26,13 +26,13 @@ def artifact(request: pytest.FixtureRequest) -> Artifact:
     return build(program(source, "scale<64>", arch))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_text_comes_back_exactly(artifact: Artifact) -> None:
     text = artifact.texts["sass"]
     assert restored(shortened(text, artifact.code, "scale"), artifact.code, "scale") == text
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_only_the_first_instruction_of_a_column_has_its_encoding(artifact: Artifact) -> None:
     text = artifact.texts["sass"]
     short = shortened(text, artifact.code, "scale")

@@ -37,7 +37,7 @@ def kernel(entry: str, **facts: Any) -> Program:
     return replace(program(SOURCE, entry, path="kernels.cu", **facts), kernel=entry)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_file_is_compiled_once_for_all_its_kernels(made: list[str], folder: Path) -> None:
     first = build(kernel("add"))
     second = build(kernel("fill", resources={"workspace_bytes": 7}, exports=("also",)))

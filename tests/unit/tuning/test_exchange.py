@@ -29,7 +29,7 @@ def test_a_space_comes_back(tmp_path: Path, write: Callable[..., None]) -> None:
         assert found.outcomes[place].verify_s == pytest.approx(one.verify_s)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_cache_that_kernel_tuner_left_open_is_replayed(tmp_path: Path) -> None:
     write_cache(RECORD, tmp_path / "a.json")
     text = (tmp_path / "a.json").read_text().rstrip().removesuffix("}\n}") + ","

@@ -85,7 +85,7 @@ def test_an_interrupted_search_resumes_to_the_same_answer(
     assert record.space.members[found.place] == record.space.members[expected.place]
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_what_a_journal_has_is_not_measured_again(tmp_path: Path) -> None:
     record = valley(turns=1)
     first = StoppingBench(record, 40)
@@ -110,7 +110,7 @@ def test_a_longer_budget_goes_on_with_what_is_there(tmp_path: Path) -> None:
     assert long.bench.seconds > short.bench.seconds
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_journal_is_a_recorded_space(tmp_path: Path) -> None:
     record = valley(faults=0.1, wrong=0.1, noise=0.01)
     search = searched(tmp_path / "a.jsonl", ReplayBench(record), record)
@@ -179,7 +179,7 @@ def test_another_search_or_another_process_is_refused(tmp_path: Path) -> None:
         Journal(tmp_path / "b.jsonl", record.space, HEADER)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_fresh_journal_is_empty_unless_another_process_writes_it(tmp_path: Path) -> None:
     path, record = tmp_path / "a.jsonl", valley()
     searched(path, ReplayBench(record), record)

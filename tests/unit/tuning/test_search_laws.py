@@ -136,7 +136,7 @@ def test_all_of_a_space_is_tried_and_its_fastest_measured_again() -> None:
     assert record.space.members[best.place] == BEST
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_lucky_sample_does_not_win() -> None:
     record = valley()
     lucky = 3
@@ -161,7 +161,7 @@ def test_a_lucky_sample_does_not_win() -> None:
     assert best.place != lucky
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_nothing_is_submitted_twice() -> None:
     submitted: list[int] = []
 

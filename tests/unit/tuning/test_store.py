@@ -216,7 +216,7 @@ for place in range(20):
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_two_processes_that_store_at_once_lose_nothing() -> None:
     program = MANY.format(machine=H200)
     running = [subprocess.Popen([sys.executable, "-c", program, name], env=dict(os.environ)) for name in "ab"]
@@ -233,7 +233,7 @@ print(json.dumps([choice.basis, dict(choice.config), choice.reason]))
 """
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_the_next_process_computes_with_the_tuned_configuration() -> None:
     def run(**variables: str) -> list[object]:
         done = subprocess.run(

@@ -21,7 +21,7 @@ def judge(body: GemmBody, *cases: GemmProblem) -> CheckReport:
     return check_kernel(make_kernel("fake", device, body), device, GemmOp(), cases=cases or None)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("scale", ["quick", "full"])
 def test_a_right_kernel_passes_every_case_in_every_layout(scale: str) -> None:
@@ -133,7 +133,7 @@ def divides_by_alpha(call: Gemm) -> None:
         call.c[...] = call.alpha * (product(call.a, call.b) + added)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -187,7 +187,7 @@ def test_only_a_wrong_element_makes_a_result_wrong() -> None:
     assert "(TILE=4) fails at 3x5x2" in changed.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_checking_stops_after_a_few_failures_and_says_so() -> None:
     report = judge(corner)
     assert len(report.failures) == MOST_FAILURES

@@ -45,7 +45,7 @@ def judge(fn: Any, *calls: Call, threads: int = 1) -> CheckReport:
     return check_callable(fn, name="fn", calls=calls or None, threads=threads)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_right_call_passes_everything() -> None:
     report = judge(gemm, threads=2)
     assert report.passed, report.explain()

@@ -18,7 +18,7 @@ from support.edited_file import edited
 OP = GemmOp()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
     ("edit", "operand"),
@@ -36,7 +36,7 @@ def test_an_offset_of_32_bits_is_caught(tmp_path: Path, edit: tuple[str, str], o
     assert "=1073741824" in report.failures[0].problem
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_every_operand_whose_offsets_overflow_has_its_line_and_its_condition(tmp_path: Path) -> None:
     wide = "static_cast<long long>({}) * ld{}"
@@ -58,7 +58,7 @@ def test_the_condition_of_a_transposed_operand_is_of_the_rows_that_are_stored() 
     assert text.endswith('require = ["K * lda < 2**31", "N * ldb < 2**31", "M * ldc < 2**31"]')
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_another_fault_hides_no_overflow_and_the_hint_names_what_is_read(tmp_path: Path) -> None:
     report = edited(
@@ -73,14 +73,14 @@ def test_another_fault_hides_no_overflow_and_the_hint_names_what_is_read(tmp_pat
     assert all('state always_reads = ["A", "B"]' in line for line in hints)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_that_always_reads_its_output_is_right_where_beta_is_not_0(tmp_path: Path) -> None:
     text = str(edited(tmp_path, ("if (beta != 0.0f) result", "result")).verdict)
     assert text.startswith("WRONG: passes where beta != 0; c held NaN before the call, because nothing is added to it:")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_an_index_with_another_leading_dimension_is_named(tmp_path: Path) -> None:
     text = str(edited(tmp_path, ("(k) * ldb", "(k) * lda")).verdict)
@@ -88,14 +88,14 @@ def test_an_index_with_another_leading_dimension_is_named(tmp_path: Path) -> Non
     assert ", which indexes B without ldb" in text
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_vector_loads_need_rows_and_addresses(tmp_path: Path) -> None:
     text = str(edited(tmp_path, ("B[static_cast<long long>(k) * ldb + col]", VECTOR)).verdict)
     assert "passes where N % 4 == 0 and ldb % 4 == 0 and arrays begin at multiples of 16 bytes (align = 16)" in text
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_that_reads_c_at_no_guard_is_told_everything_that_it_needs(tmp_path: Path) -> None:
     """No case of a product is right, so nothing shows beforehand that beta must not be 0."""
@@ -103,7 +103,7 @@ def test_a_kernel_that_reads_c_at_no_guard_is_told_everything_that_it_needs(tmp_
     assert "passes where M % 16 == 0 and N % 16 == 0 and beta != 0" in str(report.verdict)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_the_key_for_misaligned_accesses_is_named_beside_another_fault(tmp_path: Path) -> None:
     """At whole tiles it is wrong, too, so no condition on addresses is found."""
@@ -113,7 +113,7 @@ def test_the_key_for_misaligned_accesses_is_named_beside_another_fault(tmp_path:
     assert "if operands and their rows always begin at multiples of 16 bytes, state align = 16" in text
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_alternatives_are_found_beside_a_factor_of_0_that_hides_the_fault(tmp_path: Path) -> None:
     wrong = edited(tmp_path, ("alpha * sum", "(M > 40 && N > 40 ? 2 : 1) * alpha * sum"))
@@ -130,7 +130,7 @@ VECTOR = (
 )
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_missing_guard_is_out_of_bounds_at_the_edges(tmp_path: Path) -> None:
     report = edited(tmp_path, ("    if (row >= M || col >= N) return;\n", ""))
@@ -142,7 +142,7 @@ def test_a_missing_guard_is_out_of_bounds_at_the_edges(tmp_path: Path) -> None:
     assert any("that would be C[1, 0], and C is 1 x 1" in line for line in listed)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_broken_expectation_is_no_wrong_result(tmp_path: Path) -> None:
     report = edited(tmp_path, ("per_request == 4", "per_request == 5"))
@@ -154,7 +154,7 @@ def test_a_broken_expectation_is_no_wrong_result(tmp_path: Path) -> None:
     assert report.explain().count("per_request == 5") == 1
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_hazard_in_a_header_names_the_line_that_calls_it(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
@@ -169,7 +169,7 @@ def test_a_hazard_in_a_header_names_the_line_that_calls_it(tmp_path: Path) -> No
     assert f" called from mine.cu:{line} (array C" in report.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_kernel_may_state_that_its_offsets_fit_32_bits(tmp_path: Path) -> None:
     edits = ("static_cast<long long>(row) * lda", "row * lda"), ("<= 1024", '<= 1024", "M * lda < 2**31')

@@ -46,7 +46,7 @@ def report(folder: Path, use: str, first: int = 32) -> CheckReport:
     return check_kernel(user_kernel(path), open_device("emulated:sm_80"), OP, cases=OP.parse_sizes("9x8x4,16"))
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_words_that_are_not_used_are_named_and_forgiven(tmp_path: Path) -> None:
     found = report(tmp_path, "if (next == 5.0f && K < 0) sum = next;")
     assert found.passed, found.explain()
@@ -57,7 +57,7 @@ def test_words_that_are_not_used_are_named_and_forgiven(tmp_path: Path) -> None:
     assert "which reaches no result (2 cases)" in found.explain()
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     "use",
     [
@@ -72,13 +72,13 @@ def test_words_that_are_used_are_a_fault(tmp_path: Path, use: str) -> None:
     assert not found.stray
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_nothing_is_said_of_words_that_were_written(tmp_path: Path) -> None:
     found = report(tmp_path, "sum += 0.0f * next;", 0)
     assert (found.passed, found.stray) == (True, {})
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_explain_and_bench_agree(tmp_path: Path) -> None:
     report(tmp_path, "if (next == 5.0f && K < 0) sum = next;")
     kernel = user_kernel(tmp_path / "ahead.cu")

@@ -44,7 +44,7 @@ def judge(convert: Callable[[Words], Words], precision: str, *cases: GemmProblem
     return check_kernel(kernel, device, OP, cases=cases or None)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_rounded_inputs_pass_every_case() -> None:
     report = judge(rounded, TF32)
     assert report.passed, report.explain()
@@ -52,7 +52,7 @@ def test_rounded_inputs_pass_every_case() -> None:
     assert not report.source_passed
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(("convert", "precision"), [(cut, TF32), (rounded, FLOAT32)])
 def test_inputs_cut_off_or_passed_for_float32_are_caught(convert: Callable[[Words], Words], precision: str) -> None:
     report = judge(convert, precision)

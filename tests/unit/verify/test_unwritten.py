@@ -32,7 +32,7 @@ def written(folder: Path, old: str = "", new: str = "") -> Path:
     return path
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_grid_with_exchanged_axes_is_told_by_what_no_thread_wrote(tmp_path: Path) -> None:
     kernel = user_kernel(written(tmp_path), grid="ceil_div(M, 16), ceil_div(N, 16)", threads="16, 16")
@@ -47,7 +47,7 @@ def test_a_grid_with_exchanged_axes_is_told_by_what_no_thread_wrote(tmp_path: Pa
     assert any("no thread wrote c[16.., 0..]" in note for note in record.results[0].notes)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
     "reads", ["C[row * N + col] += sum", "C[row * N + col] = sum + 0.0f * C[row * N + col]"], ids=["adds", "factor 0"]

@@ -32,7 +32,7 @@ def judge(wrong: Wrong, layouts: tuple[str, ...] = ("nn",), needed: tuple[str, .
     return check_kernel(kernel, device, OP)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 @pytest.mark.parametrize(
     ("wrong", "verdict"),
     [
@@ -71,26 +71,26 @@ def test_a_wrong_kernel_is_judged_by_what_it_needs(wrong: Wrong, verdict: str) -
     assert report.to_json()["verdict"]["kind"] == report.verdict.kind
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_no_condition_is_named_that_a_problem_outside_the_cases_contradicts() -> None:
     """This kernel passes in all cases with K >= 2, and fails at K = 193, which is none of them."""
     assert "where" not in str(judge(lambda call: call.k in (1, 193)).verdict)
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_condition_is_tried_in_all_layouts() -> None:
     """The first eight failures end the cases before a transposed operand is read."""
     text = str(judge(lambda call: bool(call.n % 4 or (call.b.strides[1] > 4 and call.k % 4)), ("nn", "nt")).verdict)
     assert "where" not in text
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_condition_is_found_for_a_kernel_that_reads_one_layout_alone() -> None:
     text = str(judge(lambda call: call.k % 16 != 0, ("nt",), ("TRANS_B == 1",)).verdict)
     assert text.startswith("WRONG AT EDGES: passes where K % 16 == 0")
 
 
-@pytest.mark.in_turns(12)
+@pytest.mark.in_turns(20)
 def test_a_condition_is_found_for_a_kernel_without_factors_that_takes_whole_tiles() -> None:
     needed = (*(f"{name} % 64 == 0" for name in "MNK"), "alpha == 1", "beta == 0")
     text = str(judge(lambda call: call.k % 128 != 0, needed=needed).verdict)

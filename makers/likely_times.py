@@ -65,7 +65,8 @@ def timed(options: argparse.Namespace) -> int:
     started = time.monotonic()
     problems = draw(*seed_and_count(options.random))
     device = cold_device(options.device)
-    head, lines = read(options.file) if options.file.exists() else (header(device, options), [])
+    new = not options.file.exists()
+    head, lines = (header(device, options), []) if new else read(options.file)
     if (head["random"], head.get("within")) != (options.random, options.within):
         raise UsageError(
             f"{options.file} has --random {head['random']}, --within {head.get('within')}; use another file"
@@ -74,7 +75,7 @@ def timed(options: argparse.Namespace) -> int:
     where, times = gpu_of(device), QuickTimes(device, problems)
     numbers = {Trial(kernel, config).key: at for at, (kernel, config) in enumerate(head["trials"])}
     with gzip.open(options.file, "at", encoding="utf-8") as file:
-        if not lines:
+        if new:
             file.write(json.dumps(head) + "\n")
         for problem in problems[len(lines) :]:
             if time.monotonic() - started > options.seconds:

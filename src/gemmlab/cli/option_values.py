@@ -41,7 +41,7 @@ def seconds_of(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0.0 < seconds < 1e7:
-        raise UsageError(f"--budget {text}: write a time as 60s, 5m or 1h")
+        raise UsageError(f"--budget {text}: write a time as 60s, 5m or 1h, or a number of seconds")
     return seconds
 
 

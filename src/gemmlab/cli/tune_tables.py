@@ -20,12 +20,15 @@ def print_tuning(found: Tuning) -> None:
     console = table_console()
     what = "predicted, not measured" if found.predicted else "measured"
     console.print(f"\n{found.kernel} at {found.size} on {found.device}, {what}")
-    table = plain_table(["configuration", "us", "x best", "turns", "registers", "blocks/SM"], 1)
     shown = [found.best, *(row for row in found.rows if row is not found.best)][:MOST_ROWS]
-    for row in shown:
-        add_row(table, _cells(row, found.best, ""))
+    lines = [_cells(row, found.best, "") for row in shown]
     if found.default is not None and found.default not in shown:
-        add_row(table, _cells(found.default, found.best, " (default)"))
+        lines.append(_cells(found.default, found.best, " (default)"))
+    headings = ["configuration", "us", "x best", "turns", "registers", "blocks/SM"]
+    filled = [at for at in range(len(headings)) if any(line[at] for line in lines)]
+    table = plain_table([headings[at] for at in filled], 1)
+    for line in lines:
+        add_row(table, [line[at] for at in filled])
     console.print(table)
     console.print(end_of(found))
     for text, fault in list(found.faults.items())[:MOST_FAULTS]:
@@ -45,8 +48,8 @@ def end_of(found: Tuning) -> str:
     if found.seconds >= found.budget_s:
         return f"{text}: the budget of {found.budget_s:g} s ended; {more}"
     return (
-        f"{text}, in {found.seconds:.1f} s of the budget of {found.budget_s:g} s.\nThe rest was reserved for timing "
-        f"the fastest ones again and the neighbours of the best, which took less; {more}"
+        f"{text}, in {found.seconds:.1f} s of the budget of {found.budget_s:g} s.\nThe rest of it was kept for "
+        f"timing the fastest ones again and the neighbours of the best, and was not all needed; {more}"
     )
 
 

@@ -28,6 +28,7 @@ SWITCH = "GEMMLAB_TUNED"
 """The environment variable that turns stored choices off with the value 0."""
 EVERY = ""
 """`product` of an entry for all products: the configuration of a processor's kernel."""
+_ANEW = "delete the file, and `gemmlab tune --library` measures anew"
 MOST_BYTES = 1 << 26
 
 
@@ -121,8 +122,10 @@ def read_store(path: Path) -> dict[tuple[str, ...], Entry]:
         raise RecordError(f"{path}: larger than {MOST_BYTES >> 20} MiB")
     try:
         return from_json(json.loads(data), path)
+    except RecordError as error:
+        raise RecordError(f"{error}; {_ANEW}") from error
     except (ValueError, RecursionError) as error:
-        raise RecordError(f"{path} is not JSON: {error}") from error
+        raise RecordError(f"{path} is not JSON: {error}; {_ANEW}") from error
 
 
 def objection(entry: Entry, known: Kernel | None = None) -> str:

@@ -21,7 +21,7 @@ def tuning(tried: int, seconds: float) -> Tuning:
 @pytest.mark.parametrize(
     ("tried", "seconds", "said"),
     [
-        (8, 18.8, "12 left, in 18.8 s of the budget of 30 s.\nThe rest was reserved"),
+        (8, 18.8, "12 left, in 18.8 s of the budget of 30 s.\nThe rest of it was kept"),
         (8, 30.2, "12 left: the budget of 30 s ended; a larger --budget continues"),
     ],
 )

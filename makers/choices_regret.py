@@ -18,13 +18,13 @@ import json
 import statistics
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from best_of_all import title
 from choices import LATER, SWEEPS, table
-from choices_times import OP, swept
+from choices_times import OP, swept, without_times
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.choice import choose
 from gemmlab.dispatch.measurements import Table
@@ -89,11 +89,6 @@ def recorded() -> tuple[dict[str, dict[tuple[Any, ...], float]], dict[str, GemmP
             known.setdefault(problem.label, {})[Trial(one.base.kernel, config).key] = us
             problems[problem.label] = problem
     return known, problems
-
-
-def without_times(known: Table) -> Table:
-    """Return a table by which every choice is an estimate."""
-    return replace(known, entries=tuple(replace(entry, times_us={}) for entry in known.entries))
 
 
 def judged(rule: Table, problem: GemmProblem, known: Known, *, others_us: float = 0.0) -> Judged:

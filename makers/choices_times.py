@@ -7,13 +7,13 @@ import json
 import math
 import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Config
-from gemmlab.dispatch.measurements import Figures, Measurement, time_key
+from gemmlab.dispatch.measurements import Figures, Measurement, Table, time_key
 from gemmlab.dispatch.waves import PARTS
 from gemmlab.kernels.aliases import read_record
 from gemmlab.kernels.catalog import find_kernel
@@ -63,6 +63,11 @@ def stated(one: Times, best: Mapping[tuple[GemmProblem, str], float]) -> dict[st
         for (problem, parts), us in one.us.items()
         if us <= NEAR * best[problem, one.base.precision]
     }
+
+
+def without_times(known: Table) -> Table:
+    """Return a table by which every choice is an estimate."""
+    return replace(known, entries=tuple(replace(entry, times_us={}) for entry in known.entries))
 
 
 def is_hiccup(line: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,15 +24,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.dispatch.choice_values import Candidate
-from gemmlab.dispatch.correction import Guess, features
+from gemmlab.dispatch.correction import features
 from gemmlab.dispatch.forest import NODES, UNIT, Forest, read_forest
 from gemmlab.dispatch.measurements import CORRECTION, Measurement, shipped_table
 from gemmlab.dispatch.waves import PARTS, estimate, gpu_model, in_domain
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
-from likely_times import read
+from likely_times import USUAL, read
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
 TIMES = tuple(path for name in ("likely", "likely-near") if (path := RESULTS / f"{name}.jsonl.gz").exists())
@@ -71,22 +71,22 @@ class Samples:
         return self.us[first] / self.least_us[first]
 
 
+@cache
 def kernels() -> list[str]:
     return sorted({entry.kernel for entry in shipped_table().entries})
 
 
 def samples(*paths: Path, every: int = 1) -> Samples:
     """Return the times of files of `likely_times.py`, at each `every`-th product. Raises `UsageError` for others."""
-    names, where = kernels(), gpu_model(shipped_table().gpu)
     rows, product, us, estimates = [], [], [], []
     products = islice((one for path in paths for one in timed_products(path)), 0, None, every)
     for number, (problem, times) in enumerate(products):
         for entry, parts, time_us in times:
-            guess = guess_of(entry, problem, parts)
-            rows.append(list(features(guess, problem, where, names).values()))
+            row, estimate_us = row_of(entry, problem, parts)
+            rows.append(list(row.values()))
             product.append(number)
             us.append(time_us)
-            estimates.append(guess.estimate.us)
+            estimates.append(estimate_us)
     return Samples(np.array(rows), np.array(product), np.array(us), np.array(estimates))
 
 
@@ -96,19 +96,17 @@ def timed_products(path: Path) -> Iterator[tuple[GemmProblem, list[tuple[Measure
     entries = {_key(entry.kernel, entry.config): entry for entry in shipped_table().entries}
     trials = [(entries.get(_key(kernel, config)), int(config.get(PARTS, 1))) for kernel, config in head["trials"]]
     for line in lines:
-        problem = GemmOp().problem_from_json({"alpha": 1.0, "beta": 0.0, "contents": "uniform", **line["problem"]})
+        problem = GemmOp().problem_from_json({**USUAL, **line["problem"]})
         times = [(*trials[int(number)], us) for number, us in line["us"].items()]
         yield problem, [(entry, parts, us) for entry, parts, us in times if entry and in_domain(entry, problem)]
 
 
-def guess_of(entry: Measurement, problem: GemmProblem, parts: int) -> Guess:
+def row_of(entry: Measurement, problem: GemmProblem, parts: int) -> tuple[dict[str, float], float]:
+    """Return the numbers that trees look at, by name, and the estimate in microseconds."""
     table = shipped_table()
-    found = estimate(entry, problem, gpu_model(table.gpu), table, parts=parts)
-    shown = Candidate(
-        entry.kernel, entry.precision, entry.config, found.us, False, found.blocks, found.resident, found.rounds,
-        entry.in_order,
-    )  # fmt: skip
-    return Guess(shown, entry, parts, found)
+    where = gpu_model(table.gpu)
+    found = estimate(entry, problem, where, table, parts=parts)
+    return features(entry, parts, found, problem, where, kernels()), found.us
 
 
 def _key(kernel: str, config: dict[str, int] | Any) -> tuple[str, str]:
@@ -176,8 +174,7 @@ def origin() -> str:
 
 
 def feature_names() -> list[str]:
-    entry, problem = shipped_table().entries[0], GemmProblem(64, 64, 64)
-    return list(features(guess_of(entry, problem, 1), problem, gpu_model(shipped_table().gpu), kernels()))
+    return list(row_of(shipped_table().entries[0], GemmProblem(64, 64, 64), 1)[0])
 
 
 def say(name: str, regrets: _Floats) -> None:

@@ -23,16 +23,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from choices_times import without_times
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import CompileError, GemmlabError, UsageError
 from gemmlab.devices.device import Device
 from gemmlab.dispatch.choice import choose
-from gemmlab.dispatch.measurements import shipped_table
+from gemmlab.dispatch.measurements import Table, shipped_table
 from gemmlab.dispatch.precision_rule import HIGHEST
 from gemmlab.dispatch.waves import Gpu
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.timing.prebuild import prebuild
-from quick_times import QuickTimes, Trial, cold_device, gpu_of, instances
+from quick_times import QuickTimes, Trial, cold_device, gpu_of, instances, say
 from random_products import draw
 from sweep_request import seed_and_count, table_trials
 
@@ -73,6 +74,9 @@ def timed(options: argparse.Namespace) -> int:
         )
     prebuild(instances(problems[:400], table_trials()), device, say)
     where, times = gpu_of(device), QuickTimes(device, problems)
+    rule = without_times(shipped_table())
+    if not options.within:
+        rule = replace(rule, correction=None)
     numbers = {Trial(kernel, config).key: at for at, (kernel, config) in enumerate(head["trials"])}
     with gzip.open(options.file, "at", encoding="utf-8") as file:
         if new:
@@ -81,16 +85,15 @@ def timed(options: argparse.Namespace) -> int:
             if time.monotonic() - started > options.seconds:
                 print("not all timed: call it again")
                 return 0
-            us = {
-                numbers[key]: us for key, us in times_at(times, problem, likely(problem, where, options.within)).items()
-            }
+            found = times_at(times, problem, likely(problem, where, rule, options.within))
+            us = {numbers[key]: us for key, us in found.items()}
             extents = {name: value for name, value in problem.to_json().items() if name not in USUAL}
             file.write(json.dumps({"problem": extents, "us": us}, separators=(",", ":")) + "\n")
     print("all timed")
     return 0
 
 
-USUAL = ("alpha", "beta", "contents")
+USUAL = {"alpha": 1.0, "beta": 0.0, "contents": "uniform"}
 """Fields of a problem that all lines would have alike."""
 
 
@@ -112,16 +115,8 @@ def times_at(times: QuickTimes, problem: GemmProblem, trials: Sequence[Trial]) -
     return found
 
 
-def say(text: str) -> None:
-    print(f"{text:100.100}", end="\r", file=sys.stderr)
-
-
-def likely(problem: GemmProblem, where: Gpu, within: float | None) -> list[Trial]:
-    """Return trials for the candidates with the least estimates; measured times of the product are not looked at."""
-    table = shipped_table()
-    entries = tuple(replace(entry, times_us={}) for entry in table.entries)
-    correction = table.correction if within else None
-    rule = replace(table, entries=entries, correction=correction)
+def likely(problem: GemmProblem, where: Gpu, rule: Table, within: float | None) -> list[Trial]:
+    """Return trials for the candidates with the least estimates by `rule`, a table without times."""
     considered = choose(problem, where, rule, precision=HIGHEST).considered[:LIKELY]
     most = considered[0].us * (within or math.inf)
     return [Trial(one.kernel, one.config) for one in considered if one.us <= most]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -195,6 +196,11 @@ def gpu_of(device: Device) -> Gpu:
 
         return gpu_model(MODELS[device.id.partition(":")[2]])
     return gpu_of_facts(info.name, info.facts)
+
+
+def say(text: str) -> None:
+    """Print one line of progress over the one before."""
+    print(f"{text:100.100}", end="\r", file=sys.stderr)
 
 
 def instances(

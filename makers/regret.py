@@ -29,7 +29,7 @@ from gemmlab.dispatch.choice import choose
 from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.dispatch.precision_rule import HIGHEST, REQUESTS
 from gemmlab.timing.prebuild import prebuild
-from quick_times import QuickTimes, Trial, cold_device, gpu_of, instances
+from quick_times import QuickTimes, Trial, cold_device, gpu_of, instances, say
 from random_products import LARGEST, draw
 
 SCHEMA = "gemmlab.regret/1"
@@ -108,10 +108,6 @@ def record_so_far(options: argparse.Namespace, device: Device) -> dict[str, Any]
         name = different[0]
         raise UsageError(f"{options.file}: {name} is {record.get(name)!r}, not {facts[name]!r}; write to another file")
     return record
-
-
-def say(text: str) -> None:
-    print(f"{text:100.100}", end="\r", file=sys.stderr)
 
 
 def in_words(record: Mapping[str, Any]) -> str:

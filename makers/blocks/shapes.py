@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import geometric_mean, median
 
-from blocks.gpu_floor import least_us
+from blocks.gpu_floor import TFLOPS, least_us
 from blocks.gpu_times import measured
 from blocks.markdown import interval, markdown_table
 from blocks.records import RESULTS, load
@@ -30,7 +29,7 @@ _SUGGESTED = (
 )
 _AT_MOST = (
     "*At most*: the mean that a library call would have whose products take as long as `reduce_peak` takes to read as "
-    "many bytes, or a launch and their multiply-adds at 58 TFLOP/s, whichever is longer."
+    f"many bytes, or a launch and their multiply-adds at {TFLOPS:g} TFLOP/s, whichever is longer."
 )
 _CAPTION = "Speed of gemmlab.gemm relative to the faster of torch and CuPy, by shape"
 
@@ -98,14 +97,13 @@ def family_table(found: Sequence[Row]) -> str:
         worst = min(mine, key=lambda row: row.ratio().value)
         means.append(combine_ratios([row.ratio() for row in mine]))
         beside = [row.ratio(row.others["cublaslt"]) for row in mine if "cublaslt" in row.others]
-        bounds.append(math.exp(math.fsum(math.log(row.bound) for row in mine) / len(mine)))
+        bounds.append(geometric_mean(row.bound for row in mine))
         lines.append([
             family, str(len(mine)), interval(means[-1]), f"{bounds[-1]:.2f}", f"{worst.ratio().value:.2f}",
             f"`{worst.shape.text}`",
             f"{combine_ratios(beside).value:.2f}" if beside else "",
         ])  # fmt: skip
-    mean = math.exp(math.fsum(math.log(ratio.value) for ratio in means) / len(means))
-    bound = math.exp(math.fsum(map(math.log, bounds)) / len(bounds))
+    mean, bound = geometric_mean(ratio.value for ratio in means), geometric_mean(bounds)
     lines.append(["all, families weighted equally", str(len(found)), f"{mean:.3f}", f"{bound:.2f}", "", "", ""])
     heading = ["family", "shapes", "geometric mean (95 %)", "at most", "worst", "at", "x best of cublasLt's 16"]
     table = markdown_table(heading, lines, ("at",))

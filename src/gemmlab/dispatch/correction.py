@@ -53,18 +53,20 @@ def corrected(guesses: Sequence[Guess], problem: GemmProblem, where: Gpu, table:
     if not likely:
         return found
     kernels = table.correction.facts["kernels"]
-    rows = [list(features(guesses[at], problem, where, kernels).values()) for at in likely]
+    rows = [list(features(*guesses[at][1:], problem, where, kernels).values()) for at in likely]
     for at, error in zip(likely, table.correction.sums(rows), strict=True):
         found[at] = replace(found[at], us=found[at].us * math.exp(error), corrected=True)
     return found
 
 
-def features(guess: Guess, problem: GemmProblem, where: Gpu, kernels: Sequence[str]) -> dict[str, float]:
-    """Return the numbers that the trees look at, by name. `kernels` numbers the kernels.
+def features(
+    entry: Measurement, parts: int, estimate: Estimate, problem: GemmProblem, where: Gpu, kernels: Sequence[str]
+) -> dict[str, float]:
+    """Return the numbers that the trees look at, by name, for the estimate of a kernel with k in `parts` parts.
+    `kernels` numbers the kernels.
 
     They are made by operations of IEEE arithmetic that are exact or rounded alike everywhere.
     """
-    _, entry, parts, estimate = guess
     m, n, k, us, config = problem.m, problem.n, problem.k, estimate.us, entry.config
     b_wide = m < n or (m == n and problem.trans_b)
     wide_ld, narrow_ld = (problem.ldb, problem.lda) if b_wide else (problem.lda, problem.ldb)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import correction_fit as fit
+from choices_times import without_times
 from gemmlab.core.errors import RecordError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.choice import choose
@@ -24,7 +25,7 @@ from gemmlab.ops.gemm_problem import GemmProblem
 
 H200 = gpu_model("H200")
 SHIPPED = shipped_table()
-RULE = replace(SHIPPED, entries=tuple(replace(entry, times_us={}) for entry in SHIPPED.entries))
+RULE = without_times(SHIPPED)
 PLAIN = replace(RULE, correction=None)
 NAMES = ("x", "y", "z")
 VALUES = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e6, 1e6))

@@ -160,12 +160,24 @@ gpu-sweep: $(STAMP)
 		$(H200)/sweep-hopper.jsonl $(H200)/sweep-tiles.jsonl $(H200)/sweep-large.jsonl $(H200)/sweep-short.jsonl
 	$(BIN)/python makers/choices.py
 
-# Trees that correct the library's estimates on a GPU, from times at random products. It needs lightgbm; see docs/dependencies.md.
+# Trees that correct the library's estimates on a GPU, from times at random products, the most doubtful of others among them. It
+# needs lightgbm; see docs/dependencies.md. The record likely-wide has 32 candidates a product; more than 20 gained nothing.
+LIKELY = $(BIN)/python makers/likely_times.py $(H200)/likely
+DOUBTFUL = $(BIN)/python makers/doubtful_products.py
+FIT = $(BIN)/python makers/correction_fit.py
 corrections: $(STAMP)
-	$(BIN)/python makers/likely_times.py $(H200)/likely.jsonl.gz --random 20261130:10000 --seconds 530
-	$(BIN)/python makers/correction_fit.py
-	$(BIN)/python makers/likely_times.py $(H200)/likely-near.jsonl.gz --random 20261201:12000 --within 1.25 --seconds 300
-	$(BIN)/python makers/correction_fit.py
+	$(LIKELY).jsonl.gz --random 20261130:10000 --seconds 530
+	$(FIT)
+	$(LIKELY)-near.jsonl.gz --random 20261201:12000 --within 1.25 --seconds 300
+	$(FIT)
+	$(DOUBTFUL) 20261203:30000 $(H200)/doubtful.jsonl.gz --keep 6000
+	$(LIKELY)-doubtful.jsonl.gz --products $(H200)/doubtful.jsonl.gz --within 1.3 --seconds 330
+	$(LIKELY)-wide.jsonl.gz --random 20261202:6000 --seconds 330
+	$(FIT)
+	$(DOUBTFUL) 20261204:30000 $(H200)/doubtful.jsonl.gz --keep 7000
+	$(LIKELY)-doubtful-2.jsonl.gz --products $(H200)/doubtful.jsonl.gz --within 1.3 --seconds 340
+	rm $(H200)/doubtful.jsonl.gz
+	$(FIT)
 
 # How far the library call's kernel is from the best of all on a GPU, at products drawn from SEED. No table is written over.
 regret: $(STAMP)

@@ -21,7 +21,7 @@ from choices_times import Times, benched, least, stated, swept
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.batch_choice import FILE as BATCHED
 from gemmlab.dispatch.measurements import FILE, Measurement, Table
-from gemmlab.dispatch.waves import PARTS, in_domain
+from gemmlab.dispatch.waves import in_domain
 from gemmlab.ops.gemm_problem import GemmProblem
 from quick_times import Trial
 from sweep_request import parsed_trials
@@ -77,16 +77,16 @@ def table(left_out: Collection[str] = ()) -> Table:
     lower = [entry for entry in records if entry.base.precision != FLOAT32 and entry.base.arch != HOPPER]
     trials = parsed_trials(f"@{CANDIDATES}")
     hopper = parsed_trials(f"@{HOPPER_CANDIDATES}")
-    domains = {without_parts(trial): trial.condition for trial in trials}
+    domains = {trial.without_parts: trial.condition for trial in trials}
     # Times at a few products must remove nothing from the table, so kernels are first selected by the wide sweeps.
     broad = _choosable(swept(SWEEPS, left_out=left_out)[1])
     first = {_name(one.base) for one in _enough(broad, (), LEAST_GAIN)}
     names = first | (domains.keys() - {_name(one.base) for one in broad})
     float32 = _enough([one for one in _choosable(times) if _name(one.base) in names], first, LATER_GAIN)
-    taken_too = {without_parts(trial) for trial in hopper}
+    taken_too = {trial.without_parts for trial in hopper}
     every = [*float32, *(one for one in swept((HOPPER_SWEEP,))[1] if _name(one.base) in taken_too), *lower]
     best = least(every)
-    domains |= {without_parts(trial): trial.condition for trial in hopper}
+    domains |= {trial.without_parts: trial.condition for trial in hopper}
     empty = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())
     entries = [
         replace(
@@ -145,17 +145,12 @@ def _is_near(one: Times, times: list[Times]) -> bool:
     return any(us <= NEAREST * best[problem, one.base.precision] for (problem, _), us in one.us.items())
 
 
-def without_parts(trial: Trial) -> tuple[Any, ...]:
-    """Return the key of a trial without the number of parts of k."""
-    return tuple(pair for pair in trial.key if pair[0] != PARTS)
-
-
 def _choosable(times: list[Times]) -> list[Times]:
     return [one for one in times if one.base.precision == FLOAT32 and one.base.kernel not in LEFT_OUT]
 
 
 def _name(entry: Measurement) -> tuple[Any, ...]:
-    return without_parts(Trial(entry.kernel, entry.config))
+    return Trial(entry.kernel, entry.config).without_parts
 
 
 def _enough(times: list[Times], first: Collection[tuple[Any, ...]], least_gain: float) -> list[Times]:

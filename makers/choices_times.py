@@ -21,6 +21,7 @@ from gemmlab.kernels.kernel import NO_MEMORY
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
+from quick_times import Trial
 
 OP = GemmOp()
 HICCUP_US = 50.0
@@ -83,8 +84,8 @@ def swept(
     """Return the date of the last of some sweeps, and the times of their right results of the operation `op`; a later
     sweep's time replaces an earlier one's. Products whose labels are `left_out` are.
     """
-    groups: dict[tuple[str, str], dict[tuple[GemmProblem, int], float]] = {}
-    facts: dict[tuple[str, str], Mapping[str, Any]] = {}
+    groups: dict[tuple[Any, ...], dict[tuple[GemmProblem, int], float]] = {}
+    facts: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     taken = ""
     for path in paths:
         with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -94,19 +95,15 @@ def swept(
             if line.get("us") is None or not line["right"] or is_hiccup(line) or line["size"] in left_out:
                 continue
             try:
-                kernel = find_kernel(line["kernel"])
-                config = kernel.configure(line["config"])  # a parameter that is newer than the sweep gets its default
+                trial = Trial(line["kernel"], line["config"]).of_today()
             except UsageError:
-                continue  # the kernel or the value no longer exists
-            if kernel.op != op:
                 continue
-            parts = config.pop(PARTS, 1)
-            key = kernel.id, json.dumps(config, sort_keys=True)
+            if find_kernel(trial.kernel).op != op:
+                continue
+            key, parts = trial.without_parts, trial.config.get(PARTS, 1)
             groups.setdefault(key, {})[find_op(op).problem_from_json(line["problem"]), parts] = line["us"]
             facts[key] = line
-    return taken, [
-        Times(_entry(name, json.loads(config), facts[name, config], us), us) for (name, config), us in groups.items()
-    ]
+    return taken, [Times(_entry(key[0], dict(key[1:]), facts[key], us), us) for key, us in groups.items()]
 
 
 def benched(path: Path) -> Iterator[Times]:

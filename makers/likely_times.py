@@ -3,6 +3,8 @@
     python makers/likely_times.py benchmarks/results/h200/likely.jsonl.gz --random 20261130:10000
     python makers/likely_times.py benchmarks/results/h200/likely-near.jsonl.gz --random 20261201:9000 --within 1.25
 
+Products are random, or those of a file that `doubtful_products.py` wrote.
+
 At each product the kernels and configurations with the least estimates (`dispatch/waves.py`) are timed; with `--within`
 only those whose estimates, as `dispatch/correction.py` corrects them, are at most so many times the least one. A line
 of the file has one product and its times. A call with the same file goes on where the last one ended. The exit code is
@@ -28,18 +30,21 @@ from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import CompileError, GemmlabError, UsageError
 from gemmlab.devices.device import Device
 from gemmlab.dispatch.choice import choose
+from gemmlab.dispatch.correction import LIKELY
 from gemmlab.dispatch.measurements import Table, shipped_table
 from gemmlab.dispatch.precision_rule import HIGHEST
 from gemmlab.dispatch.waves import Gpu
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.timing.prebuild import prebuild
-from quick_times import QuickTimes, Trial, cold_device, gpu_of, instances, say
+from quick_times import OP, QuickTimes, Trial, cold_device, gpu_of, instances, say
 from random_products import draw
 from sweep_request import seed_and_count, table_trials
 
 SCHEMA = "gemmlab.likely/1"
-LIKELY, RUNS = 20, 5
-"""The kernels and configurations that are timed at a product, and how often."""
+PRODUCTS = "gemmlab.products/1"
+"""The schema of a file of products."""
+RUNS = 5
+"""How often each of the kernels and configurations is timed at a product."""
 HOPELESS = 4.0
 """A trial whose first run takes this many times as long as the fastest so far is not run again."""
 
@@ -47,9 +52,9 @@ HOPELESS = 4.0
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    parser.add_argument(
-        "--random", metavar="SEED:COUNT", required=True, help="random products, as regret.py draws them"
-    )
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--random", metavar="SEED:COUNT", help="random products, as regret.py draws them")
+    which.add_argument("--products", type=Path, metavar="FILE", help="the products of a file")
     parser.add_argument("--within", type=float, metavar="FACTOR", help="the largest corrected estimate, by the least")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no product after that")
@@ -64,14 +69,12 @@ def main(arguments: Sequence[str]) -> int:
 def timed(options: argparse.Namespace) -> int:
     """Time the products that the file lacks. Returns 0, also if time ran out; the last line of output says so."""
     started = time.monotonic()
-    problems = draw(*seed_and_count(options.random))
+    title, problems = asked_for(options)
     device = cold_device(options.device)
     new = not options.file.exists()
-    head, lines = (header(device, options), []) if new else read(options.file)
-    if (head["random"], head.get("within")) != (options.random, options.within):
-        raise UsageError(
-            f"{options.file} has --random {head['random']}, --within {head.get('within')}; use another file"
-        )
+    head, lines = (header(device, title, options.within), []) if new else read(options.file, SCHEMA)
+    if (head["random"], head.get("within")) != (title, options.within):
+        raise UsageError(f"{options.file} has {head['random']}, --within {head.get('within')}; use another file")
     prebuild(instances(problems[:400], table_trials()), device, say)
     where, times = gpu_of(device), QuickTimes(device, problems)
     rule = without_times(shipped_table())
@@ -87,14 +90,26 @@ def timed(options: argparse.Namespace) -> int:
                 return 0
             found = times_at(times, problem, likely(problem, where, rule, options.within))
             us = {numbers[key]: us for key, us in found.items()}
-            extents = {name: value for name, value in problem.to_json().items() if name not in USUAL}
-            file.write(json.dumps({"problem": extents, "us": us}, separators=(",", ":")) + "\n")
+            file.write(json.dumps({"problem": plain(problem), "us": us}, separators=(",", ":")) + "\n")
     print("all timed")
     return 0
 
 
 USUAL = {"alpha": 1.0, "beta": 0.0, "contents": "uniform"}
 """Fields of a problem that all lines would have alike."""
+
+
+def plain(problem: GemmProblem) -> dict[str, Any]:
+    """Return the problem as JSON values, less the usual ones."""
+    return {name: value for name, value in problem.to_json().items() if name not in USUAL}
+
+
+def asked_for(options: argparse.Namespace) -> tuple[str, list[GemmProblem]]:
+    """Return a title of the products to time, and the products."""
+    if options.random:
+        return options.random, draw(*seed_and_count(options.random))
+    head, lines = read(options.products, PRODUCTS)
+    return head["title"], [OP.problem_from_json({**USUAL, **line}) for line in lines]
 
 
 def times_at(times: QuickTimes, problem: GemmProblem, trials: Sequence[Trial]) -> dict[tuple[Any, ...], float]:
@@ -122,24 +137,24 @@ def likely(problem: GemmProblem, where: Gpu, rule: Table, within: float | None) 
     return [Trial(one.kernel, one.config) for one in considered if one.us <= most]
 
 
-def header(device: Device, options: argparse.Namespace) -> dict[str, Any]:
+def header(device: Device, title: str, within: float | None) -> dict[str, Any]:
     """Return the first line. `trials` has kernels and configurations by the numbers that lines call them by."""
     trials = [(trial.kernel, dict(trial.config)) for trial in table_trials()]
     return {
         "schema": SCHEMA, "device": device.describe().name, "environment": describe_environment(),
-        "random": options.random, "within": options.within, "likely": LIKELY, "runs": RUNS, "trials": trials,
+        "random": title, "within": within, "likely": LIKELY, "runs": RUNS, "trials": trials,
     }  # fmt: skip
 
 
-def read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the first line of a file and the lines of products. Raises `UsageError` for another file."""
+def read(path: Path, schema: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the first line of a file and the lines of products. Raises `UsageError` for a file of another schema."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             head, *lines = map(json.loads, file)
-        if head["schema"] != SCHEMA:
-            raise UsageError(f"{path}: schema {head['schema']!r}, not {SCHEMA}")
+        if head["schema"] != schema:
+            raise UsageError(f"{path}: schema {head['schema']!r}, not {schema}")
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path} has no times of likely kernels: {error}") from error
+        raise UsageError(f"{path} is no such file: {error}") from error
     return head, lines
 
 

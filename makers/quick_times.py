@@ -52,6 +52,19 @@ class Trial:
         """Kernel and parameters, equal for trials that differ only in `condition`."""
         return self.kernel, *sorted(self.config.items())
 
+    @property
+    def without_parts(self) -> tuple[Any, ...]:
+        """`key` without the number of parts of k: equal for the trials of one entry of the table of choices."""
+        return tuple(pair for pair in self.key if pair[0] != PARTS)
+
+    def of_today(self) -> Trial:
+        """Return the trial with today's name of the kernel, and defaults for parameters that are newer.
+
+        Raises `UsageError` if the kernel or a value of a parameter no longer exists.
+        """
+        kernel = find_kernel(self.kernel)
+        return replace(self, kernel=kernel.id, config=kernel.configure(self.config))
+
 
 @dataclass(frozen=True, slots=True)
 class Placed(PlacedKernel):

@@ -20,8 +20,8 @@ from gemmlab.dispatch.waves import Estimate, Gpu, gpu_model, reads_by_words
 from gemmlab.ops.gemm_problem import GemmProblem
 
 LIKELY = 20
-"""The number of candidates with the least estimates that are corrected, as many as were timed at each product. The
-fastest one was never more than 4 % faster than the best of them.
+"""The number of candidates with the least estimates that are corrected. At 4,251 random products the best of these took
+at most 13 % longer than the best of 32.
 """
 PARAMS = ("STRIP", "LINES", "BM", "BN", "BK", "KGROUPS", "WARPS", "STAGES", "ONCE", "SEAM", "TS", "LS", "BLOCKS")
 """The parameters of configurations that the trees know; -1 for a kernel without one."""

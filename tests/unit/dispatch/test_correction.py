@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import correction_fit as fit
+import fitted_trees
+import likely_samples
 from choices_times import without_times
 from gemmlab.core.errors import RecordError
 from gemmlab.core.precision import FLOAT32
@@ -56,13 +58,13 @@ def as_lightgbm(node: Node) -> dict[str, object]:
 def test_a_forest_sums_the_leaves_that_a_walk_finds(data: st.DataObject) -> None:
     trees = data.draw(st.lists(TREES, min_size=1, max_size=4))
     rows = data.draw(st.lists(st.lists(VALUES, min_size=3, max_size=3), min_size=1, max_size=5))
-    forest: Forest = fit.forest([as_lightgbm(tree) for tree in trees], NAMES, {})
+    forest: Forest = fitted_trees.forest([as_lightgbm(tree) for tree in trees], NAMES, {})
     wanted = [sum(walked(tree, row) for tree in trees) for row in rows]
     assert (np.rint(forest.sums(rows) / UNIT) == wanted).all()
 
 
 def test_a_forest_comes_back_from_its_file(tmp_path: Path) -> None:
-    forest: Forest = fit.forest([as_lightgbm((1, 2.5, -7, (0, -1.0, 3, 11)))], NAMES, {"products": 5})
+    forest: Forest = fitted_trees.forest([as_lightgbm((1, 2.5, -7, (0, -1.0, 3, 11)))], NAMES, {"products": 5})
     forest.write(tmp_path / "some.npz")
     again = read_forest(tmp_path / "some.npz")
     rows = [[0.0, 2.5, 0.0], [-1.0, 2.6, 0.0], [0.0, 9.0, 1.0]]
@@ -118,7 +120,7 @@ def test_lower_precisions_are_not_corrected_and_compete() -> None:
 
 @pytest.mark.in_turns(20)
 def test_the_corrected_rule_chooses_better_at_the_products_that_were_timed() -> None:
-    samples = fit.samples(fit.TIMES[0], every=23)
+    samples = likely_samples.samples(likely_samples.RESULTS / "likely.jsonl.gz", every=23)
     plain, corrected = samples.regrets(0 * samples.us), samples.regrets(read_forest(CORRECTION).sums(samples.rows))
     assert np.median(corrected) <= 1.01
     assert np.mean(corrected > 1.15) < 0.01

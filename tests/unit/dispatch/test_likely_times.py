@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-import correction_fit
+import likely_samples
 import likely_times
+from gemmlab.dispatch.correction import LIKELY
 from gemmlab.ops.gemm_problem import GemmProblem
 from quick_times import Trial
 
@@ -38,11 +39,11 @@ def test_each_product_is_timed_once_and_comes_back(asked: list[tuple[GemmProblem
     for _ in range(2):
         assert likely_times.main([str(file), "--random", "5:3", *EMULATED]) == 0
         assert len(asked) == 3
-    timed = list(correction_fit.timed_products(file))
+    timed = list(likely_samples.timed_products(file))
     assert [problem for problem, _ in timed] == [problem for problem, _ in asked]
     assert [len(times) for _, times in timed] == [count for _, count in asked]
-    assert max(count for _, count in asked) == likely_times.LIKELY
-    samples = correction_fit.samples(file)
+    assert max(count for _, count in asked) == LIKELY
+    samples = likely_samples.samples(file)
     assert samples.us.tolist() == [us for _, times in timed for _, _, us in times]
     # The first candidate has the least estimate, and the least time here.
     assert samples.regrets(0 * samples.us).tolist() == [1.0] * 3
@@ -63,10 +64,10 @@ def test_a_file_of_other_products_is_refused(
     file = tmp_path / "some.jsonl.gz"
     likely_times.main([str(file), "--random", "5:1", *EMULATED])
     assert likely_times.main([str(file), "--random", "6:1", *EMULATED]) == 2
-    assert "has --random 5:1, --within None; use another file" in capsys.readouterr().err
+    assert "has 5:1, --within None; use another file" in capsys.readouterr().err
     file.write_bytes(b"no archive")
     assert likely_times.main([str(file), "--random", "5:1", *EMULATED]) == 2
-    assert "has no times of likely kernels" in capsys.readouterr().err
+    assert "is no such file" in capsys.readouterr().err
     assert likely_times.main([str(tmp_path / "new"), "--random", "five", *EMULATED]) == 2
     assert "write SEED:COUNT" in capsys.readouterr().err
     assert len(asked) == 1

@@ -143,7 +143,7 @@ STALL_ADVICE = tuple(_advice(stall) for stall in STALLS if stall.waits)
 def stall_findings(
     profile: Profile, kernel: Kernel | None = None, ladder: Sequence[Kernel] = ()
 ) -> tuple[Finding, ...]:
-    """Return a finding for each stall of a profile that costs 1 % or more, the costliest first.
+    """Return a finding for each stall to which at least 1 % of the cycles are lost, the costliest first.
 
     If at least 10 % of the SMs get no block, a finding that says so comes first. A finding may name a rung of `ladder`
     that comes after `kernel` and applies the remedy. The profile of a library has no findings.

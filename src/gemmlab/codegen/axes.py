@@ -8,10 +8,11 @@ from gemmlab.ir.values import Operand, Value
 
 
 def unravelled(fn: Function, index: Value, axes: Value, count: Operand, steps: int) -> list[Value]:
-    """Return, for each of `steps` arrays of the same extents, the offset of element number `index` from the first.
+    """Emit code for the offset of element number `index` in each of `steps` arrays of the same extents; return the
+    offsets.
 
-    `axes` has 1 + `steps` words for each of `count` axes, the last of which varies fastest: the axis's extent, and the
-    step along it in each array. Offsets are in the unit of the steps.
+    `axes` points to `count` entries, one for each axis; the last axis varies fastest. An entry has 1 + `steps` words:
+    the extent, and the step along the axis in each array. Offsets are in the unit of the steps.
     """
     words = 1 + steps
     rest = fn.var(I64, index)

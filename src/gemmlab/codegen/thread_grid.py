@@ -44,9 +44,9 @@ def alone_cost(rows: Any, cols: Any, k: Any, element: Any) -> Any:
 
 
 def shared_cost(rows: Any, cols: Any, k: Any, element: Any, n: Any, threads: Any, kc: int) -> Any:
-    """Return the cost of a rectangle of `rows` x `cols` if all `threads` together pack B, which has `n` columns.
+    """Return the cost, in multiply-adds, of a thread's `rows` x `cols` of C if all `threads` pack B together.
 
-    They pack it in k-blocks of `kc` steps; `element` is as in `alone_cost`.
+    B has `n` columns and is packed in k-blocks of `kc` steps; `element` is as in `alone_cost`.
     """
     return alone_cost(rows, cols, k, 0) + k * element * (n // threads) + (k // kc + 1) * threads * TURN
 

@@ -49,7 +49,9 @@ def lines_of(hazard: Hazard) -> Lines:
 
 
 def missing_barriers(hazards: Iterable[Hazard], read: Callable[[str], str] = source_text) -> dict[Lines, str]:
-    """Return the place of the missing barrier in words, by the lines of each race in shared memory that lacks one.
+    """Return, for each race in shared memory that lacks a barrier, the place where it is missing, in words.
+
+    Keys are the lines of the race's two accesses.
 
     Races that one barrier orders have the same place. Threads can get from one line of a race to the other in two ways:
     down the text, or in a loop from the later line to the earlier one of the next iteration. The barrier is missing on

@@ -83,7 +83,9 @@ class Result(Display):
 
     @property
     def median_us(self) -> float | None:
-        """Median of the turns' times of a call, microseconds; `None` if the contestant was not timed."""
+        """Median, over the turns, of a turn's median time of one call, in microseconds; `None` if the contestant was
+        not timed.
+        """
         return spread([sample.time_us for sample in self.samples]).median if self.samples else None
 
     def _line(self) -> str:

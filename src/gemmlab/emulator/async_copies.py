@@ -32,10 +32,11 @@ LAND = (("warp", pointer(I8)), ("insn", pointer(I8)), ("left", I64))
 
 
 def emit_copy(fn: Function, module: Module) -> None:
-    """Emit the body of `copy(...)`: record each lane's copy; lanes that are not in the mask `reads` copy zeros.
+    """Emit the body of `copy(...)`: read each lane's source, and put the copy on the warp's list of pending copies.
 
-    `width` is bytes a lane plus flags. With `BYPASS`, the copy bypasses L1. With `FILL`, the low bits of the global
-    address are the number of bytes at the end that become zeros (compiled code for cp.async with a source size).
+    Lanes that are not in the mask `reads` copy zeros. `width` is bytes a lane plus flags. With `BYPASS`, the copy
+    bypasses L1. With `FILL`, the low bits of the source address are no part of it: they are the number of bytes at the
+    end of the destination that become zeros (compiled code for cp.async with a source size).
     """
     warp_ptr, insn, execute, to, source, reads, flags = fn.args
     width = (Lanes(flags) & 255).value

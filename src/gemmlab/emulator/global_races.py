@@ -35,13 +35,16 @@ RECORD = 16
 RECORD_BLOCK, RECORD_CLOCK, RECORD_TIME, RECORD_SITE = range(0, RECORD, 4)
 WRITER, LAST, FELLOW, FOREIGN = range(0, 4 * RECORD, RECORD)
 """Offsets of an element's records: the last plain store; of all other accesses the last one, the last one by another
-warp of that one's block, and the last one by another block."""
+warp of that one's block, and the last one by another block.
+"""
 CELL = 4 * RECORD
 """Bytes of shadow for one element."""
 STRONG = 1 << 10
 """Flag in `RECORD_SITE`: the access was atomic or volatile. Warp and lane are below it, the instruction above."""
 RELEASES = 1 << 16
-"""Entries of the table of publications; the low bits of a block's number are its index, so blocks share entries."""
+"""Number of entries in the table of publications. The low bits of a block's number are the index of its entry, so
+blocks share entries.
+"""
 RELEASE = 24
 """Bytes of an entry of that table: block + 1, time of the fence, and time of the publication; i64 each."""
 RELEASE_BLOCK, RELEASE_FENCE, RELEASE_TIME = range(0, RELEASE, 8)

@@ -245,7 +245,9 @@ class Lanes:
         return self.call("fma", other, addend)
 
     def splat(self, lanes: int) -> Lanes:
-        """Return a scalar repeated in all lanes; a value that has this number of lanes is returned as it is."""
+        """Emit code that repeats a scalar in `lanes` lanes. A value that already has `lanes` lanes is returned
+        unchanged.
+        """
         return self if self.lanes == lanes else Lanes(self.fn.splat(self.value, lanes))
 
     def lane(self, index: int) -> Lanes:

@@ -40,12 +40,14 @@ def climb(
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> ClimbResult:
-    """Verify and time every rung of an operation's ladder, beside the library call and the peers.
+    """Verify every rung of an operation's ladder and time it beside the library call and the peers.
+
+    On an emulated GPU the rungs are counted instead of timed.
 
     `op` is `"gemm"`, `"reduce"` or `"batch"`. `device` is `"cpu"`, `"cuda[:N]"` or `"emulated[:sm_XX]"`. If there is no
-    GPU, `"cuda"` without `sizes` counts the rungs on an emulated GPU, and gives recorded times beside the counts. If
-    `device` is `None`, the CPU's ladder is climbed, then the GPU's: it is timed on a GPU, or counted on an emulated one
-    if there is none. `threads`, `peers` and `sizes` are then for the CPU alone.
+    GPU, `"cuda"` without `sizes` counts the rungs on an emulated GPU, and gives the times of a recorded climb beside
+    the counts. If `device` is `None`, the CPU's ladder is climbed, then the GPU's: it is timed on a GPU, or counted on
+    an emulated one if there is none. `threads`, `peers` and `sizes` are then for the CPU alone.
 
     `threads` is the number for the threaded rung, by default all physical cores. `peers` are names of libraries,
     `"installed"` or `""`. Each rung takes the largest of `sizes` that it finishes quickly. `quick` uses smaller sizes

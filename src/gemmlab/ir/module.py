@@ -12,8 +12,9 @@ from gemmlab.ir.types import VOID, Type
 
 
 class Probe(Watcher, Protocol):
-    """Code that observes a running kernel. Its memory is `words` 64-bit words at the symbol `probe.STATE`, which are 0
-    at first.
+    """The interface of code that observes a running kernel.
+
+    Its memory is `words` 64-bit words, 0 at first, at the symbol that `ir.probe.STATE` names.
     """
 
     @property

@@ -89,7 +89,9 @@ class PlacedKernel:
     device: Device
     config: Mapping[str, int]
     loaded: dict[tuple[tuple[str, int], ...], Loaded] = field(default_factory=dict)
-    """Loaded code by compile-time parameters, some of which may depend on the problem."""
+    """Loaded code by the kernel's compile-time parameters, as sorted (name, value) pairs. Some may depend on the
+    problem, so there can be several entries.
+    """
 
     def bind(
         self, op: Op, problem: Problem, buffers: Mapping[str, Buffer], *, threads: int = 1,

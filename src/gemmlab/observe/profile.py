@@ -29,7 +29,9 @@ class Profile(Display):
     kernels: tuple[str, ...]
     """Machine functions in order of launch; for a library, those that it chose. Empty if nothing ran."""
     facts: Mapping[str, Any]
-    """Facts from the record: configuration, compiler and digest of a kernel's code, version of a library."""
+    """What the record states about the contestant: of a kernel its configuration, compiler and code digest; of a
+    library its version.
+    """
     counts: Mapping[str, float]
     """Sums over instructions and launches, by the names in `ncu_report.METRICS`."""
     metrics: Mapping[str, float]

@@ -17,11 +17,13 @@ WHOLE = "whole"
 
 @dataclass(frozen=True, slots=True)
 class GemmProblem:
-    """One product of row-major matrices. Extents are in elements; op(A) is (m, k), op(B) (k, n), C (m, n).
+    """A product C = alpha op(A) op(B) + beta C of row-major matrices; op(A) is (m, k), op(B) (k, n), C (m, n), in
+    elements.
 
     A is stored (m, k) with `lda >= k`, or, with `trans_a`, (k, m) with `lda >= m`; B likewise. Leading dimensions of 0
     are replaced by the smallest legal ones. alpha and beta are rounded to float32. `contents`, one of `CONTENTS` or
-    `WHOLE`, is the kind of data that `fill` makes. The constructor raises `UsageError` for impossible values.
+    `WHOLE`, is the kind of data that the operation's `fill` makes. The constructor raises `UsageError` for impossible
+    values.
     """
 
     m: int

@@ -77,7 +77,7 @@ class Operation:
     moves numbers.
     """
     scalars: Mapping[str, float] = field(default_factory=dict)
-    """Scalar arguments besides the extents, with their values: a kernel takes an `int` as int64, a float as float32."""
+    """Values of scalar arguments besides the extents, by name. A kernel takes an `int` as int64, a float as float32."""
     flops: Callable[..., int] | None = None
     """Function that returns the number of arithmetic operations; by default one for each element of a result."""
     bytes: Callable[..., int] | None = None

@@ -1,4 +1,4 @@
-"""A record's results as tables whose columns a reader can sort."""
+"""A record's results as data of tables: texts of cells, with the keys by which a page sorts columns."""
 
 from __future__ import annotations
 

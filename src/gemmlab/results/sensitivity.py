@@ -49,9 +49,9 @@ class Sensitivity:
     best: Config
     us: float
     single: tuple[Change, ...]
-    """One parameter at a time, in the order of parameters and values."""
+    """Changes of exactly one parameter from `best`, in the order of parameters and values."""
     pairs: tuple[Change, ...]
-    """Two parameters at a time."""
+    """Changes of exactly two parameters from `best`, in the same order."""
     predicted: bool = False
     """True if the times are predicted and not measured."""
 

@@ -31,13 +31,15 @@ PTX is a third of a file. Only a reader needs it, so the others' code has zeros 
 
 
 def find(program: Program, alias: str, path: IncludePath) -> Artifact | None:
-    """Return the shipped code of a program with the source key `alias`, and headers in the folders of `path`.
+    """Return the shipped code of a program whose source key is `alias`.
 
-    `None` if none was shipped for exactly this source, configuration and architecture.
+    `None` if none was shipped for exactly this source, configuration and architecture, if the headers in the folders of
+    `path` are not those that it was compiled with, or if the file is damaged.
     """
-    # Some builds of Python lack lzma. It is imported only if there is no compiler and the cache lacks the code.
-    import lzma
-
+    try:
+        import lzma
+    except ImportError:  # some builds of Python lack it
+        return None
     try:
         found = decode(lzma.decompress(_file(FOLDER, program, alias).read_bytes()))
         if found.searched is None or not as_it_was(found.searched, path):

@@ -33,7 +33,8 @@ _DEVIATION_WEIGHT = 8.0
 _SLOPE_WEIGHT = 2.0
 """Weight of the prior slope of 1: it counts as measurements whose forecasts' logarithms have this sum of squares."""
 MOST_POINTS = 160
-"""The most measured configurations that are used: the fastest, and as many others, evenly chosen by time."""
+"""The most measured configurations that are used. Of more, half are the fastest, and half are evenly spaced by rank
+among the others."""
 _FOR_LENGTHS = 64
 """The most measured configurations to which lengths are fitted."""
 _SQRT5 = 5.0**0.5

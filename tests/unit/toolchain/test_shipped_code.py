@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,14 @@ def test_damaged_code_is_never_run(package: tuple[Path, Artifact], damage: bytes
             build(scale())
     finally:
         path.write_bytes(whole)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_python_without_lzma_says_that_a_compiler_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert build(scale()).digest
+    monkeypatch.setitem(sys.modules, "lzma", None)
+    with pytest.raises(NoCompilerError):
+        build(scale())
 
 
 def test_the_cache_comes_first(

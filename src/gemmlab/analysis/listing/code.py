@@ -129,7 +129,8 @@ def _without_padding(function: SassFunction) -> tuple[Instruction, ...]:
 def _loops(function: SassFunction) -> tuple[dict[int, int], dict[int, int], tuple[Span, ...]]:
     """Return two mappings by instruction address, and all loops of a function, outer ones first.
 
-    The mappings have the number of loops around the instruction, and the address at which the innermost one begins.
+    The first mapping is to the number of loops around the instruction, the second to the address at which the innermost
+    one begins. Instructions outside loops are in neither.
     """
     graph = flow_graph(function)
     depths: dict[int, int] = {}

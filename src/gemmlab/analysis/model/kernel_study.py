@@ -29,8 +29,8 @@ from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op
 
 SIZES: Mapping[str, str] = {"gemm": "256x256x64,256x256x128", "reduce": "2^14,2^16", "sums": "64x1024x64,64x2048x64"}
-"""Operation -> sizes to run on the emulator. Products fill tiles up to 256 x 256; the second one has twice the steps
-along k, for steps of up to 64.
+"""Operation -> two sizes to run on the emulator. The products (m x n x k) fill tiles of up to 256 x 256. Their k is 64
+and 128, so the second one has twice the steps along k if a step is at most 64 deep. Sums are outer x length x inner.
 """
 _LEAST_DEPTH, _SCRIPTS, _MOST_DOUBLED = 64.0, 2, 9
 """For kernels whose blocks share k: least depth of a block, number of products to run, and number of values of k that

@@ -1,4 +1,6 @@
-"""Copies to memory that an earlier copy has not filled yet: which copies, and the wait that did not prevent it."""
+"""Reports of copies to shared memory that an earlier copy, still in flight, writes too, with the last wait between
+them.
+"""
 
 from __future__ import annotations
 

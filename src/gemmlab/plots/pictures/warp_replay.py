@@ -29,7 +29,7 @@ _SHAPE = re.compile(r"64x(\d+)x\d+")
 Phase = tuple[int, int]
 """Address of an mbarrier, and number of one of its phases."""
 Meeting = tuple[str, int]
-"""A barrier of the block as its operand names it, and how often it has been used before."""
+"""A barrier of the block as the operand of BAR names it, and how often the warp has used it before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,9 @@ from gemmlab.timing.contestants.places import PRODUCTS, stored
 
 
 class Library(Protocol):
-    """A library's implementation of operations on a GPU."""
+    """The interface of an adapter that calls a GPU library: it prepares a problem and states facts. `GpuCall` makes it
+    a contestant.
+    """
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         """Return a callable that enqueues the operation on the device's stream.

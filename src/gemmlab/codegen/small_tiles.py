@@ -44,10 +44,10 @@ AHEAD = 16
 
 
 def tile_shapes(tile: Tile) -> dict[int, int]:
-    """Return the most rows of a tile of small products, by the number of vectors in its rows.
+    """Return a mapping from a small product's vectors per row to the most rows of its tile.
 
-    With the blocked product's tile of 12 x 2 vectors, there are also tiles of 9 x 3 and 6 x 4: as many accumulators or
-    three more, and fewer elements of A to broadcast for as many multiply-adds.
+    If the blocked product's tile is 12 x 2 vectors, wider tiles of 9 x 3 and 6 x 4 are added. They have 27 and 24
+    accumulators (12 x 2 has 24) and broadcast fewer elements of A for the same number of multiply-adds.
     """
     shapes = dict.fromkeys(range(1, tile.vectors + 1), tile.rows)
     return shapes | {3: 9, 4: 6} if (tile.rows, tile.vectors) == (12, 2) else shapes

@@ -62,7 +62,10 @@ class SiteCounters:
     kind: str = ""
     """`"shared load"`, `"global store"`, `"async copy"`, `"barrier"`, ...; empty for all other instructions."""
     requests: int = 0
-    """Executions of a memory access with at least one lane predicated on; 0 for all other instructions."""
+    """Requests to memory: one for each execution with a lane predicated on. A generic load or store makes one for each
+    memory that it reaches, a texture fetch one for each texture. 0 for constant loads, matrix operands and all
+    instructions that access no memory.
+    """
     sectors: int = 0
     """Sectors of 32 bytes requested in global or local memory."""
     sectors_distinct: int = 0

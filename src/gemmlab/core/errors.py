@@ -1,6 +1,7 @@
-"""Every exception gemmlab raises on purpose, each with the exit code the command line gives it.
+"""The base class of gemmlab's errors, and the errors that several packages raise, with the command line's exit codes.
 
-Exit codes: 0 fine; 1 wrong result, regression or time limit; 3 no such device; 2 for all other errors.
+Exit codes: 0 fine; 1 wrong result, regression or time limit; 3 no such device, or one that lacks what the kernel needs;
+2 for all other errors. Modules with errors of their own derive them from these.
 """
 
 from __future__ import annotations

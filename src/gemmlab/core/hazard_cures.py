@@ -1,4 +1,6 @@
-"""Say in a hazard's message what cures it: the place of a missing barrier, or the fault that it follows from."""
+"""Add the cure to a race's message: the place of a missing barrier, the barrier that not all threads reach, or an index
+or array size that is wrong.
+"""
 
 from __future__ import annotations
 

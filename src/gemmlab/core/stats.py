@@ -38,7 +38,7 @@ class Ratio:
 
 
 def spread(samples: Sequence[float] | Float64Array) -> Spread:
-    """Return median, IQR and MAD of samples. Raises `ValueError` when there is no sample."""
+    """Return the number of samples, their median, IQR and MAD. Raises `ValueError` if there is no sample."""
     values = np.asarray(samples, dtype=np.float64)
     if values.size == 0:
         raise ValueError("no samples")

@@ -1,4 +1,4 @@
-"""Tensor maps made by the CUDA driver."""
+"""Encode tensor maps (128 bytes) by the CUDA driver."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ SHARED = Space.SHARED * 65536
 """Bits of an event's `extra` for shared memory."""
 WRITE_CLOCK, WRITE_BY, WRITE_SITE, WRITE_STRONG, READ_FAR_CLOCK, READ_FAR_BY, READ_FAR_SITE = range(0, 28, 4)
 """Offsets of i32 in the shadow's entry for one element and one accessing block: the last write and the last read, each
-with the warp's clock, warp * 32 + lane and the instruction; for the write also `strong`."""
+with the warp's clock, warp * 32 + lane and the instruction; for the write also `strong`.
+"""
 FAR = 32
 """Bytes of such an entry; an element of the shadow has one for each block of the cluster."""
 VISIT = 16
@@ -138,7 +139,10 @@ class _Access:
         return fn.cast(fn.select(Lanes(rank).eq(self.rank).value, mine, other), I32)
 
     def learn(self, target: Raw, local: Lanes) -> None:
-        """For a volatile or atomic access: take over the clocks published at block `target`; a store also publishes."""
+        """Emit, for a volatile or atomic access: raise this warp's clocks to those published at block `target`. A store
+        also publishes the maximum of both there. An access to the own block's memory leaves the clocks of its own warps
+        alone.
+        """
         fn = self.fn
         published = fn.cast(target.load(Block.FOREIGN, I64) + self.count.value * (PUBLISHED * ROW), I32)
         with fn.when(self.strong.ne(PLAIN).value), fn.range(self.count.value) as rank:

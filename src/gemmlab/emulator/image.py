@@ -185,7 +185,10 @@ def _patched(
     relocations: tuple[Relocation, ...],
     symbols: Mapping[str, int],
 ) -> list[Instruction]:
-    """Return the instructions with their relocations applied."""
+    """Return the instructions with relocations applied: labels get addresses, immediates 32 bits of an address.
+
+    A relocation of an unknown section or symbol is skipped. Raises `CompileError` for one behind the end of the code.
+    """
     patched = list(instructions)
     for relocation in relocations:
         if relocation.section not in starts or relocation.symbol not in symbols:

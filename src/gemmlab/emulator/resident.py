@@ -156,7 +156,9 @@ class Resident:
 
     @property
     def start(self) -> int:
-        """The clock at the start of the block: earlier blocks' clocks are not higher. Valid until a warp has run."""
+        """The clock at which this block starts: no block that this object held before has a higher one. Read it before
+        any warp runs.
+        """
         return int(self.clocks.min())
 
     def meet(self, starts: list[int]) -> None:
@@ -190,7 +192,7 @@ class Resident:
         return int(self.warps[:, Warp.CLOCK : Warp.CLOCK + 8].copy().view(np.int64).sum())
 
     def run(self, turn: int = TURN, most: int = ROUNDS) -> int:
-        """Run at most `most` turns of `turn` instructions for each warp; return a `Status`."""
+        """Give each warp up to `most` turns of at most `turn` instructions; return the block's `Status`."""
         status: int = _runner()(self.block.ctypes.data, turn, most)
         return status
 

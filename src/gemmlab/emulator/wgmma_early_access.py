@@ -32,8 +32,9 @@ class Touch:
     site: int
     multiplication: int
     fence: bool = False
-    """True if the instruction writes before the multiplication, without a fence in between; false if it accesses
-    registers of a multiplication in flight."""
+    """True if the fault is a missing fence: the instruction writes a register of the multiplication before it is
+    issued, and no fence is in between. False if the instruction accesses registers of a multiplication in flight.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ WARPGROUP = 1 << WARPGROUP_SHIFT
 MULTIPLYING_WARPS = 24
 """Most warps of a block whose warpgroups have a column of their own in vector clocks and in the rows of reads: column
 31 - g belongs to the multiplications of warpgroup g, and its clock counts them. Only a wait for a multiplication makes
-its clock known, not a barrier behind the issue. In larger blocks the reads count as those of the multiplying warp."""
+its clock known, not a barrier behind the issue. In larger blocks the reads count as those of the multiplying warp.
+"""
 ROWS = 16
 """Rows of the accumulator that one warp computes."""
 MOST_COLUMNS = 256
@@ -75,7 +76,9 @@ class Flight:
     """Ring of `FENCE_TURNS` rows: the warp's own clock at each of a lane's last proxy fences."""
     FENCE_TURNS = 8
     ENDS = FENCES + FENCE_TURNS * ROW
-    """Ring of `END_TURNS` i64, one for each of the last groups: multiplications issued up to the end of the group."""
+    """Ring of `END_TURNS` i64. Each has, for one of the last groups, the number of multiplications issued up to its
+    end.
+    """
     END_TURNS = 16
     FENCED = ENDS + 8 * END_TURNS
     """A row of 32 i32: the warp's vector clock at its last proxy fence by all of its lanes."""

@@ -37,7 +37,7 @@ from gemmlab.timing.families import family_of, operation_of
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """The arguments of a call, with kernels loaded."""
+    """The arguments of a call of `profile`, with kernels loaded instead of named."""
 
     kernels: Sequence[NamedKernel]
     """Empty for the ladder."""

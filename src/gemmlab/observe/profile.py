@@ -29,8 +29,8 @@ class Profile(Display):
     kernels: tuple[str, ...]
     """Machine functions in order of launch; for a library, those that it chose. Empty if nothing ran."""
     facts: Mapping[str, Any]
-    """What the record states about the contestant: of a kernel its configuration, compiler and code digest; of a
-    library its version.
+    """The record's facts about the contestant: configuration, compiler and code digest of a kernel, or the version of a
+    library.
     """
     counts: Mapping[str, float]
     """Sums over instructions and launches, by the names in `ncu_report.METRICS`."""

@@ -36,7 +36,7 @@ class Family:
     """Settings of one family of devices for one operation."""
 
     library_call: str
-    """The library function that computes on these devices for arrays of the host, such as `"gemmlab.gemm"`; empty if
+    """gemmlab's own function that computes on these devices for arrays of the host, such as `"gemmlab.gemm"`; empty if
     there is none. `check` and `climb` run it.
     """
     timed: bool
@@ -53,7 +53,9 @@ class Family:
     profile_sizes: str
     """Default sizes of `gemmlab profile`; empty if nothing can be profiled."""
     array_call: str = ""
-    """The library function that takes arrays that lie on these devices, which only a bench times."""
+    """gemmlab's own function for arrays that are already on these devices, such as `"gemmlab.gemm"`; empty if there is
+    none. Only `bench` times it.
+    """
     quoted: tuple[str, ...] = ()
     """Libraries that are timed on request and whose times are only quoted: no speed is compared with theirs."""
     tuned_peers: tuple[str, ...] = ()

@@ -9,7 +9,8 @@ from gemmlab.tuning.device_bench import Subject
 from gemmlab.tuning.session import Tuning
 
 REASONS = "reasons"
-"""The name of a fact: the counters that move with the time. Results that differ from the best in one parameter have it.
+"""Key of the fact that lists the counters that move with the time, as texts. Only a result that differs from the best
+in one parameter has it, and only if a counter moves.
 """
 
 

@@ -72,7 +72,10 @@ def _unit(bits: Lanes) -> Lanes:
 
 
 def _placed(mantissa: Lanes, shift: Lanes) -> Lanes:
-    """Return the addend shifted left by `shift`, or right if it is negative; if ones are lost, the last bit is set."""
+    """Return `mantissa` as i256, shifted left by `shift`, right if `shift` is negative.
+
+    If ones are lost, the last bit is set.
+    """
     right = (shift.like(0) - shift).smax(0).smin(63)
     quotient = mantissa >> right
     marked = quotient | (quotient << right).ne(mantissa).zext("i64")

@@ -1,4 +1,6 @@
-"""Special registers: the thread's position, masks of lanes, and clocks."""
+"""Read special registers (S2R, CS2R, S2UR): positions of thread, warp and block, masks of lanes, memory windows,
+clocks.
+"""
 
 from __future__ import annotations
 

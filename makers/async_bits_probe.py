@@ -110,17 +110,24 @@ def record_share(group: str, part: str, options: Any) -> None:
         print(f"{group} {part}: {words}", flush=True)
 
 
+def recorded(file: Path) -> dict[str, Bits]:
+    """Return the arrays of a file by name; none if there is no file."""
+    if not file.exists():
+        return {}
+    with np.load(file) as arrays:
+        return dict(arrays)
+
+
 def record_group(group: str, options: Any) -> None:
     """Record the arrays of a group that its file lacks, and join all of them in that file."""
     parts, start, file = options.out / "parts" / group, time.perf_counter(), options.out / f"{group}.npz"
-    if file.exists() and set(groups(options.device)[group]) <= set(np.load(file).files):
+    known = recorded(file)
+    if groups(options.device)[group].keys() <= known.keys():
         print(f"{group}: nothing is missing", flush=True)
         return
     parts.mkdir(parents=True, exist_ok=True)
-    if file.exists():
-        with np.load(file) as known:
-            for name in known:
-                np.save(parts / f"{name}.npy", known[name])
+    for name, array in known.items():
+        np.save(parts / f"{name}.npy", array)
     count = PROCESSES if options.device.startswith("cuda") else 1
     with ThreadPoolExecutor(count) as pool:
         list(pool.map(lambda part: record_share(group, f"{part}/{count}", options), range(count)))

@@ -20,7 +20,8 @@ from gemmlab.ir.values import Value
 SPACES = {"global": Space.GLOBAL, "shared": Space.SHARED, "local": Space.LOCAL}
 STORE = 256
 EACH_LANE = 1024
-"""Added to the key of an atomic operation in shared memory: lanes with the same word take a wavefront each."""
+"""Flag in the `key` (see `ACCESS`) of an atomic operation in shared memory: lanes with the same word take a wavefront
+each."""
 PENDING = 0x7F
 """Validity of a byte that an asynchronous copy has not written yet."""
 
@@ -52,7 +53,7 @@ class Place:
 
 
 def translate(fn: Function, warp: Raw, space: str, address: Value, low: Value, high: Value, lane: Value) -> Place:
-    """Return the place of `address` in the memory `space`, as one `lane` of the warp accesses it.
+    """Emit the translation of `address` in the memory `space`, as one `lane` of the warp accesses it; return its place.
 
     `inside` is true if all bytes from `address + low` up to, but not including, `address + high` are in bounds: in one
     global allocation, in the shared memory of one block that has not ended, or in the lane's own local memory.
@@ -81,7 +82,7 @@ def translate(fn: Function, warp: Raw, space: str, address: Value, low: Value, h
 
 
 def cluster_block(fn: Function, warp: Raw, address: Value) -> tuple[Raw, Lanes]:
-    """Return the block of the cluster to which a shared address belongs, and true if it exists and has not ended.
+    """Emit the search for the block that owns a shared address; return it, and true if it exists and has not ended.
 
     If it does not exist, the returned block is the warp's own.
     """
@@ -99,7 +100,7 @@ def valid_at(base: Value, offset: Value) -> Lanes:
 
 
 def emit_locate(fn: Function, module: Module, space: str) -> None:
-    """Emit the body of `locate_SPACE(warp, insn, lane, address, key)`: return the host address of an access.
+    """Emit the body of `locate_SPACE(warp, insn, lane, address, key)`, which returns the host address of an access.
 
     `key` is as in `ACCESS`. If the access is out of bounds or misaligned, the function records an event and returns 0.
     """

@@ -23,7 +23,7 @@ CALL = (pointer(I8), pointer(I8), I32, I64, pointer(I64), pointer(I64))
 
 
 class Operation:
-    """Numbers of the operations. Brackets list the rows of operands; a row has one i64 for each lane."""
+    """Numbers of the operations of the engine. Brackets list the operands; each is a row of 32 i64, one a lane."""
 
     INIT = 1
     """Initialise an mbarrier [address, word]."""
@@ -43,19 +43,20 @@ class Operation:
     """Copy or reduce a box of a tensor [`Direction`, tensor map, shared address, mbarrier, mask of the cluster's
     blocks, reduction, dimensions, five coordinates]."""
     COMMIT = 9
-    """Close a bulk group []."""
+    """Close the warp's open bulk group []."""
     WAIT_READ = 10
     """Wait until at most this number of bulk groups still have to read their source [groups]."""
     VISIBLE = 11
-    """Make the writes of those bulk groups visible for which the thread has waited []."""
+    """Make the writes of those bulk groups visible for which `WAIT_READ` has waited []."""
     STORE = 12
-    """Store registers in a block of the cluster [address, mbarrier, bytes, reduction, four words]."""
+    """Store registers in the shared memory of a block of the cluster, or reduce into it [address, mbarrier, bytes,
+    reduction, four words]."""
     CLUSTER_ARRIVE = 13
     """Arrive at the cluster's barrier []."""
     CLUSTER_WAIT = 14
     """Wait at the cluster's barrier []."""
     FENCE = 16
-    """Execute a proxy fence []."""
+    """Execute a proxy fence (FENCE.VIEW.ASYNC) []."""
     PRINT = 15
     """Print with `printf` [address of the format, address of the arguments]; result: number of arguments."""
 
@@ -81,20 +82,21 @@ class Arrival:
 
 
 class Direction:
-    """Memory that a bulk operation reads, and memory that it writes; a prefetch writes none."""
+    """Numbers for the memory that a bulk operation reads, and the memory that it writes; a prefetch writes none."""
 
     GLOBAL_TO_SHARED, SHARED_TO_GLOBAL, SHARED_TO_SHARED, PREFETCH = range(4)
 
 
 REDUCTIONS = ("", "ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR")
 TYPES = ("U32", "S32", "U64", "S64", "F16", "BF16", "F32", "F64")
-"""Types of reductions. The number of a reduction is its index in `REDUCTIONS` plus 16 times the index of its type."""
+"""Types of the values of reductions. The number of a reduction is the index of its name in `REDUCTIONS` plus 16 times
+that of its type; 0 is no reduction."""
 
 
 def request(x: Form, operation: int, *operands: Lanes | int) -> tuple[Value, Value]:
-    """Emit a call of the engine; return its `Status` and the pointer to its rows of results.
+    """Emit a call of the engine's function; return its `Status` and the pointer to its rows of results.
 
-    An operand is a value for each lane, or a number that is the same in all lanes.
+    `operation` is one of `Operation`. An operand is a value for each lane, or a number that is the same in all lanes.
     """
     fn = x.fn
     rows = fn.scratch(I64, LANES * max(1, len(operands)))

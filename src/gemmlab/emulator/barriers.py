@@ -35,7 +35,7 @@ def _barrier(fn: Function, block: Raw, number: Value) -> Raw:
 
 
 def own_clock(fn: Function, block: Raw, index: Value) -> Value:
-    """Return a pointer to the own clock of warp `index`: element `index` of its vector clock."""
+    """Return a pointer to the i32 clock of warp `index` itself: element `index` of its own vector clock."""
     return fn.cast(block.load(Block.CLOCKS, I64), I32) + (index * LANES + index)
 
 
@@ -89,7 +89,7 @@ def emit_arrive(fn: Function, module: Module) -> None:
 def emit_release(fn: Function, module: Module) -> None:
     """Emit the body of `release(warp, insn, number)`: if enough threads have arrived, release all groups that wait.
 
-    It then also stores the result of the barrier's reduction.
+    It then also stores the result of the barrier's reduction, if it has one.
     """
     warp_ptr, insn, number = fn.args
     block = _block(fn, Raw(fn, warp_ptr))
@@ -138,7 +138,7 @@ def _wake(fn: Function, block: Raw, barrier: Raw, number: Value) -> None:
 
 
 def _pass_on(fn: Function, block: Raw, source: Value, to: Value) -> None:
-    """In a cluster: update row `to` of `Block.FOREIGN` to the maximum of its clocks and those of row `source`."""
+    """Emit, for a cluster: raise the clocks in row `to` of `Block.FOREIGN` to those of row `source`."""
     foreign, blocks = block.load(Block.FOREIGN, I64), block.load(Block.CLUSTER, I64)
     with fn.when(foreign.differs(0)), fn.range(blocks) as rank:
         read, write = (fn.cast(foreign + (row * blocks + rank) * ROW, I32) for row in (source, to))
@@ -159,7 +159,7 @@ def emit_release_all(fn: Function, module: Module) -> None:
 
 
 def emit_barriers(module: Module) -> None:
-    """Emit every function of this file."""
+    """Emit the compiled functions `release`, `arrive` and `release_all`."""
     with module.function("release", RELEASE) as fn:
         emit_release(fn, module)
     with module.function("arrive", ARRIVE, I32, exported=True) as fn:

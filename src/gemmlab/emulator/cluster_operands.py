@@ -1,4 +1,4 @@
-"""Races between a warpgroup multiplication's reads and stores of the cluster's other blocks."""
+"""Races of a warpgroup multiplication's reads of shared memory with stores there by other blocks of the cluster."""
 
 from __future__ import annotations
 

@@ -34,18 +34,20 @@ from gemmlab.ir.types import I8, I32, I64
 from gemmlab.ir.values import Value
 
 CLUSTER_RACE = GLOBAL_RACE
-"""The arguments of `ACCESS`, and `strong`: `PLAIN`, `STRONG` (volatile) or `ATOMIC`."""
+"""Arguments of `cluster_race`: those of `address_space.ACCESS`, and `strong`: `PLAIN`, `STRONG` (volatile) or `ATOMIC`.
+"""
 PLAIN, STRONG, ATOMIC = range(3)
 SHARED = Space.SHARED * 65536
-"""Bits of an event's `extra` for shared memory."""
+"""Bits of an event's `extra` that name shared memory: `Space.SHARED` from bit 16 on."""
 WRITE_CLOCK, WRITE_BY, WRITE_SITE, WRITE_STRONG, READ_FAR_CLOCK, READ_FAR_BY, READ_FAR_SITE = range(0, 28, 4)
-"""Offsets of i32 in the shadow's entry for one element and one accessing block: the last write and the last read, each
-with the warp's clock, warp * 32 + lane and the instruction; for the write also `strong`.
+"""Offsets of i32 in the entry of `Block.FAR` for one element and one accessing block: its last write and last read,
+each with the warp's clock, warp * 32 + lane and the index of the instruction; for the write also `strong`.
 """
 FAR = 32
-"""Bytes of such an entry; an element of the shadow has one for each block of the cluster."""
+"""Bytes of an entry of `Block.FAR`; each element of shared memory has one entry for each block of the cluster."""
 VISIT = 16
-"""Bytes of the record of a warp's last access to the block's memory: clock, instruction, lane; i32 each."""
+"""Bytes of a record of `Block.VISITS`, a warp's last access to another block's shared memory: clock, index of the
+instruction, lane, unused; i32 each."""
 PUBLISHED = LANES + BARRIERS
 """The row of `Block.FOREIGN` with the clocks that volatile and atomic accesses to the block's memory published."""
 FENCED = PUBLISHED + 1
@@ -128,7 +130,7 @@ class _Access:
         self.site = Lanes(insn.load(Insn.INDEX, I64)).trunc("i32")
 
     def block(self, rank: Value) -> Raw:
-        """Return the block of the cluster with this rank."""
+        """Return the `Block` structure of the block of the cluster with this rank."""
         return Raw(self.fn, self.own.base + (Lanes(rank) - self.rank).value * Block.SIZE)
 
     def row(self, rank: Value) -> Value:
@@ -155,7 +157,10 @@ class _Access:
                 fn.store(there, both.value)
 
     def access(self, target: Raw, local: Lanes, where: Value, lane: Value, at: Value) -> None:
-        """Compare with accesses of other blocks and, if the memory is another block's, with those of its owner."""
+        """Emit the check of one lane's access to one element, and its recording.
+
+        It is compared with accesses of other blocks and, if the memory is another block's, with those of its owner.
+        """
         fn = self.fn
         far = target.load(Block.FAR, I64) + where * (self.count.value * FAR)
         with fn.range(self.count.value) as rank:
@@ -171,7 +176,7 @@ class _Access:
             self._record(Raw(fn, fn.cast(far + self.rank.value * FAR, I8)), lane)
 
     def _unknown(self, rank: Value, by: Lanes, clock: Lanes, own: Lanes) -> Lanes:
-        """Return whether another warp's access at time `clock` is unordered with this warp's.
+        """Emit code that tests whether another warp's access at its clock `clock` is unordered with this warp's access.
 
         `by` is that access's warp * 32 + lane; `own` is true if that warp is of this warp's block.
         """
@@ -203,7 +208,7 @@ class _Access:
             self._note(rank, by, Lanes(entry.load(READ_FAR_SITE)), lane, at)
 
     def _against_owner(self, target: Raw, near: Raw, lane: Value, at: Value) -> None:
-        """Compare with accesses of the owner's warps; `near` is the element's entry in the owner's own shadow."""
+        """Emit the comparison with accesses of the owner's warps; `near` is the element in the owner's own shadow."""
         fn, rank = self.fn, target.load(Block.RANK, I64)
         never = Lanes(fn.constant(0, I32)).ne(0)
         by = Lanes(near.load(WRITER))
@@ -243,7 +248,10 @@ class _Access:
                     entry.store(offset, value)
 
     def leave(self, target: Raw, local: Lanes, lane: Value) -> None:
-        """Record an access to another block's memory, which must be ordered before that block's end."""
+        """Emit the record of an access to another block's memory, which must be ordered before that block's end.
+
+        The emitted code does nothing if the memory belongs to the warp's own block.
+        """
         fn = self.fn
         with fn.when((~local).value):
             place = (self.rank.value * LANES + self.index) * VISIT
@@ -262,5 +270,9 @@ def note_race(
     fn: Function, module: Module, warp: Raw, insn: Raw, access: tuple[Value | int, Value, Value],
     other: tuple[Value, Value],
 ) -> None:  # fmt: skip
-    """Record a race between blocks: `access` is (lane, address, `extra`), `other` (block, instruction)."""
+    """Emit the record of a race between blocks of a cluster.
+
+    `access` is (lane, address, `extra`) of the access that finds it; `other` is the earlier access: (number of its
+    block in the grid, index of its instruction).
+    """
     note_more(fn, module, warp, (insn.base, Kind.RACE_CLUSTER, *access, other[1]), other[0])

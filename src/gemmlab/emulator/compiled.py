@@ -24,8 +24,8 @@ def compiled(
     """Return the addresses of `symbols` in the code that `emit` returns as LLVM IR for a target.
 
     The machine code comes from the artifact cache; if it is not there, it is compiled and stored. `name` and the text
-    of `sources`, the files on which the code depends, identify it there. `imports` are the addresses of the symbols
-    that it uses. Raises `UsageError` if `emit` does, `CompileError` for any other failure.
+    of `sources`, the files on which the code depends, identify it there. `imports` are the addresses of the outside
+    symbols that the code uses. Raises `UsageError` if `emit` does, `CompileError` for any other failure.
     """
     target = host_target()
     generator, own = GENERATOR.fingerprint(), sources.fingerprint()

@@ -32,10 +32,11 @@ COUNT_COPY = (
     ("source", pointer(I64)),
     ("width", I32),
 )
-"""Arguments of the counting functions. `copying`: mask of the lanes that copy data; `width`: bytes a lane."""
+"""Arguments of `count_past_l1` and `count_through_l1`. `copying`: mask of the lanes that copy data; `to` and `source`:
+one address for each lane; `width`: bytes that each lane copies."""
 PAST_L1 = "BYPASS"
 _SECTOR, _LINE = 5, 7
-"""Log2 of the bytes of a sector, and of a line."""
+"""Log2 of the bytes of a sector (32), and of a line (128)."""
 
 
 def counted_here(instruction: Instruction) -> bool:
@@ -46,7 +47,7 @@ def counted_here(instruction: Instruction) -> bool:
 
 
 def emit_count_past_l1(fn: Function) -> None:
-    """Body of `count_past_l1(insn, copying, to, source, width)`: count a copy that bypasses L1."""
+    """Emit the body of `count_past_l1(insn, copying, to, source, width)`: count a copy that bypasses L1."""
     _insn, copying, to, source, _width = fn.args
     from_sector, to_sector = _shifted(fn, source, _SECTOR), _shifted(fn, to, _SECTOR)
     from_line, to_line = _shifted(fn, source, _LINE), _shifted(fn, to, _LINE)
@@ -70,7 +71,7 @@ def emit_count_past_l1(fn: Function) -> None:
 
 
 def emit_count_through_l1(fn: Function) -> None:
-    """Body of `count_through_l1(insn, copying, to, source, width)`: count a copy through L1."""
+    """Emit the body of `count_through_l1(insn, copying, to, source, width)`: count a copy through L1."""
     _insn, copying, to, source, width = fn.args
     shift = Lanes(width).call_flag("cttz", flag=True)
     groups, banks = fn.scratch(I32, LANES), Lanes(fn.constant(128, I32)).lshr(shift)
@@ -89,7 +90,7 @@ def emit_count_through_l1(fn: Function) -> None:
 
 
 class _Banks:
-    """Counter of the distinct units in each bank of the source or destination, lane by lane.
+    """Builder of code that counts the distinct units in each bank of the source or destination, lane by lane.
 
     A unit is as many bytes as one lane copies, aligned to their number.
     """
@@ -105,7 +106,7 @@ class _Banks:
         self._fresh = fn.var(I32, 0)
 
     def more(self, lane: Value, group: Lanes, place: Value) -> Lanes:
-        """Count a lane's unit; return by how many units the fullest bank of its group grows.
+        """Emit code that counts a lane's unit; return by how many units the fullest bank of its group grows.
 
         The group's lanes are `group`, and its number is `place`.
         """
@@ -136,7 +137,7 @@ def _shifted(fn: Function, addresses: Value, bits: int) -> Value:
 
 @contextmanager
 def _each(fn: Function, bits: Value) -> Iterator[Value]:
-    """Loop over the lanes whose bit is set."""
+    """Emit a loop over the lanes whose bit is set in the mask `bits`; its body is what the `with` block emits."""
     with fn.range(LANES) as lane, fn.when((Lanes(bits) & _bit(_number(fn, lane))).ne(0).value):
         yield lane
 
@@ -150,10 +151,10 @@ def _bit(number: Lanes) -> Lanes:
 
 
 def _same(fn: Function, row: Value, lane: Value) -> Lanes:
-    """Mask of the lanes whose entry in `row` equals that of `lane`."""
+    """Return the mask of the lanes whose entry in `row` equals that of `lane`."""
     return Lanes(fn.load(row, LANES)).eq(Lanes(row[lane]).splat(LANES)).mask_bits()
 
 
 def _first(bits: Lanes) -> Lanes:
-    """Number of the lowest set bit."""
+    """Return the number of the lowest set bit."""
     return bits.call_flag("cttz", flag=True)

@@ -32,7 +32,7 @@ class Code:
     instructions: tuple[Instruction, ...]
     records: Bytes = field(repr=False)
     start: int
-    """Index of the first instruction to execute."""
+    """Index of the first instruction to execute: 0."""
 
 
 def decode(function: SassFunction, entries: frozenset[int] = frozenset()) -> Code:
@@ -89,7 +89,7 @@ def _fill(record: Bytes, index: int, instruction: Instruction, handler: int, ind
 
 
 def fields(operand: Operand) -> tuple[int, ...]:
-    """Return the fields of an operand's record: byte offsets in the warp's structure, or values."""
+    """Return the one to four fields of an operand's record: byte offsets in the warp's structure, or values."""
     match operand.kind:
         case "reg":
             return Warp.register(operand.index), Warp.register(operand.index, write=True)

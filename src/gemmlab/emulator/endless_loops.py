@@ -28,21 +28,22 @@ from gemmlab.emulator.units import Unit
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding
 
 PATIENCE = "GEMMLAB_EMULATOR_PATIENCE"
-"""Environment variable: the most instructions that a block, with all blocks waiting for it, may execute. A launch that
-exceeds it is stopped.
+"""Name of the environment variable that sets the most instructions that a block, together with the blocks that wait for
+another one, may execute. A launch that exceeds the number is stopped.
 """
 TIMED_OUT = "time limit"
 """`Outcome.stopped` of a launch that ran out of time. The kernel need not be wrong."""
 _ENDED = (Status.DONE, Status.FAULT, Status.BLOCKED)
 _WINDOW, _STEPS = 1000, 20_000
-"""Instructions that a warp executes to show which code is running, and then those in which its state must repeat."""
+"""Instructions that each warp executes to show which code is running; then the most in which the block's state must
+repeat for a proof."""
 
 _CHEAP = 1 << 20
-"""Instructions that a block may execute while it waits for another one before they count against the patience."""
+"""Instructions of a block that waits for another one that do not count against the patience."""
 
 
 class StoppedError(Exception):
-    """Error that stops a launch: it never ends, or takes too long."""
+    """Error that stops a launch: it never ends, takes too long, cannot go on, or has a grid of partial clusters."""
 
     def __init__(self, why: str, places: tuple[tuple[int, int, int], ...] = ()) -> None:
         super().__init__(why)
@@ -63,8 +64,8 @@ class Watch:
         self._executed = records[:, Insn.EXECUTED : Insn.EXECUTED + 8]
         self._patience, self._waited = patience, 0
         self._next = _WINDOW
-        """Instructions that a block executes before its next check. The interval doubles after each check, so that all
-        checks together take little time."""
+        """Number of executed instructions from which on a block's next check is due: twice that of the last check, so
+        that all checks together take little time."""
         self._columns: dict[frozenset[int], npt.NDArray[np.int64]] = {}
         self._analyses: dict[bytes, list[frozenset[int]] | None] = {}
 
@@ -119,7 +120,7 @@ class Watch:
         return int(self._counts().sum())
 
     def waits(self, resident: Unit) -> None:
-        """Count the instructions, beyond `_CHEAP`, of a block that waits for another one against the patience."""
+        """Count against the patience all but the first `_CHEAP` instructions of a block that waits for another one."""
         self._waited += max(0, resident.executed - _CHEAP)
 
     def _state(self, resident: Unit, decides: list[frozenset[int]]) -> bytes:
@@ -150,9 +151,9 @@ class Watch:
 def patience(memory: Reach, blocks: int) -> int:
     """Return the most instructions that a block may execute before its launch is stopped.
 
-    By default the number grows with the memory: if one thread multiplies matrices that fill a memory of w words, it
-    executes a fifth of w^1.5 multiply-adds. The number is divided among the blocks. The environment variable `PATIENCE`
-    replaces it. Raises `UsageError` if its value is not a number.
+    By default the number is 2^25 + 4 w^1.5 / `blocks`, where w is the size of `memory` in words of 4 bytes: if one
+    thread multiplies matrices that fill the memory, it executes a fifth of w^1.5 multiply-adds. The environment
+    variable `PATIENCE` replaces the whole number. Raises `UsageError` if its value is not a number.
     """
     setting = os.environ.get(PATIENCE, "")
     if not setting:
@@ -164,10 +165,10 @@ def patience(memory: Reach, blocks: int) -> int:
 
 
 def settled(resident: Unit, watch: Watch) -> int:
-    """Run a unit until it ends, or cannot go on without another block; return its `Status`.
+    """Run a unit until it ends, or cannot go on without another block; return `DONE`, `BLOCKED` or `SPENT`.
 
     It cannot go on if all its warps wait (`BLOCKED`), or if it repeats its state (`SPENT`). Raises `StoppedError` for a
-    trap, and where `Watch.look` does.
+    `FAULT`, such as a trap, and where `Watch.look` does.
     """
     visited: set[bytes] = set()
     excuses = 0
@@ -207,9 +208,9 @@ def settled(resident: Unit, watch: Watch) -> int:
 
 
 _EXCUSES = 10_000
-"""Most times in a row that all waits for mbarriers may time out while nothing changes."""
+"""Most times in a row that a wait for an mbarrier may time out while all warps wait and nothing else changes."""
 _PRIME, _OFTEN, _MOST = 997, 63, 256
-"""Instructions of a short turn while states are compared; short turns before full ones; most states stored."""
+"""Instructions of a short turn; most stored states with which turns are short; most states stored for comparison."""
 
 
 def _places(resident: Unit) -> tuple[tuple[int, int, int], ...]:

@@ -51,7 +51,10 @@ def emit_note(fn: Function) -> None:
 
 
 def note_more(fn: Function, module: Module, warp: Raw, note: tuple[Value | int, ...], more: Value) -> None:
-    """Call `note` with its arguments from `insn` on, and store `more` in the event's `EXTRA2` if it is recorded."""
+    """Emit a call of the compiled function `note`; if it records an event, store `more` in the event's `EXTRA2`.
+
+    The tuple `note` has the arguments of the call after `warp`.
+    """
     launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
     before = launch.load(Launch.EVENT_COUNT, I64)
     fn.call(module["note"], warp.base, *note)
@@ -63,7 +66,7 @@ def note_more(fn: Function, module: Module, warp: Raw, note: tuple[Value | int, 
 def emit_lost(fn: Function, module: Module) -> None:
     """Emit the body of `lost(warp, insn, execute)`, the handler of the extra record after the last instruction.
 
-    It records that the kernel ran past its end.
+    It records an event that the kernel ran past its end, and returns `FAULT`.
     """
     warp, insn, execute = fn.args
     first = fn.zero_extend(Lanes(execute).call_flag("cttz", flag=True).value)

@@ -22,9 +22,11 @@ from gemmlab.sass.instruction import Instruction, Operand
 REGISTERS = ("reg", "ureg")
 PREDICATES = ("pred", "upred")
 WRITE = 1
-"""Number of the field with the offset for writes, in the record of a register or predicate; field 0 is for reads."""
+"""Number of the field, in the record of a register or predicate operand, that has the offset in the warp for writes;
+field 0 has the offset for reads."""
 BASE, UNIFORM_BASE, OFFSET = 0, 1, 2
-"""Numbers of a memory operand's fields: offsets of its two base registers in the warp, and the constant offset."""
+"""Numbers of the fields in a memory operand's record: offsets in the warp of its vector and its uniform base register,
+and the constant offset in bytes."""
 
 
 class UnsupportedError(UsageError):
@@ -32,7 +34,7 @@ class UnsupportedError(UsageError):
 
 
 class Form:
-    """The handler of one instruction form under construction, with a cursor over the form's operands."""
+    """Builder of the handler of one instruction form, with a cursor over the form's operands."""
 
     def __init__(self, fn: Function, instruction: Instruction) -> None:
         self.fn = fn
@@ -67,13 +69,13 @@ class Form:
         return self.fn.call_external(name, returns, types, self.warp.base, self.insn.base, *args)
 
     def pick(self, value: Lanes, lane: Lanes) -> Lanes:
-        """Return the value of one lane, whose number is known only at run time."""
+        """Emit code that reads the value of one lane, whose number is known only at run time; return it as a scalar."""
         row = self.fn.scratch(value.value.type.scalar, LANES)
         self.fn.store(row, value.value)
         return Lanes(row[self.fn.zero_extend(lane.value)])
 
     def first_active(self, value: Lanes) -> Lanes:
-        """Return the value of the lowest lane that executes, as a scalar."""
+        """Emit code that reads the value of the lowest lane that executes; return it as a scalar."""
         return self.pick(value, Lanes(self.exec_bits).call_flag("cttz", flag=False))
 
     def has(self, *names: str) -> bool:
@@ -94,7 +96,7 @@ class Form:
 
     @property
     def execute(self) -> Lanes:
-        """The lanes that execute, as a truth value (i1) for each lane."""
+        """The lanes that execute, as a truth value (i1) for each of the `lanes`."""
         return lane_mask(self.exec_bits, self.lanes)
 
     def refuse(self, why: str = "") -> UnsupportedError:
@@ -131,7 +133,10 @@ class Form:
         return self.take()[0]
 
     def field(self, record: int, number: int = 0) -> Value:
-        """Return i64 field `number` (0 to 3) of an operand's record."""
+        """Emit a load of i64 field `number` (0 to 3) of an operand's record; return the field.
+
+        `record` is the offset of that record in the instruction's record, as from `take`.
+        """
         return self.insn.load(record + 8 * number, I64)
 
     def constant(self, item: float, kind: str = "i32") -> Lanes:
@@ -165,7 +170,7 @@ class Form:
         return [self._word(operand, record, part) for part in range(count)]
 
     def adjust(self, operand: Operand, value: Lanes) -> Lanes:
-        """Return `value` after the operand's `|x|`, then its `-` (or `~`)."""
+        """Emit code that applies the operand's `|x|`, then its `-` or `~`, to `value`; return the result."""
         floating = value.kind[0] == "f"
         if operand.absolute:
             value = value.call("fabs") if floating else value.lt(0).select(-value, value)
@@ -213,7 +218,10 @@ class Form:
         return found
 
     def literal(self) -> int:
-        """Take the next operand's value at compile time; the table entry must list its position in `literals`."""
+        """Take the next operand, an immediate, as a number known when the handler is compiled.
+
+        The opcode's `Entry` in `isa.table` must list the operand's position in `literals`.
+        """
         operand, _record = self.take("imm")
         return operand.value
 
@@ -238,7 +246,7 @@ class Form:
         return Result(self, operand, record)
 
     def status(self, value: Value | int) -> None:
-        """Set the handler's return value, by default `Status.GO`."""
+        """Set the handler's return value, a `Status`. Without a call of this method it is `Status.GO`."""
         self._status = self.fn.constant(value, I32)
 
     def finish(self) -> None:
@@ -257,7 +265,7 @@ class Result:
     record: int
 
     def set(self, value: Lanes | Sequence[Lanes]) -> None:
-        """Write 32 bits, 64 bits to a pair, or a list of 32-bit words to consecutive registers."""
+        """Emit the write of 32 bits, of 64 bits to a register pair, or of a list of words to consecutive registers."""
         if isinstance(value, Lanes):
             value = split(value) if value.width == 64 else [value]
         where = self.form.field(self.record, WRITE)
@@ -285,7 +293,7 @@ class PredicateResult:
     record: int
 
     def set(self, value: Lanes) -> None:
-        """Write a truth value for each lane."""
+        """Emit the write of a truth value (i1) for each lane."""
         form = self.form
         where = form.field(self.record, WRITE)
         word = value.mask_bits()
@@ -297,11 +305,11 @@ class PredicateResult:
 
 
 def split(value: Lanes) -> list[Lanes]:
-    """Return 64 bits as two i32: the low word, then the high word."""
+    """Emit code that splits values of 64 bits; return two i32 values: the low words, then the high words."""
     whole = value.bits("i64")
     return [whole.trunc("i32"), (whole >> 32).trunc("i32")]
 
 
 def join(low: Lanes, high: Lanes) -> Lanes:
-    """Return low and high words (i32) as one i64."""
+    """Emit code that joins low and high words (i32); return the i64 values."""
     return low.zext("i64") | (high.zext("i64") << 32)

@@ -34,36 +34,38 @@ class Geometry:
     global_races: bool = False
     """True if races in global memory are checked."""
     global_shift: int = 2
-    """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
+    """Log2 of the narrowest access to global memory in bytes: 0, 1 or 2; 2 if none is narrower than 4 bytes."""
     wave_blocks: int = 1
     """Number of blocks resident together on a GPU (a wave). All accesses of one wave count a distinct sector once."""
     async_copies: bool = False
     """True if warps need room for cp.async copies in flight."""
     maximum_registers: int = 0
-    """Registers of each thread at the start, as setmaxnreg counts them."""
+    """Registers of each thread at the start, as setmaxnreg counts them: rounded up to a multiple of 8."""
     old_tensor_core: bool = False
-    """True before sm_90."""
+    """True for an architecture before sm_90 (`Launch.OLD_TENSOR_CORE`)."""
     landing_seed: int | None = None
     """Seed of the random moments at which warpgroup multiplications execute; `None`: the latest possible moments."""
     warpgroups: bool = False
     """True if warps need room for warpgroup multiplications in flight."""
     parameters: int = 0
-    """Bytes of constant bank 0, up to the last parameter, that are copied to global memory; 0 if the kernel does not
-    take addresses of its parameters."""
+    """Bytes of constant bank 0, up to the last parameter, that the kernel can also access as global memory; 0 if it
+    does not take addresses of its parameters."""
     param_base: int = 0
-    """Offset of the first parameter in the bank."""
+    """Byte offset of the first parameter in constant bank 0."""
     asynchronous: bool = False
-    """True if the launch needs the engine of asynchronous operations (as `Image.asynchronous`)."""
+    """True if the kernel needs the engine of asynchronous operations (`Image.asynchronous`). A launch in clusters of
+    several blocks has the engine in any case."""
     constant_bytes: int = 0
     """Bytes that `__constant__` variables take."""
     cluster: tuple[int, int, int] = (1, 1, 1)
-    """Blocks of a cluster; the grid must consist of whole clusters."""
+    """Extents of a cluster in blocks (x, y, z); the grid must consist of whole clusters."""
     in_clusters: bool = False
     """True if the kernel or the launch states a cluster, also one of a single block."""
     filling: int | None = None
-    """Value of each byte of memory that nothing has written yet; `None`: not set."""
+    """Value (0 to 255) of each byte of global, shared and local memory that nothing has written yet; `None`: such
+    bytes are left as they are."""
     variables: tuple[SharedVariable, ...] = ()
-    """The `__shared__` variables, if it is known where they lie."""
+    """The kernel's `__shared__` variables; empty if it is not known where they lie."""
 
     def place_in_cluster(self, rank: int) -> str:
         """Return words for a block by its rank, such as `"block 1 of a cluster of 2"`, also if there is no cluster."""
@@ -73,11 +75,17 @@ class Geometry:
         return f"block {rank} of a cluster of {count}"
 
     def shared_array(self, address: int) -> str:
-        """Return the name of the `__shared__` variable for a shared address (`array_at`); empty if none is known."""
+        """Return the name of the `__shared__` variable for an address (`array_at`).
+
+        It is empty if none is known, or if the address is not a shared one.
+        """
         return array_at(self.variables, self._offset(address)) if self._shared(address) else ""
 
     def owner(self, address: int, block: int) -> str:
-        """Return words for the block of the cluster that owns a shared address; empty if it is `block` itself."""
+        """Return words for the block of the cluster that owns a shared address, such as `"block 1 of the cluster"`.
+
+        They are empty if the owner is `block` itself (its number in the grid), or if the address is not a shared one.
+        """
         rank = address >> RANK_BITS
         return f"block {rank} of the cluster" if self._shared(address) and rank != self.rank(block) else ""
 
@@ -100,9 +108,9 @@ class Geometry:
         return variable.word(offset) + of_block
 
     def _shared(self, address: int) -> bool:
-        """Return whether an address is one of shared memory."""
+        """Return whether an address is a shared one: its upper bits are the rank of a block of the cluster."""
         return 0 <= address >> RANK_BITS < math.prod(self.cluster)
 
     def _offset(self, address: int) -> int:
-        """Return the number of bytes from the start of the kernel's own shared memory to an address in its block."""
+        """Return the byte offset of a shared address in its block, from the start of the kernel's own shared memory."""
         return (address & (1 << RANK_BITS) - 1) - self.shared_low

@@ -31,7 +31,8 @@ from gemmlab.ir.types import I8, I32, I64
 from gemmlab.ir.values import Value
 
 RECORD = 16
-"""Bytes of the record of one access: block + 1 (0: none), the warp's clock, time, and `_site`; i32 each."""
+"""Bytes of the record of one access; i32 each: block + 1 (0: no access), the warp's clock, time as in `Launch.TIME`,
+and site: instruction * 2048, plus `STRONG` or 0, plus warp * 32 + lane."""
 RECORD_BLOCK, RECORD_CLOCK, RECORD_TIME, RECORD_SITE = range(0, RECORD, 4)
 WRITER, LAST, FELLOW, FOREIGN = range(0, 4 * RECORD, RECORD)
 """Offsets of an element's records: the last plain store; of all other accesses the last one, the last one by another
@@ -40,16 +41,18 @@ warp of that one's block, and the last one by another block.
 CELL = 4 * RECORD
 """Bytes of shadow for one element."""
 STRONG = 1 << 10
-"""Flag in `RECORD_SITE`: the access was atomic or volatile. Warp and lane are below it, the instruction above."""
+"""Flag in `RECORD_SITE`: the access was atomic or volatile. The bits below it are warp * 32 + lane, those above it the
+index of the instruction."""
 RELEASES = 1 << 16
 """Number of entries in the table of publications. The low bits of a block's number are the index of its entry, so
 blocks share entries.
 """
 RELEASE = 24
-"""Bytes of an entry of that table: block + 1, time of the fence, and time of the publication; i64 each."""
+"""Bytes of an entry in the table of publications: block + 1, time of the block's fence before the publication, and time
+of the publication; i64 each, times as in `Launch.TIME`."""
 RELEASE_BLOCK, RELEASE_FENCE, RELEASE_TIME = range(0, RELEASE, 8)
 GLOBAL_RACE = (*ACCESS, ("strong", I32))
-"""The arguments of `ACCESS` and `strong`, which is 1 for atomic and volatile accesses."""
+"""Arguments of `global_race`: those of `ACCESS`, and `strong`: 1 for atomic and volatile accesses, else 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Shadows:
     """The shadows of one launch. The object must exist until the launch has ended."""
 
     table: npt.NDArray[np.int64]
-    """Row (host address of the shadow, bytes of memory that it covers) for each slot of the memory map."""
+    """Row (host address of the shadow, bytes of memory covered) for each slot of the memory map; (0, 0) if free."""
     releases: npt.NDArray[np.int64]
     """The table of publications: `RELEASES` entries, each with the last publication of a block."""
     cells: tuple[npt.NDArray[np.uint8], ...] = field(repr=False)
@@ -133,7 +136,7 @@ def emit_global_race(fn: Function, module: Module) -> None:
 
 
 def _release(fn: Function, launch: Raw, number: Lanes) -> Raw:
-    """Return the entry of block `number - 1` in the table of publications; another block may have written it."""
+    """Return the entry for block `number - 1` in the table of publications; another block may have written it last."""
     place = (number & (RELEASES - 1)).zext("i64").value
     return Raw(fn, fn.cast(launch.load(Launch.PUBLISHED, I64), I8) + place * RELEASE)
 
@@ -161,9 +164,9 @@ class _Access:
         self.plain_store = Lanes(key).uge(STORE) & ~self.strong
 
     def access(self, cell: Raw, lane: Value, at: Lanes, host: Lanes, start: Lanes) -> None:
-        """Check and record the access of one lane to one element.
+        """Emit the check of one lane's access to one element, and its recording.
 
-        `at` is the element's address, `host` its host address, `start` its byte offset in the access.
+        `at` is the element's emulated address, `host` its host address, `start` its byte offset in the access.
         """
         fn = self.fn
         silent = self.plain_store & ~self._changes(host, start, lane)
@@ -212,8 +215,8 @@ class _Access:
                 self._note(number, site, ours, lane, at)
 
     def _ordered(self, number: Lanes, time: Lanes) -> Lanes:
-        """Return whether block `number - 1` published its accesses up to `time`, and this block made an atomic or
-        volatile access after that.
+        """Emit code that tests whether block `number - 1` published its accesses up to `time`, and this block made an
+        atomic or volatile access after that.
         """
         release = _release(self.fn, self.launch, number)
         by = Lanes(release.load(RELEASE_BLOCK, I64)).trunc("i32")
@@ -226,7 +229,7 @@ class _Access:
         return (published | (by.gt(number) & early)) & self.last_strong.ne(0)
 
     def _changes(self, host: Lanes, start: Lanes, lane: Value) -> Lanes:
-        """Return whether a plain store changes the element; true for every other access."""
+        """Emit code that tests whether a plain store changes the element; true for every other access."""
         fn = self.fn
         found = fn.var(I32, 1)
         with fn.when(self.plain_store.value):

@@ -41,10 +41,10 @@ class Ranked:
     hazard: Hazard
     rank: Rank
     site: int
-    """Index of the instruction; it tells instructions without line information apart."""
+    """Index of the instruction in the kernel's code; it tells instructions without line information apart."""
     other: int = -1
     subject: Hashable = None
-    """A mark that tells it from another hazard with the same lines."""
+    """Mark that tells this hazard from another one of the same kind and lines; `None` if none is needed."""
 
     @property
     def key(self) -> Hashable:

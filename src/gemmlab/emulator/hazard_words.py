@@ -29,7 +29,7 @@ by bulk groups, not by an mbarrier."""
 
 
 _OF_DESCRIPTORS = frozenset({Kind.OUT_OF_BOUNDS, Kind.ASYNC, Kind.UNWRITTEN})
-"""Kinds of events that have an operand's descriptor."""
+"""Kinds of events that have a descriptor in `Event.other_block` if a warpgroup multiplication's operand caused them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ class Event:
     address: int
     extra: int
     other_block: int
-    """Number of the other block of a race; of an event of an operand in shared memory, its descriptor."""
+    """Number of the other block of a race between blocks; for a warpgroup multiplication's operand in shared memory,
+    its descriptor."""
 
 
 def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> str:
@@ -199,7 +200,7 @@ def line_of(image: Image, index: int) -> int:
 
 
 def file_of(image: Image, index: int) -> str:
-    """Return the source file of an instruction; empty for an index out of range and without line information."""
+    """Return the source file of an instruction; empty for an index out of range, and without line information."""
     if not 0 <= index < len(image.code.instructions):
         return ""
     line = image.code.instructions[index].line

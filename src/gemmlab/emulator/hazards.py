@@ -55,7 +55,7 @@ NAMES = {
 _NO_ADDRESS = warpgroup_words.NO_ADDRESS.union({
     Kind.BARRIER, Kind.TRAP, Kind.TEXTURE, Kind.WARP_SYNC, Kind.SHUFFLE,
 })  # fmt: skip
-"""Kinds of events whose `address` field holds something else."""
+"""Kinds of events whose `address` field holds something other than a memory address."""
 _ACCESSES = frozenset(NAMES) - _NO_ADDRESS - {Kind.CALL}
 """Kinds of events that are accesses to memory."""
 

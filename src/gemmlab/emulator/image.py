@@ -23,16 +23,16 @@ from gemmlab.toolchain.cubin import Cubin, CubinFunction, Relocation
 
 Bytes = npt.NDArray[np.uint8]
 ADDRESSES = 4
-"""The constant bank with the addresses of variables."""
+"""Number of the constant bank with the addresses of `__device__` variables."""
 MOST_LOCAL = 512 * 1024
 """The most local memory in bytes that a GPU gives a thread."""
 STACK_TOP = 0x28
 """Offset in constant bank 0 of the word from which a kernel reads the top of its stack."""
 WINDOWS = 0x18
-"""Offset in constant bank 0 of the generic addresses of shared and local memory."""
+"""Offset in constant bank 0 of two words of 64 bits: the generic addresses at which shared and local memory begin."""
 OUTSIDE = {DRIVER_CODE + 16 * i: name for i, name in enumerate(("__assertfail", "vprintf", "malloc", "free"))}
-"""Invented addresses of functions that the driver supplies. A call of one that the emulator does not supply ends the
-launch, and is reported by name."""
+"""Names, by invented code address, of functions that the driver supplies. The emulator supplies `vprintf`; a call of
+another one ends the launch, and is reported by name."""
 ASYNCHRONOUS = frozenset({
     "SYNCS", "ARRIVES", "UBLKCP", "UBLKRED", "UBLKPF", "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UTMACMDFLUSH",
     "STAS", "REDAS", "UCGABAR_ARV", "UCGABAR_WAIT",
@@ -44,21 +44,21 @@ _HIGH = {"R_CUDA_ABS32_HI_32", "R_CUDA_32_HI", "R_CUDA_FUNC_DESC32_HI_32"}
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A kernel that is ready to run. `constants` are the module's constant banks, without the kernel's arguments."""
+    """A kernel that is ready to run. `constants` are its constant banks by number, without a launch's arguments."""
 
     function: CubinFunction
     arch: str
     code: Code
     constants: Mapping[int, Bytes] = field(repr=False)
     variables: Mapping[str, int]
-    """Address of each `__device__` variable."""
+    """Address of each `__device__` variable by symbol; also the code addresses of labels and functions of the cubin."""
     registers: int
-    """Registers a thread: the kernel's, or more if another function of the cubin uses more."""
+    """Registers of each thread: the kernel's, or more if code that it may call names more; at least 1."""
     local_bytes: int
     byte_shared: bool
     """True if some access to shared memory is narrower than 4 bytes."""
     global_shift: int
-    """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
+    """Log2 of the narrowest access to global memory in bytes: 0, 1 or 2; 2 if none is narrower than 4 bytes."""
     async_copies: bool
     """True if the kernel copies from global to shared memory by cp.async."""
     warpgroups: bool
@@ -68,7 +68,7 @@ class Image:
     unexecuted: tuple[SiteCounters, ...] = field(repr=False)
     """The counters of each instruction for a launch that does not execute it."""
     parameter_addresses: bool
-    """True if the kernel takes addresses of its parameters (`__grid_constant__`) and is code for sm_90."""
+    """True if the kernel is code for sm_90 and takes the address of a parameter (`__grid_constant__`)."""
     shared_variables: tuple[SharedVariable, ...] = ()
     """The kernel's `__shared__` variables; empty if its PTX does not tell their places."""
 
@@ -154,7 +154,7 @@ def _global_shift(instruction: Instruction) -> int:
 
 
 def _gather(functions: Mapping[str, SassFunction], name: str) -> tuple[dict[str, int], list[Instruction]]:
-    """Return the start address of each code section, and all instructions: the kernel's first, at address 0."""
+    """Return the start address of each code section by name, and all instructions: the kernel's first, at address 0."""
     starts: dict[str, int] = {}
     found: list[Instruction] = []
     for other in (name, *(each for each in functions if each != name)):
@@ -185,7 +185,7 @@ def _patched(
     relocations: tuple[Relocation, ...],
     symbols: Mapping[str, int],
 ) -> list[Instruction]:
-    """Return the instructions with relocations applied: labels get addresses, immediates 32 bits of an address.
+    """Return the instructions with relocations applied: labels get whole addresses, immediates 32 bits of an address.
 
     A relocation of an unknown section or symbol is skipped. Raises `CompileError` for one behind the end of the code.
     """

@@ -17,9 +17,9 @@ class Insn:
 
     HANDLER = 0
     GUARD = 8
-    """i64: offset of the guard's mask in the warp."""
+    """i64: offset in the warp's structure of the mask of the guard predicate."""
     GUARD_XOR = 16
-    """i32: all ones for a negated guard."""
+    """i32: all ones for a negated guard, else 0."""
     TARGET = 24
     """i64: index of the instruction that a branch goes to."""
     INDEX = 32
@@ -42,17 +42,19 @@ class Insn:
     NOT_TAKEN = MEMO
     """i64, branches only: threads for which the guard is true and the second predicate false, so they do not branch."""
     PATTERN = 176
-    """32 i32: address of each lane minus that of the first active lane."""
+    """32 i32 of the access that was analysed last: each lane's address minus that of the first lane that executed it; 0
+    in lanes that did not."""
     OPERANDS = 320
     OPERAND_SIZE = 32
     """Bytes of an operand's record: four i64."""
     OPERAND_COUNT = 10
     PAGE_WAVEFRONTS = OPERANDS + OPERAND_COUNT * OPERAND_SIZE
-    """First of three i64: Nsight Compute's source-page counters of an asynchronous copy (`emulator.copy_counts`)."""
+    """First of three i64 (wavefronts, ideal wavefronts, sectors): a cp.async copy's counters as on Nsight Compute's
+    source page (`emulator.copy_counts`)."""
     PAGE_IDEAL = PAGE_WAVEFRONTS + 8
     PAGE_SECTORS = PAGE_WAVEFRONTS + 16
     ENTRY = PAGE_WAVEFRONTS + 24
-    """i64: 1 at the first instruction of a function that may be called by address."""
+    """i64: 1 at the first instruction of a function that may be called by address, else 0."""
     STRONG = PAGE_WAVEFRONTS + 32
     """i32: 1 for a load or store that is volatile or accesses the level-2 cache directly; for an arrival at the barrier
     of a cluster, its `Order`."""
@@ -62,12 +64,12 @@ class Insn:
 
 
 class Order(IntEnum):
-    """The order of memory that an arrival at a cluster's barrier has."""
+    """Memory orders of an arrival at a cluster's barrier: which earlier writes of its thread it makes known."""
 
     RELEASE = 0
     RELAXED = 1
     INITIALISATIONS = 2
-    """Relaxed, behind fence.mbarrier_init."""
+    """Relaxed, but after a fence.mbarrier_init: initialisations of mbarriers become known all the same."""
 
 
 class Kind:
@@ -80,11 +82,14 @@ class Kind:
     REGISTERS = 33
     """setmaxnreg requests a number of registers (`address`) that it cannot get; `extra` is the reason."""
     PROXY = 35
-    """A multiplication reads a thread's write without a proxy fence of that thread; `extra` as for `OVERWRITTEN`."""
+    """A warpgroup multiplication reads a thread's write without a proxy fence of that thread; `extra` as for
+    `OVERWRITTEN`."""
     OVERWRITTEN = 34
-    """A write to an operand that a multiplication may still read; from bit 32 on, `extra` has the writing thread."""
+    """A write to shared memory that a warpgroup multiplication may still read as its operand; from bit 32 on, `extra`
+    has the writing thread."""
     SWIZZLE = 36
-    """A multiplication reads by another phase of the swizzle than the last write had; `extra` as for `OVERWRITTEN`."""
+    """A warpgroup multiplication reads an operand by a swizzle pattern that starts at another address than that of the
+    last writes; `extra` as for `OVERWRITTEN`."""
     ENDED = 13
     """An access to the shared memory of a block of the cluster that has ended."""
     RACE_CLUSTER = 14

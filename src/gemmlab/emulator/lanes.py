@@ -162,7 +162,7 @@ class Lanes:
         return self._compare("fcmp uno", self)
 
     def select(self, yes: Item, no: Item) -> Lanes:
-        """`yes` where this truth value holds, else `no`; at least one of the two is a `Lanes`."""
+        """Return `yes` in the lanes where this truth value holds, else `no`; at least one of the two is a `Lanes`."""
         model = yes if isinstance(yes, Lanes) else no
         if not isinstance(model, Lanes):
             raise TypeError("select needs a value to take its type from")
@@ -202,11 +202,11 @@ class Lanes:
         return self if kind == self.kind else self._convert("trunc", kind)
 
     def to_float(self, kind: str, *, signed: bool) -> Lanes:
-        """Integer to floating point, rounded to nearest even."""
+        """Convert an integer to floating point, rounded to nearest even."""
         return self._convert("sitofp" if signed else "uitofp", kind)
 
     def to_int(self, kind: str, *, signed: bool) -> Lanes:
-        """Floating point to integer, rounded towards zero; poison out of range."""
+        """Convert floating point to an integer, rounded towards zero; poison out of range."""
         return self._convert("fptosi" if signed else "fptoui", kind)
 
     def widen(self, kind: str) -> Lanes:
@@ -218,13 +218,18 @@ class Lanes:
         return self if kind == self.kind else self._convert("fptrunc", kind)
 
     def call(self, name: str, *others: Item, result: str | None = None) -> Lanes:
-        """Call an LLVM intrinsic on this and other values of its type: `"fma"`, `"ctpop"`, `"fshl"`, `"floor"`."""
+        """Emit a call of the LLVM intrinsic `name` (such as `"fma"` or `"ctpop"`) on this and other values of its type.
+
+        `result` is the kind of the result, if it is not this value's.
+        """
         values = [self.value, *(self.like(other).value for other in others)]
         return self._call(f"llvm.{name}.{self._suffix()}", values, self._type(result or self.kind))
 
     def call_flag(self, name: str, flag: bool) -> Lanes:
-        """Call an intrinsic that takes a flag. If the flag is true, the result is poison for one value: for 0 with
-        `ctlz` and `cttz`, for the least integer with `abs`.
+        """Emit a call of an LLVM intrinsic that takes a flag besides this value.
+
+        If the flag is true, the result is poison for one value: for 0 with `ctlz` and `cttz`, for the least integer
+        with `abs`.
         """
         symbol, type_ = f"llvm.{name}.{self._suffix()}", self.value.type
         self.fn.declare(symbol, f"declare {type_} @{symbol}({type_}, i1)")
@@ -241,7 +246,7 @@ class Lanes:
         return Lanes(self.fn.emit(type_, f"call {type_} @{symbol}({listing})"))
 
     def fma(self, other: Item, addend: Item) -> Lanes:
-        """`self * other + addend`, rounded once."""
+        """Return `self * other + addend`, rounded once."""
         return self.call("fma", other, addend)
 
     def splat(self, lanes: int) -> Lanes:
@@ -258,7 +263,7 @@ class Lanes:
         return Lanes(self.fn.emit(self.value.type.scalar, text))
 
     def shuffle(self, pattern: Sequence[int]) -> Lanes:
-        """Lane `i` of the result is lane `pattern[i]` of this."""
+        """Return a value whose lane `i` is lane `pattern[i]` of this one."""
         return Lanes(self.fn.shuffle(self.value, self.value, pattern))
 
     def map(self, function: Callable[[Lanes], Lanes]) -> Lanes:

@@ -7,59 +7,62 @@ from gemmlab.emulator.layout import LANES
 VARIABLES = 3
 """The constant bank of `__constant__` variables."""
 SHARED_WINDOW = 0x10000
-"""Upper half of every generic address in shared memory; larger than the upper half of any global address."""
+"""Upper 32 bits of every generic address in shared memory; larger than those of any global address."""
 LOCAL_WINDOW = 0x10001
-"""Upper half of every generic address in local memory."""
+"""Upper 32 bits of every generic address in local memory."""
 PARAMETERS = 0x198
-"""Offset in constant bank 0 of the generic address of the first parameter, on sm_90."""
+"""Offset in constant bank 0 of a word of 64 bits: the generic address of the kernel's first parameter, on sm_90."""
 RANK_BITS = 24
-"""A block's shared addresses have its rank in the cluster above this bit."""
+"""Number of the lowest bit of the block's rank in its cluster, in a shared address; the bits below it are a position
+in that block's shared memory."""
 DRIVER_CODE = 0xFFFF_0000_0000
 """First code address of the functions that the driver supplies."""
 VPRINTF = DRIVER_CODE + 16
-"""Code address of `vprintf`, which the emulator supplies."""
+"""Invented code address of `vprintf`, the driver's function that the emulator supplies itself."""
 
 
 class Launch:
     """Byte offsets of the structure that all blocks of a launch share."""
 
     SLOTS = 0
-    """Table of allocations, indexed by the upper bits of an address: four i64 (bytes, host address, host address of the
-    validity bytes, `touched`). `touched` points to one byte a sector: the number of the wave that last accessed it."""
+    """Host address of the table of allocations. Its index is the address >> `SLOT_BITS`; an entry has four i64 (bytes,
+    host address, host address of the validity bytes, `touched`), all 0 in a free slot. `touched` is the host address
+    of one byte for each 32-byte sector: the number of the wave of blocks that last accessed it."""
     SLOT_SIZE = 32
     SLOT_BITS = 36
     SLOT_COUNT = 2048
     CONSTANT = 8
-    """8 host addresses of constant banks, then their 8 sizes."""
+    """8 host addresses (i64) of constant banks, then the sizes of these banks in bytes (8 i64)."""
     CONSTANT_SIZE = 72
     BANKS, BANK_BYTES, BANK_SLACK = 8, 65536, 16
-    """Number of banks, bytes of a bank, and bytes after its end that a wide operand at its last bytes may read."""
+    """Number of constant banks, bytes of a bank, and bytes after a bank's end that a wide operand there may read."""
     EVENTS = 136
     EVENT_COUNT = 144
     EVENT_CAPACITY = 152
     CODE = 160
-    """Address of the instruction records; an extra one at the end reports a kernel that runs past its last
+    """Host address of the instruction records; an extra one at the end reports a kernel that runs past its last
     instruction."""
     CODE_COUNT = 168
     """i64: number of instructions without the extra one. Computed targets of jumps are checked against it."""
     GRID = 176
     """3 i32 of gridDim, then 3 i32 of blockDim."""
     TEXTURES = 200
-    """Address of the table of texture objects, indexed by their number (see `Texture`)."""
+    """Host address of the table of texture objects, indexed by their handle (see `Texture`)."""
     TRACE = 208
-    """Host address of a `Trace`; 0 if nothing is recorded."""
+    """Host address of the launch's `Trace`; 0 if nothing is recorded."""
     STOP = 216
     """i64: not 0 if the launch has to end; then no warp gets another turn."""
     CONSTANT_USED = 224
     """i64: bytes of `__constant__` variables in bank 3."""
     RACES = 232
-    """Host address of the shadows by slot (see `emulator.global_races`); 0 if those races are not checked."""
+    """Host address of the table of race shadows by slot (`global_races.Shadows`); 0 if races in global memory are not
+    checked."""
     RACE_SHIFT = 240
-    """i64: log2 of the bytes that one element of the shadows covers."""
+    """i64: log2 of the bytes of global memory that one element of the race shadows covers."""
     PUBLISHED = 248
-    """Host address of the table of each block's last publication."""
+    """Host address of the table of the blocks' last publications (`global_races.Shadows`)."""
     TIME = 256
-    """i64, from 1 on: incremented by each fence and publication."""
+    """i64: a counter that starts at 1 and grows by 1 with each fence and each publication of a block."""
     ASYNC = 264
     """Address of the function that executes asynchronous operations (see `emulator.async_calls`); 0 if the kernel has
     none."""
@@ -69,34 +72,42 @@ class Launch:
 
 
 class Trace:
-    """The accesses and steps of a launch to record, and the buffers for them (see `observe.tracing`)."""
+    """Byte offsets of the structure that says which steps and accesses of a launch are recorded, and in which buffers
+    (see `observe.tracing`).
+    """
 
     HANDLERS = 0
-    """Address of the instructions' own handlers, an i64 each; the recording handler replaces them and calls them."""
+    """Host address of an array of i64: the address of each instruction's own handler. The instruction records have the
+    recording handler instead, which calls these."""
     BLOCKS = 8
-    """Address of a table with an entry for each of the first `BLOCK_COUNT` blocks; later blocks are not recorded."""
+    """Host address of a table with an entry for each of the first `BLOCK_COUNT` blocks; later ones are not recorded."""
     BLOCK_COUNT = 16
     WARPS = 24
-    """i64: bit i is set if warp i of a chosen block is recorded."""
+    """i64: mask in which bit i is set if warp i of each chosen block is recorded."""
     FROM, UNTIL = 32, 40
-    """Range of global addresses; only writes there count for the bounds of a block's writes."""
+    """i64: first address, and address after the last, of the global memory in which writes count for `BLOCK_LOW` and
+    `BLOCK_HIGH`."""
     STEPS, STEP_COUNT, STEP_CAPACITY = 48, 56, 64
     ACCESSES, ACCESS_COUNT, ACCESS_CAPACITY = 72, 80, 88
     SIZE = 96
 
     BLOCK_CHOSEN, BLOCK_LOW, BLOCK_HIGH, BLOCK_SIZE = 0, 8, 16, 24
-    """i64: whether the block is recorded; lowest and highest address that a lane of it writes in global memory."""
+    """Offsets in a block's entry, an i64 each: 1 if its steps are recorded, else 0; lowest and highest address at which
+    a write of one of its lanes to global memory begins. `BLOCK_SIZE` is the size of an entry in bytes."""
     STEP_BLOCK, STEP_WARP, STEP_INSTRUCTION, STEP_ACTIVE, STEP_EXECUTE, STEP_SIZE = 0, 8, 12, 16, 20, 24
-    """Offsets of a step: i64 block; i32 warp, index of the instruction, mask of the running group's lanes, and mask of
-    those whose guard is true."""
+    """Offsets in a recorded step: i64 block; i32 warp, index of the instruction, mask of the running group's lanes, and
+    mask of those lanes whose guard is true. `STEP_SIZE` is the size of a step in bytes."""
     ACCESS_STEP, ACCESS_KEY, ACCESS_SPACE, ACCESS_EXECUTE, ACCESS_ADDRESSES = 0, 8, 12, 16, 24
-    """Offsets of an access: i64 index of the step; i32 width in bytes plus 256 for a write, `Space`, mask of the lanes
-    that access memory; 32 i64 addresses."""
+    """Offsets in a recorded access: i64 index of the step; i32 width in bytes plus 256 for a write, i32 `Space`, i32
+    mask of the lanes that access memory; 32 i64 addresses."""
     ACCESS_SIZE = ACCESS_ADDRESSES + 8 * LANES
 
 
 class Texture:
-    """A one-dimensional texture object over linear memory; its handle is its index in the table, never 0."""
+    """Byte offsets of the table entry of a one-dimensional texture object over linear memory.
+
+    The texture's handle is its index in the table, never 0.
+    """
 
     BASE = 0
     """i64: address of texel 0."""
@@ -105,7 +116,7 @@ class Texture:
     CHANNELS = 16
     """i64: values in a texel: 1, 2 or 4."""
     ELEMENT = 24
-    """i64: one of `ELEMENTS`."""
+    """i64: type of the values, as an index in `ELEMENTS`."""
     SIZE = 32
     COUNT = 1024
     ELEMENTS = ("f32", "f16", "u16", "s16")
@@ -113,14 +124,15 @@ class Texture:
 
 
 class Pending:
-    """A warp's cp.async copies that are not complete: a header, then one entry for each copy of a lane."""
+    """Byte offsets in the list of a warp's cp.async copies in flight: a header, then an entry for each lane's copy."""
 
     COUNT = 0
     """i64: entries in use."""
     GROUP = 8
     """i64: groups closed so far; an entry belongs to the group that was open at its issue."""
     ENTRY = 64
-    """Host address, address of its validity, bytes, group (i64 each), then up to 16 bytes of data."""
+    """Offset of the first entry. An entry has the destination's host address, the host address of its validity bytes,
+    the number of bytes, the group (i64 each), then up to 16 bytes of data."""
     ENTRY_HOST, ENTRY_VALID, ENTRY_BYTES, ENTRY_GROUP, ENTRY_DATA = 0, 8, 16, 24, 32
     ENTRY_SIZE = 64
     CAPACITY = 4096

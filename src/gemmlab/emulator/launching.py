@@ -19,15 +19,15 @@ BLOCK_DIM, GRID_DIM = 0x0, 0xC
 """Offsets of blockDim and gridDim in constant bank 0."""
 
 CLUSTER_ARCH = 90
-"""First architecture with clusters."""
+"""Number of the first architecture with clusters: sm_90."""
 PORTABLE_BLOCKS, MOST_BLOCKS = 8, 16
-"""Most blocks of a cluster on every GPU that has clusters, and on an H200."""
+"""Most blocks of a cluster: on every GPU that has clusters, and on an H200 with the attribute for wide clusters."""
 GRID_WORKSPACE = (0x90, 0x48)
 """Offsets in constant bank 0, before sm_90 and from there on, of the address of a cooperative launch's workspace: its
 lower word; the upper word is right before it."""
 EXPLICIT, CLUSTER_DIM, CLUSTER_INVERSE, CLUSTER_COUNT, CLUSTER_BLOCKS = 0x140, 0x144, 0x150, 0x15C, 0x188
-"""Offsets on sm_90: 1 for a launch with clusters, a cluster's extents in blocks, their reciprocals, number of
-clusters in each dimension, blocks of a cluster."""
+"""Offsets in constant bank 0 on sm_90 of: 1 for a launch with clusters, else 0; a cluster's extents in blocks; their
+reciprocals; the number of clusters in each dimension; the number of blocks of a cluster."""
 
 
 def geometry_of(
@@ -99,7 +99,7 @@ def put_grid_workspace(geometry: Geometry, arch: str, address: int) -> None:
 
 
 def _put_cluster(bank: Any, cluster: tuple[int, int, int], grid: tuple[int, int, int], *, explicit: bool) -> None:
-    """Write the words from which compiled code computes the special registers of clusters."""
+    """Write the words of constant bank 0 from which compiled code computes the special registers of clusters."""
     bank[EXPLICIT : EXPLICIT + 4].view(np.uint32)[0] = explicit
     bank[CLUSTER_DIM : CLUSTER_DIM + 12].view(np.uint32)[:] = cluster
     # Compiled code multiplies block indices by the reciprocals and rounds down, so these must not be too small.
@@ -136,7 +136,7 @@ def _check_limits(image: Image, launch: Launch, limits: GpuLimits, name: str) ->
 
 
 def _pack(bank: Any, image: Image, args: tuple[Any, ...], name: str) -> None:
-    """Write the arguments at their offsets in the bank: NumPy values as their bytes, buffers as their addresses.
+    """Write the arguments at their offsets in constant bank 0: NumPy values as their bytes, buffers as their addresses.
 
     Raises `UsageError` if the number of arguments, or the size of one, is not what the kernel takes.
     """

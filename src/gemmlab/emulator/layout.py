@@ -14,30 +14,31 @@ FULL = 0xFFFFFFFF
 
 
 class Warp:
-    """One warp: its running group of lanes, the waiting groups, predicates, uniform and vector registers."""
+    """Byte offsets of a warp's structure: groups of lanes, predicates, uniform and vector registers, counters."""
 
     PC = 0
     """i64: index of the running group's next instruction."""
     ACTIVE = 8
-    """i32: lanes of the running group."""
+    """i32: mask of the lanes of the running group; 0 if all groups wait."""
     EXITED = 16
-    """i32: lanes that have ended, or that the block does not have."""
+    """i32: mask of the lanes that have ended, or that the block does not have."""
     STATE = 20
-    """i32: one of `Status`."""
+    """i32: the `Status` with which the warp's last turn ended; 0 before its first turn."""
     BLOCK = 32
     LAUNCH = 40
     LOCAL = 48
-    """Host address of the warp's local memory: `local_bytes` a lane, lane by lane."""
+    """Host address of the warp's local memory: `LOCAL_BYTES` bytes of lane 0, then those of lane 1, and so on."""
     INDEX = 56
     """i64: index of the warp in its block."""
     GROUPS = 64
     """i64: number of waiting groups."""
     SYNCS = 72
-    """i64: warp-level synchronisations so far. Accesses of two lanes with the same count may race."""
+    """i64: synchronisations of the warp's lanes so far, such as WARPSYNC and block barriers. Accesses of two lanes with
+    the same count may race."""
     CLOCK = 80
-    """i64: instructions executed so far."""
+    """i64: instructions that the warp executed in its earlier turns, plus the number of its readings of the clock."""
     LOCAL_BYTES = 88
-    """i64: bytes of local memory a lane."""
+    """i64: bytes of local memory of each lane."""
     LOCAL_VALID = 96
     """Host address of one byte for each byte of local memory: 0xFF once written."""
     PENDING = 104
@@ -47,7 +48,8 @@ class Warp:
     MAXIMUM = 120
     """i64: registers that each thread may use (setmaxnreg)."""
     GROUP = 128
-    """32 waiting groups, each (pc i64, lanes i32, wait i32, argument i64, unused i64)."""
+    """Room for 32 waiting groups, each (pc i64, lanes i32, `Wait` i32, argument i64, mark i64). `pc` is the index of
+    the group's next instruction; only the compiled function `settle` uses the mark, which is 0 otherwise."""
     GROUP_SIZE = 32
     PREDICATES = GROUP + LANES * GROUP_SIZE
     """9 i32 lane masks: P0..P6, PT, and one that takes writes to PT."""
@@ -56,12 +58,12 @@ class Warp:
     UNIFORM = UNIFORM_PREDICATES + 64
     """4 zeros, for reads of URZ, 4 words that take writes to URZ, then UR0..UR62."""
     CONVERGENCE = UNIFORM + 320
-    """16 rows: each lane's last value of the convergence barriers B0..B15."""
+    """16 rows, one for each convergence barrier B0..B15: each lane's own mask (i32) of the lanes that it joins."""
     TID = CONVERGENCE + 16 * ROW
-    """3 rows: threadIdx.x, .y, .z; then the lane numbers."""
+    """3 rows: threadIdx.x, .y and .z of each lane. The next row, `LANE`, has the lane numbers."""
     LANE = TID + 3 * ROW
     PROXY_FENCES = LANE + ROW
-    """A row: each lane's number of proxy fences (FENCE.VIEW.ASYNC) so far."""
+    """A row: the number of proxy fences (FENCE.VIEW.ASYNC) that each lane has executed."""
     RETURN = PROXY_FENCES + ROW
     """2 rows: low and high words of the register Rpc, a return address or a temporary value."""
     ZERO = RETURN + 2 * ROW
@@ -73,22 +75,25 @@ class Warp:
 
     @staticmethod
     def size(registers: int) -> int:
-        """Return the bytes of a warp with `registers` registers, plus rows after them for wide operands at the last."""
+        """Return the size in bytes of the structure of a warp with `registers` vector registers.
+
+        After them it has `WIDEST` more rows, for wide operands that begin at the last register.
+        """
         return Warp.REGISTERS + (registers + Warp.WIDEST) * ROW
 
     @staticmethod
     def register(index: int, *, write: bool = False) -> int:
-        """Return the offset of a vector register's row; 255 is RZ."""
+        """Return the offset of a vector register's row; 255 is RZ, with separate rows for reads and writes."""
         return (Warp.SWALLOW if write else Warp.ZERO) if index == 255 else Warp.REGISTERS + index * ROW
 
     @staticmethod
     def uniform(index: int, *, write: bool = False) -> int:
-        """Return the offset of a uniform register; 63 is URZ."""
+        """Return the offset of a uniform register; 63 is URZ, which has different places for reads and for writes."""
         return Warp.UNIFORM + (16 * write if index == 63 else 32 + 4 * index)
 
     @staticmethod
     def predicate(index: int, *, write: bool = False, uniform: bool = False) -> int:
-        """Return the offset of a predicate's mask; 7 is PT, always true."""
+        """Return the offset of a predicate's mask; 7 is PT, always true: writes to it go to a separate place."""
         base = Warp.UNIFORM_PREDICATES if uniform else Warp.PREDICATES
         return base + 4 * (8 if write and index == 7 else index)
 
@@ -111,19 +116,21 @@ class Wait:
 
 
 class Status:
-    """The result of a warp's turn, and the return value of a handler; `GO`: the next instruction follows."""
+    """Results of a handler, of a warp's turn and of a run of a block. `GO`: the next instruction follows."""
 
     GO = 0
     SWITCH = 1
     """The running group waits or has ended: run another group."""
     SPENT = 2
-    """The instruction budget is used up, or the warp gives up the rest of its turn."""
+    """The warp has used up its budget of instructions, or gives up the rest of its turn. Of a block: some warp could go
+    on, but the last round changed nothing that another thread could notice."""
     DONE = 3
-    """All lanes have ended."""
+    """All lanes of the warp, or all warps of the block, have ended."""
     BLOCKED = 4
-    """Every group waits for an action of another warp."""
+    """Every group of the warp waits for an action of another warp. Of a block: every warp waits or has ended."""
     FAULT = 5
-    """The launch cannot go on; the reason is an event, a finding of the engine, or an exception in it."""
+    """The launch cannot go on. The reason is a recorded event, or a finding or exception of the engine of asynchronous
+    operations."""
     PAUSED = 6
     """Result of a block only: it can go on, but returns so that the caller can check interrupts and time limits."""
 
@@ -140,9 +147,11 @@ class Block:
     WARP_COUNT = 40
     WARP_SIZE = 48
     SHARED = 56
-    """Host address of shared address 0."""
+    """Host address that belongs to shared address 0. The block's shared addresses have its rank in their upper bits, so
+    for a rank above 0 this is an address outside the block's array."""
     VALID = 64
-    """Host address of one byte for each byte of shared memory: 0xFF once written."""
+    """Host address, for shared address 0, of the validity bytes, one for each byte of shared memory: 0xFF once written,
+    0x7F while an asynchronous copy has not written it yet, else 0."""
     SHARED_LOW = 72
     SHARED_HIGH = 80
     EPOCH = 88
@@ -153,15 +162,18 @@ class Block:
     RACES = 112
     """Host address of the race shadow (see `emulator.races`); 0 when races are not checked."""
     RACE_SHIFT = 120
-    """i64: log2 of the bytes of a shadow element: 2 for words, 0 for bytes."""
+    """i64: log2 of the bytes of shared memory that one element of the race shadow covers: 2, or 0 if the kernel has
+    accesses of less than 4 bytes."""
     WAVE = 136
     """i64: number of the block's wave; after wave 255 comes wave 1 again."""
     FENCED = 144
-    """i64: time of the block's last fence; 0 before the first."""
+    """i64: `Launch.TIME` at the block's last fence; 0 before the first."""
     SEEN = 152
-    """i64: time of its last atomic or volatile access to global memory."""
+    """i64: `Launch.TIME` at the block's last atomic or volatile access to global memory; 0 before the first, and if
+    races in global memory are not checked."""
     POOL = 176
-    """i64: registers a thread that setmaxnreg released and that no warp has taken since."""
+    """i64: registers that setmaxnreg released and that no warp has taken since: the sum of the warps' numbers, each in
+    registers for one thread."""
     RANK = 160
     """i64: rank of the block in its cluster."""
     CLUSTER = 168
@@ -171,20 +183,23 @@ class Block:
     of the block."""
     FOREIGN = 184
     """Host address of vector clocks over the cluster's warps: a row of this table has 32 i32 for each rank. The first
-    32 rows belong to the block's warps, the next ones to the arrivals at each barrier; then come published clocks
-    (`emulator.cluster_races`). The clocks of the block's own warps are in `CLOCKS` instead. The address is 0 without a
-    cluster, and when races are not checked."""
+    32 rows belong to the block's warps, the next 16 to the arrivals at each barrier of the block; then come one row of
+    published clocks and 32 rows of clocks at fences (`emulator.cluster_races`). What the block's warps know of each
+    other is in `CLOCKS` instead. The address is 0 without a cluster, and when races are not checked."""
     FAR = 192
-    """Host address of the race shadow for accesses of other blocks of the cluster."""
+    """Host address of the shadow of accesses to this block's shared memory by the cluster's blocks: an entry for each
+    element and rank (`emulator.cluster_races`)."""
     VISITS = 200
-    """Host address of a record, by rank and warp, of the last access of each warp of the cluster to this block's
-    memory."""
+    """Host address of records of 16 bytes, 32 for each rank: the last access of each warp of the cluster's other blocks
+    to this block's shared memory."""
     VISITED = 208
-    """i64: 1 if another block of the cluster has accessed the block's memory, else 0."""
+    """i64: 1 if another block of the cluster has accessed this block's shared memory, else 0."""
     BARRIER = 256
     """16 barriers, each with i64 fields: threads arrived; threads required (0: all); arrived threads whose predicate is
-    true; their number at the last reduction; its kind (1 and, 2 or, 3 count); its truth value. Then comes a row of 32
-    i32: for each warp of the block, the latest clock known to the warps that arrived."""
+    true; number of such threads at the last reduction; kind of the barrier's reduction (0 none, 1 and, 2 or, 3 count);
+    truth value of the last reduction. The last reduction is that at any barrier of the block, and only barrier 0 has
+    its number and truth value. From `BARRIER_CLOCKS` on comes a row of 32 i32: for each warp of the block, the latest
+    clock known to the warps that arrived."""
     BARRIER_ARRIVED, BARRIER_WAITING, BARRIER_TRUE, BARRIER_RESULT, BARRIER_MODE, BARRIER_TRUTH = range(0, 48, 8)
     BARRIER_CLOCKS = 64
     BARRIER_SIZE = 192

@@ -18,9 +18,9 @@ from gemmlab.ir.types import I8, I32, I64, pointer
 from gemmlab.ir.values import Value
 
 ROUNDS = 200
-"""Turns of all warps of a block before control returns to the caller."""
+"""Most rounds, each a turn of every warp of a block, before `run_block` returns to its caller in Python."""
 TURN = 20_000
-"""Instructions that a warp executes in one turn."""
+"""Most instructions that a warp executes in one turn, unless the caller asks for another number."""
 
 RELEASED = -1
 """Argument of a waiting group that a convergence barrier, a warp-level synchronisation or a block barrier released."""
@@ -49,12 +49,12 @@ PUSH = (("warp", pointer(I8)), ("pc", I64), ("lanes", I32), ("wait", I32), ("arg
 
 
 def group_at(fn: Function, warp: Raw, index: Value) -> Raw:
-    """Return the waiting group number `index`."""
+    """Return the entry of waiting group number `index` in the warp's structure."""
     return Raw(fn, warp.base + (index * Warp.GROUP_SIZE + Warp.GROUP))
 
 
 def entered_with(fn: Function, warp: Raw, group: Raw) -> Lanes:
-    """Return the lanes that entered the convergence barrier at which a group waits.
+    """Emit a load of the mask of the lanes that entered the convergence barrier at which a group waits; return it.
 
     The result has no meaning if the group waits for something else.
     """
@@ -64,7 +64,7 @@ def entered_with(fn: Function, warp: Raw, group: Raw) -> Lanes:
 
 
 def have_left(fn: Function, warp: Raw, group: Raw) -> Lanes:
-    """Return the lanes that left (BREAK) the convergence barrier at which a group waits.
+    """Emit code for the mask of the lanes that left (BREAK) the convergence barrier at which a group waits; return it.
 
     A lane that has left is not in its own mask of the barrier. While a lane is in another function, its mask is 0.
     """
@@ -255,7 +255,7 @@ def emit_run_block(fn: Function, module: Module) -> None:
 
 
 def emit_loops(module: Module) -> None:
-    """Emit every function of this file; the two that run warps and blocks are exported."""
+    """Emit every compiled function of this file; `push`, `run_warp` and `run_block` are exported."""
     with module.function("push", PUSH, exported=True) as fn:
         emit_push(fn)
     with module.function("settle", (("warp", pointer(I8)), ("all_wait", I64))) as fn:

@@ -41,14 +41,15 @@ EVENTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a run: counters by instruction (in `records`), events, and the reason for an early stop, if any."""
+    """The result of a run: instruction records with counters, events, and the reason for an early stop, if any."""
 
     records: Bytes = field(repr=False)
     events: npt.NDArray[np.int64] = field(repr=False)
     reach: Reach = field(repr=False)
     """The memory that the launch could access."""
     stopped: str = ""
-    """`"deadlock"`, `"endless loop"`, `"unfinished"`, `"time limit"`, `"trap"`, `"cluster"` or empty."""
+    """Reason why the launch ended early: `"deadlock"`, `"endless loop"`, `"unfinished"` (too many instructions),
+    `"time limit"`, `"trap"` or `"cluster"` (partial clusters); empty if it ran to its end."""
     blocked: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of the warps that cannot go on, or that run in an endless loop."""
     awaited: tuple[tuple[int, int, int], ...] = ()
@@ -64,7 +65,7 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     """Errors in the use of asynchronous operations."""
     printed: str = ""
-    """The text that the kernel printed with `printf`."""
+    """The text that the kernel printed with `printf`; only the last 2^20 characters of it."""
 
 
 def run(
@@ -198,10 +199,10 @@ def _record(trace: TraceRequest, blocks: int, records: Bytes, launch: Bytes) -> 
 def _run_through(
     following: int, units: int, spare: list[Unit], waiting: list[Unit], watch: Watch, make: Callable[[], Unit]
 ) -> int:
-    """Run blocks (or clusters) from number `following` on, and return the number of the first that did not run.
+    """Run units (blocks, or clusters) from number `following` to `units` - 1; return the number of the first not run.
 
-    If no block waits for another one, they run one after another until one has to wait; it is added to `waiting`.
-    If some wait already, only one block runs.
+    If `waiting` is empty, they run one after another until one has to wait for another; it is added to `waiting`. If
+    some wait already, only one unit runs.
     """
     alone = not waiting
     while following < units:

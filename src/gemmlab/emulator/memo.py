@@ -40,7 +40,7 @@ class Memo:
     KEY = Insn.MEMO + 28
     """i32: width in bytes, plus `STORE` and `EACH_LANE`; 0 while the memo is empty."""
     LOWEST = Insn.MEMO + 32
-    """i64: smallest relative address of a lane that takes part."""
+    """i64: smallest address, relative to the first lane's, of a lane that takes part; at most 0."""
     HIGHEST = Insn.MEMO + 40
     CONFLICTS = Insn.MEMO + 48
     """i32: wavefronts that the hardware adds for bank conflicts."""
@@ -89,7 +89,7 @@ def _classify(fn: Function, relative: Lanes, on: Lanes, execute: Value, width: L
 
 
 def _first_of_its_kind(fn: Function, unit: Lanes, on: Lanes) -> Lanes:
-    """Return the mask of the lanes in `on` that are the lowest ones in `on` with their unit."""
+    """Return the mask of the lanes in `on` whose unit no lower lane in `on` has."""
     firsts = Lanes(fn.constant(0, I32))
     for lane in range(LANES):
         others = (unit.eq(unit.lane(lane).splat(LANES)) & on).mask_bits() & ((1 << lane) - 1)
@@ -107,9 +107,9 @@ def _distinct(fn: Function, unit: Lanes, on: Lanes, _everyone: int) -> Lanes:
 
 
 def _wavefronts(fn: Function, insn: Raw, position: Lanes, on: Lanes, key: Lanes) -> None:
-    """Store the wavefronts, ideal wavefronts and bank conflicts of an access to shared memory.
+    """Emit code that stores the wavefronts, ideal wavefronts and bank conflicts of a shared access in the memo.
 
-    They are counted in units of 4, 8 or 16 bytes.
+    It compares units of 4, 8 or 16 bytes: the width of the access, but at least 4.
     """
     width, load, each = key & 255, (key & STORE).eq(0), (key & EACH_LANE).ne(0)
     shift = width.umax(4).call_flag("cttz", flag=True)

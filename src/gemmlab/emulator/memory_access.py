@@ -19,8 +19,8 @@ from gemmlab.ir.types import I8, I32, I64
 def emit_access(fn: Function, module: Module, space: str, *, store: bool) -> None:
     """Emit the body of `load_SPACE` or `store_SPACE`; its arguments are `ACCESS`.
 
-    It returns a mask: for a load all lanes that execute, for a store those whose access was in bounds and aligned. In
-    all other lanes a load gives zeros.
+    The function returns a mask: for a load all lanes that execute, for a store those of them whose access was in bounds
+    and aligned. A load gives zeros in the lanes that execute and whose access is out of bounds or misaligned.
     """
     warp_ptr, insn_ptr, execute, _addresses, words, key = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)

@@ -25,7 +25,8 @@ from gemmlab.ir.values import Value
 class Pattern:
     """A warp's addresses relative to `base`, the address of the first lane that executes.
 
-    `relative` is an i32 in each lane, 0 in lanes that do not execute; `far` is true if a difference exceeds 32 bits.
+    `relative` is an i32 in each lane, 0 in lanes that do not execute; `far` is true if a difference does
+    not fit into 32 bits.
     """
 
     base: Value
@@ -34,7 +35,10 @@ class Pattern:
 
 
 def counted(fn: Function, module: Module, space: str) -> Pattern:
-    """Emit code that counts an access by its pattern, which it analyses if it is new. Arguments: `ACCESS`."""
+    """Emit code that counts an access by its pattern, which it analyses if it is new; return the pattern.
+
+    `fn` has the arguments of `ACCESS`, or those without `words`.
+    """
     insn_ptr, execute, addresses, key = fn.args[1], fn.args[2], fn.args[3], fn.args[-1]
     insn = Raw(fn, insn_ptr)
     first = fn.zero_extend(Lanes(execute).call_flag("cttz", flag=True).value)
@@ -69,7 +73,7 @@ def counted(fn: Function, module: Module, space: str) -> Pattern:
 
 
 def _own(fn: Function, address: Value) -> Lanes:
-    """Return whether a shared address is in the memory of the warp's own block."""
+    """Emit code that tests whether a shared address is in the memory of the warp's own block; return the result."""
     warp = Raw(fn, fn.args[0])
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     return (Lanes(address) >> RANK_BITS).eq(Lanes(block.load(Block.RANK, I64)))

@@ -1,5 +1,7 @@
-"""Loads and stores lane by lane and byte by byte, for accesses that are out of bounds or misaligned, or whose bytes are
-unwritten or pending.
+"""Loads and stores lane by lane and byte by byte, for all accesses that `memory_vectors` does not serve.
+
+These are accesses to local memory, of less than 4 bytes, out of bounds, misaligned, or with addresses far apart, and
+loads of which a byte is unwritten or pending.
 """
 
 from __future__ import annotations
@@ -66,8 +68,9 @@ def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) 
 
 
 def _poison(fn: Function, space: str, valid: Value, width: Value, words: Value, worst: Var) -> None:
-    """Replace the unwritten bytes of a partly written load by `POISON` or `UNWRITTEN`, and reset `worst`, so that no
-    event is recorded.
+    """Emit code that replaces the unwritten bytes of a partly written load by `POISON` or `UNWRITTEN`.
+
+    It also resets `worst`, so that no event is recorded.
 
     Compiled code makes such loads: it widens loads over padding, and reads back pairs of which it spilled one register,
     and words of which it spilled 16 bits. But no correct result may depend on these bytes. `worst` does not change if

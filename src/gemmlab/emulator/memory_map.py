@@ -53,7 +53,7 @@ class Reach:
     sectors: tuple[Bytes, ...] = field(repr=False)
     """For each allocation, the wave of blocks that last accessed each 32-byte sector."""
     parameters: int = 0
-    """Address of the launch's parameters; 0 if they are not in this memory."""
+    """Address at which constant bank 0, up to the last parameter, is in this memory; 0 if it is not there."""
 
     def find(self, address: int) -> Allocation | None:
         """Return the allocation to which an address belongs, in or out of bounds; `None` if there is none near.

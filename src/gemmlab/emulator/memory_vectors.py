@@ -1,4 +1,4 @@
-"""Accesses of a warp as vectors: broadcast, contiguous words, or a gather; 4, 8 or 16 bytes a lane."""
+"""Accesses of a warp as vectors: broadcast, contiguous words, or a gather or scatter; 4, 8 or 16 bytes a lane."""
 
 from __future__ import annotations
 

@@ -52,7 +52,10 @@ def highest_register(instructions: Sequence[Instruction]) -> int:
 
 
 def most_registers(instructions: Sequence[Instruction], at_start: int) -> int:
-    """Return the most registers that a thread may have: `at_start`, or a larger number in a setmaxnreg; 1 to 255."""
+    """Return the largest number of registers that a thread may have, from 1 to 255.
+
+    It is `at_start`, or a larger number in a setmaxnreg.
+    """
     requests = (
         operand.value
         for instruction in instructions

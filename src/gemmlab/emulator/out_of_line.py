@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from gemmlab.sass.instruction import Instruction
 
 _NEAR = 8
-"""Most instructions between the start of out-of-line code and its wait."""
+"""Largest number of instructions between the start of out-of-line code and its wait."""
 
 
 def call_site(code: Sequence[Instruction], site: int) -> int:

@@ -11,7 +11,7 @@ from gemmlab.toolchain.ptxas_log import body_of
 
 WRITE = re.compile(r"^\s*(?:@!?%?\w+\s+)?(\w+)(\.\S+)?\s+(\{[^}]*\}|%?\w+(?:\|%?\w+)?)\s*,\s*(.*?);")
 NAME = re.compile(r"(?<![\w.%])%?[A-Za-z_]\w*")
-"""A register; inline assembly may give its own ones names without `%`."""
+"""Pattern of a register's name; inline assembly may give its own ones names without `%`."""
 _WITHOUT_RESULT = frozenset({"st", "red", "bra", "bar", "wgmma", "prefetch", "cp", "fence", "mbarrier", "ret"})
 FENCE = "wgmma.fence"
 PASSES = 2
@@ -24,7 +24,7 @@ class Unfenced:
 
     multiplication: int
     write: int
-    """0 if the kernel has no fence at all before it."""
+    """0 if no such write was found: then the multiplication has no fence before it at all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,25 +22,29 @@ from gemmlab.ir.types import I8, I32, I64
 from gemmlab.ir.values import Value, Var
 
 WRITER_CLOCK, WRITER, WRITER_SYNC, WRITER_INSTRUCTION, WRITER_TIME, WRITER_FENCES = 0, 4, 8, 12, 16, 20
-"""Offsets in an element's shadow of facts about its last write. `WRITER_FENCES`: the number of proxy fences that the
-lane had executed, or `BY_PROXY` if the asynchronous proxy wrote.
+"""Offsets of i32 in an element's shadow that describe its last write: the warp's clock, warp * 32 + lane, the warp's
+number of synchronisations, the index of the instruction and its number of executions by then, and the number of proxy
+fences that the lane had executed, or `BY_PROXY` if the asynchronous proxy wrote.
 """
 BY_PROXY = -1
 WRITER_SWIZZLE = 24
-"""Offset in an element's shadow of the swizzle of a write by the asynchronous proxy, by its number in a descriptor."""
+"""Offset of an i32 in an element's shadow: the swizzle of the last write by the asynchronous proxy, by its number in a
+descriptor.
+"""
 READ_CLOCK = 64
-"""A row: the clock of each warp's last read; see also `wgmma_layout.MULTIPLYING_WARPS`."""
+"""Offset of a row of 32 i32: the clock of each warp's last read; see also `wgmma_layout.MULTIPLYING_WARPS`."""
 READ_SYNC = READ_CLOCK + ROW
 READ_BY = READ_SYNC + ROW
-"""A row: for each warp, instruction * 2048 + lane of its last read. If several of its lanes read since its last
-synchronisation, 32 + 64 * the number of another one is added."""
+"""Offset of a row of 32 i32: for each warp, instruction * 2048 + lane of its last read. If several of its lanes read
+since its last synchronisation, 32 + 64 * the number of another one is added.
+"""
 ELEMENT = READ_BY + ROW
 """Bytes of shadow for one element of shared memory."""
 SEVERAL = 32
 STORE = 256
-"""Flag of a store in an access's key."""
+"""Flag of a store in the key of an access; the key's low 8 bits are the bytes for each lane."""
 UNKNOWN = 512
-"""Flag of a store whose values are not known yet, such as a copy's."""
+"""Flag in the key of a store whose values are not known yet, such as an asynchronous copy's."""
 
 
 def emit_race(fn: Function, module: Module) -> None:
@@ -83,8 +87,9 @@ def emit_race(fn: Function, module: Module) -> None:
 
 
 def reader_of(block: Raw, column: Lanes, by: Lanes) -> Lanes:
-    """Return the thread of a read, by its column in the rows of reads and its `READ_BY`; of a warpgroup's
-    multiplication the warpgroup's first.
+    """Return the thread that read, from the read's column in the rows of reads and its `READ_BY`.
+
+    For a column of a warpgroup's multiplications it is the first thread of the warpgroup.
     """
     thread = column * LANES + (by & 31).zext("i64")
     first = (column * -1 + (LANES - 1)) * WARPGROUP * LANES
@@ -150,7 +155,10 @@ class _Access:
         element.store(WRITER_FENCES, fn.load(fences + lane))
 
     def _against_writer(self, element: Raw, lane: Value, at: Value, key: Value, part: Lanes | None = None) -> None:
-        """Compare an access with the element's last write. `part`, of a store: the element's number in the access."""
+        """Emit the comparison of an access with the element's last write.
+
+        `part` is the element's number in the access; it is given for a store only.
+        """
         fn = self.fn
         writer = Lanes(element.load(WRITER))
         warp_of = writer >> 5
@@ -169,7 +177,7 @@ class _Access:
                         self._note(Kind.RACE_BLOCK, lane, at, key, number, writer.zext("i64"))
 
     def _against_own(self, element: Raw, writer: Lanes, lane: Value, at: Value, key: Value, part: Lanes | None) -> None:
-        """Compare an access with the element's last write, which was the warp's own."""
+        """Emit the comparison of an access with the element's last write, if that was the warp's own."""
         fn = self.fn
         lane_of, number, who = writer & 31, Lanes(element.load(WRITER_INSTRUCTION)), writer.zext("i64")
         together = number.eq(self.number) & Lanes(element.load(WRITER_TIME)).eq(self.time)
@@ -188,9 +196,9 @@ class _Access:
                 self._note(Kind.RACE_WARP, lane, at, key, number, who)
 
     def _compare(self, element: Raw, lane: Value, at: Value, key: Value, part: Lanes, changed: Var) -> None:
-        """Set `changed` to 0 if a store does not change the value, and a thread (not a copy) has stored that.
+        """Emit code that sets `changed` to 0 if a store leaves the value as it is, and a thread, not a copy, wrote it.
 
-        So several threads may set one flag.
+        Such a store is no race, so several threads may set one flag.
         """
         fn = self.fn
         under_way = Lanes(Raw(fn, fn.cast(self.block.load(Block.VALID, I64), I8)).load(at, I8)).eq(PENDING)
@@ -205,7 +213,7 @@ class _Access:
         return (Lanes(key) & UNKNOWN).eq(0)
 
     def _bytes(self, key: Value) -> Value:
-        """Bytes of an element that an access covers."""
+        """Return the number of bytes of one element that an access covers."""
         size, width = Lanes(self.fn.constant(1, I64)) << self.shift, (Lanes(key) & 255).zext("i64")
         return width.ult(size).select(width, size).value
 

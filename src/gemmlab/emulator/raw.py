@@ -1,4 +1,4 @@
-"""Emission of typed loads and stores at byte offsets in the shared structures, and of lane constants."""
+"""Emission of typed loads and stores in the structures that Python and compiled code share, and of lane numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gemmlab.ir.values import Builder, Value
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A pointer to a shared structure (`layout`, `launch_layout`, `instruction_layout`)."""
+    """A pointer to a structure that Python shares with compiled code (`layout`, `launch_layout` ...)."""
 
     fn: Function
     base: Value
@@ -29,7 +29,7 @@ class Raw:
         self.fn.store(self.at(offset, element), value)
 
     def add(self, offset: int, value: Value | int) -> None:
-        """Add to an i64 field."""
+        """Emit code that adds `value` to the i64 field at byte `offset`."""
         self.store(offset, self.load(offset, I64) + value, I64)
 
 

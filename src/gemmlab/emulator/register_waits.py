@@ -16,7 +16,7 @@ from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.machine import Outcome
 
 _LOOP = 6
-"""Most instructions from a request for registers to the branch that repeats it."""
+"""Largest number of instructions from a request for registers to the branch that repeats it."""
 
 
 def register_waits(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:

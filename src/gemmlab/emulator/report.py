@@ -20,7 +20,7 @@ from gemmlab.emulator.wgmma_registers import OPCODES as GMMA
 from gemmlab.emulator.wgmma_registers import gmma_wavefronts
 
 _PATTERNS = frozenset({core.SHARED_LOAD, core.SHARED_STORE})
-"""Kinds of access whose stored pattern is one of shared memory."""
+"""Kinds of instruction (`kind_of`) whose `SiteCounters.pattern` is reported; it is empty for all others."""
 RETRIED = "mbarrier_waits_repeated.sum"
 """Name of the number of executions that only repeated a wait for an mbarrier; no other count includes them."""
 BRANCHES = frozenset({"BRA", "JMP"})

@@ -188,7 +188,7 @@ class Resident:
 
     @property
     def executed(self) -> int:
-        """Instructions executed so far by all warps."""
+        """Number of instructions, plus readings of the clock, that all warps have executed since the block began."""
         return int(self.warps[:, Warp.CLOCK : Warp.CLOCK + 8].copy().view(np.int64).sum())
 
     def run(self, turn: int = TURN, most: int = ROUNDS) -> int:
@@ -247,7 +247,7 @@ class Resident:
         return False
 
     def barriers(self) -> bytes:
-        """Return the number of threads that arrived at each barrier of the block, and that are required, as bytes."""
+        """Return, as bytes to compare, the threads arrived and required at each of the block's 16 barriers."""
         rows = self.block[Block.BARRIER :].reshape(16, Block.BARRIER_SIZE)
         found: bytes = rows[:, : Block.BARRIER_TRUE].tobytes()
         return found

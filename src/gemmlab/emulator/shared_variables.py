@@ -30,11 +30,14 @@ class SharedVariable:
     align: int
 
     def holds(self, offset: int) -> bool:
-        """Return whether a byte of the block's shared memory is in it."""
+        """Return whether byte `offset` of the block's shared memory is in the variable.
+
+        An array whose size the launch gives holds all bytes from its start on.
+        """
         return self.start <= offset and (not self.nbytes or offset < self.start + self.nbytes)
 
     def word(self, offset: int) -> str:
-        """Return an 8-byte word of it in words: `full`, `full[1]`, or `at byte 65,536 of storage`."""
+        """Return words for the 8-byte word at byte `offset`: `full`, `full[1]`, or `at byte 65,536 of storage`."""
         at = offset - self.start
         if self.nbytes == _WORD:
             return self.name
@@ -42,7 +45,7 @@ class SharedVariable:
 
     @property
     def of_words(self) -> bool:
-        """True if it may be an array of mbarriers alone."""
+        """True if the variable may be an array of mbarriers alone: aligned to 8 bytes, and at most 64 words long."""
         return self.align == _WORD and 0 < self.nbytes <= _MOST_WORDS * _WORD
 
 
@@ -50,7 +53,7 @@ def shared_variables(ptx: str, function: str, nbytes: int) -> tuple[SharedVariab
     """Return the variables that a kernel's PTX declares, placed one after the other as ptxas does.
 
     These are the variables that the kernel names, if they fill the `nbytes` of static shared memory exactly, or else
-    all of the PTX, if these do. Otherwise the result is empty: the places are unknown.
+    all that the PTX declares, if these do. Otherwise the result is empty: the places are unknown.
     """
     declared = [*_DECLARED.finditer(ptx)]
     if not declared:

@@ -18,9 +18,10 @@ DIFFERS = (
 
 
 def emit_store_changes(fn: Function) -> None:
-    """Body of `store_changes`: 1 if a lane's store changes a byte of an element of `count` bytes at `host`, else 0.
+    """Emit the body of `store_changes`, which returns 1 if a lane's store changes a byte of an element, else 0.
 
-    `words` are the words that the warp stores, a row of lanes each; `start` is the element's byte offset in the access.
+    The element has `count` bytes at the host address `host`. `words` are the words that the warp stores, a row of lanes
+    each; `start` is the element's byte offset in the access.
     """
     host, words, start, count, lane = fn.args
     old, new, found = fn.cast(host, I8), fn.cast(words, I8), fn.var(I32, 0)
@@ -30,7 +31,10 @@ def emit_store_changes(fn: Function) -> None:
 
 
 def emit_stores_differ(fn: Function) -> None:
-    """Body of `stores_differ`: 1 if two lanes store different bytes into an element of `count` bytes, else 0."""
+    """Emit the body of `stores_differ`, which returns 1 if two lanes store different bytes into an element, else 0.
+
+    The element has `count` bytes; `start` and `other_start` are its byte offsets in the two lanes' accesses.
+    """
     words, start, lane, other_start, other_lane, count = fn.args
     both, found = fn.cast(words, I8), fn.var(I32, 0)
     with fn.range(count) as byte:

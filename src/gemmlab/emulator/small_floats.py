@@ -9,7 +9,7 @@ from gemmlab.emulator.lanes import Lanes
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A floating-point format with a smaller exponent range than float32."""
+    """A floating-point format with a smaller exponent range than float32; `exponent` and `mantissa` are in bits."""
 
     exponent: int
     mantissa: int
@@ -37,12 +37,12 @@ E4M3 = Format(4, 3, infinite=False)
 
 
 def half_of(word: Lanes, part: int) -> Lanes:
-    """The FP16 number `part` (0: low) of a word, converted exactly to float32."""
+    """Return the FP16 number `part` (0: low) of a word, converted exactly to float32."""
     return widened(word >> 16 if part else word & 0xFFFF, FP16)
 
 
 def widened(bits: Lanes, form: Format) -> Lanes:
-    """A number of a small format, converted exactly to float32."""
+    """Return a number, given by its bits in a small format, converted exactly to float32."""
     sign = (bits & (form.magnitude + 1)) << (31 - form.exponent - form.mantissa)
     rest = bits & form.magnitude
     shift, least = 23 - form.mantissa, 1 << form.mantissa
@@ -78,5 +78,5 @@ def pack_halves(low: Lanes, high: Lanes) -> Lanes:
 
 
 def bfloat_of(word: Lanes, part: int) -> Lanes:
-    """The BF16 number `part` (0: low) of a word, converted exactly to float32."""
+    """Return the BF16 number `part` (0: low) of a word, converted exactly to float32."""
     return (word & -0x10000 if part else word << 16).bits("f32")

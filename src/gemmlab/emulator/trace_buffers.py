@@ -48,8 +48,9 @@ class Recorder:
     header: Bytes
     handlers: npt.NDArray[np.int64]
     blocks: npt.NDArray[np.int64]
-    """A row for each block: whether its steps are recorded, and the lowest and highest global address that it wrote
-    (`NOWHERE` and -1 if it wrote none)."""
+    """A row of 3 i64 for each block, at most `TraceRequest.most_blocks`: 1 if its steps are recorded, else 0; then the
+    lowest and the highest start address of its global writes in `TraceRequest.written`, `NOWHERE` and -1 without any.
+    """
     steps: npt.NDArray[np.void] = field(repr=False)
     accesses: npt.NDArray[np.void] = field(repr=False)
     mbarriers: list[MbarrierEvent] = field(default_factory=list, repr=False)
@@ -65,7 +66,7 @@ class Recorder:
 
     @property
     def order(self) -> int:
-        """The index of the last step that was recorded."""
+        """The index of the last step of a chosen warp, stored or only counted in a full buffer; -1 before the first."""
         return int(self.header.view(np.int64)[Trace.STEP_COUNT // 8]) - 1
 
 

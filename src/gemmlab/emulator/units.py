@@ -19,7 +19,7 @@ class Unit(Protocol):
     """Blocks that run together: a `Resident` or a `Cluster`. The methods are described there."""
 
     size: int
-    """Bytes of a warp."""
+    """Bytes of the structure of one warp (`Warp`)."""
     warps: Bytes
     """The structures of all warps, one in each row."""
 

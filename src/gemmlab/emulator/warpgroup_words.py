@@ -12,7 +12,7 @@ NAMES = {Kind.WARPGROUP: "warpgroup", Kind.REGISTERS: "setmaxnreg", Kind.OVERWRI
          Kind.SWIZZLE: "misaligned"}  # fmt: skip
 """Kinds of events of warpgroups, with the names of their hazards."""
 NO_ADDRESS = frozenset({Kind.WARPGROUP, Kind.REGISTERS})
-"""Kinds of events whose `address` is no address."""
+"""Kinds of events whose `address` field is a number or a mask of lanes, not an address."""
 _REGISTERS = {
     GROWS: "setmaxnreg.dec to {} registers: the warp has fewer",
     SHRINKS: "setmaxnreg.inc to {} registers: the warp has more",

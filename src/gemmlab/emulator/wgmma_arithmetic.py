@@ -113,7 +113,7 @@ def _double_power(exponent: Lanes) -> Lanes:
 
 
 def _truncated(value: Lanes) -> Lanes:
-    """Return float64 values truncated to float32; beyond the largest float32 they become infinite."""
+    """Return float64 values truncated to float32; those of 2^128 and more in magnitude become infinite."""
     near = value.narrow("f32")
     size = value.call("fabs")
     over = near.widen("f64").call("fabs").gt(size) & size.lt(2.0**128)

@@ -78,7 +78,10 @@ def _end_of_group(fn: Function, flight: Raw, group: Value) -> Value:
 
 
 def _land_at_random(fn: Function, module: Module, flight: Raw) -> None:
-    """Execute a random number of the oldest multiplications (Knuth's linear congruential generator, MMIX)."""
+    """Emit code that executes a random number of the oldest multiplications.
+
+    The random generator is Knuth's linear congruential one (MMIX).
+    """
     with fn.loop() as done:
         state = Lanes(flight.load(Flight.RANDOM, I64)) * 6364136223846793005 + 1442695040888963407
         flight.store(Flight.RANDOM, state.value, I64)

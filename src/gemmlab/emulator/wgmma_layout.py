@@ -8,7 +8,7 @@ from gemmlab.emulator.layout import ROW
 
 WARPGROUP_SHIFT = 2
 WARPGROUP = 1 << WARPGROUP_SHIFT
-"""Warps of a warpgroup; its warp w computes rows 16 w to 16 w + 15 of the accumulator."""
+"""Number of warps of a warpgroup; its warp w computes rows 16 w to 16 w + 15 of the accumulator."""
 MULTIPLYING_WARPS = 24
 """Most warps of a block whose warpgroups have a column of their own in vector clocks and in the rows of reads: column
 31 - g belongs to the multiplications of warpgroup g, and its clock counts them. Only a wait for a multiplication makes
@@ -41,16 +41,16 @@ FORMATS = {
 }  # fmt: skip
 """Types of inputs by nvdisasm's names. TF32 is the upper 19 bits of its word."""
 SUMS = {"F32": 0, "F16": 1, "S32": 2}
-"""Types of accumulators."""
+"""Types of accumulators by nvdisasm's names -> number of each."""
 
 
 class Shape:
     """Bit positions and flags of the word that describes a multiplication's form."""
 
     A, B, SUM = 0, 4, 8
-    """Positions of the 4-bit numbers of A's, B's and the accumulator's type."""
+    """Bit positions of the 4-bit numbers of A's, B's and the accumulator's type."""
     COLUMNS = 12
-    """Position of the number of columns, of 12 bits."""
+    """Bit position of the 12-bit number of columns."""
     NEGATE_A, NEGATE_B, TRANSPOSE_A, TRANSPOSE_B, REGISTERS, SATURATE = (1 << bit for bit in range(24, 30))
     """`TRANSPOSE_`: the operand is contiguous along m or n, not along k. `REGISTERS`: A is in registers."""
 
@@ -97,10 +97,10 @@ class Flight:
     """Bytes of A from memory, then those of B; after them factors (f32, or i32 for integers) and exponents (i32)."""
     BYTES_B = BYTES_A + ROWS * OPERAND_BYTES
     FACTORS_A = BYTES_B + MOST_COLUMNS * OPERAND_BYTES
-    """16 rows of 32 factors."""
+    """Space for 16 rows of up to 32 factors of 4 bytes each, one for each k."""
     EXPONENTS_A = FACTORS_A + ROWS * OPERAND_BYTES * 4
     FACTORS_B = EXPONENTS_A + ROWS * OPERAND_BYTES * 4
-    """32 rows of factors, one for each k; a row has as many as there are columns."""
+    """Space for up to 32 rows of factors, one for each k; a row has as many as there are columns."""
     EXPONENTS_B = FACTORS_B + MOST_COLUMNS * OPERAND_BYTES * 4
     SUMS = EXPONENTS_B + MOST_COLUMNS * OPERAND_BYTES * 4
     """16 rows of sums, f32 or i32; a row has as many as there are columns."""

@@ -37,7 +37,7 @@ from gemmlab.ir.values import Value
 
 OPERAND_BASE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("descriptor", I64), ("operand", I64))
 LINE = 128
-"""Bytes with one phase of the pattern."""
+"""Number of contiguous bytes whose 16-byte chunks the swizzle permutes with one phase of its pattern."""
 
 
 @dataclass(frozen=True, slots=True)

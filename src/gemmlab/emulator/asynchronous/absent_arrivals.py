@@ -14,11 +14,11 @@ from gemmlab.emulator.shared_variables import variable_at
 from gemmlab.sass.instruction import Instruction
 
 Lanes = Mapping[tuple[int, int], int]
-"""Masks of lanes, by their block's rank in the cluster and their warp."""
+"""(rank of a block in the cluster, index of a warp in the block) -> mask of lanes of that warp."""
 WaitingWarps = Mapping[tuple[int, int], tuple[Mbarrier, int]]
-"""(number of a block in the grid, index of a warp in it) -> (mbarrier for which it waits, index of the instruction)."""
+"""(number of a block in the grid, index of a warp in it) -> (its mbarrier, index of the waiting instruction)."""
 _NO_EXPECT = frozenset({"A1T0", "ART0", "A0TX"})
-"""Modifiers of arrivals that tell an mbarrier to expect no bytes."""
+"""Modifiers of the arrivals that do not raise the number of bytes that an mbarrier expects."""
 _ENDS = frozenset({"BRA", "EXIT", "RET"})
 _SINCE = "arrived in the phase before and not in this one"
 _SINCE_ENDED = "arrived in the phase before, and ended then"
@@ -31,7 +31,7 @@ class Arrivals:
 
     words: str
     other: int
-    """The instruction of earlier arrivals; -1 if there were none."""
+    """Index of the instruction of the last arrival at this mbarrier, or at one like it; -1 if there was none."""
     mentions: tuple[tuple[str, int], ...] = ()
     """Other instructions that the message lists: (words, index of the instruction)."""
     follows: bool = False
@@ -168,8 +168,8 @@ def _alive(mbarrier: Mbarrier, key: tuple[int, int]) -> int:
 
 
 def _twins(mbarrier: Mbarrier) -> list[Mbarrier]:
-    """Return the mbarriers that expect as many arrivals, in the same array or at the same place in the cluster's other
-    blocks.
+    """Return the other mbarriers with the same number of expected arrivals that are in the same array of the kernel, or
+    at the same place in the cluster's other blocks.
     """
     block, at = mbarrier.block, mbarrier.block.offset(mbarrier.address)
     geometry = block.resident.geometry
@@ -185,6 +185,6 @@ def _twins(mbarrier: Mbarrier) -> list[Mbarrier]:
 
 
 def _ended(mbarrier: Mbarrier, keys: Iterable[tuple[int, int]]) -> bool:
-    """Return whether all of these warps have ended."""
+    """Return whether all warps in `keys`, each (rank of the block in the cluster, index in the block), have ended."""
     cluster = mbarrier.block.cluster
     return all(narrow(cluster[rank].warp(warp) + Warp.EXITED) == FULL for rank, warp in keys)

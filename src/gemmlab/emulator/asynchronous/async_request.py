@@ -26,7 +26,7 @@ class UnusableError(Exception):
 
 @dataclass(slots=True)
 class Request:
-    """An asynchronous operation of one warp."""
+    """One operation (`async_calls.Operation`) that an instruction of one warp asks the engine to execute."""
 
     block: BlockState
     warp_address: int
@@ -38,7 +38,7 @@ class Request:
     results: int
     findings: Findings
     recorder: Recorder | None = None
-    """The buffers of a recorded launch."""
+    """The buffers of a recorded launch; `None` if the launch is not recorded."""
 
     @property
     def warp(self) -> int:
@@ -61,11 +61,11 @@ class Request:
         return (self.execute & -self.execute).bit_length() - 1
 
     def operand(self, row: int, lane: int = 0) -> int:
-        """An operand of a lane, as 64 unsigned bits."""
+        """Return operand number `row` of a lane, as 64 unsigned bits."""
         return c_int64.from_address(self.arguments + 8 * (LANES * row + lane)).value & 0xFFFFFFFFFFFFFFFF
 
     def column(self, row: int) -> list[int]:
-        """An operand of all lanes, as 64 unsigned bits each."""
+        """Return operand number `row` of each of the 32 lanes, as 64 unsigned bits each."""
         values = (c_uint64 * LANES).from_address(self.arguments + 8 * LANES * row)
         return list(values)
 
@@ -107,6 +107,6 @@ class Request:
             )
 
     def fail(self, kind: str, message: str, address: int | None = None) -> None:
-        """Add an error and end the launch, as a GPU does."""
+        """Add an error to the findings and raise `UnusableError`, which ends the launch."""
         self.report(kind, message, address)
         raise UnusableError(message)

@@ -32,7 +32,7 @@ class PassedWait:
     again: bool
     """True if the warp had already passed a wait for the same phase."""
     time: int
-    """The block's time (`BlockState.tick`)."""
+    """The block's time (`BlockState.tick`) at which the wait passed."""
 
     @property
     def words(self) -> str:
@@ -42,7 +42,7 @@ class PassedWait:
 
 
 FENCES = 64
-"""Most proxy fences of a warp that are stored, the last ones."""
+"""Largest number of proxy fences stored for one warp; older ones are dropped."""
 Clocks = npt.NDArray[np.int32]
 """A vector clock: a row for each block of the cluster, with a clock for each of 32 warps."""
 
@@ -62,22 +62,25 @@ class BlockState:
     incoming: list[Copy] = field(default_factory=list, repr=False)
     """Copies into this block that are in flight."""
     history: list[Copy] = field(default_factory=list, repr=False)
-    """The last copies into this block, for reports."""
+    """The last copies into this block, complete or not, for reports; `copies.HISTORY` at most."""
     fences: dict[int, list[tuple[int, npt.NDArray[np.int32]]]] = field(default_factory=dict)
-    """Index of a warp -> (its clock, each lane's number of fences) at its last proxy fences."""
+    """Index of a warp -> (its clock, each lane's number of fences) at each of its last `FENCES` proxy fences."""
     excused: set[tuple[int, int]] = field(default_factory=set)
     """(warp, instruction) of waits that return without success, as if they had timed out."""
     waits: dict[int, PassedWait] = field(default_factory=dict)
     """Index of a warp -> the last wait that it passed."""
     time: int = 0
-    """Number of copies issued and waits passed."""
+    """Number of copies that the block's warps have issued plus waits for mbarriers that they have passed."""
     start: int = 0
     """The block's clocks are higher than this; up to it they are clocks of earlier blocks."""
     passed: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     """Clocks of the cluster's warps at their arrivals, relaxed or not, at cluster barriers that this block passed."""
     initialised: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """Clocks of the cluster's warps up to which the cluster barriers that this block passed make initialisations of
-    mbarriers known: at arrivals with release, and at relaxed ones behind fence.mbarrier_init.
+    """Clocks of the cluster's warps up to which this block knows, by the cluster barriers that it passed, of their
+    initialisations of mbarriers.
+
+    An arrival with release, or a relaxed one behind fence.mbarrier_init, makes known all before it; another relaxed one
+    only all before the warp's last fence of cluster or wider scope.
     """
     arrived: set[int] = field(default_factory=set)
     """Warps that have arrived at the cluster's barrier and not waited since."""
@@ -114,7 +117,7 @@ class BlockState:
         self.passed, self.initialised = self.no_clocks(), self.no_clocks()
 
     def its_end(self) -> tuple[tuple[str, int], ...]:
-        """Return a mention of the instruction at which the first warp of this block, which has ended, did so."""
+        """Return a mention, for a finding, of the instruction with which warp 0 of this ended block ended."""
         return ((f"block {self.rank} of the cluster ends", wide(self.warp(0) + Warp.PC) - 1),)
 
     def offset(self, address: int) -> int:
@@ -158,8 +161,9 @@ class BlockState:
         return np.zeros((len(self.cluster), LANES), np.int32)
 
     def knows_initialisation(self, warp: int, by: int, clock: int) -> bool:
-        """Return whether `warp` is ordered behind an mbarrier's initialisation by warp `by` of this block, at its time
-        `clock`.
+        """Return whether `warp` is ordered behind the initialisation of an mbarrier by warp `by` of this block.
+
+        The initialisation was made when the own clock of `by` was `clock`.
 
         Within a warp, uses count as ordered: __syncwarp() after the initialisation is only a NOP in machine code.
         """
@@ -179,7 +183,7 @@ class BlockState:
         return rows
 
     def fenced(self, warp: int) -> Clocks:
-        """Return a warp's vector clock at its last fence beyond the block."""
+        """Return a warp's vector clock at its last fence of cluster or wider scope."""
         rows: Clocks = self.resident.foreign[FENCED + warp]
         return rows
 

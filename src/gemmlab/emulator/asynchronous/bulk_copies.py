@@ -23,7 +23,7 @@ from gemmlab.emulator.memory_map import Reach
 
 Bytes = npt.NDArray[np.uint8]
 UNIT = 16
-"""Alignment in bytes of both ends of a bulk copy."""
+"""Alignment in bytes that a bulk copy needs for its source address and for its destination address."""
 OFFSET = (1 << RANK_BITS) - 1
 
 
@@ -77,7 +77,7 @@ def _within_cluster(request: Request, to: int, source: int, mbarrier: int, nbyte
 
 
 def _require_cluster(request: Request, what: str, address: int) -> None:
-    """End a launch that states no cluster. On an H200 `what` is an illegal instruction there, even within a block."""
+    """End the launch if it has no cluster: on an H200, `what` is an illegal instruction then, even within a block."""
     if not request.block.resident.geometry.in_clusters:
         there = "in a launch without a cluster (__cluster_dims__ or cluster=), where one of a single block will do"
         request.fail("cluster", f"{what} {there}", address)

@@ -24,7 +24,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(slots=True, eq=False)
 class Store:
-    """A bulk store that was issued."""
+    """A bulk or tensor store or reduction, from shared to global memory, that was issued."""
 
     request: Request
     """The request that issued the store; after the handler has returned, only its warp and instruction are valid."""
@@ -97,7 +97,7 @@ class WarpGroups:
                 self.done.append(store)
 
     def show(self) -> None:
-        """Write the bytes of the stores that have read their source to global memory."""
+        """Write to global memory the bytes of the stores that have read their source."""
         for store in self.done:
             assert store.data is not None  # noqa: S101 - it has read
             store.write(store.data)
@@ -123,7 +123,7 @@ def wait_read(request: Request) -> int:
 
 
 def show(request: Request) -> int:
-    """Write the bytes of the warp's stores that have read their source to global memory."""
+    """Write to global memory the bytes of the warp's stores that have read their source."""
     if request.warp in request.block.groups:
         request.block.groups[request.warp].show()
     return Status.GO

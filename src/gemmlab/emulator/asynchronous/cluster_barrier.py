@@ -36,7 +36,7 @@ class ClusterBarrier:
     """Maximum of the vector clocks of the warps at their arrivals, relaxed or not."""
 
     initialised: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """Like `arriving`, for initialisations of mbarriers, which fence.mbarrier_init is a fence for as well."""
+    """Like `arriving`, for initialisations of mbarriers: behind fence.mbarrier_init a relaxed arrival releases them."""
 
     def __post_init__(self) -> None:
         self.here = np.zeros((len(self.blocks), LANES), np.int32)
@@ -120,7 +120,7 @@ class ClusterBarrier:
                         return
 
     def _has_arrived(self, block: BlockState, index: int) -> bool:
-        """Return whether a warp has arrived or ended, with all its lanes."""
+        """Return whether each lane of a warp has arrived or ended."""
         warp = block.warp(index)
         return (self.arrived.get(warp, 0) | narrow(warp + Warp.EXITED)) & FULL == FULL
 

@@ -46,7 +46,7 @@ class Copy:
     block: BlockState
     mbarrier: Mbarrier
     address: int
-    """Lowest shared address that it writes."""
+    """Lowest shared address that the copy writes."""
     places: slice | npt.NDArray[np.int64]
     """Indices of the bytes in the block's shared memory, in the order of `data`."""
     data: Bytes = field(repr=False)
@@ -56,7 +56,7 @@ class Copy:
     thread: int
     issuer: BlockState = field(repr=False)
     known: Clocks = field(repr=False)
-    """Vector clock of the warp that issued the copy."""
+    """Vector clock, at the issue, of the warp that issued the copy."""
     findings: Findings = field(repr=False)
     reduction: int = 0
     phase: int = 0
@@ -70,7 +70,7 @@ class Copy:
     span: int = 0
     """Length in bytes of the range from `address` on that contains all bytes written."""
     blocks: int = 0
-    """Mask of the blocks that a multicast goes to; 0 if it is none."""
+    """Mask, by rank in the cluster, of the blocks that a multicast goes to; 0 if the copy is no multicast."""
 
     @property
     def parity(self) -> int:
@@ -156,4 +156,4 @@ def send(
 
 
 HISTORY = 64
-"""Most earlier copies that a block stores for reports."""
+"""Number of the last copies into a block that are stored for reports (`BlockState.history`)."""

@@ -62,9 +62,9 @@ class Engine:
         self.findings = Findings()
         self._printer = Printer(reach)
         self.error: BaseException | None = None
-        """An exception inside a call, which cannot pass through compiled code; the machine raises it again."""
+        """The exception in a call, or `None`. It cannot pass through compiled code: the machine raises it again."""
         self.recorder: Recorder | None = None
-        """The buffers of a recorded launch, which get the events at mbarriers."""
+        """The buffers of a recorded launch, which get the events at mbarriers; `None` without a recording."""
         self._launch, self._events, self._explained = launch, events, 0
         self._blocks: dict[int, BlockState] = {}
         self._barriers: dict[int, ClusterBarrier] = {}
@@ -161,7 +161,7 @@ class Engine:
             explain(state, new, self.findings)
 
     def excuse(self, residents: list[Resident]) -> bool:
-        """Let a warp of a cluster go on if all wait; return whether one can.
+        """Let warps go on in a cluster whose warps all wait; return whether any can.
 
         If the cluster's barrier is complete, its phase ends; else all waits for mbarriers time out.
         """
@@ -217,4 +217,4 @@ class Engine:
 
 
 CHANCE = 0.25
-"""Probability that a copy is completed before an operation, if moments of completion are random."""
+"""Probability with which each copy in flight in a cluster is completed before an operation, with `LANDING` set."""

@@ -10,7 +10,7 @@ from gemmlab.emulator.hazard_order import Rank, words_without_numbers
 MBARRIER, PROXY, COPY, CLUSTER, RACE, TENSOR_MAP, BOUNDS, MISALIGNED, UNWRITTEN = (
     "mbarrier", "proxy", "async copy", "cluster", "race", "tensor map", "out of bounds", "misaligned", "unwritten",
 )  # fmt: skip
-"""Kinds of hazards."""
+"""Kinds of errors that the engine finds (`Finding.kind`), as reports name them."""
 
 
 @dataclass(slots=True)
@@ -25,19 +25,22 @@ class Finding:
     site: int
     """Index of the instruction."""
     other: int = -1
-    """Index of the other instruction; -1 if there is none."""
+    """Index of the other instruction that takes part in the error; -1 if there is none."""
     address: int | None = None
     count: int = 1
     state: bool = False
-    """True if it describes what is left in a deadlock or at the end of a block."""
+    """True if the finding describes what is left in a deadlock or at the end of a block."""
     order: Rank | None = None
-    """Its place among the hazards of a launch, if that does not follow from its kind."""
+    """The finding's place among the hazards of a launch; `None` if it follows from `kind` and `state` (`rank`)."""
     mentions: tuple[tuple[str, int], ...] = ()
-    """Other instructions that have to do with it, each with what it does in words."""
+    """Other instructions that have to do with the error: (words for what it does, index of the instruction) of each."""
 
     @property
     def subject(self) -> Hashable:
-        """The difference from other findings at the same lines: a deadlock's mbarrier, else the message's words."""
+        """Key that tells apart findings of one kind at the same instructions.
+
+        It is the mbarrier's address if `state` is true and `kind` is `MBARRIER`, else the message without its numbers.
+        """
         return self.address if self.state and self.kind == MBARRIER else words_without_numbers(self.message)
 
     @property

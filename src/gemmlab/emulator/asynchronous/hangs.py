@@ -1,4 +1,4 @@
-"""Deadlocks at mbarriers: what each one lacks, why it does not come, and who waits for it; causes come first."""
+"""Deadlocks at mbarriers: what each mbarrier lacks, why that does not come, and who waits; causes come first."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Wait:
 
     mbarrier: Mbarrier
     groups: tuple[tuple[int, int, int], ...]
-    """Warp, instruction and lanes of each."""
+    """(index of the warp in the block, index of the instruction, mask of lanes) of each group that waits."""
     ahead: int
     """Number of the phase that the groups wait for, if it is over and the current one has the same parity; else -1."""
 
     @property
     def warps(self) -> list[int]:
-        """The warps that wait."""
+        """Indices in the block of the warps that wait."""
         return list(dict.fromkeys(warp for warp, _site, _lanes in self.groups))
 
     @property
@@ -38,7 +38,7 @@ class Wait:
 
     @property
     def thread(self) -> int:
-        """The first thread that waits."""
+        """Index in the block of the lowest thread of the first group that waits."""
         warp, _site, lanes = self.groups[0]
         return warp * LANES + (lanes & -lanes).bit_length() - 1
 

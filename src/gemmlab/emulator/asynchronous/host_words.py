@@ -12,7 +12,7 @@ def wide(address: int) -> int:
 
 
 def put_wide(address: int, value: int) -> None:
-    """Write an i64."""
+    """Write an i64 to a host address."""
     c_int64.from_address(address).value = value
 
 
@@ -22,17 +22,17 @@ def narrow(address: int) -> int:
 
 
 def put_narrow(address: int, value: int) -> None:
-    """Write an i32."""
+    """Write an i32 to a host address."""
     c_int32.from_address(address).value = value
 
 
 def mask_of(lanes: Iterable[int]) -> int:
-    """Return the mask with these bits."""
+    """Return the mask in which the bits with these numbers are set."""
     return sum(1 << lane for lane in lanes)
 
 
 def lanes_of(mask: int) -> Iterator[int]:
-    """Yield the numbers of a mask's bits, lowest first."""
+    """Yield the numbers of the bits that are set in a mask, lowest first."""
     while mask:
         yield (mask & -mask).bit_length() - 1
         mask &= mask - 1

@@ -28,15 +28,15 @@ class Mbarrier:
     address: int
     word: Word
     site: int
-    """Instruction that initialised it."""
+    """Index of the instruction that initialised it."""
     warp: int
     """Index of the warp that initialised it."""
     clock: int
     """Clock of `warp` at the initialisation."""
     cluster_time: int = 0
-    """Phases of the cluster's barrier that were complete at the initialisation."""
+    """Number of phases of the cluster's barrier that were complete at the initialisation."""
     completed: int = 0
-    """Phases that have ended."""
+    """Number of phases that have ended."""
     copies: list[Copy] = field(default_factory=list, repr=False)
     """Copies whose bytes it will receive, in the order of their issue."""
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
@@ -50,11 +50,11 @@ class Mbarrier:
     waiting: list[int] = field(default_factory=list)
     """Host addresses of warps with a group that waits for it."""
     last: int = -1
-    """Instruction of the last arrival."""
+    """Index of the instruction of the last arrival; -1 if there was none."""
     sites: dict[int, None] = field(default_factory=dict)
-    """Instructions that have arrived, in the order of their first arrivals."""
+    """Indices of the instructions that have arrived, in the order of their first arrivals (an ordered set)."""
     tests: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """By warp, its last successful test: instruction, parity, and phases that had ended."""
+    """Index of a warp -> its last successful test: (index of the instruction, parity, number of phases ended)."""
 
     def store(self) -> None:
         """Write the word to shared memory."""

@@ -1,4 +1,7 @@
-"""The operations on mbarriers that instructions request, except waits. Each returns the handler's `Status`."""
+"""The operations on mbarriers that instructions request, except waits.
+
+`initialise`, `arrive` and `invalidate` each execute one of these and return the handler's `Status`.
+"""
 
 from __future__ import annotations
 

@@ -27,23 +27,23 @@ class Phase:
     """The arrivals, expected bytes and completed copies in one phase of an mbarrier."""
 
     arrivals: dict[tuple[int, int], int] = field(default_factory=dict)
-    """Lanes that arrived, by their block's rank in the cluster and their warp."""
+    """(rank of a block in the cluster, index of a warp in the block) -> mask of the warp's lanes that arrived."""
     expected: list[Expectation] = field(default_factory=list)
     landed: list[Copy] = field(default_factory=list, repr=False)
     """Copies that were completed in the phase."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it was told to expect."""
+        """Number of bytes that the mbarrier was told to expect in the phase."""
         return sum(each.nbytes for each in self.expected)
 
     @property
     def carried(self) -> int:
-        """Bytes that its copies brought."""
+        """Number of bytes that the copies completed in the phase brought."""
         return sum(copy.nbytes for copy in self.landed)
 
     def note(self, rank: int, warp: int, lanes: int) -> None:
-        """Note arrivals of a warp's lanes."""
+        """Add the lanes of a warp in the mask `lanes` to `arrivals`."""
         self.arrivals[rank, warp] = self.arrivals.get((rank, warp), 0) | lanes
 
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MOST = (1 << 20) - 1
-"""Most arrivals of a phase, and most bytes to come."""
+"""Largest number of arrivals of a phase, and largest number of bytes to come."""
 PHASE = 1 << 63
 _PENDING, _BYTES, _EXPECTED = 43, 22, 1
 _BYTES_MASK = (1 << 21) - 1
 _OLD = 32
 ONE_ARRIVAL = 1 << _PENDING
-"""The amount that an arrival adds to the word."""
+"""The amount that one arrival adds to the word of sm_90."""
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class Word:
     """Fields of an mbarrier."""
 
     expected: int
-    """Arrivals of each later phase."""
+    """Number of arrivals that each later phase needs."""
     pending: int
     """Arrivals that this phase still waits for."""
     transactions: int = 0

@@ -20,7 +20,10 @@ class Printer:
         self._reach = reach
 
     def print(self, request: Request) -> int:
-        """Print the formatted arguments of every lane that executes, the lowest first."""
+        """Append the formatted text of every lane that executes, the lowest first.
+
+        A lane's result is the number of arguments that its format used.
+        """
         templates, arguments = request.column(0), request.column(1)
         for lane in request.lanes:
             read = partial(_bytes_at, request, self._reach, lane)

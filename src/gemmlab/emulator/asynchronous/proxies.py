@@ -181,7 +181,7 @@ def end_read(
     """Report writes since `begin_read`, and record the read in the shadow.
 
     `report` takes a message, an address and the other instruction. `by` is (reading warp of the block, its lane, its
-    clock at the read). `others` are words for a write by another warp than that.
+    clock at the read). `others` are words that end the message if another warp wrote.
     """
     rows = block.shadow()[reading.elements]
     before, now = reading.writers, rows[:, : WRITER_FENCES // 4 + 1]

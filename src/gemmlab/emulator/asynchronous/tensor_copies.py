@@ -29,7 +29,7 @@ from gemmlab.emulator.memory_map import Reach
 Bytes = npt.NDArray[np.uint8]
 MAP_ALIGNMENT = 64
 UNIT = 16
-"""Alignment in bytes of the first coordinate, if the layout is not interleaved."""
+"""Bytes of a unit: a box that is not interleaved begins at a multiple in the first axis; stores write whole units."""
 _COPIES = {LOCAL_WINDOW: "local", SHARED_WINDOW: "shared"}
 """Upper half of a generic address -> name of a memory that cannot have a tensor map."""
 NAN = 0x7FF7

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gemmlab.core.tensor_map import TiledMap
 
 SWIZZLE_ROWS = {0: 0, 32: 1, 64: 3, 128: 7}
-"""Swizzle in bytes -> mask of address bits, counted from bit 7; they are combined (xor) with the bits from 4 on."""
+"""Swizzle in bytes -> mask of the address bits from bit 7 on that are xored into the bits from bit 4 on."""
 MODES = {0: 0, 128: 1, 64: 2, 32: 3}
 """Swizzle in bytes -> its number in a descriptor of wgmma."""
 PLAIN_ALIGNMENT = 128

@@ -9,7 +9,7 @@ from gemmlab.emulator.asynchronous.host_words import lanes_of
 from gemmlab.emulator.layout import FULL, LANES
 
 _NAMED = 4
-"""Most threads that a message names one by one, if their numbers are not consecutive."""
+"""Largest number of threads that a message names one by one, if their numbers are not consecutive."""
 
 
 def warps_in_words(warps: Iterable[int]) -> str:

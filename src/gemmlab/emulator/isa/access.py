@@ -129,7 +129,10 @@ def by_space(x: Form, where: Lanes) -> list[tuple[str, Lanes, Lanes]]:
 
 
 def passed_over(x: Form) -> None:
-    """Skip the operands after those of an access: cache policies, and predicates that compilers always set to true."""
+    """Skip the operands after those of an access: cache policies, and predicates that compilers always set to true.
+
+    An operand of another kind, or an inverted one, is refused.
+    """
     while (operand := x.peek()) is not None:
         if operand.kind not in {"pred", "ureg", "reg"} or operand.invert:
             raise x.refuse(f"operand {operand.text!r}")
@@ -138,7 +141,10 @@ def passed_over(x: Form) -> None:
 
 @opcode("QSPC")
 def qspc(x: Form) -> None:
-    """Test if a generic address is in shared (`S`), local (`L`), global (`G`) or distributed shared memory (`D`)."""
+    """Test if a generic address is in local (`L`) or global memory (`G`), or in shared memory.
+
+    `S` is true for shared memory of the thread's own block, `D` for that of any block of the cluster.
+    """
     results = x.dest_predicates(1)
     x.dest()
     _operand, record = x.take("mem")
@@ -177,7 +183,7 @@ def ldc(x: Form) -> None:
 
 
 def _within_variables(x: Form, offset: Lanes, width: int) -> None:
-    """Record an event for each lane that reads outside the `__constant__` variables."""
+    """Emit code that records an event for each lane that reads outside the `__constant__` variables."""
     used = Lanes(x.launch.load(Launch.CONSTANT_USED, I64)).splat(offset.lanes)
     wide = offset.zext("i64")
     outside = (wide + width).ugt(used) & (x.execute if offset.lanes > 1 else Lanes(x.exec_bits).ne(0))

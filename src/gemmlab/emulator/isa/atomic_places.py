@@ -1,4 +1,4 @@
-"""Places of atomic operations: their counters, races and checks of addresses."""
+"""Code that checks the addresses of atomic operations, counts their traffic, and checks them for races."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gemmlab.ir.values import Value
 
 
 def count_atomic(x: Form, where: Lanes, width: int, lanes: Value, *, twice: bool, joined: bool = False) -> None:
-    """Count a request, and sectors or wavefronts of `lanes`. Check for races, too.
+    """Emit code that counts a request, and sectors or wavefronts of `lanes`, and that checks for races.
 
     Sectors are those of a store. In shared memory each lane of a bank takes a wavefront; with `joined` those with the
     same word share one. With `twice` wavefronts count double: a compare-and-swap sends two values a lane.

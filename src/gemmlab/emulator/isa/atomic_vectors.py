@@ -17,7 +17,7 @@ from gemmlab.emulator.layout import LANES, Block
 from gemmlab.ir.types import I32, I64
 
 HINTS = {"E", "STRONG", "WEAK", "GPU", "SM", "SYS", "CTA", "SPIN", "FTZ", "RN", "EF", "EL", "LU", "NA", "PRIVATE"}
-"""Modifiers that do not change what an atomic operation computes here; `FTZ` makes zeros of denormals."""
+"""Modifiers of atomic operations that do not change the result here, except `FTZ`: it replaces denormals by zeros."""
 VECTORS = {
     "F32x2": ("F32", 2), "F32x4": ("F32", 4), "F16x4": ("F16x2", 2), "F16x8": ("F16x2", 4), "BF16x4": ("BF16x2", 2),
     "BF16x8": ("BF16x2", 4),
@@ -26,7 +26,7 @@ VECTORS = {
 
 
 def vector_atomic(x: Form, vector: str) -> None:
-    """Combine a vector with memory. The result is the old value."""
+    """Emit the combination of each lane's vector with memory. The result is the old value."""
     kind, count = VECTORS[vector]
     name = x.one_of(*FLOATS[kind])
     if not name or set(x.modifiers) - HINTS - {name, vector}:

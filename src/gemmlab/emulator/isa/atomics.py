@@ -88,7 +88,7 @@ def atomic(x: Form) -> None:
 
 
 def arrive_word(x: Form) -> None:
-    """Arrive at an mbarrier of sm_80; the result is the mbarrier's word before the arrival."""
+    """Emit an arrival at an mbarrier of sm_80; the result is the mbarrier's word before the arrival."""
     x.allow("ARRIVE", "64")
     d = x.dest()
     status, rows = request(x, Operation.ARRIVE_WORD, addresses(x, "shared"))

@@ -16,7 +16,7 @@ from gemmlab.sass.instruction import RZ
 
 DIMENSIONS = ("1D", "2D", "3D", "4D", "5D")
 HALF = 16
-"""Low bits of a register that are a size, in units of 16 bytes; the bits above are a mask of the cluster's blocks."""
+"""Number of low bits of a register that are a size, in units of 16 bytes; those above are a mask of blocks."""
 
 
 def _registers(x: Form, count: int) -> list[Lanes]:

@@ -13,7 +13,10 @@ _UNSIGNED = _SIGNED | {"LT": Lanes.ult, "LE": Lanes.ule, "GT": Lanes.ugt, "GE": 
 
 
 def combine(x: Form, results: list[PredicateResult], truth: Lanes, other: Lanes) -> None:
-    """Write `truth` and its opposite, each combined with `other` by the operation in the modifiers."""
+    """Emit writes of `truth` and its opposite to `results`.
+
+    Each is combined with `other` by the operation in the modifiers.
+    """
     word = x.one_of("AND", "OR", "XOR", default="AND")
     for target, value in zip(results, (truth, ~truth), strict=False):
         target.set({"AND": value & other, "OR": value | other, "XOR": value ^ other}[word])

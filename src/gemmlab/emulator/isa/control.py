@@ -69,7 +69,7 @@ def narrowed(x: Form) -> Lanes:
 
 
 def branch(x: Form, taken: Lanes, target: Value) -> None:
-    """Branch to `target` with the lanes `taken`; the others go on. The group at the lower address runs first."""
+    """Emit a branch to `target` of the lanes `taken`; the others go on. The group at the lower address runs first."""
     fn = x.fn
     stay = Lanes(x.warp.load(Warp.ACTIVE)) & ~taken
     here = x.warp.load(Warp.PC, I64)
@@ -92,13 +92,16 @@ def push(x: Form, pc: Value, lanes: Lanes, wait: int, argument: Value | int) -> 
 
 
 def hold(x: Form, lanes: Lanes, wait: int, argument: Value | int) -> None:
-    """Make these lanes of the running group wait, to continue after this instruction; the rest of the group goes on."""
+    """Emit code that makes these lanes of the running group wait, to continue after this instruction.
+
+    The rest of the group goes on.
+    """
     push(x, x.warp.load(Warp.PC, I64), lanes, wait, argument)
     leave(x, lanes)
 
 
 def leave(x: Form, lanes: Lanes) -> None:
-    """Remove these lanes from the running group; another group runs if none is left."""
+    """Emit code that removes these lanes from the running group; another group runs if none is left."""
     rest = Lanes(x.warp.load(Warp.ACTIVE)) & ~lanes
     x.warp.store(Warp.ACTIVE, rest.value)
     x.status(rest.eq(0).select(Lanes(x.fn.constant(Status.SWITCH, I32)), Status.GO).value)
@@ -127,6 +130,6 @@ def bpt(x: Form) -> None:
 
 
 def note_trap(x: Form, called: Value | int) -> None:
-    """Record an event for the end of the launch; `called` is the outside address that the first lane called, or 0."""
+    """Emit code that records an event for a trap; `called` is the outside address that the first lane called, or 0."""
     first = Lanes(x.exec_bits).call_flag("cttz", flag=False).zext("i64")
     x.service("note", VOID, NOTE, Kind.TRAP, first.value, called, 0, -1)

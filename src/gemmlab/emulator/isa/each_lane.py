@@ -24,12 +24,15 @@ def each_lane(x: Form) -> Iterator[Value]:
 
 
 def row(x: Form, value: Lanes) -> Value:
-    """Store the lanes of a value in memory, so that they can be indexed by lane number; return the address."""
+    """Emit a store of the 32 lanes of a value to scratch memory, to be indexed by lane number; return its address."""
     memory = x.fn.scratch(value.value.type.scalar, LANES)
     x.fn.store(memory, value.splat(LANES).value)
     return memory
 
 
 def locate(x: Form, space: str, lane: Value, address: Value, key: int) -> Value:
-    """Return the host address of one lane's `key & 255` bytes; 0 after an event if the address is not valid."""
+    """Emit the search for the host address of one lane's `key & 255` bytes, and return it.
+
+    It is 0, and an event is recorded, if the address is not valid.
+    """
     return x.service(f"locate_{space}", I64, LOCATE, lane, address, key)

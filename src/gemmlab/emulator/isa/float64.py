@@ -83,7 +83,7 @@ def dsetp(x: Form) -> None:
 
 
 def _take_first(x: Form, results: list[PredicateResult], a: Lanes, b: Lanes) -> None:
-    """Set two predicates: the first if the minimum or maximum is `a`, the second if both operands are NaN.
+    """Emit writes of two predicates: the first is true if the minimum or maximum is `a`, the second if both are NaN.
 
     Compiled `fmin` and `fmax` use them; later code makes `b` quiet if the second is true. -0 counts as less than +0.
     """

@@ -43,7 +43,7 @@ def compared(x: Form, a: Lanes, b: Lanes) -> Lanes:
 
 
 def lesser_or_greater(x: Form, a: Lanes, b: Lanes, least: Lanes) -> Lanes:
-    """Return the bits of the lesser of two float32 (`least`), or the greater; -0 is less than +0.
+    """Return the bits of the lesser of two float32 where `least` is true, else of the greater; -0 is less than +0.
 
     If one is NaN, the result is the other one, or NaN if the instruction has `.NAN`.
     """

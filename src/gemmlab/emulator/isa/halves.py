@@ -1,4 +1,4 @@
-"""Floats of 16 bits in instructions: rounded in every direction, and packed in pairs."""
+"""Conversion of float32 to FP16 and BF16, rounded to nearest even or in another direction."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from gemmlab.ir.types import I8, I32, I64, VOID
 from gemmlab.ir.values import Value
 
 FIRST_ARGUMENT = 4
-"""Register of a called function's first argument, and of its result."""
+"""Number of the vector register (R4) with a called function's first argument, and later its result."""
 
 
 @opcode("LEPC")

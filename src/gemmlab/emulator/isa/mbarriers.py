@@ -78,7 +78,7 @@ def arrives(x: Form) -> None:
 
 @opcode("FENCE")
 def fence(x: Form) -> None:
-    """Order the lane's accesses before those of the asynchronous proxy (`S` shared memory, `G` global memory)."""
+    """Order the lane's accesses to shared memory (`S`) before the asynchronous proxy's; `G` has no effect here."""
     x.allow("VIEW", "ASYNC", "S", "G", "T")
     if x.has("S"):
         row = x.warp.at(Warp.PROXY_FENCES, I32)
@@ -93,7 +93,7 @@ def fence(x: Form) -> None:
 
 @opcode("RPCMOV")
 def rpcmov(x: Form) -> None:
-    """Copy a register to a half of Rpc, or back."""
+    """Copy a register to a half of the 64-bit register Rpc, a return address, or back."""
     x.allow("32", suffixes=("LO", "HI"))
     first = x.peek()
     writes = first is not None and first.kind != "reg"

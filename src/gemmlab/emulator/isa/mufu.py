@@ -85,8 +85,9 @@ def _flushed(x: Form, value: Lanes) -> Lanes:
 
 
 def _upper_words(x: Form) -> None:
-    """Compute the upper word of a double's reciprocal or reciprocal root. Only the double's upper word is read; its
-    lower word is taken as 0.
+    """Emit code for the upper word of a double's reciprocal or reciprocal root.
+
+    Only the double's upper word is read; its lower word is taken as 0.
     """
     d, value = x.dest(), x.source()
     number = flush((value.zext("i64") << 32).bits("f64"))

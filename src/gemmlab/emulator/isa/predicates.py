@@ -8,7 +8,7 @@ from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import Warp
 
 COUNT = 7
-"""P0 to P6; PT is not among them."""
+"""Number of predicates that are copied, P0 to P6; PT is not among them."""
 _BYTES = {"B1": 8, "B2": 16, "B3": 24}
 
 

@@ -12,9 +12,11 @@ from gemmlab.emulator.raw import Raw
 from gemmlab.ir.types import I8, I64, VOID
 
 LEAST = 24
-"""Least registers a thread that setmaxnreg can set."""
+"""Least number of registers for each thread that setmaxnreg can set."""
 GROWS, SHRINKS, NEVER = range(3)
-"""Errors: a release to a higher number, a request for a lower number, and a request that the pool can never meet."""
+"""`extra` of a `Kind.REGISTERS` event: a release to a higher number, a request for a lower number, or a request that
+the pool can never meet.
+"""
 
 
 @opcode("USETMAXREG")
@@ -56,7 +58,7 @@ def _move(x: Form, present: Lanes, wanted: Lanes, pool: Lanes) -> None:
 
 
 def _releasable(x: Form) -> Lanes:
-    """Return the registers a thread that other warps could still release, summed over warps that have not ended."""
+    """Return the sum, over other warps that have not ended, of the registers that each thread can still release."""
     fn, block = x.fn, x.block
     first, size = fn.cast(block.load(Block.WARPS, I64), I8), block.load(Block.WARP_SIZE, I64)
     total = fn.var(I64, 0)

@@ -74,7 +74,7 @@ def _special(x: Form, name: str) -> Lanes:
 
 
 def _clock(x: Form) -> Lanes:
-    """Return the clock: instructions executed before this turn, plus the number of readings of the clock.
+    """Return the warp's clock: instructions that it executed before this turn, plus the number of its readings.
 
     So a loop that waits for the clock finds it changed within a turn.
     """

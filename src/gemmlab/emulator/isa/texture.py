@@ -80,7 +80,7 @@ def _fetch_all(x: Form, index: Lanes, handle: Lanes, rows: Value) -> None:
 
 
 def _fetch(x: Form, entry: Raw, index: Lanes, group: Lanes, rows: Value) -> None:
-    """Load the texels of the lanes in `group`, all of one texture, into their lanes of `rows`."""
+    """Emit loads of the texels of the lanes in `group`, all of one texture, into their lanes of `rows`."""
     fn = x.fn
     channels, element = (Lanes(entry.load(at, I64)).trunc("i32") for at in (Texture.CHANNELS, Texture.ELEMENT))
     width = channels << element.eq(0).select(element.like(2), 1)

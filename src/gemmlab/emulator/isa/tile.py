@@ -30,7 +30,7 @@ class Tile:
     """16 rows of 8 sums, i32 or f32."""
 
     def multiply(self, left: Sequence[Lanes], right: Sequence[Lanes], rows: int, kind: int) -> None:
-        """Add the product of A's and B's registers to the sums; `rows` is 8 or 16, `kind` as in `wgmma_arithmetic.SUM`.
+        """Emit the addition of A times B to the sums; `rows` is 8 or 16, `kind` as in `wgmma_arithmetic.SUM`.
 
         `left` has A's registers, `right` B's, all of one step along k before those of the next.
         """
@@ -66,7 +66,7 @@ class Tile:
 
 
 def scatter(x: Form, matrix: Value, place: Lanes, value: Lanes) -> None:
-    """Write each lane's value to a matrix in memory, at the index `place`."""
+    """Emit writes of each lane's value to a matrix in memory, at the index `place`."""
     places, values = x.fn.scratch(I32, LANES), x.fn.scratch(value.value.type.scalar, LANES)
     x.fn.store(places, place.value)
     x.fn.store(values, value.value)

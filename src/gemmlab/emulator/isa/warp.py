@@ -40,7 +40,7 @@ def shfl(x: Form) -> None:
 
 
 def _note_absent(x: Form, source: Lanes, inside: Lanes) -> None:
-    """Record an event for each lane that reads from a lane that does not execute the shuffle.
+    """Emit code that records an event for each lane that reads from one that does not execute the shuffle.
 
     The value read is undefined.
     """

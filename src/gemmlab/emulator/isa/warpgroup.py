@@ -86,7 +86,7 @@ def gmma(x: Form) -> None:
 
 
 def _together(x: Form) -> None:
-    """Record an event if not all lanes of the warp execute the instruction."""
+    """Emit code that records an event if not all lanes of the warp execute the instruction."""
     missing = ~Lanes(x.exec_bits)
     with x.fn.when(missing.ne(0).value):
         lane: Value = Lanes(x.exec_bits).call_flag("cttz", flag=True).zext("i64").value
@@ -94,7 +94,7 @@ def _together(x: Form) -> None:
 
 
 def _whole(x: Form) -> None:
-    """Record an event if the block has fewer than four warps of the warpgroup."""
+    """Emit code that records an event if the block has fewer than four warps of the warpgroup."""
     there = Lanes(x.block.load(Block.WARP_COUNT, I64)) - (Lanes(x.warp.load(Warp.INDEX, I64)) & -WARPGROUP)
     with x.fn.when(there.lt(WARPGROUP).value):
         x.service("note", VOID, NOTE, Kind.WARPGROUP, 0, there.value, TOO_FEW, -1)

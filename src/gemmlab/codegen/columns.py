@@ -152,7 +152,7 @@ def _write(fn: Function, lanes: int, width: Value, totals: Value, times: Value, 
 
 
 def _across(lanes: int, width: Value) -> Callable[[Function, Callable[[Value, Value | None], None]], None]:
-    """Return a function that emits `body(c, mask)` for each vector of the columns 0 to `width`.
+    """Return a function `run(fn, body)` that emits `body(c, mask)` for each vector of the columns 0 to `width` - 1.
 
     `c` is the vector's first column; `mask` excludes columns after the last, and is None for whole vectors.
     """

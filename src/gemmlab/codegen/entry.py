@@ -1,9 +1,9 @@
-"""The entries of the compiled product: one for C callers, one for Python arrays.
+"""The entries of the compiled product: for C callers, one product or a stack of them, and for Python arrays.
 
-`emit_c_entry` makes the function that kernels export and ctypes calls. `emit_python_entry` is a METH_FASTCALL function
-that reads NumPy's array structure itself: for three plain float32 matrices a whole call costs some tenths of a
-microsecond. It serves the common case only. For anything else it returns None, and the general front end in Python
-prepares the operands or raises an error that says what is wrong with them.
+`emit_c_entry` and `emit_stack_entry` emit the functions that kernels export and ctypes calls. `emit_python_entry` emits
+a METH_FASTCALL function that reads NumPy's array structure itself: for three plain float32 matrices a whole call costs
+some tenths of a microsecond. This function serves the common case only. For anything else it returns None, and the
+general front end in Python prepares the operands or raises an error that says what is wrong with them.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class _Matrix:
     col_step: Var
 
     def swap_if(self, fn: Function, condition: Value) -> None:
-        """Transpose the matrix if the condition holds."""
+        """Emit code that transposes the matrix if the condition holds, by an exchange of its extents and steps."""
         with fn.when(condition):
             rows, cols = self.rows.read(), self.cols.read()
             self.rows.set(cols)
@@ -114,7 +114,7 @@ class _Matrix:
             self.col_step.set(row_step)
 
     def extent(self, fn: Function) -> tuple[Value, Value]:
-        """Return the lowest and the highest address of a byte of its elements; steps may be negative."""
+        """Emit the lowest and the highest address of a byte of its elements, and return both; steps may be negative."""
         base = fn.address(self.data)
         down, over = (self.rows - 1) * self.row_step * 4, (self.cols - 1) * self.col_step * 4
         low = base + fn.minimum(down, 0) + fn.minimum(over, 0)
@@ -182,10 +182,10 @@ def emit_python_entry(module: Module, product: Function, stack: Function, name: 
 def result_array(
     fn: Function, give_up_when: GiveUp, python: Objects, out: Value, shape: tuple[Value, Value], slot: Value, data: Var
 ) -> Value:
-    """Return a new reference to `out`, or to a new array if `out` is None; then `data` is set to its first element.
+    """Emit code for the result, and return it: a new reference to `out`, or a new array if `out` is None.
 
-    `shape` is the number of axes and the address of their extents. If there is no memory, workspace number `slot` is
-    freed, and the function gives up.
+    For a new array, `data` is set to its first element. `shape` is the number of axes and the address of their extents.
+    If there is no memory, the code frees workspace number `slot` and gives up.
     """
     result = fn.var(pointer(I8), out)
     with fn.choose(fn.address(out).equals(python["none"])) as fresh:
@@ -206,10 +206,10 @@ def result_array(
 def options(
     fn: Function, give_up_when: GiveUp, python: Objects, objects: Sequence[Value]
 ) -> tuple[Value, Value, Value, Value]:
-    """Return alpha, beta, whether a is transposed and whether b is, from the `objects` of the arguments.
+    """Emit code that reads the options, and return (alpha, beta, whether a is transposed, whether b is).
 
-    Give up if alpha or beta is not a number that `number` reads, if a flag is not a bool, if `c` is neither None nor
-    `out`, or if `c` is None and beta is not 0.
+    `objects` are the Python arguments. The code gives up if alpha or beta is not a number that `number` reads, if a
+    flag is not a bool, if `c` is neither None nor `out`, or if `c` is None and beta is not 0.
     """
     alpha, beta = (number(fn, give_up_when, python, obj) for obj in objects[4:6])
     addend = fn.address(objects[3])

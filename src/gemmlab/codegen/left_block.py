@@ -18,7 +18,7 @@ from gemmlab.ir.types import I1
 from gemmlab.ir.values import Value
 
 _SHORT = 64
-"""Shorter k-blocks of crowded rows are read in place, without a copy."""
+"""Least steps of a k-block in which crowded rows are copied; in a shorter one they are read in place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,9 @@ def left_floats(tile: Tile, blocks: Blocks, elements: int) -> int:
 
 
 def _crowded(blocks: Blocks, distance: Value) -> Value:
-    """Return whether rows at this distance, in floats, evict each other from L1; `crowd_period` must not be 0."""
+    """Emit a test, and return its result: whether rows at this distance, in floats, evict each other from L1.
+
+    `crowd_period` must not be 0.
+    """
     off = (distance + blocks.crowd_slack) & (blocks.crowd_period - 1)
     return off <= 2 * blocks.crowd_slack

@@ -77,7 +77,7 @@ def _a_floats(tile: Tile, blocks: Blocks) -> int:
 
 
 def even_block(fn: Function, total: Value, block: int, multiple: int) -> Value:
-    """Return the block length, a multiple of `multiple`, that cuts `total` into equal blocks (but for the last one).
+    """Emit the block length, a multiple of `multiple`, that cuts `total` into equal blocks but for the last; return it.
 
     Blocks are at most 4/3 as long as `block`, before the length is rounded up.
     """
@@ -101,9 +101,9 @@ class Engine:
 
 
 def is_narrow(tile: Tile, blocks: Blocks, m: Value, n: Value) -> Value:
-    """Return whether C has so few columns and so many rows that a block of A is a single panel of MR rows.
+    """Emit a test, and return its result: whether C is so narrow and so high that a block of A is a single panel.
 
-    A panel is then multiplied by so few strips that it need not stay in L2.
+    A panel, of MR rows, is then multiplied by so few strips that it need not stay in L2.
     """
     return (n <= min(_FEW_STRIPS * tile.cols, blocks.nc)) & (m > blocks.mc)
 

@@ -15,7 +15,7 @@ from gemmlab.ir.values import Operand, Value
 
 
 def transpose(fn: Function, rows: list[Value]) -> list[Value]:
-    """Transpose a square of vectors in registers: log2(lanes) rounds of two-source shuffles.
+    """Emit the transposition of a square of vectors, in log2(lanes) rounds of two-source shuffles; return its rows.
 
     Round `half` swaps the off-diagonal quarters of every 2*half square:
 

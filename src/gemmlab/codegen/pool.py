@@ -1,9 +1,10 @@
 """Threads that share the jobs of one call, inside compiled code.
 
-Workers are started once, as Python threads, and stay in `worker`: they spin for a bounded time on a sequence number,
-then sleep on a condition variable, where they cost nothing. A call publishes a function and a number of jobs, and takes
-part itself; each free thread takes the next job number. A worker that spins starts on a call in well under a
-microsecond; Python threads would take 60 us.
+Workers are started once, as Python threads (`codegen/runtime.py`) or, without Python, as threads of the system
+(`codegen/blas/threads.py`), and stay in `gemmlab_worker`: they spin for a bounded time on a sequence number, then sleep
+on a condition variable, where they cost nothing. A call publishes a function and a number of jobs, and takes part
+itself; each free thread takes the next job number. A worker that spins starts on a call in well under a microsecond;
+work handed to Python threads would start after 60 us.
 
 The gate is one atomic word: the upper half is the number of workers that may still join a call, the lower half the
 number that work on it. A worker joins only by decrementing the upper half, so one that wakes late finds 0 and cannot
@@ -208,7 +209,7 @@ def _close(fn: Function, pool: Value, sleeping: Sleeping) -> None:
 
 
 def pack_words(fn: Function, words: list[Operand]) -> Value:
-    """Return the address of stack memory that holds 64-bit words: a task's context."""
+    """Emit the stores of 64-bit words to new stack memory, the context of a task, and return its address."""
     memory = fn.scratch(I64, len(words))
     for index, word in enumerate(words):
         memory[index] = word

@@ -25,7 +25,10 @@ PRODUCT = (*JOB, ("pool", pointer(I8)), ("threads", I64))
 SERIAL_WORK = 1 << 18
 """Multiply-adds below which a second thread costs more than it saves (about 3 us of one core)."""
 SERIAL_WORK_IN_HALVES = 1 << 17
-"""The same on a processor that multiplies a vector in two halves, measured on Zen 4 (about 2.5 us of one core)."""
+"""As `SERIAL_WORK`, for processors that multiply a vector in two halves (`Target.halves`).
+
+On Zen 4, where it was measured, this work takes about 2.5 us of one core.
+"""
 
 
 def usual_serial_work(target: Target) -> int:
@@ -89,7 +92,10 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = 
 
 
 def _in_place(module: Module, fn: Function, blocks: Blocks) -> Value:
-    """Return whether one thread computes a product without packing; the arguments of `fn` begin with `JOB`."""
+    """Emit a test, and return its result: whether one thread computes the product in place, without packing.
+
+    The arguments of `fn` begin with `JOB`.
+    """
     m, n, k, *_rest = fn.args
     small = is_small(m, n, k, blocks)
     return small | is_small_aligned(fn, fn.args, blocks) if module.lanes == 16 else small

@@ -34,7 +34,7 @@ Objects = dict[str, Value]
 
 
 def python_words(fn: Function) -> Objects:
-    """Return the addresses of the objects and of the function, by the names in `PYTHON_WORDS`."""
+    """Emit loads of the addresses of the objects and of the function in `PYTHON_WORDS`, and return them by name."""
     base = fn.symbol(f"@{SYMBOL}", I8)
     return {label: fn.load(fn.cast(base + (PYTHON_AT + 8 * index), I64)) for index, label in enumerate(PYTHON_WORDS)}
 
@@ -52,17 +52,20 @@ def giving_up(fn: Function, python: Objects) -> GiveUp:
 
 
 def type_of(fn: Function, obj: Value) -> Value:
-    """Return the address of an object's type."""
+    """Emit the load of the address of an object's type, and return it."""
     return fn.load(fn.cast(obj + _TYPE, I64))
 
 
 def axis_count(fn: Function, obj: Value) -> Value:
-    """Return the number of axes of an array."""
+    """Emit the load of the number of axes of an array, and return it."""
     return fn.zero_extend(fn.load(fn.cast(obj + NDIM, I32)))
 
 
 def new_array(fn: Function, python: Objects, count: Value, dims: Value) -> Value:
-    """Return a new array of float32 with `count` axes, whose extents are at `dims`; null if there is no memory."""
+    """Emit the creation of a float32 array with `count` axes, whose extents are at `dims`; return its address.
+
+    The address is 0 if there is no memory.
+    """
     types = (pointer(I8), I32, pointer(I64), I32, pointer(I64), pointer(I8), I32, I32, pointer(I8))
     new, kind = (fn.cast(python[label], I8) for label in ("new_array", "ndarray"))
     nothing = fn.cast(fn.index(0), I8)
@@ -76,14 +79,14 @@ def new_array(fn: Function, python: Objects, count: Value, dims: Value) -> Value
 
 
 def read_only(fn: Function, obj: Value) -> Value:
-    """Return whether NumPy's flags say that an array is not writeable."""
+    """Emit the load of NumPy's flags of an array, and return whether they say that it is not writeable."""
     return (fn.zero_extend(fn.load(fn.cast(obj + _FLAGS, I32))) & _WRITEABLE).equals(0)
 
 
 def without_lock(fn: Function, work: Value, call: Callable[[], object]) -> None:
-    """Emit `call`, before which the interpreter's lock is released if `work` is at least `_KEEP_GIL_WORK`.
+    """Emit what `call` emits, with the interpreter's lock released meanwhile if `work` is at least `_KEEP_GIL_WORK`.
 
-    `call` is emitted twice, once for each case.
+    `work` is in multiply-adds, or in elements of a sum. `call` is called twice, once for each case.
     """
     with fn.choose(work < _KEEP_GIL_WORK) as small:
         with small.yes():
@@ -95,16 +98,19 @@ def without_lock(fn: Function, work: Value, call: Callable[[], object]) -> None:
 
 
 def number(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value) -> Value:
-    """Return a Python float, rounded to float32. Give up if `obj` is of any other type, a subclass included."""
+    """Emit code that reads a Python float, and return it, rounded to float32.
+
+    The code gives up if `obj` is of any other type, a subclass of float included.
+    """
     give_up_when(type_of(fn, obj).differs(python["float"]))
     return fn.convert(fn.load(fn.cast(obj + _FLOAT_VALUE, F64)), F32)
 
 
 def thread_word(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value, work: Value, target: Target) -> Value:
-    """Return the number of threads: that of `obj`, a positive int, or the default if it is None.
+    """Emit code for the number of threads, and return it: that of `obj`, a positive int, or the default if it is None.
 
-    Give up for any other object, and if more workers must be started first and `work` (multiply-adds) is large enough
-    to use them.
+    The code gives up for any other object, and if more workers must be started first and `work` (multiply-adds) is
+    large enough to use them.
     """
     # C's long has 32 bits on Windows.
     as_integer = "PyLong_AsLongLong" if target.windows else "PyLong_AsLong"

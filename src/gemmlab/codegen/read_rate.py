@@ -20,7 +20,10 @@ from gemmlab.ir.types import F32, I64, pointer
 
 _LEAST_BYTES, _MOST_BYTES = 128 << 20, 512 << 20
 _CACHES = 2
-"""Size of the data that a thread reads, in multiples of the last-level cache, within the limits above."""
+"""Size of the data that a thread reads, in multiples of the last-level cache.
+
+The data are at least `_LEAST_BYTES` and at most `_MOST_BYTES`.
+"""
 
 
 def read_burst(part: int) -> Callable[[], float]:

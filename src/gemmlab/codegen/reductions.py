@@ -22,8 +22,9 @@ from gemmlab.ir.values import Operand, Value
 PARTS = 64
 """The most parts into which one long row or nest is cut."""
 GRAIN = 64
-"""A part of a row, and a range of columns, has a multiple of this many elements, unless it is the last: threads share
-no cache line if the row starts on one.
+"""A part of a row, and a range of columns, has a multiple of this many elements, unless it is the last.
+
+So threads share no cache line if the row starts at the beginning of one.
 """
 SERIAL = 1 << 16
 """Elements below which one thread is faster: 256 KiB, some ten microseconds."""
@@ -121,7 +122,7 @@ def _store(fn: Function, plan: _Plan, place: Value, value: Value) -> None:
 
 
 def _place(fn: Function, plan: _Plan, result: Value) -> tuple[Value, Value]:
-    """Return the offset of the first term of result number `result` in x, and the offset of the result in out."""
+    """Emit the byte offsets of the first term of result number `result` in x and of the result in out; return both."""
     cols = plan.cols
     outer = result // cols
     inner = result - outer * cols

@@ -26,8 +26,9 @@ IDENTITIES = (0.0, -math.inf, math.inf)
 
 
 def combine(fn: Function, operator: int, left: Value, right: Operand) -> Value:
-    """Return the sum, maximum or minimum of two values, as `operator` is `SUM`, `MAX` or `MIN`; lane by lane for
-    vectors. It is NaN if either value is.
+    """Emit the sum, maximum or minimum of two values, as `operator` is `SUM`, `MAX` or `MIN`, and return it.
+
+    Vectors are combined lane by lane. The result is NaN if either value is.
     """
     if operator == SUM:
         return left + right
@@ -40,7 +41,7 @@ def combine(fn: Function, operator: int, left: Value, right: Operand) -> Value:
 
 
 def tree(fn: Function, operator: int, values: Sequence[Value]) -> Value:
-    """Return all values combined into one: adjacent ones in pairs, then adjacent results in pairs, and so on."""
+    """Emit the combination of all values, and return it: adjacent ones in pairs, then adjacent results, and so on."""
     found = list(values)
     while len(found) > 1:
         pairs = [combine(fn, operator, one, two) for one, two in zip(found[::2], found[1::2], strict=False)]
@@ -49,7 +50,7 @@ def tree(fn: Function, operator: int, values: Sequence[Value]) -> Value:
 
 
 def lanes_into_one(fn: Function, operator: int, value: Value) -> Value:
-    """Return the lanes of a vector combined into one: its lower with its upper half, until one lane is left."""
+    """Emit the combination of a vector's lanes, and return it: lower with upper half, until one lane is left."""
     while value.type.lanes > 1:
         half = value.type.lanes // 2
         low, high = fn.shuffle(value, value, range(half)), fn.shuffle(value, value, range(half, 2 * half))

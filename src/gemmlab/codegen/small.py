@@ -31,11 +31,14 @@ SMALL = (*STEPS, *JOB)
 distances in floats from each product's a, b and c to those of the next.
 """
 LONGEST = 256
-"""The largest k."""
+"""The largest k of a small product."""
 _MOST_B = 1 << 14
-"""The most elements of B: 64 KiB."""
+"""The most elements of B of a small product: 64 KiB."""
 _MOST_WORK = (1 << 20) - 1
-"""The most multiply-adds of a product: beyond about 100 x 100 x 100, packing is as fast, and threads can share it."""
+"""The most multiply-adds of a small product.
+
+Beyond about 100 x 100 x 100, packing is as fast, and threads can share it.
+"""
 _STRIP = 64
 """Columns of the widest strip, four vectors of AVX-512."""
 _MOST_ALIGNED_WORK = 1 << 22
@@ -43,7 +46,7 @@ _LINE_BYTES = 64
 
 
 def is_small(m: Value, n: Value, k: Value, blocks: Blocks) -> Value:
-    """Return whether products of these extents are computed by this code.
+    """Emit a test, and return its result: whether `small` may compute products of these extents.
 
     It requires that k fits into one k-block, so that the blocked product adds in the same order.
     """
@@ -51,10 +54,10 @@ def is_small(m: Value, n: Value, k: Value, blocks: Blocks) -> Value:
 
 
 def is_small_aligned(fn: Function, job: Sequence[Value], blocks: Blocks) -> Value:
-    """Return whether this code, with 16 lanes, is faster than packing for a product that `is_small` may not accept.
+    """Emit a test, and return its result: whether `small` is faster than packing for a product, with 16 lanes.
 
-    It requires that all strips are whole, and that no vector of B crosses a cache line. `job` begins with the arguments
-    `macrokernel.JOB`.
+    It may hold for products that `is_small` does not accept. It requires that all strips are whole, and that no vector
+    of B crosses a cache line. `job` begins with the arguments `macrokernel.JOB`.
     """
     m, n, k, _alpha, _a, _a_row, _a_col, b, b_row, b_col, *_rest = job
     aligned = ((fn.address(b) | (b_row * 4)) & (_LINE_BYTES - 1)).equals(0) & b_col.equals(1)
@@ -86,7 +89,7 @@ def emit_small(module: Module, tile: Tile) -> Function:
             readable = readable & (n % lanes).equals(0)
 
         def of_shape(vectors: Value, numbers: Mapping[int, int]) -> Value:
-            """Return that one of `numbers`, by a strip's width in vectors, that belongs to the width `vectors`."""
+            """Emit the choice of one of `numbers` (strip width in vectors -> number) for `vectors`; return it."""
             found: Value = fn.index(numbers[widest])
             for width in sorted(shapes, reverse=True)[1:]:
                 found = fn.select(vectors <= width, numbers[width], found)

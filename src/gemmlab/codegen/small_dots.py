@@ -22,7 +22,10 @@ c_next, from each product's a, x and y to those of the next.
 
 
 def emit_dots(module: Module) -> Function:
-    """Emit `small_dots(*DOTS)`, for k > 0; the module has `gemv_dot` already."""
+    """Emit `small_dots(*DOTS)`: `count` products of a matrix and a vector, for k > 0.
+
+    The module has `gemv_dot` already.
+    """
     lanes, dot = module.lanes, module["gemv_dot"]
     with module.function("small_dots", DOTS) as fn:
         count, a_next, b_next, c_next, m, k, alpha, a, a_row, x, beta, y, y_step = fn.args

@@ -32,11 +32,11 @@ TILE = (
     ("ahead", FLOATS),
     ("ahead_next", I64),
 )
-"""Arguments of a tile, which computes `count` products of the tile's rows and vectors, or as many panels of one
-product, one below the other.
+"""Arguments of a tile, which computes `count` products, or as many panels of one product, one below the other.
 
-`last` is the number of columns in the last vector. From `ahead` on, the first product prefetches `AHEAD` floats in each
-step of k; each further product does so from an address `ahead_next` floats after the one before.
+Each has the tile's rows and vectors; `last` is the number of columns in the last vector. A tile of more than 8 vectors
+of results prefetches. From `ahead` on, its first product prefetches `AHEAD` floats for each step of k, but none for the
+last k % 4 steps; each further product does so from an address `ahead_next` floats after the one before.
 """
 _GROUP = 3
 AHEAD = 16

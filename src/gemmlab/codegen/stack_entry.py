@@ -50,7 +50,7 @@ class _Array:
     """Number of leading axes."""
 
     def swap_if(self, fn: Function, condition: Value) -> None:
-        """Transpose the matrices if the condition holds."""
+        """Emit code that transposes the matrices if the condition holds, by an exchange of their extents and steps."""
         with fn.when(condition):
             for one, two in ((self.rows, self.cols), (self.row_step, self.col_step)):
                 first, second = one.read(), two.read()
@@ -125,7 +125,10 @@ def emit_python_stack(module: Module, stack: Function, name: str) -> Function:
 
 
 def _stand_in(fn: Function, a: _Array, b: _Array, row: Value, column: Value) -> Value:
-    """Return the address of a NumPy array structure with the shape and strides of a new result, but no elements."""
+    """Emit code that fills a NumPy array structure for a new result, and return the structure's address.
+
+    It has the result's shape and strides, but no elements.
+    """
     structure = fn.scratch(I8, DESCR)
     shape, strides = fn.scratch(I64, MOST_AXES + 2), fn.scratch(I64, MOST_AXES + 2)
     leading = fn.maximum(a.leading, b.leading)
@@ -154,8 +157,10 @@ def _stand_in(fn: Function, a: _Array, b: _Array, row: Value, column: Value) -> 
 
 
 def _array(fn: Function, give_up_when: GiveUp, obj: Value, row: Value, column: Value) -> _Array:
-    """Return the matrices of the array `obj`. If `row` or `column` holds, its matrices lack the axis of rows or that of
-    columns, whose extent is then 1.
+    """Emit code that reads the array `obj`, and return its matrices.
+
+    If `row` or `column` holds, the array lacks the axis of rows or that of columns, whose extent is then 1. The code
+    gives up if the array has too few axes or too many, or if a step is not whole elements.
     """
     count = axis_count(fn, obj)
     missing = fn.zero_extend(row) + fn.zero_extend(column)
@@ -180,7 +185,7 @@ def _elements(fn: Function, give_up_when: GiveUp, nbytes: Value) -> Value:
 
 
 def _either(fn: Function, condition: Value, yes: _Array, no: _Array) -> _Array:
-    """Return the array `yes` if the condition holds, else `no`."""
+    """Emit the choice of the array `yes` if the condition holds, else `no`, and return it."""
 
     def pick(one: Operand, two: Operand) -> Var:
         return fn.var(I64, fn.select(condition, one, two))
@@ -201,10 +206,10 @@ def _either(fn: Function, condition: Value, yes: _Array, no: _Array) -> _Array:
 def _stack_axes(
     fn: Function, give_up_when: GiveUp, axes: Value, left: _Array, right: _Array, out: _Array, has_out: Value
 ) -> Value:
-    """Fill `axes` with the leading axes, as in `stacks.STACK`, and return the number of products.
+    """Emit code that fills `axes` with the leading axes, as in `stacks.STACK`, and return the number of products.
 
-    Give up if the leading axes cannot be broadcast or are not those of `out`, if an extent is 0, or if matrices of
-    `out` overlap each other, are not in C order, or (if `has_out`) share memory with an operand.
+    The code gives up if the leading axes cannot be broadcast or are not those of `out`, if an extent is 0, or if
+    matrices of `out` overlap each other, are not in C order, or (if `has_out`) share memory with an operand.
     """
     give_up_when(out.leading.differs(fn.maximum(left.leading, right.leading)))
     total = fn.var(I64, 1)

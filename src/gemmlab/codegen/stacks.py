@@ -134,7 +134,7 @@ def _emit_fold(module: Module) -> Function:
 def _place(
     fn: Function, index: Value, axes: Value, count: Operand, starts: tuple[Value, Value, Value]
 ) -> tuple[Value, Value, Value]:
-    """Return the addresses of A, B and C of product number `index` of a stack."""
+    """Emit the addresses of A, B and C of product number `index` of a stack, and return them."""
     moved = unravelled(fn, index, axes, count, 3)
     a, b, c = (start + step for start, step in zip(starts, moved, strict=True))
     return a, b, c

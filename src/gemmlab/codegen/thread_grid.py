@@ -57,7 +57,7 @@ def row_multiple(tile_rows: int, threads: int) -> int:
 
 
 def emitted_row_multiple(fn: Function, tile_rows: int, threads: Value) -> Value:
-    """Emit `row_multiple`."""
+    """Emit what `row_multiple` computes, for a number of threads that is known only when the code runs; return it."""
     return fn.select(threads > FEW_THREADS, tile_rows, LEAST_ROWS)
 
 
@@ -80,7 +80,7 @@ class Division:
 
 @dataclass(frozen=True, slots=True)
 class _Best:
-    """The cheapest grid so far."""
+    """Variables of the cheapest grid so far: its cost in multiply-adds, and the rows and columns of a rectangle."""
 
     cost: Var
     rows: Var
@@ -101,11 +101,12 @@ def division(
     fn: Function, multiples: tuple[Operand, int], extents: tuple[Value, Value, Value], threads: Value,
     element: Operand = 0, kc: int | None = None,
 ) -> Division:  # fmt: skip
-    """Return the cheapest grid of at most `threads` rectangles, whose rows and columns are multiples of `multiples`.
+    """Emit the search for the cheapest grid of at most `threads` rectangles, and return it.
 
-    `extents` are m, n and k; `element` is the cost of packing an element of B (`packing_cost`). Of equally cheap grids
-    it is the one with the most rectangles one below the other: those side by side share a cache line in every row of
-    C. Shared packing, in k-blocks of `kc` steps, is considered only if `kc` is given.
+    Rows and columns of a rectangle are multiples of `multiples`; `extents` are m, n and k; `element` is the cost of
+    packing an element of B (`packing_cost`). Of equally cheap grids it is the one with the most rectangles one below
+    the other: those side by side share a cache line in every row of C. Shared packing, in k-blocks of `kc` steps, is
+    considered only if `kc` is given.
     """
     (tile_rows, tile_cols), (m, n, k) = multiples, extents
     tiles_m, tiles_n = fn.ceil_div(m, tile_rows), fn.ceil_div(n, tile_cols)
@@ -122,7 +123,10 @@ def division(
 
 
 def worthwhile(fn: Function, threads: Value, work: Value) -> Value:
-    """Return the most of `threads` threads that are not `too_many` for a product of `work` multiply-adds."""
+    """Emit the search for the most of `threads` threads that are not `too_many` for `work` multiply-adds.
+
+    The number of threads is returned.
+    """
     count = fn.var(I64, threads)
     with fn.loop() as enough:
         fn.leave_if(enough, too_many(count.read(), work).equals(0))
@@ -131,7 +135,7 @@ def worthwhile(fn: Function, threads: Value, work: Value) -> Value:
 
 
 def packing_cost(fn: Function, b_row: Value, b_col: Value) -> Value:
-    """Return the cost of packing an element of B in addition to `COLUMN`, by B's strides.
+    """Emit the cost of packing an element of B in addition to `COLUMN`, in multiply-adds, by B's strides; return it.
 
     It is 0 for contiguous rows, because multiply-adds hide their packing.
     """

@@ -55,8 +55,9 @@ class Tiles:
         }
 
     def height(self, fn: Function, left: Value) -> Value:
-        """Return the number of rows of the next panel if `left` rows remain: MR at most. If the last panel would have
-        less than 2/3 MR rows, the last two panels share their rows evenly.
+        """Emit the number of rows of the next panel if `left` rows remain, MR at most, and return it.
+
+        If the last panel would have less than 2/3 MR rows, the last two panels share their rows evenly.
         """
         mr = self.tile.rows
         thin = mr * 2 // 3

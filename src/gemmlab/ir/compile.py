@@ -15,11 +15,12 @@ from gemmlab.ir import llvm
 from gemmlab.ir.target import Target, host_target
 
 _COMPILING_BYTES, _COMPILING = 32 << 20, 12
-"""Bytes that must be available for compiling: a constant, and so many bytes for each character of the IR. Compiling
-took at most half of that when it was measured.
+"""Bytes that must be available for compiling: `_COMPILING_BYTES`, and `_COMPILING` for each character of the IR.
+
+Compiling took at most half of that when it was measured.
 """
 _LINKING_BYTES, _LINKING = 8 << 20, 4
-"""Bytes that must be available for linking: a constant, and so many for each byte of object code."""
+"""Bytes that must be available for linking: `_LINKING_BYTES`, and `_LINKING` for each byte of object code."""
 
 
 @cache

@@ -10,7 +10,10 @@ from gemmlab.ir.values import Operand, Value, Var, literal
 
 
 class Emitter(ABC):
-    """Instructions as text, constants, local variables and integer arithmetic."""
+    """A function under construction, with the methods for instructions, constants, variables and integer arithmetic.
+
+    Methods that return a `Value` emit the code, if any is needed, that computes it when the function runs.
+    """
 
     def __init__(
         self,
@@ -89,7 +92,7 @@ class Emitter(ABC):
         return self.value(type_, literal(item, type_))
 
     def splat(self, value: Value, lanes: int) -> Value:
-        """Return a vector with the scalar `value` in every lane; with one lane, `value` itself."""
+        """Emit a vector with the scalar `value` in every lane, and return it; with one lane, return `value` itself."""
         type_ = vector(value.type, lanes)
         if lanes == 1:
             return value
@@ -101,14 +104,17 @@ class Emitter(ABC):
         return self.constant(item, I64)
 
     def binary(self, word: str, left: Value, right: Operand) -> Value:
-        """Return the result of the LLVM instruction `word`; if one operand is a vector, a scalar operand fills one."""
+        """Emit the LLVM instruction `word`, and return its result.
+
+        If one operand is a vector, a scalar as the other one is put into all lanes.
+        """
         other = right.read() if isinstance(right, Var) else right
         type_ = other.type if isinstance(other, Value) and other.type.lanes > left.type.lanes else left.type
         first, second = self.constant(left, type_), self.constant(other, type_)
         return self.emit(type_, f"{word} {type_} {first.name}, {second.name}")
 
     def var(self, type_: Type, initial: Operand | None = None) -> Var:
-        """Return a new local variable, which holds `initial` if that is given."""
+        """Return a new local variable; if `initial` is given, emit its assignment to the variable."""
         self._count += 1
         slot = f"%s{self._count}"
         self._slots.append(f"  {slot} = alloca {type_}")
@@ -126,31 +132,32 @@ class Emitter(ABC):
         return self.value(pointer(element), name)
 
     def select(self, condition: Value, yes: Operand, no: Operand, type_: Type = I64) -> Value:
-        """Return `yes` if the condition holds, else `no`, lane by lane for vectors; both are evaluated.
+        """Emit the choice of `yes` if the condition holds, else `no`, and return it; both are evaluated.
 
-        `type_` is the type of both.
+        Vectors are chosen from lane by lane. `type_` is the type of both.
         """
         first, second = self.constant(yes, type_), self.constant(no, type_)
         text = f"select {condition.type} {condition.name}, {type_} {first.name}, {type_} {second.name}"
         return self.emit(type_, text)
 
     def minimum(self, left: Operand, right: Operand) -> Value:
-        """Return the smaller of two signed 64-bit integers."""
+        """Emit the comparison of two signed 64-bit integers, and return the smaller one."""
         first, second = self.index(left), self.index(right)
         return self.select(first < second, first, second)
 
     def maximum(self, left: Operand, right: Operand) -> Value:
-        """Return the larger of two signed 64-bit integers."""
+        """Emit the comparison of two signed 64-bit integers, and return the larger one."""
         first, second = self.index(left), self.index(right)
         return self.select(first > second, first, second)
 
     def ceil_div(self, value: Operand, divisor: Operand) -> Value:
-        """Return the quotient, rounded up, of 64-bit integers: `value` >= 0, `divisor` > 0."""
+        """Emit a division of 64-bit integers, `value` >= 0 and `divisor` > 0, and return the quotient, rounded up."""
         return (self.index(value) + (self.index(divisor) - 1)) // divisor
 
     def convert(self, value: Value, type_: Type) -> Value:
-        """Return a number, or vector, in another width: an integer sign-extended or truncated, a float as a double, a
-        double rounded.
+        """Emit the conversion of a number or vector to `type_`, of another width, and return the result.
+
+        An integer is sign-extended or truncated, a float widened or rounded. A value of `type_` is returned as it is.
         """
         if value.type.name == type_.name:
             return value
@@ -161,7 +168,7 @@ class Emitter(ABC):
         return self.emit(type_, f"{word} {value.type} {value.name} to {type_}")
 
     def zero_extend(self, value: Value, type_: Type = I64) -> Value:
-        """Return an unsigned integer, or a truth value, in a wider integer type."""
+        """Emit the conversion of an unsigned integer or a truth value to a wider integer type, and return it."""
         return self.emit(type_, f"zext {value.type} {value.name} to {type_}")
 
     def address(self, value: Value) -> Value:

@@ -17,8 +17,8 @@ class Watcher(Protocol):
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
         """Emit code into `fn` before it loads or stores (`write`) a value of `type_` at `address`.
 
-        It is called for every load and store of floating-point type but those of the function's own stack. `mask` has
-        the lanes that are accessed; all are if it is None.
+        It is called for every load and store of floating-point type but those of the function's own stack. `mask`
+        includes the lanes that are accessed; None stands for all lanes.
         """
 
     def around(self, fn: Function, callee: Function) -> AbstractContextManager[None]:
@@ -91,7 +91,7 @@ class Function(Vectors):
 
     @contextmanager
     def when(self, condition: Value) -> Iterator[None]:
-        """Run the code that the `with` block emits only if the condition holds."""
+        """Emit a branch: the code that the `with` block emits runs only if the condition holds."""
         body, done = self._label("then"), self._label("done")
         self._branch(condition, body, done)
         self.open_block(body)
@@ -132,7 +132,10 @@ class Function(Vectors):
             return self._call(f"@{callee.name}", callee.returns, callee.signature, args)
 
     def call_external(self, name: str, returns: Type, signature: Sequence[Type], *args: Operand) -> Value:
-        """Emit a call of a C function and return its result; its address is looked up when the code is loaded."""
+        """Emit a call of the C function `name`, and return its result.
+
+        The function's address is looked up when the code is loaded.
+        """
         self.declare(name, f"declare {returns} @{name}({', '.join(map(str, signature))})")
         return self._call(f"@{name}", returns, signature, args)
 
@@ -162,12 +165,12 @@ class Choice:
 
     @contextmanager
     def yes(self) -> Iterator[None]:
-        """Run the code that the `with` block emits if the condition holds."""
+        """Emit the first arm: the code that the `with` block emits runs if the condition holds."""
         yield from self._arm(self.yes_label)
 
     @contextmanager
     def no(self) -> Iterator[None]:
-        """Run the code that the `with` block emits if the condition does not hold."""
+        """Emit the second arm: the code that the `with` block emits runs if the condition does not hold."""
         yield from self._arm(self.no_label)
 
     def _arm(self, label: str) -> Iterator[None]:

@@ -8,12 +8,12 @@ from typing import Any
 from gemmlab.core.memory_room import require_room
 
 _LIBRARY_BYTES = 192 << 20
-"""Address space of llvmlite's library and of its initialisation."""
+"""Bytes of address space that are needed to load and initialise llvmlite's library."""
 
 
 @cache
 def binding() -> Any:
-    """Return llvmlite's `binding`. `MemoryError` if there is no room to load it."""
+    """Return the module `llvmlite.binding`. Raises `MemoryError` if there is no room to load it."""
     require_room(_LIBRARY_BYTES, "load LLVM")
     from llvmlite import binding as found
 

@@ -12,10 +12,10 @@ ATOMIC = "seq_cst"
 
 
 class Memory(Emitter):
-    """Addresses, and the accesses through them."""
+    """A function under construction that also has the methods for addresses and accesses to memory."""
 
     def offset(self, base: Value, index: Operand) -> Value:
-        """Return the pointer `index` elements after `base`; bytes if the type of the elements is unknown."""
+        """Emit the address `index` elements after `base`, and return it; elements of unknown type count as bytes."""
         element = base.type.element or I8
         where = self.index(index)
         moved = self.emit(base.type, f"getelementptr {element}, ptr {base.name}, i64 {where.name}")
@@ -35,7 +35,7 @@ class Memory(Emitter):
             self.watch(address, type_, mask, write=write)
 
     def load(self, address: Value, lanes: int = 1, mask: Value | None = None) -> Value:
-        """Return the element, or the vector of `lanes` elements, at `address`; floats need no alignment.
+        """Emit a load, and return the element, or vector of `lanes` elements, at `address`; floats need no alignment.
 
         A mask is for vectors of float32, and is ignored for one lane. Lanes that it excludes are not read, and are 0.
         """
@@ -52,7 +52,7 @@ class Memory(Emitter):
         return self.emit(type_, f"call {type_} @{name}({operands})")
 
     def store(self, address: Value, item: Operand, mask: Value | None = None) -> None:
-        """Write `item` at `address`: a Python number as one element, a value or a vector as it is.
+        """Emit a store of `item` at `address`: a Python number as one element, a value or a vector as it is.
 
         A mask is for vectors of float32, and is ignored for one lane. Lanes that it excludes are not written.
         """
@@ -72,7 +72,7 @@ class Memory(Emitter):
         self.line(f"call void @{name}({operands})")
 
     def prefetch(self, address: Value, locality: int = 3, *, write: bool = False) -> None:
-        """Prefetch the cache line at `address`, which need not be mapped, to read it or to `write` it.
+        """Emit a prefetch of the cache line at `address`, which need not be mapped, to read it or to `write` it.
 
         Locality 3 brings it into all cache levels, 2 into L2 and L3, 1 into L3.
         """
@@ -80,26 +80,29 @@ class Memory(Emitter):
         self.line(f"call void @llvm.prefetch.p0(ptr {address.name}, i32 {int(write)}, i32 {locality}, i32 1)")
 
     def atomic_load(self, address: Value) -> Value:
-        """Return a 64-bit word, read atomically. All atomic operations are sequentially consistent."""
+        """Emit an atomic load of a 64-bit word, and return it. All atomic operations are sequentially consistent."""
         return self.emit(I64, f"load atomic i64, ptr {address.name} {ATOMIC}, align 8")
 
     def atomic_store(self, address: Value, item: Operand) -> None:
-        """Write a 64-bit word atomically."""
+        """Emit an atomic store of a 64-bit word."""
         self.line(f"store atomic i64 {self.index(item).name}, ptr {address.name} {ATOMIC}, align 8")
 
     def atomic_add(self, address: Value, item: Operand) -> Value:
-        """Add to a 64-bit word atomically; return the old value."""
+        """Emit an atomic addition to the 64-bit word at `address`; return the old value."""
         return self._read_modify_write("add", address, item)
 
     def atomic_and(self, address: Value, item: Operand) -> Value:
-        """Replace a 64-bit word atomically by its bitwise `and` with `item`; return the old value."""
+        """Emit an atomic replacement of a 64-bit word by its bitwise `and` with `item`; return the old value."""
         return self._read_modify_write("and", address, item)
 
     def _read_modify_write(self, word: str, address: Value, item: Operand) -> Value:
         return self.emit(I64, f"atomicrmw {word} ptr {address.name}, i64 {self.index(item).name} {ATOMIC}, align 8")
 
     def compare_exchange(self, address: Value, expected: Operand, desired: Operand) -> Value:
-        """Atomically replace a 64-bit word by `desired` if it holds `expected`; return whether it did (one bit)."""
+        """Emit an atomic replacement of a 64-bit word by `desired` if it is `expected`; return one bit.
+
+        The bit is true if the word was `expected`.
+        """
         pair = Type("{i64, i1}")
         old, new = self.index(expected), self.index(desired)
         result = self.emit(
@@ -112,7 +115,10 @@ class Memory(Emitter):
         return self.value(pointer(element), name)
 
     def table_entry(self, table: str, index: Operand) -> Value:
-        """Return a function pointer from a table of the module; `table` is the symbol that `Module.table` returned."""
+        """Emit the load of function pointer number `index` of a table, and return it.
+
+        `table` is the symbol that `Module.table` returned.
+        """
         where = self.emit(pointer(I64), f"getelementptr ptr, ptr {table}, i64 {self.index(index).name}")
         return self.emit(pointer(I8), f"load ptr, ptr {where.name}, align 8")
 

@@ -12,14 +12,14 @@ from gemmlab.ir.types import VOID, Type
 
 
 class Probe(Watcher, Protocol):
-    """The interface of code that observes a running kernel.
+    """An emitter of code that observes a running kernel.
 
-    Its memory is `words` 64-bit words, 0 at first, at the symbol that `ir.probe.STATE` names.
+    The code's memory is `words` 64-bit words, 0 at first, at the symbol that `ir.probe.STATE` names.
     """
 
     @property
     def name(self) -> str:
-        """Name in targets and cache keys; it contains no colon."""
+        """Name of the probe in targets and cache keys; it contains no colon."""
 
     @property
     def words(self) -> int: ...

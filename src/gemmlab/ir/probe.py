@@ -23,7 +23,7 @@ def packs(callee: Function) -> bool:
 
 
 def accessed_bytes(fn: Function, type_: Type, mask: Value | None) -> Operand:
-    """Return the number of bytes that an access moves: those of all lanes, or of the lanes that the mask includes.
+    """Emit the number of bytes that an access moves, and return it; lanes that the mask excludes do not count.
 
     Callers take them as the first bytes from the address on, so the lanes must be the first ones.
     """

@@ -68,7 +68,7 @@ class Arithmetic:
     __slots__ = ()
 
     def read(self) -> Value:
-        """Return the current value; a variable emits a load of it."""
+        """Return the current value; for a variable, emit a load of it first."""
         raise NotImplementedError
 
     def __add__(self, other: Operand) -> Value:
@@ -94,7 +94,7 @@ class Arithmetic:
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Operand) -> Value:
-        """Divide integers; the quotient is truncated, so it is Python's for non-negative ones only."""
+        """Emit the division of integers; the quotient is truncated, so it is Python's for non-negative ones only."""
         value = self.read()
         return value.fn.binary("sdiv", value, other)
 
@@ -131,11 +131,11 @@ class Arithmetic:
         return self._compare(">=", other)
 
     def equals(self, other: Operand) -> Value:
-        """Return whether the values are equal. Python's `==` on them compares identity instead."""
+        """Emit a comparison, and return whether the values are equal. Python's `==` on them tests identity instead."""
         return self._compare("==", other)
 
     def differs(self, other: Operand) -> Value:
-        """Return whether the values differ; NaN differs from everything."""
+        """Emit a comparison, and return whether the values differ; NaN differs from everything."""
         return self._compare("!=", other)
 
     def _compare(self, sign: str, other: Operand) -> Value:
@@ -186,7 +186,7 @@ class Var(Arithmetic):
         return self.fn.emit(self.type, f"load {self.type}, ptr {self.slot}")
 
     def set(self, item: Operand) -> None:
-        """Assign `item`: a value of the variable's type, a number, or a scalar that fills a vector."""
+        """Emit the assignment of `item`: a value of the variable's type, a number, or a scalar that fills a vector."""
         value = self.fn.constant(item, self.type)
         self.fn.line(f"store {self.type} {value.name}, ptr {self.slot}")
 

@@ -10,10 +10,10 @@ from gemmlab.ir.values import Operand, Value, Var
 
 
 class Vectors(Memory):
-    """Operations on all lanes at once."""
+    """A function under construction that also has the methods for vectors."""
 
     def shuffle(self, left: Value, right: Value, pattern: Sequence[int]) -> Value:
-        """Return a vector of the lanes in `pattern`: 0 .. lanes-1 are those of `left`, lanes .. 2*lanes-1 of `right`.
+        """Emit a vector of the lanes in `pattern`: 0 .. lanes-1 are those of `left`, lanes .. 2*lanes-1 of `right`.
 
         A pattern of one lane gives a scalar, and that lane must be one of `left`.
         """
@@ -27,14 +27,14 @@ class Vectors(Memory):
         )
 
     def first_lanes(self, count: Operand, lanes: int) -> Value:
-        """Return a mask of `lanes` lanes that includes the first `count`, or all if `count >= lanes`."""
+        """Emit a mask of `lanes` lanes that includes the first `count`, or all if `count >= lanes`; return it."""
         limit = self.convert(self.minimum(count, lanes), I32)
         steps = ", ".join(f"i32 {lane}" for lane in range(lanes))
         wide = self.splat(limit, lanes)
         return self.emit(vector(I1, lanes), f"icmp slt <{lanes} x i32> <{steps}>, {wide.name}")
 
     def lane_sum(self, value: Value) -> Value:
-        """Return the sum of a vector's lanes: its lower and upper half are added until one lane is left."""
+        """Emit the sum of a vector's lanes, and return it: lower and upper half are added until one lane is left."""
         while value.type.lanes > 1:
             half = value.type.lanes // 2
             low = self.shuffle(value, value, range(half))
@@ -43,7 +43,7 @@ class Vectors(Memory):
         return value
 
     def fma(self, left: Operand, right: Operand, addend: Value) -> Value:
-        """Return `left * right + addend`, rounded once, or twice on a processor that has no fused instruction.
+        """Emit `left * right + addend`, and return it, rounded once; twice on a processor without a fused instruction.
 
         `addend` has the type of all three, float or double or a vector of them; scalars fill vectors.
         """

@@ -72,7 +72,10 @@ def _cycles(instruction: Instruction, file: RegisterFile, reuse: dict[tuple[int,
 
 
 def _read(instruction: Instruction, file: RegisterFile, reuse: dict[tuple[int, int], int]) -> set[int]:
-    """Return the registers that an instruction reads from banks, and update the operand cache `reuse`."""
+    """Return the registers that an instruction reads from banks, not from the operand cache, and update that cache.
+
+    `reuse` is the cache: (operand position, bank) -> register.
+    """
     read: set[int] = set()
     for position, operand in enumerate(_sources(instruction)):
         if operand.kind != "reg" or operand.index == RZ:

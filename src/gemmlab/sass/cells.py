@@ -12,7 +12,10 @@ from gemmlab.sass.blocks import successors
 from gemmlab.sass.instruction import PT, RZ, URZ, Instruction, Operand, SassFunction
 
 UNIFORM, PREDICATE, UNIFORM_PREDICATE = 256, 512, 520
-"""Number of the first cell of each file: `R4` is 4, `UR4` is 260, `P4` is 516, `UP4` is 524."""
+"""Numbers of the first uniform register, predicate and uniform predicate; vector registers begin at cell 0.
+
+So `R4` is cell 4, `UR4` is 260, `P4` is 516, and `UP4` is 524.
+"""
 _FIRST = {"reg": 0, "ureg": UNIFORM, "pred": PREDICATE, "upred": UNIFORM_PREDICATE}
 _NONE = {"reg": RZ, "ureg": URZ, "pred": PT, "upred": PT}
 _PREDICATES = frozenset(range(_FIRST["pred"], _FIRST["pred"] + PT))
@@ -21,7 +24,7 @@ _STEERING = frozenset({
     "BRA", "BRX", "JMP", "EXIT", "CALL", "RET", "BSSY", "BSYNC", "BREAK", "BMOV", "WARPSYNC", "ENDCOLLECTIVE", "BAR",
     "BPT", "YIELD", "NANOSLEEP",
 })  # fmt: skip
-"""Opcodes that branch, or that wait for other lanes or warps."""
+"""Opcodes that branch, exit, wait or synchronise: `deciding` takes all cells that they read as deciding."""
 CALCULATING = frozenset({
     "IADD3", "IMAD", "ISETP", "LEA", "LOP3", "SHF", "MOV", "SEL", "PRMT", "IMNMX", "VIMNMX", "VIADD", "VIADDMNMX",
     "VIMNMX3", "IABS", "POPC", "FLO", "BREV", "SGXT", "BMSK", "PLOP3", "P2R", "R2P", "VOTE", "SHFL", "MATCH", "R2UR",
@@ -31,7 +34,10 @@ CALCULATING = frozenset({
     "UBMSK", "USGXT", "UBREV", "VOTEU", "CS2R", "S2R", "S2UR", "I2FP", "F2IP", "FADD32I", "FFMA32I", "FMUL32I",
     "HADD2_32I", "HFMA2_32I", "HMUL2_32I", "HSET2", "IDP", "VABSDIFF", "VABSDIFF4",
 })  # fmt: skip
-"""Opcodes whose results depend only on operands and constants; for special registers see `_steady`."""
+"""Opcodes whose results depend only on constants and on operands, of the same lane or of others.
+
+`S2R`, `S2UR` and `CS2R` also depend on a special register, which `_steady` judges.
+"""
 _STEADY = ("SR_TID", "SR_CTAID", "SR_NTID", "SR_NCTAID", "SR_LANEID", "SRZ", "SR_LTMASK", "SR_EQMASK", "SR_GEMASK")
 """Beginnings of the names of special registers whose value is constant over a thread's lifetime."""
 _TOGETHER = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "R2UR"})

@@ -14,7 +14,10 @@ from gemmlab.sass.instruction import RZ, Instruction, SassFunction
 from gemmlab.toolchain.ptxas_log import body_of, place_in_source
 
 MULTIPLY = re.compile(r"wgmma\.mma_async\S*\s+\{([^}]*)\}\s*,\s*(?:\{([^}]*)\})?")
-"""A multiplication in PTX. Groups: its accumulators, and the registers of A unless A is in shared memory."""
+"""Pattern of a warpgroup multiplication in PTX.
+
+Group 1 has its accumulators, group 2 the registers of A, `None` if A is in shared memory.
+"""
 _SIZE = re.compile(r"\.m64n(\d+)k(\d+)\.")
 
 

@@ -174,7 +174,7 @@ def _result_width(instruction: Instruction, position: int) -> int:
 
 
 def _texture_mask(instruction: Instruction) -> int:
-    """Return the mask of components that a texture instruction fetches: its last operand behind the shape, else 15."""
+    """Return the mask of the components that a texture instruction fetches: its last operand if immediate, else 15."""
     last = instruction.operands[-1]
     return last.value if last.kind == "imm" else 0xF
 

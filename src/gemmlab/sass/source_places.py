@@ -74,7 +74,10 @@ def with_call_sites(
             chains = _inlined(artifact, parse(artifact.texts["sass"])[artifact.entry])
 
     def caller(address: int, file: str, line: int, text: str) -> tuple[str, str]:
-        """Return (the calls that lead to a line, for inline PTX the source text of the innermost call); else `""`."""
+        """Return (calls in the kernel's own file that lead to a line, source text of the innermost of them).
+
+        The text is empty unless the line is inline PTX. Both are empty if no call leads to the line.
+        """
         chain = chains.get(address, ())
         site = _unless(call_site(chain), file, line) if chain else ""
         if not site or not is_inline_ptx(text):

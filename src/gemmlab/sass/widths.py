@@ -13,7 +13,7 @@ _WITH_ADDRESS = frozenset({
 _FAR = frozenset({"LD", "LDG", "ST", "STG", "ATOM", "ATOMG", "RED", "REDG", "LDGSTS"})
 """Opcodes that access global memory, whose addresses can have 64 bits."""
 VECTORS = {"F32x2": 2, "F32x4": 4, "F16x4": 2, "F16x8": 4, "BF16x4": 2, "BF16x8": 4}
-"""Type of an atomic operation on a vector -> its registers."""
+"""Type of an atomic operation on a vector -> number of 32-bit registers of the vector."""
 _WIDE_SIZES = {"128": 4, "64": 2, "F64": 2, "U64": 2, "S64": 2, **VECTORS}
 _PAIRS = frozenset({"RET", "CALL", "BRX", "JMX"})
 """Opcodes that read a code address of 64 bits."""

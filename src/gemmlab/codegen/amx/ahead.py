@@ -51,7 +51,7 @@ def start(fn: Function, state: Value, depth: Value, source: Value, stride: Value
 
 
 def finished(state: Value, depth: Value) -> Value:
-    """Return the number of steps of k, a multiple of 32, that are split so far of a strip of `depth` steps."""
+    """Emit the number of steps of k, a multiple of 32, that are split so far of a strip of `depth` steps; return it."""
     done: Value = (depth // DEPTH * ROWS - state[_LEFT]) // ROWS * DEPTH
     return done
 

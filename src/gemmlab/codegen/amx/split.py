@@ -199,7 +199,10 @@ class Extremes:
 
 
 def _parts(fn: Function, bits: Value, parts: int) -> list[Value]:
-    """Return `parts` parts of a vector, given and returned as float32 bits; the lower 16 bits of each part are 0."""
+    """Emit the split of a vector of float32 bits into `parts` parts, and return them.
+
+    They are float32 bits, too; the lower 16 bits of each part are 0.
+    """
     floats = vector(F32, ROWS)
     found = []
     for part in range(parts):

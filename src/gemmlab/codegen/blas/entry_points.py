@@ -59,9 +59,9 @@ def _emit_fortran(module: Module, check: Function, by_columns: Function, errors:
 
 
 def _letter(fn: Function, text: Value, number: int, errors: Errors) -> Value:
-    """Return 1 for the letters T and C, 0 for N, upper or lower case.
+    """Emit code that reads the letter at `text`, and return its value: 1 for T and C, 0 for N, upper or lower case.
 
-    For another letter, the emitted code reports argument `number` and returns from `sgemm_`.
+    For another letter, the code reports argument `number` and returns from `sgemm_`.
     """
     lower = fn.load(text) | 0x20
     turned = lower.equals(ord("t")) | lower.equals(ord("c"))
@@ -102,9 +102,9 @@ def _emit_c(module: Module, check: Function, by_columns: Function, errors: Error
 
 
 def _enumerated(fn: Function, value: Value, number: int, row_major: Value, errors: Errors) -> Value:
-    """Return 1 for CblasTrans and CblasConjTrans, 0 for CblasNoTrans.
+    """Emit code that checks an argument, and return its value: 1 for CblasTrans and CblasConjTrans, 0 for CblasNoTrans.
 
-    For another value, the emitted code reports argument `number` and returns from `cblas_sgemm`.
+    For another argument, the code reports argument `number` and returns from `cblas_sgemm`.
     """
     turned = value.equals(_TRANS) | value.equals(_CONJ_TRANS)
     with fn.when((turned | value.equals(_NO_TRANS)).equals(0)):

@@ -1,4 +1,4 @@
-"""The memory of compiled code without Python: the BLAS entries, in any program.
+"""The memory of the BLAS entries, which run in any program, without Python.
 
 All state is one block of zeroed memory in the object itself; nothing has to be called first, and calls may come from
 any thread of any language. Workspaces are mapped when they are first needed and never unmapped. A workspace that
@@ -22,7 +22,7 @@ SLOTS = 1024
 """The most calls that can have a workspace at once."""
 OWNER_AT = POOL_BYTES
 REQUESTED_AT = OWNER_AT + WORD
-"""Offset of the number of worker threads that were requested so far; a later product starts only those beyond it."""
+"""Byte offset of the number of worker threads that were requested so far; later products start only those beyond it."""
 THREADS_AT = REQUESTED_AT + WORD
 HANDLER_AT = THREADS_AT + WORD
 SLOTS_AT = HANDLER_AT + WORD

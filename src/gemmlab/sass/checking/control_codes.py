@@ -36,9 +36,15 @@ class Finding:
     register: str
     reason: str
     barriers: frozenset[int] = frozenset()
-    """Barriers of which the consumer must wait for one; empty if no wait for a barrier removes the fault."""
+    """Numbers of dependency barriers: a wait for any one of them, not too early, removes the fault.
+
+    Empty if no wait for a barrier removes it.
+    """
     certain: bool = True
-    """False if the two are closer than the latency, but not closer than other recorded pairs with this producer."""
+    """False if the two are closer than the latency of their kinds, but no closer than `Latency.least`.
+
+    The code may then be correct.
+    """
 
     def __str__(self) -> str:
         return (
@@ -101,7 +107,10 @@ def without_codes(function: SassFunction) -> bool:
 
 
 def unjudged(function: SassFunction, arch: str) -> tuple[str, ...]:
-    """Return the kinds of fixed-latency instructions that the check ignores because no latency of them is recorded."""
+    """Return the kinds of fixed-latency instructions without a recorded latency.
+
+    `check_function` without `compiled` ignores them.
+    """
     steps, known = steps_of(function), latencies(arch)
     recorded = {row[0] for row in known.rows}
     kinds = {step.kind for step in steps if step.queue is None and step.writes}

@@ -59,9 +59,10 @@ def _entering(graph: FlowGraph, steps: Sequence[Step]) -> list[State | None]:
 
 
 def _on_edge(steps: Sequence[Step], block: Block, following: Block, state: State) -> State:
-    """Return the state on an edge, without the results of instructions that did not run on it.
+    """Return the state on the edge from `block` to `following`; `state` is that at the end of `block`.
 
-    Their guards are opposite to the condition under which the branch at the block's end takes the edge.
+    The results of instructions that did not run if this edge is taken are left out: those whose guard is opposite to
+    the condition under which the branch at the end of `block` takes the edge.
     """
     last, left = steps[block.stop - 1], state.copy()
     if last.guard is None or last.instruction.opcode not in ("BRA", "EXIT") or len(last.reads) > 1:

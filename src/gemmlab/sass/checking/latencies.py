@@ -24,14 +24,18 @@ from gemmlab.sass.pipes import pipe_of
 from gemmlab.sass.register_accesses import Access
 
 TIGHT = 15
-"""Most cycles of a tight row, which may show a latency: arithmetic, predicates and uniform registers take at most 13.
+"""The most cycles of a tight row: one so short that it may show the latency itself.
 
-A longer row only shows that ptxas had no reason to put the two instructions closer together.
+Arithmetic, predicates and uniform registers take at most 13 cycles. A longer row only shows that ptxas had no reason to
+put the two instructions closer together.
 """
 POOL = 4
-"""Least number of rows that together show how long results of a kind take."""
+"""The fewest rows of a pool (`_pool_of_row`) from which the least latency of its results is inferred."""
 LATER = 2
-"""Most cycles by which another part is read later than a value: the second word of an addend, or all predicates."""
+"""The most cycles by which an instruction reads some operands later than those of part `value`.
+
+Such operands are the second word of an addend, and all predicates (part `all`).
+"""
 _ALONE = frozenset({"ULDC", "UMOV", "R2UR", "VOTEU"})
 """Kinds whose latency is not that of the others on their pipe."""
 _FOLDER = Path(__file__).parent / "recorded"
@@ -52,7 +56,7 @@ class Latency:
 
     cycles: int
     source: str
-    """The record's row as text; the text says if `cycles` is estimated."""
+    """Text with the pair of kinds, the cycles and the architecture; it says if they are estimated or measured."""
     least: int
     """Cycles below which the pair is a sure fault: results of this kind take so long, whatever reads them.
 
@@ -62,7 +66,10 @@ class Latency:
 
 @dataclass(frozen=True)
 class Latencies:
-    """The rows of one architecture, in cycles."""
+    """The recorded latencies of one architecture.
+
+    `rows` has the cycles of each recorded pair of kinds; `method` is a sentence that says how they were found.
+    """
 
     arch: str
     method: str
@@ -70,7 +77,7 @@ class Latencies:
     measured: Mapping[Row, int] = field(default_factory=dict)
     """Row -> the fewest cycles with which a GPU gave the right results, where fewer gave wrong ones."""
     _found: dict[Row, Latency | None] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """The latencies that were asked for. A row determines its latency, and code has few rows among many meetings."""
+    """Results of `of` so far, by row: code has few different rows among many meetings."""
 
     def of(self, meeting: Meeting, producer: Step, consumer: Step) -> Latency | None:
         """Return the latency for a meeting of these two; `None` if no row has the producer's kind, file and relation.
@@ -107,10 +114,11 @@ class Latencies:
     def _least(self, row: Row) -> int:
         """Return the cycles below which a pair is a sure fault, 0 if that is not known.
 
-        A result that is read: what a GPU needed, if that was measured, or the least of all producers on the same pipe,
-        of this file, for this part. If there are too few of these, it is the least for values, less `LATER`. A result
-        that is overwritten: the cycles by which it takes longer than the consumer's, since the earlier one must not be
-        written last.
+        For a result that is read, this is the least of all producers on the same pipe, with this register file and this
+        part; if there are fewer than `POOL` of them, the least for part `value`, less `LATER`. It is what a GPU needed
+        if that was measured and is more. For a result that is overwritten, the consumer's own result must be written
+        later: the number is one more than the cycles that the earlier result takes, less those that the consumer's
+        takes.
         """
         kind, file, relation, consumer, _ = row
         if relation == "read":
@@ -124,12 +132,12 @@ class Latencies:
         return min(pool) if len(pool) >= POOL else 0
 
     def _result(self, kind: str, file: str) -> int | None:
-        """Return the least cycles until a result may be read; `None` if none is recorded."""
+        """Return the least cycles until a result of `kind` in `file` is read by any consumer; `None` if unrecorded."""
         return min(self._alike.get((kind, file, "read"), {}).values(), default=None)
 
     @cached_property
     def _alike(self) -> Mapping[tuple[str, str, str], Mapping[Row, int]]:
-        """The rows of each producer's kind, file and relation."""
+        """(producer's kind, register file, relation) -> the rows with all three, and their cycles."""
         found: dict[tuple[str, str, str], dict[Row, int]] = {}
         for row, cycles in self.rows.items():
             found.setdefault(row[:3], {})[row] = cycles
@@ -137,7 +145,7 @@ class Latencies:
 
     @cached_property
     def _pools(self) -> Mapping[tuple[str, str, str, bool, str], Sequence[int]]:
-        """The cycles of the rows of each pool."""
+        """Pool (`_pool_of_row`) -> cycles of each of its rows."""
         found: dict[tuple[str, str, str, bool, str], list[int]] = {}
         for row, cycles in self.rows.items():
             found.setdefault(_pool_of_row(row), []).append(cycles)
@@ -145,8 +153,10 @@ class Latencies:
 
 
 def _pool_of_row(row: Row) -> tuple[str, str, str, bool, str]:
-    """Return what rows of results that are read have in common if they show the same latency: producers on one pipe,
-    and parts that are read as early. The units of shared and global memory read addresses later than others do.
+    """Return the key of the pool of a row; the results of all rows of a pool are taken to have the same latency.
+
+    It is (register file, relation, producer's pipe or kind, true for an address that the consumer reads late, part).
+    The units of shared and global memory read addresses later than others do; other addresses count as part `value`.
     """
     kind, file, relation, reader, part = row
     late = part == "address" and pipe_of(reader) == "lsu"
@@ -163,7 +173,7 @@ def _pool(kind: str) -> str:
 
 
 def row_of(meeting: Meeting, producer: Step, consumer: Step) -> Row:
-    """Return the key of the row of a meeting."""
+    """Return the row whose cycles apply to a meeting of these two instructions."""
     # For an overwritten register the time of the new result counts, which depends on the consumer's kind alone.
     return (
         producer.kind,

@@ -82,10 +82,10 @@ def _changed(function: SassFunction, kind: str, place: int, rng: np.random.Gener
 
 
 def _may_swap(function: SassFunction, place: int) -> bool:
-    """Return whether an instruction and the next one may be swapped, if control codes are ignored.
+    """Return whether instruction `place` and the next one may be swapped, if control codes are ignored.
 
-    They are independent, in one block, and neither is its last instruction. Control codes stay with their instructions,
-    so a swap may make them wrong.
+    They may if they are independent, may move (`_FIXED_IN_PLACE` has opcodes that may not), are in one block, and
+    neither is the block's last instruction. Control codes stay with their instructions, so a swap may make them wrong.
     """
     pair = function.instructions[place : place + 2]
     if any(each.opcode in _FIXED_IN_PLACE for each in pair) or not independent(*pair):

@@ -19,8 +19,8 @@ _PLACES = frozenset({"reg", "ureg", "imm", "const"})
 def broken_reuse(graph: FlowGraph) -> Iterator[tuple[Instruction, Instruction, int]]:
     """Yield (flagged instruction, instruction that reads the old value, register) within each block.
 
-    The cache is empty at the start of a block, and after an instruction that waits for a barrier. An instruction whose
-    registers are not known counts as one that writes none.
+    The cache is empty at the start of a block, and when an instruction has waited for a dependency barrier, before it
+    reads its operands. An instruction whose registers are not known counts as one that writes none.
     """
     for block in graph.blocks:
         cached: dict[int, tuple[int, Instruction]] = {}

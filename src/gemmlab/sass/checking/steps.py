@@ -27,7 +27,10 @@ _QUEUES: dict[Queue, str] = {
 }
 _QUEUE_OF: dict[str, Queue] = {opcode: queue for queue, opcodes in _QUEUES.items() for opcode in opcodes.split()}
 _SLOW_R2UR = 0x3C2
-"""`R2UR` of sm_80 and sm_89 needs a barrier; in sm_90's encoding, 0x2ca, it has a fixed latency."""
+"""Opcode bits of `R2UR` on sm_80 and sm_89, where it needs a dependency barrier.
+
+On sm_90 they are 0x2ca, and `R2UR` has a fixed latency.
+"""
 _IN_ORDER: frozenset[Queue] = frozenset({"shared", "texture", "xu", "constant", "special", "vote", "double"})
 """Queues whose results are complete in the order of issue."""
 _READ_TOGETHER: dict[Queue, Queue] = {"global": "shared"}
@@ -50,7 +53,7 @@ class Step:
     writes: tuple[int, ...]
     """Cells that the instruction writes."""
     guard: tuple[int, bool] | None
-    """Cell of the guard and whether it is negated; `None` without a guard, or for one that is always true."""
+    """(cell of the guard, true if it is negated); `None` without a guard, and for `PT`, negated or not."""
     queue: Queue | None
     """Queue of an instruction without a fixed latency; `None` for one with a fixed latency."""
 

@@ -17,7 +17,8 @@ from gemmlab.sass.register_accesses import Access
 SET_CYCLES = 2
 """Cycles from the issue of an instruction that sets a dependency barrier until a wait for the barrier sees it.
 
-Measured on an H200 (`makers/sass_mutations.py`): a wait one cycle later lets the warp go on with the old value.
+Measured on an H200 (`makers/sass_mutations.py`): a wait that issues one cycle after that instruction lets the warp go
+on with the old value.
 """
 HORIZON = 64
 """Cycles after which a result of fixed latency is surely complete."""
@@ -41,7 +42,7 @@ class Meeting:
     age: int | None
     """Cycles since the producer's issue; `None` if the producer has no fixed latency."""
     barriers: Barriers = frozenset()
-    """Barriers of which the consumer must wait for one; empty if no barrier protects the register."""
+    """Dependency barriers, of which the consumer must wait for any one; empty if none protects the register."""
     operand: bool = False
     """True if the producer may still have to read the register; false if it has to write it."""
 
@@ -57,7 +58,10 @@ class State:
     operands: dict[Key, Barriers] = field(default_factory=dict)
     """Register that the producer reads after issue -> barriers, as in `late`."""
     fresh: dict[int, tuple[int, frozenset[Key]]] = field(default_factory=dict)
-    """Barrier -> when it was last set, on the tracker's clock, and what only that setting protects."""
+    """Dependency barrier -> (time of its last setting, the results and operands that no earlier setting protects).
+
+    The time is in cycles on the tracker's clock.
+    """
     changed: set[int] = field(default_factory=set)
     """Producers whose guard may have been written since they were issued."""
 
@@ -103,13 +107,13 @@ class Tracker:
             self._cells.setdefault(cell, set()).add(producer)
 
     def run(self, number: int) -> Iterator[Meeting]:
-        """Let the next instruction wait for its barriers, yield its meetings, and issue it."""
+        """Let instruction `number`, the next on the path, wait for its barriers, yield its meetings, and issue it."""
         self.wait(number)
         yield from self.meet(number)
         self.issue(number)
 
     def wait(self, number: int) -> None:
-        """Remove from the state whatever the barriers that an instruction waits for complete."""
+        """Remove from the state what is complete once instruction `number` has waited for its barriers."""
         _wait(self.steps, self.steps[number], self.state, self.now)
 
     def meet(self, number: int) -> Iterator[Meeting]:
@@ -123,7 +127,7 @@ class Tracker:
                 yield from _met(self.steps, self.state, producer, number, cell, None, self.now)
 
     def issue(self, number: int) -> None:
-        """Add the results of an instruction to the state, and advance the time by its stall."""
+        """Add an instruction's results and late-read operands to the state, and advance the time by its stall."""
         _issue(self.steps, number, self.state, self._cells, self.now)
         self.skip(number)
 
@@ -179,9 +183,10 @@ def _wait(steps: Sequence[Step], step: Step, state: State, now: int) -> None:
 
 
 def _completes(mask: int, key: Key, barriers: Barriers, unseen: Mapping[int, frozenset[Key]]) -> bool:
-    """Return whether a wait for the barriers of `mask` completes a result.
+    """Return whether a wait for the barriers of `mask` completes the result or operand `key`.
 
-    `unseen` has what barriers that were just set do not protect yet.
+    `barriers` are those that protect it. `unseen` maps each barrier that was just set to what a wait for it does not
+    complete yet.
     """
     return any(mask >> barrier & 1 and key not in unseen.get(barrier, ()) for barrier in barriers)
 

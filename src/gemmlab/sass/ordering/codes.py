@@ -49,9 +49,9 @@ def _bits(instruction: Instruction) -> Iterable[tuple[int, int]]:
 
 
 def least_stalls(code: Sequence[Instruction], places: Iterable[int]) -> list[Instruction]:
-    """Return the code with longer stalls lowered to one cycle, and the yield bit set there, at these indices.
+    """Return the code with each stall of more than one cycle at `places` lowered to one, and the yield bit set there.
 
-    `repaired` then adds the cycles that are needed.
+    `places` are indices. `repaired` then adds the cycles that are needed.
     """
     made = list(code)
     for place in places:

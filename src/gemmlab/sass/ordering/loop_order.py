@@ -20,7 +20,7 @@ _WINDOW = 48
 An FFMA that moves forward further leaves later ones behind, whose registers the next step's loads then wait for.
 """
 _APART = 4
-"""Issue slots between an FFMA and the next one that adds to the same sum, so that it does not wait."""
+"""Issue slots from an instruction to an FFMA that reads its result, such as the sum, so that it does not wait."""
 
 
 @dataclass(slots=True)

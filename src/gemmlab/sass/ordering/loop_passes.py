@@ -31,7 +31,7 @@ PASSES = ("registers", "ffma", "memory", "reuse", "stalls")
 spreads all other instructions among the FFMAs; `reuse` sets the FFMAs' reuse flags; `stalls` lowers their stalls.
 """
 _ALIKE = 0.9
-"""Least FFMAs of another version of the main loop, in those of the first."""
+"""Least FFMAs of another version of the main loop, as a fraction of those of the first version."""
 _FIGURES = ("reuse_rate", "conflict_cycles", "stall_cycles")
 """Fields of `LoopFacts` that the passes change; they are compared before and after."""
 

@@ -15,7 +15,7 @@ from gemmlab.sass.rewriting.stage_address import StageAddress, needed, stage_add
 ROWS, COLUMNS, DEPTH = 16, 8, 8
 """Rows and columns of a thread's results, and steps of k in an iteration."""
 LOADS = (ROWS + COLUMNS) // 4
-"""LDS.128 instructions of a step."""
+"""Number of LDS.128 instructions in a step of k: four for A and two for B."""
 ROOM = "PMTRIG"
 """Opcode of `pmevent`, by which the source reserves room for further instructions after the loop."""
 _A_APART, _B_APART = 64, 128
@@ -34,11 +34,17 @@ class CompiledLoop:
     room: int
     """Number of instructions right behind the loop that the source reserves (`ROOM`)."""
     loads: tuple[Instruction, Instruction]
-    """Loads of A's and of B's fragments of a step, whose words are the patterns of all loads in the rewritten loop."""
+    """The first load of A and of B in the compiler's loop.
+
+    They are the patterns of the loads in all steps of the rewritten loop but the last.
+    """
     next_loads: tuple[Instruction, Instruction]
-    """Loads of the fragments of the next iteration's first step."""
+    """The first load of A and of B for the next iteration's first step.
+
+    They are the patterns of the loads in the last step of the rewritten loop.
+    """
     product: Instruction
-    """An FFMA of the loop."""
+    """The first FFMA of the loop; the FFMAs of the rewritten loop get its source line."""
     others: tuple[Instruction, ...]
     """Instructions that the loop needs beside FFMAs, loads of fragments and `StageAddress.following`."""
     a: dict[int, int]
@@ -103,7 +109,10 @@ def _compiled(function: SassFunction, graph: FlowGraph, block: Block, live: Sequ
 
 
 def _by_operand(name: str, loads: Sequence[Instruction]) -> tuple[list[Instruction], list[Instruction]]:
-    """Return (loads of A's fragment, loads of B's) from the loads of one step. Raises `UsageError` for others."""
+    """Return (loads of A's fragment, loads of B's) from the loads of one step.
+
+    Raises `UsageError` unless four loads, those of A, have one address register and two, those of B, another.
+    """
     by_base: dict[int, list[Instruction]] = {}
     for one in loads:
         by_base.setdefault(one.operands[1].base, []).append(one)

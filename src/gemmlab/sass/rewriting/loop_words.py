@@ -11,7 +11,7 @@ from gemmlab.sass.writing.word import decode, encode
 
 _CONTROL = 105
 MASK = (1 << _CONTROL) - 1
-"""Bits of a word without its control codes."""
+"""Mask of all bits of an instruction word below its control codes."""
 NO_BARRIER = 7
 RZ = 255
 
@@ -54,7 +54,10 @@ def mov(result: int, source: int, stall: int = 2) -> int:
 
 
 def load(template: Instruction, result: int, base: int, offset: int, written: int) -> int:
-    """Return an LDS.128 like `template`, with another result, address register, offset in bytes and write barrier."""
+    """Return the word of an LDS.128 like `template`, with the given result, address register, byte offset and barrier.
+
+    Dependency barrier `written` is released when the result is written.
+    """
     fields = 0xFF << 16 | 0xFF << 24 | 0xFFFFFF << 40
     return template.encoding & MASK & ~fields | result << 16 | base << 24 | offset << 40 | control(written=written)
 
@@ -81,6 +84,6 @@ def with_registers(instruction: Instruction, sources: Mapping[int, int], results
 
 
 def added(result: int, source: int, number: int) -> int:
-    """Return an IADD3 of register `source` and the immediate `number`, without control codes."""
+    """Return the word, without control codes, of an IADD3 that adds `number` to register `source`, into `result`."""
     no_predicates = 0xF << 87 | 7 << 84 | 7 << 81 | 0xF << 77
     return 0x7810 | result << 16 | source << 24 | (number & 0xFFFFFFFF) << 32 | RZ << 64 | no_predicates

@@ -13,16 +13,18 @@ from gemmlab.sass.rewriting.register_plan import Registers
 from gemmlab.sass.rewriting.temporaries import Named
 
 STEP = 128
-"""FFMAs of a step."""
+"""Number of FFMAs in a step of k."""
 GROUP, COPIES = 0, 1
-"""Dependency barriers that are released when the copies to shared memory are complete, and when the last one has read
-its operands.
+"""Dependency barriers of the copies to shared memory.
 
-Loads of constants, which come earlier in the iteration, use the second one too.
+`GROUP` is released when the copies are complete, `COPIES` when the last one has read its operands. Loads of constants,
+which come earlier in the iteration, use `COPIES` too.
 """
 EVEN, ODD, EVEN_REST, ODD_REST = 2, 3, 4, 5
-"""Dependency barriers of the loads of fragments for even and odd steps; `_REST`: of the last load, with
-`Variant.halves`.
+"""Dependency barriers of the loads of fragments for even and odd steps.
+
+`EVEN` and `ODD` are released by the last load of a step. With `Variant.halves` they are released by the third load, and
+`EVEN_REST` and `ODD_REST` by the last.
 """
 _FIRST_COPY, _BETWEEN_COPIES = STEP + 72, 8
 _WAIT = 6 * STEP + 96

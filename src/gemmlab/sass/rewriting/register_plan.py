@@ -1,6 +1,6 @@
 """Registers of a rewritten loop: two sets of fragments, and each sum in another bank than its column's value of B.
 
-With `Variant.by_columns`, its row's value of A takes the place of the value of B.
+With `Variant.by_columns`, each sum is instead in another bank than its row's value of A.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from gemmlab.sass.rewriting.variant import Variant
 LIMIT = 252
 """Number of registers that the code may use; the cubin states two more, which the hardware reserves."""
 _CIRCLE = 16
-"""Most sums that exchange registers in one cycle. To move n of them back after the loop takes n + 1 copies."""
+"""The most sums that exchange registers in one circle.
+
+After the loop, n + 1 copies move n sums of a circle back.
+"""
 
 
 @dataclass(frozen=True, slots=True)

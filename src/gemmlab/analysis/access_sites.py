@@ -19,7 +19,7 @@ from gemmlab.core.counters import (
 
 SECTOR = 32
 SECTORS_IN_A_LINE = 4
-"""Sectors in a cache line; L1 looks up and delivers a line in one cycle."""
+"""Sectors of 32 bytes in a cache line; L1 looks up and delivers one line per cycle."""
 _IN_SECTORS = frozenset({*GLOBAL_KINDS, LOCAL_LOAD, LOCAL_STORE, TEXTURE_LOAD})
 _IN_WAVEFRONTS = frozenset(SHARED_KINDS)
 _BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1, "16": 2, "8": 1}
@@ -27,7 +27,7 @@ _BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1, "16": 2, "8"
 
 @dataclass(frozen=True, slots=True)
 class AccessRow:
-    """All instructions of one opcode in one source line."""
+    """Counts over a launch: of all instructions of one opcode in a source line, or of one instruction alone."""
 
     file: str
     line: int
@@ -49,9 +49,9 @@ class AccessRow:
     wavefronts_ideal: int
     """Wavefronts of shared memory without bank conflicts."""
     cycles: int
-    """Fewest cycles for which the accesses occupy an SM's L1 (`l1_cycles`)."""
+    """Fewest cycles for which the accesses occupy L1, added up over all SMs (`l1_cycles`)."""
     share: float
-    """Fraction of the cycles of all rows."""
+    """`cycles` divided by the sum of the `cycles` of all rows; 0 if that sum is 0."""
     address: int = -1
     """Byte address of the first of the instructions; -1 if unknown."""
 
@@ -113,7 +113,7 @@ def _rows(groups: Iterable[list[SiteCounters]]) -> list[AccessRow]:
 
 
 def l1_cycles(sites: Iterable[SiteCounters]) -> int:
-    """Return the fewest cycles for which the accesses of these sites occupy an SM's L1.
+    """Return the fewest cycles for which the accesses of these sites occupy L1, added up over all SMs.
 
     A wavefront of shared memory takes one cycle. A request of global, local or texture memory takes one cycle per four
     sectors, at least one; sectors scattered over more lines take longer, but the counts do not show that. An

@@ -27,15 +27,17 @@ _HALF_FLOPS = {"sm_75": 1024, **{arch: 2 * rate for arch, rate in _TF32_FLOPS.it
 _WHOLE_FLOPS = {arch: 2 * rate for arch, rate in _HALF_FLOPS.items()}
 _DOUBLE_FLOPS = {"sm_80": 128, "sm_90": 256}
 _MMA_SYNC = {"sm_90": 4 / 6.05}
-"""Fraction of the dense rate that `mma.sync` of floating-point numbers reaches, on architectures where only `wgmma`
-reaches all of it. Measured on an H200 with TF32 operands in registers.
+"""Architecture -> fraction of the dense rate that `mma.sync` of floating-point numbers reaches; 1 for all others.
+Only `wgmma` reaches all of the rate there. Measured on an H200 with TF32 operands in registers.
 """
 _FP64_LANES = {"sm_70": 32, "sm_80": 32, "sm_90": 64, "sm_100": 64}
 _FEWEST_FP64_LANES = 2
-"""Double-precision lanes of an SM of all other known architectures; conversions to and from double are as slow."""
+"""Double-precision lanes of an SM on architectures that `_FP64_LANES` lacks. Conversions to and from double
+are as slow.
+"""
 _HALF_LANES = {"sm_80": 128, "sm_90": 128, "sm_100": 128}
 _FEWEST_HALF_LANES = 64
-"""Lanes of an SM for pairs of halves on all other known architectures."""
+"""Lanes of an SM for pairs of halves (float16) on architectures that `_HALF_LANES` lacks."""
 _TF32 = "TF32"
 _TF32_DEPTH = 8
 

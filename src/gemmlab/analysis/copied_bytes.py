@@ -21,7 +21,7 @@ class Copied:
     least: int = 0
     """Bytes of tensor copies, if each copies the smallest box of the launch's tensor maps."""
     most: int = 0
-    """Bytes of tensor copies, if each copies the largest box."""
+    """Bytes of tensor copies, if each copies the largest box of the launch's tensor maps."""
     unknown: int = 0
     """Number of copies of unknown size: bulk copies, whose size is in a register, and tensor copies of a launch without
     tensor maps.

@@ -40,9 +40,9 @@ class Explanation(Display, Tabular):
     roofline: RooflineReport
     accesses: tuple[AccessRow, ...]
     loop: LoopReport | None
-    """`None` if no loop that ran contains the kernel's arithmetic."""
+    """The main loop; `None` if no loop that ran contains the kernel's arithmetic."""
     issue: IssueReport | None
-    """`None` without a main loop, and for a main loop without known arithmetic."""
+    """Busy cycles of the main loop; `None` without a main loop, and for a main loop without known arithmetic."""
     issue_words: tuple[str, ...]
     facts: Mapping[str, float]
     findings: tuple[Finding, ...]

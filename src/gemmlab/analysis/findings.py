@@ -33,11 +33,11 @@ class Finding(Display):
 
     key: str
     weight: float
-    """Estimated cost in percent of the running time, more than 100 for errors. It only ranks findings."""
+    """Estimated cost in percent of the running time, more than 100 for errors. It serves only to rank findings."""
     text: str
     attempt: str
     rung: str
-    """Kernel of the ladder that follows the advice; empty if there is none."""
+    """Id of a kernel on the ladder that applies the advice; empty if there is none."""
     figures: Mapping[str, float]
     """Facts that the condition and the weight use, by name."""
     gain_pct: float | None = None
@@ -101,7 +101,7 @@ def _finding(
 
 
 def _above(kernel: Kernel | None, ladder: Sequence[Kernel]) -> Sequence[Kernel]:
-    """Return the rungs of the kernel's operation that come after it: all of them if its place is unknown.
+    """Return the rungs of the kernel's operation that come after the kernel: all of them if its place is unknown.
 
     With `kernel=None`, return the whole ladder.
     """

@@ -42,9 +42,9 @@ class IssueReport:
     arithmetic: str
     """Name in `arithmetic.BY_NAME` of the arithmetic that does the most operations: `"FFMA"`, `"HMMA"`, `"HMMA.16"`."""
     count: float
-    """Number of instructions of that arithmetic."""
+    """Number of instructions of that arithmetic per iteration."""
     slots: float
-    """Number of all instructions, one issue slot each."""
+    """Number of all instructions per iteration, one issue slot each."""
     cycles: Mapping[str, float]
     """Busy cycles by unit: `ISSUE`, the pipes, and `L1`, which serves one warp of each partition in this time."""
     work: float

@@ -20,7 +20,7 @@ LOOP_CACHE_BYTES = 16 << 10
 larger loop is only a warning sign.
 """
 SM_CACHE_BYTES = 128 << 10
-"""Size of the next instruction cache, which the partitions share (Jia et al., Volta)."""
+"""Size of the next larger instruction cache, which an SM's partitions share, as measured on Volta (Jia et al.)."""
 Name = TypeVar("Name", bound=str)
 _MULTIPLY_ADDS = frozenset({"FFMA", "HMMA"})
 _JUMPS = frozenset({"BRA", "BRX", "BRXU", "JMP", "CALL", "RET"})
@@ -33,7 +33,7 @@ class LoopReport:
     """
 
     header: int
-    """Address of the loop's first instruction."""
+    """Byte address of the loop's first instruction."""
     lines: tuple[int, ...]
     """Source lines of the loop's arithmetic, ascending."""
     instructions: tuple[Instruction, ...] = field(repr=False)
@@ -41,17 +41,17 @@ class LoopReport:
     iterations: int
     """Sum of the iterations of all warps."""
     mix: Mapping[str, float]
-    """Instructions by opcode, the most frequent first. Those always predicated off count as `@!PT OPCODE`."""
+    """Opcode -> instructions per iteration, the most frequent first. Those always predicated off are `@!PT OPCODE`."""
     pipes: Mapping[Pipe, float]
-    """Instructions by pipe, the most frequent first, without those that are always predicated off."""
+    """Pipe -> instructions per iteration, the most frequent first, without those that are always predicated off."""
     code_bytes: int
     """Size of the code, including inner loops and paths that never ran."""
     never_ran: int
-    """Instructions that no warp executed, inner loops and NOPs included."""
+    """Number of instructions in the code that no warp executed, inner loops and NOPs included."""
     wide_shared: float
-    """LDS.128 instructions."""
+    """Number of LDS.128 instructions that a warp executes per iteration."""
     wide_global: float
-    """LDG.128 instructions and 16-byte asynchronous copies."""
+    """Number of LDG.128 instructions and 16-byte asynchronous copies that a warp executes per iteration."""
     reuse_rate: float | None
     """Fraction of the arithmetic's register operands with `.reuse`; the next instruction need not read them again.
     `None` if no arithmetic reads a register."""
@@ -70,15 +70,15 @@ class LoopReport:
     jumps: int
     """Jumps in the code, without the one back to the header."""
     wavefronts: float
-    """Wavefronts of shared memory."""
+    """Wavefronts of shared memory per iteration of a warp."""
     l1_cycles: float
-    """Fewest cycles for which an SM's L1 is busy with shared wavefronts and global requests."""
+    """Fewest cycles for which an iteration of a warp occupies an SM's L1 by shared wavefronts and global requests."""
     barriers: float
-    """BAR instructions."""
+    """Number of BAR instructions that a warp executes per iteration."""
 
     @property
     def executed(self) -> float:
-        """Number of executed instructions without NOPs."""
+        """Number of instructions that a warp executes per iteration, without NOPs."""
         return sum(self.mix.values())
 
     @property

@@ -1,4 +1,4 @@
-"""The figures of a profile in reading order, for one kernel alone or beside those of the library."""
+"""The figures of a profile in reading order, for one kernel alone or beside those of another kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gemmlab.analysis.stall_findings import issue_percent
 from gemmlab.observe.profile import NCU, Profile
 
 LEAST_PERCENT = 0.5
-"""Least percentage of the active cycles: pipes that are busy for less are left out."""
+"""Percentage of a pipe's peak rate, over the active cycles, below which the pipe is left out."""
 _MOST_OPCODES = 6
 _PIPE = re.compile(r"sm__inst_executed_pipe_(\w+)\.avg\.pct_of_peak_sustained_active")
 _ELAPSED = "avg.pct_of_peak_sustained_elapsed"

@@ -17,7 +17,7 @@ class ResourceReport:
     static_smem_bytes: int
     dynamic_smem_bytes: int
     spill_stores: int | None
-    """`None` if the compiler's log is not available, like `spill_loads`."""
+    """Bytes that a thread stores to spill registers; `None`, like `spill_loads`, if the compiler's log is missing."""
     spill_loads: int | None
     stack_bytes: int
     code_bytes: int

@@ -20,7 +20,7 @@ L1_BYTES = 128
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of memory. Its least traffic assumes perfect caching above it, its most traffic none."""
+    """One level of memory. Caches nearer to the SMs catch all they can for `bytes_least`, nothing for `bytes_most`."""
 
     name: str
     bytes_least: int

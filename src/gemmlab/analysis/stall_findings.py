@@ -146,7 +146,8 @@ def stall_findings(
     """Return a finding for each stall to which at least 1 % of the cycles are lost, the costliest first.
 
     If at least 10 % of the SMs get no block, a finding that says so comes first. A finding may name a rung of `ladder`
-    that comes after `kernel` and applies the remedy. The profile of a library has no findings.
+    that comes after `kernel` and applies the remedy. There are no findings for a library to compare with
+    (`Profile.is_library`).
     """
     if profile.is_library:
         return ()

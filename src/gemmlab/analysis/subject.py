@@ -58,7 +58,7 @@ class Subject(Display):
     """Everything that the reports of an explanation start from."""
 
     kernel: Kernel | None
-    """`None` for a launch of any code."""
+    """The kernel as its file describes it; `None` for a launch of any other code (`explain_launch`)."""
     config: Mapping[str, int]
     arch: str
     """Architecture of the machine code."""

@@ -1,4 +1,4 @@
-"""Check arguments of library calls: return the array or number needed, or raise an error that says what is wrong."""
+"""Check arguments of gemmlab's functions: return the array or number needed, or raise an error that names the fault."""
 
 from __future__ import annotations
 

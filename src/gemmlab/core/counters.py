@@ -109,7 +109,7 @@ class Metric:
     confidence: str = EXACT
     """`"exact"` or `"approximate"`."""
     why: str = ""
-    """The reason if it is not exact."""
+    """The reason why `value` is not exact; empty if it is."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

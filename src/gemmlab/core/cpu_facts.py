@@ -24,7 +24,7 @@ ARM_CORES: Mapping[tuple[str, int], tuple[str, int]] = {
     ("Ampere", 0xAC3): ("Ampere-1", 2),
     ("Ampere", 0xAC4): ("Ampere-1A", 2),
 }
-"""(implementer, part) -> (core name, 128-bit FMA units)."""
+"""(implementer, part number) -> (name of the core, number of its 128-bit FMA units)."""
 
 # Microarchitectures with AVX-512 by Intel's family 6 model number. Servers have a second 512-bit unit on port 5.
 _INTEL_SERVER_512 = {0x55, 0x6A, 0x6C, 0x8F, 0xCF, 0xAD, 0xAE}

@@ -21,7 +21,7 @@ class Cache:
     shared_by: int
     """Number of logical CPUs that share the cache."""
     source: str
-    """The interface that reported it: `"sysfs"`, `"sysctl"`, `"GetLogicalProcessorInformation"`; or `"assumed"`."""
+    """Interface that reported the cache: `"sysfs"`, `"sysctl"`, `"GetLogicalProcessorInformation"`; or `"assumed"`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """A statement (`that`). `figure` is the measured expression that it bounds, `None` if it has another form."""
+    """A statement (`that`). `figure` is the measured expression that the statement bounds; `None` if it bounds none."""
 
     that: Expression
     figure: Expression | None

@@ -58,7 +58,7 @@ class NoCompilerError(CompileError):
 
 
 class PeerError(GemmlabError):
-    """A library to compare with could not be loaded, or its process died; the message names it."""
+    """A library that kernels are compared with could not be loaded, or its process died; the message names it."""
 
 
 class ProfilerError(GemmlabError):

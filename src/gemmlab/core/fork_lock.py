@@ -1,4 +1,4 @@
-"""A lock that a fork waits for, so that no child starts in the middle of what it guards."""
+"""A lock that a fork waits for, so that no child process starts in the middle of work under the lock."""
 
 from __future__ import annotations
 

@@ -32,9 +32,9 @@ class GpuLimits:
     smem_per_block: int
     """Most shared memory of a block. Beyond `static_smem_per_block` it must be dynamic and enabled for the kernel."""
     smem_reserved: int
-    """Bytes that the system reserves for every block."""
+    """Bytes of shared memory that the system reserves for every block."""
     smem_unit: int
-    """Allocation unit: a block's shared memory is rounded up to a multiple of it."""
+    """Allocation unit in bytes: a block's shared memory is rounded up to a multiple of it."""
     l1_bytes: int
     """Size of an SM's level-1 cache and shared memory together."""
     fma_lanes: int

@@ -22,7 +22,7 @@ CLUSTER = "cluster"
 TWO_WRITES = "two threads write the same element"
 """Words in the message of a race of two plain writes to global memory, for which a barrier is no remedy."""
 STOPPING = frozenset({"deadlock", "endless loop", "trap", "call", UNFINISHED, CLUSTER})
-"""Kinds of hazards that end a launch early or prevent it: memory that it had not written yet is unchanged."""
+"""Kinds of hazards that end a launch early or prevent it: memory that the launch had not written yet is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Mention:
     file: str = ""
     line: int = 0
     text: str = ""
-    """As `Hazard.text`."""
+    """Source text of `line`, if it is available."""
     called_from: str = ""
-    """As `Hazard.called_from`."""
+    """The line that calls the inlined function in which `line` is, as in `Hazard.called_from`."""
     called_text: str = ""
-    """As `Hazard.called_text`."""
+    """Source text of the line `called_from`, as in `Hazard.called_text`."""
     instruction: int = field(default=-1, compare=False, repr=False)
 
     def explain(self) -> str:

@@ -43,7 +43,7 @@ def with_cures(
 
 
 def _without_cure(message: str) -> str:
-    """Return a message without the barrier that is missing: the place says which one it is."""
+    """Return a message without the ending `: __syncthreads() is missing`: the cure names the barrier."""
     for missing in _MISSING:
         message = message.removesuffix(missing)
     return message

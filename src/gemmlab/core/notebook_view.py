@@ -61,7 +61,7 @@ class View:
     badge: str = ""
     """The verdict in one word; empty if there is none."""
     good: bool | None = None
-    """Colour of the badge: green, red, or grey for `None`."""
+    """Colour of the badge: green for `True`, red for `False`, grey for `None`."""
     lines: tuple[str, ...] = ()
     grids: tuple[Grid, ...] = ()
     images: tuple[tuple[bytes, str], ...] = ()

@@ -30,7 +30,7 @@ BF16X9 = "bf16x9"
 TF32X3 = "tf32x3"
 """An input is split into two TF32 parts of 11 bits each. Of the four products of parts, the three largest are added."""
 BY_TILE = "by_tile"
-"""For each tile the cheapest of float16 parts, bfloat16 parts and float32 itself that represents its operands."""
+"""Each tile is computed by the cheapest of float16 parts, bfloat16 parts and float32 that represents its operands."""
 BF16X3 = "bf16x3"
 """An input is split into two bfloat16 parts, together 16 bits. Of the four products, the three largest are added."""
 PRECISIONS = (FLOAT32, BF16X9, BF16X6, TF32X3, BY_TILE, F16X3, BF16X3, TF32)
@@ -43,11 +43,11 @@ These are the precisions whose errors are no larger than those of a chain of flo
 PARTS = tuple(PRODUCTS)
 """The precisions in `PRODUCTS`, the highest first."""
 AS_FLOAT32 = (FLOAT32, *PARTS)
-"""Precisions with errors no larger than float32's: their speeds are compared with those of float32 libraries."""
+"""Precisions with errors no larger than float32's: their speeds are compared with peer libraries in float32."""
 
 
 def comparable_precision(precision: str) -> str:
-    """Return the precision in which a library is compared with `precision`: float32 for all of `AS_FLOAT32`."""
+    """Return the precision of the peer libraries compared with a kernel of `precision`: float32 for `AS_FLOAT32`."""
     return FLOAT32 if precision in AS_FLOAT32 else precision
 
 

@@ -98,10 +98,10 @@ class Artifact(Display):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One call of a loaded artifact. `threads` is the block; on a CPU, `grid` is (1, 1, 1) and `threads[0]` workers
-    run.
+    """One call of a loaded artifact, with `grid` blocks of `threads` threads by dimension.
 
-    `smem_bytes` are the bytes of dynamic shared memory of a block.
+    On a CPU, `grid` is (1, 1, 1) and `threads[0]` workers run. `smem_bytes` are the bytes of dynamic shared memory of a
+    block.
     """
 
     args: tuple[Any, ...]

@@ -1,6 +1,6 @@
 """Records of measurements: dataclasses with every raw sample, saved as JSON and loaded again.
 
-A contestant is a kernel or library that is measured. In each round every contestant has one turn: a series of calls.
+A contestant is a measured kernel or library. In each round every contestant has one turn: a series of calls.
 A record with raw times is saved as two files: `x.json`, a summary with the time of every turn, and `x.json.gz` with
 the raw times as well. Each is a complete record that can be loaded alone. The schema is `gemmlab.record/2`; `/1` is
 read too. Later versions may add fields with defaults; a change of meaning raises the number.
@@ -109,11 +109,11 @@ class Method:
     rounds: int
     processes: int
     min_time_us: float
-    """Least duration of a turn: the call is repeated until it is reached."""
+    """Least duration of a turn in microseconds: calls are repeated until it is reached."""
     warm_up_us: float
-    """Duration of the unmeasured calls before a turn; there is at least one call."""
+    """Duration in microseconds of the unmeasured calls before a turn; there is at least one call."""
     inner_us: float
-    """Calls shorter than this are timed in batches of at least this length."""
+    """Calls shorter than this number of microseconds are timed together, in batches that take at least as long."""
     raw_limit: int
     interleaved: bool
     seed: int

@@ -44,7 +44,7 @@ class ElementType:
     """A type of a tensor's elements."""
 
     name: str
-    """Name in the driver's enumeration, without its prefix."""
+    """Name in the driver's enumeration, without the prefix `CU_TENSOR_MAP_DATA_TYPE_`."""
     nbytes: int
     code: int
     """The number that stands for the type in a map."""
@@ -70,7 +70,7 @@ TYPES = (
     ElementType("TFLOAT32", 4, 7, tf32=True),
     ElementType("TFLOAT32_FTZ", 4, 8, tf32=True),
 )
-"""All types, in the order of the driver's enumeration."""
+"""All types of elements that a tensor map can have, in the order of the driver's enumeration."""
 BY_NAME = {each.name: each for each in TYPES}
 INTERLEAVES, SWIZZLES, PROMOTIONS, FILLS = (0, 16, 32), (0, 32, 64, 128), (0, 64, 128, 256), ("zeros", "nan")
 """Possible values (bytes, except for fills), each at the index that stands for it in a map and in the driver's

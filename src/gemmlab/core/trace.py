@@ -131,21 +131,21 @@ class MbarrierEvent:
     """Something that happened at an mbarrier, a barrier in shared memory that counts arrivals and bytes."""
 
     order: int
-    """Index in `Trace.steps` of the step that caused it; if that step is not recorded, of the last one before it."""
+    """Index in `Trace.steps` of the step that caused the event; if that step is not recorded, of the last before it."""
     kind: str
     """`"arrive"` for an arrival or bytes to expect, `"copy"` for a copy that was issued and will count its bytes there,
     `"pass"` for a wait that ended.
     """
     block: int
     warp: int
-    """`block` and `warp` are those that caused it."""
+    """`block` and `warp` are the numbers of those that caused the event."""
     owner: int
     """The block in whose shared memory the mbarrier lies."""
     address: int
     name: str
     """The mbarrier's variable with its index, such as `full[1]`; its address if that is unknown."""
     phase: int
-    """The phase that it belongs to, from 0 on; for `"pass"` the phase that had ended."""
+    """The phase of the mbarrier that the event belongs to, from 0 on; for `"pass"` the phase that had ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +155,9 @@ class BlockWrites:
     block: int
     """The block's number. Blocks start in the order of their numbers."""
     low: int
-    """The lowest address that a lane wrote to."""
+    """The lowest global address, in bytes, that a lane wrote to."""
     high: int
-    """The highest address that a lane wrote to: the first byte of that lane's store."""
+    """The highest global address that a lane wrote to: that of the first byte of the lane's store."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,3 +1,3 @@
-"""The version of this package, which is stored in records and reports."""
+"""The version of gemmlab, which is stored in records and reports."""
 
 __version__ = "0.1.0"

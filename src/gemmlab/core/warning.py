@@ -18,7 +18,7 @@ class GemmlabDeprecationWarning(DeprecationWarning):
 
 
 def warn_caller(message: str) -> None:
-    """Issue a `RuntimeWarning` at the line outside this package that called into it."""
+    """Issue a `RuntimeWarning` at the line outside gemmlab that called into it."""
     # The argument `skip_file_prefixes` would do this, but needs Python 3.12.
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
     level = outermost = 2
@@ -38,7 +38,7 @@ def warn_once(message: str) -> None:
 
 
 def _outside() -> int:
-    """Return the stack level, relative to `warn_once`, of the nearest caller outside the package."""
+    """Return the stack level, relative to `warn_once`, of the nearest caller outside gemmlab."""
     level, frame = 0, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(str(_PACKAGE)):
         level, frame = level + 1, frame.f_back

@@ -20,7 +20,7 @@ from gemmlab.ops.reduce_problem import ReduceProblem
 from gemmlab.ops.sums_problem import MOST_FREE, MOST_TERMS, Free, SumsProblem, Term
 
 _WIDEST_NEST = 1 << 20
-"""A nest with rows of more elements than this is summed row by row: it would have too many parts."""
+"""The most elements in the innermost rows of a nest that one stage sums; longer rows get a stage of their own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from typing import NamedTuple
 from gemmlab.ops.sums_problem import SumsProblem
 
 BLOCK = 256
-"""Threads of a block of all these kernels."""
+"""Threads per block of every kernel for sums along axes."""
 LOADS = 8
 """Vectors of 16 bytes that a thread loads at the same time."""
 _VECTOR = 4
 _WARP = 32
 _BUSY_THREADS = 1 << 17
-"""With fewer threads, multiprocessors have too few loads in flight."""
+"""Number of threads in a launch below which the multiprocessors have too few loads in flight."""
 _ROW_WAVE, _COLUMN_WAVE = 528, 396
 """Number of blocks that an H200 runs at the same time, of `sum_rows` (4 on each of 132 multiprocessors) and of
 `sum_columns` (3). If there are fewer, sums are divided among several blocks, up to this number in all.

@@ -25,7 +25,7 @@ from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.sizes import LARGEST_EXTENT
 
 FILE = Path(__file__).parent / "batched.json"
-"""Times and figures of kernels that compute several products in one launch, as `measurements.Table`."""
+"""Path of the `measurements.Table`, as JSON, of kernels that compute several products in one launch."""
 _TILES = "batched"
 """The kernel whose tiles are also used for the products of a group."""
 
@@ -72,10 +72,10 @@ def choice_of_call(call: Call, count: int, what: Stored, where: Gpu) -> Choice:
 
 
 def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[str, int] | None:
-    """Return the configuration of the `batched` kernel, with its tile, for products of shapes (m, n, k) in one launch.
+    """Return the configuration of kernel `grouped`, one of those of `batched`, for products (m, n, k) in one launch.
 
     The one with the least estimated time wins. The time is that of the multiprocessor with the most work: an even share
-    of all tiles' steps, or the tile with the largest k. `None` if the GPU does not run the kernel.
+    of all tiles' steps, or the tile with the largest k. `None` if the GPU does not run them.
     """
     table, deepest = shipped_table(FILE), max((k for _, _, k in sizes), default=0)
 

@@ -39,9 +39,7 @@ from gemmlab.ops.gemm_problem import GemmProblem
 CHAIN = "k"
 """`Choice.order` of sums that are one chain of multiply-adds in the order of k."""
 VECTOR_BYTES = 16
-"""The widest alignment, in bytes, that a kernel of the table may need. Arrays have it unless they are parts of
-others.
-"""
+"""The widest alignment, in bytes, that a kernel may require of its operands. Whole arrays have it, parts may not."""
 MOST_BLOCKS = 1100
 """The most blocks of a launch whose blocks share k: more would not run at once, and were not measured."""
 

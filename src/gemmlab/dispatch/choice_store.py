@@ -27,7 +27,7 @@ FILE_NAME = "choices.json"
 SWITCH = "GEMMLAB_TUNED"
 """The environment variable that turns stored choices off with the value 0."""
 EVERY = ""
-"""`product` of an entry for all products: the configuration of a processor's kernel."""
+"""`Entry.product` of an entry for all products: the configuration of a processor's kernel."""
 _ANEW = "delete the file, and `gemmlab tune --library` measures anew"
 MOST_BYTES = 1 << 26
 
@@ -75,7 +75,7 @@ def machine_of_cpu() -> str:
 
 
 def store_path() -> Path | None:
-    """Return the path of this user's file, which need not exist; `None` for a user without a home."""
+    """Return the path of this user's file of stored choices, which need not exist; `None` for a user without a home."""
     folder = data_dir()
     return None if folder is None else folder / FILE_NAME
 
@@ -149,8 +149,8 @@ def objection(entry: Entry, known: Kernel | None = None) -> str:
 def stored_choice(machine: str, product: str, precision: str, known: Kernel | None = None) -> Entry | None:
     """Return the entry of `gemm` for a product on a machine; `None` if there is none, or none that can be used.
 
-    `product` and `precision` are as in `Entry`, and `known` as in `objection`. An entry that cannot be used is warned
-    of.
+    `product` and `precision` are as in `Entry`, and `known` as in `objection`. A warning names the first
+    entry in a process that cannot be used.
     """
     entry = _of_machine(machine).get((product, precision))
     if entry is None:

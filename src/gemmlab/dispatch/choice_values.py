@@ -82,7 +82,7 @@ class Choice(Display):
     names the kernel. Estimates come last if times of the same precision were measured for this product.
     """
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Kernel of the table that was not considered -> reason."""
+    """Kernel of the table of measured times that was not considered -> reason."""
     pieces: PiecePlan | None = None
     """The pieces of a product within a bound on memory; `None` for one that is computed at once."""
 

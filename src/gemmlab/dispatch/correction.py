@@ -63,9 +63,9 @@ def features(
     entry: Measurement, parts: int, estimate: Estimate, problem: GemmProblem, where: Gpu, kernels: Sequence[str]
 ) -> dict[str, float]:
     """Return the numbers that the trees look at, by name, for the estimate of a kernel with k in `parts` parts.
-    `kernels` numbers the kernels.
+    A kernel's number is its index in `kernels`, or -1.
 
-    They are made by operations of IEEE arithmetic that are exact or rounded alike everywhere.
+    All are made by operations of IEEE arithmetic that are exact or rounded alike everywhere.
     """
     m, n, k, us, config = problem.m, problem.n, problem.k, estimate.us, entry.config
     b_wide = m < n or (m == n and problem.trans_b)

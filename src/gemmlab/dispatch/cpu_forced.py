@@ -37,7 +37,7 @@ class ForcedProduct:
     ) -> None:
         """Compute `c = alpha * a @ b + beta * c` for matrices. If the kernel cannot use all in place, all are copied.
 
-        `threads` is the default number if it is `None`.
+        `threads=None` stands for the default number of threads.
         """
         if c.size == 0:
             return

@@ -49,7 +49,7 @@ class CpuProduct:
     ) -> None:
         """Compute `c = alpha * a @ b + beta * c` for stacks of matrices with equal leading axes and any strides.
 
-        c is not read if beta is 0. `threads` is the default number if it is `None`.
+        c is not read if beta is 0. `threads=None` stands for the default number of threads.
         """
         if c.size == 0:
             return
@@ -94,7 +94,7 @@ class CpuProduct:
 
 @cache
 def load_product(precision: str) -> CpuProduct:
-    """Return the product for a requested precision, compiled (or fetched) and linked once in a process.
+    """Return the code for products of a requested precision, compiled (or fetched) and linked once in a process.
 
     Tuning does not change it while the process runs. Raises `CompileError`, `DeviceError` and `MemoryError`.
     """

@@ -14,9 +14,9 @@ from gemmlab.kernels.kernel import Kernel
 
 _PRODUCTS = {BF16X3: 3, BF16X6: 6, BF16X9: 9}
 _FASTEST = {"float32": {"PRODUCTS": 6, "EVERYWHERE": 0}}
-"""Request for which `amx_bf16x6` is used if it is faster -> its parameters."""
+"""Requested precision for which kernel `amx_bf16x6` is used if it is faster -> parameters of the kernel."""
 _FORCED = {precision: {"PRODUCTS": count, "EVERYWHERE": 1} for precision, count in _PRODUCTS.items()}
-"""Request that names bfloat16 parts, and so `amx_bf16x6` -> its parameters."""
+"""Requested precision that names bfloat16 parts, and so kernel `amx_bf16x6` -> parameters of the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,9 @@ class CpuWay:
 def cpu_way(precision: str, extents: tuple[int, int, int] | None = None) -> CpuWay:
     """Return the kernel for a requested precision; with `extents` (m, n, k), the one that computes such a product.
 
-    A product may be too small for the kernel of tiles, which then leaves it to multiply-adds. Raises `DeviceError` for
-    bfloat16 parts on a processor without tiles.
+    For `"float32"` the AMX kernel leaves products that are too small for its tiles to the kernel of multiply-adds; with
+    `extents` of such a product, the latter is returned. Raises `DeviceError` for bfloat16 parts on a processor without
+    AMX tiles.
     """
     from gemmlab.kernels.gemm_cpu.threaded import KERNEL as MULTIPLY_ADDS
 

@@ -24,7 +24,10 @@ _SUM = 0
 
 @dataclass(frozen=True, slots=True)
 class CpuSums:
-    """The compiled code for sums. `python_entry` is `None` if this interpreter does not allow it."""
+    """The compiled code for sums.
+
+    `python_entry` takes a NumPy array itself; it is `None` if this interpreter does not allow that.
+    """
 
     python_entry: Callable[..., Any] | None
     c_entry: Callable[[int, int, int, int], int]
@@ -33,7 +36,7 @@ class CpuSums:
     def run(self, x: Float32Array, plan: SumPlan, threads: int | None) -> Any:
         """Return the sums of `x` by its plan: a new array, or a scalar for a result without axes.
 
-        `threads` is the default number if it is `None`. Raises `MemoryError`.
+        `threads=None` stands for the default number of threads. Raises `MemoryError`.
         """
         if plan.elements == 0:
             return np.zeros(plan.shape, np.float32) if plan.shape else 0.0
@@ -55,7 +58,7 @@ class CpuSums:
 
 
 def load_sums() -> CpuSums:
-    """Return the sums, compiled (or fetched) and linked. Raises `CompileError` and `MemoryError`."""
+    """Return the code for sums, compiled (or fetched) and linked. Raises `CompileError` and `MemoryError`."""
     device, kernel = CpuDevice(), KERNEL
     config = {**kernel.configure(), "OPERATOR": _SUM}
     loaded: CpuLoaded = load(kernel, device, config)

@@ -42,7 +42,7 @@ class _Entry:
     fresh: Callable[[], Any]
     """Function that returns a new array for the result."""
     stream: Callable[[], int]
-    """Function that returns the package's current stream."""
+    """Function that returns the current stream of the operands' package; 0 is the default stream."""
     steps: tuple[Step, ...]
     memory: ScratchMemory
     scratch: Fresh | None
@@ -63,7 +63,7 @@ def again(
     a: Any, b: Any, c: Any, out: Any, alpha: Any, beta: Any, trans_a: Any, trans_b: Any, precision: Any, kernel: Any,
     reproducible: Any,
 ) -> Any:  # fmt: skip
-    """Return the product, in `out` or a new array, or `None` if no earlier call had arrays of these layouts.
+    """Return the product, in `out` or a new array; `None` if no stored call fits, or the call has to be checked.
 
     `None` is returned before anything is written. The call has no `config`. Arguments are passed one by one to save
     time; the caller makes a `Call` of them only after `None`.

@@ -65,7 +65,7 @@ class CudaGemm:
         return plan
 
     def _prepared(self, choice: Choice, problem: GemmProblem, any_alignment: bool) -> AnyPlan:
-        """Return the plan for a product, or the plans for its regions."""
+        """Return the plan for a product: of the whole product, or of its regions one after another."""
         if choice.regions is None:
             return self._at_once(choice, problem, any_alignment)
         alike = dict[tuple[int, int], list[Step]]()

@@ -74,7 +74,7 @@ class _Entry:
     fresh: tuple[Callable[[], Any], ...]
     """Functions, one for each result, that return a new array for it."""
     stream: Callable[[], int]
-    """Function that returns the package's current stream."""
+    """Function that returns the current stream of the operands' package; 0 is the default stream."""
 
 
 _entries: dict[tuple[Hashable, ...], _Entry] = {}

@@ -113,7 +113,7 @@ class SeveralPlans:
     """
 
     plans: tuple[tuple[Plan, tuple[Step, ...]], ...]
-    """(plan, starts of its launches), as byte offsets from the first product."""
+    """(plan, starts of its launches); a start has the byte offsets of a, b and c from those of the first product."""
     needs: Needs | None = None
     free: bool = True
     mask: int = 0
@@ -137,7 +137,7 @@ AnyPlan = Plan | SeveralPlans
 
 
 def together(plans: Sequence[tuple[Plan, tuple[Step, ...]]]) -> AnyPlan:
-    """Return one plan for plans that share scratch memory, each large enough for all of them."""
+    """Return one plan that runs all of `plans`; they share scratch memory that is large enough for each of them."""
     needs = [plan.needs for plan, _ in plans if plan.needs is not None]
     return SeveralPlans(
         tuple(plans), free=all(plan.free for plan, _ in plans), mask=max(plan.mask for plan, _ in plans),

@@ -24,9 +24,7 @@ from gemmlab.dispatch.lending import hold, wait_for
 from gemmlab.dispatch.results import as_its_package_s, place_for
 
 NO_KEY = object()
-"""Value of `axis` under which no call is stored, in place of a list, which cannot be looked up, or of 1.0, which equals
-1.
-"""
+"""Stands for an `axis` under which no call is stored: a list, which is not hashable, or 1.0, which equals 1."""
 
 
 def device_sum(

@@ -26,7 +26,7 @@ class _Entry:
     fresh: Callable[[], Any]
     """Function that returns a new array for the result."""
     stream: Callable[[], int]
-    """Function that returns the package's current stream."""
+    """Function that returns the current stream of the array's package; 0 is the default stream."""
     scratch: Fresh | None
     """Function that returns an array for the scratch memory; `None` if no launch needs any."""
 

@@ -20,9 +20,9 @@ from gemmlab.core.errors import RecordError
 
 SCHEMA = "gemmlab.forest/1"
 UNIT = 1e-5
-"""Leaves are integers; this is the value of 1."""
+"""The value that a leaf of 1 stands for: `Forest.leaves` are integers."""
 NODES = ("feature", "cut", "left", "right", "roots", "leaves")
-"""The arrays of a `Forest`."""
+"""Names of the integer arrays of a `Forest`, as fields and in its file."""
 _Ints = npt.NDArray[np.int32]
 
 
@@ -36,7 +36,7 @@ class Forest:
 
     features: tuple[str, ...]
     cuts: tuple[npt.NDArray[np.float64], ...]
-    """The values that nodes compare a feature with, for each feature in increasing order."""
+    """For each feature, the values that nodes compare it with, in increasing order."""
     feature: _Ints
     """The number of the feature that a node looks at, for all nodes of all trees."""
     cut: _Ints
@@ -44,7 +44,7 @@ class Forest:
     left: _Ints
     right: _Ints
     roots: _Ints
-    """A child for each tree."""
+    """The root of each tree: the index of a node, or `~leaf` for a tree that is a single leaf."""
     leaves: _Ints
     facts: Mapping[str, Any]
     """Facts about the times that the trees were fitted to, as JSON values."""

@@ -1,4 +1,4 @@
-"""The machine code of the package that a GPU runs for a choice."""
+"""The machine code in gemmlab's package that a GPU runs for a choice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIGITS = 12
 
 
 def with_machine_code(choice: Choice, layout: str, where: Gpu) -> Choice:
-    """Return the choice with digest and compiler of the machine code that the package has for it on a GPU.
+    """Return the choice with digest and compiler of the machine code that gemmlab's package has for it on a GPU.
 
     `layout` is `"nn"`, `"nt"`, `"tn"` or `"tt"`. The choice is unchanged if the package has no such code.
     """

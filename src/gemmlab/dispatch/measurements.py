@@ -1,4 +1,4 @@
-"""Measured times of GPU kernels, by which a library call chooses its kernel: a small table in the package.
+"""Measured times of GPU kernels, by which `gemmlab.gemm` chooses its kernel: a small table that gemmlab ships.
 
 `makers/choices.py` makes `measured.json` from the records in `benchmarks/results`. A tuner may later replace it by a
 table of the user's own GPU: `Table` lists the fields that are needed.
@@ -38,7 +38,7 @@ class Figures(NamedTuple):
     ends: float = 0.0
     """The time of a block's beginning and of storing its results, in steps."""
     words: float = 0.0
-    """The part of a step's time that is added where operands are read by single words (`waves.reads_by_words`)."""
+    """The fraction by which a step takes longer where operands are read by single words (`waves.reads_by_words`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Measurement:
     precision: str
     layouts: tuple[str, ...]
     arch: str
-    """The lowest architecture that the kernel runs on."""
+    """The architecture that the kernel needs: `"sm_80"` or a newer one, or `"sm_90a"` and no other."""
     config: Mapping[str, int]
     threads: int
     """Threads of a block."""
@@ -150,6 +150,9 @@ def _measured(entry: Mapping[str, Any]) -> Measurement:
 
 @cache
 def shipped_table(file: Path = FILE) -> Table:
-    """Return a table of the package, read once: by default the one of single products, which has a correction."""
+    """Return a table of measured times that gemmlab ships, read once.
+
+    By default it is the one of single products, which has a correction.
+    """
     table = table_from_json(json.loads(file.read_text(encoding="utf-8")))
     return replace(table, correction=read_forest(CORRECTION)) if file == FILE else table

@@ -55,7 +55,7 @@ class PiecePlan(Display):
     tail: tuple[int, int] = (1, 1)
     """The fewest rows and columns of the last pieces. A shorter remainder is part of the piece before it."""
     unit: int = 1
-    """A launch computes numbers of rows and columns that are multiples of this one."""
+    """The numbers of rows and of columns that a launch computes are multiples of this number."""
     reads: bool = True
     """False if alpha or k is 0: A and B are not read."""
     reads_c: bool = False
@@ -114,8 +114,8 @@ class PiecePlan(Display):
     def rooms(self) -> dict[str, Room]:
         """The memory for panels of A and B and pieces of C, by `"a"`, `"b"` and `"c"`.
 
-        Its rows are as far apart, modulo 16 bytes, as in the whole matrix, because kernels read rows by their
-        alignment.
+        Rows in this memory are as far apart, modulo 16 bytes, as in the whole matrix, because kernels read rows by
+        their alignment.
         """
         down, across = self.grid
         rows, cols = self.widest
@@ -136,7 +136,7 @@ class PiecePlan(Display):
 
     @property
     def bytes_in(self) -> int:
-        """Bytes that are copied to the device. A panel that is needed again later is copied again."""
+        """Bytes that are copied to the device. A panel is copied again if it is needed after others took its place."""
         down, across = self.grid
         if not self.count:
             return 0

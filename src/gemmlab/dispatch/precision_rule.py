@@ -1,4 +1,4 @@
-"""The precision of a library call: never lower than requested."""
+"""The precision of a call of `gemmlab.gemm`: never lower than requested."""
 
 from __future__ import annotations
 

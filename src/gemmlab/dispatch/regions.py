@@ -21,7 +21,7 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
 MOST_BYTES = 512 << 20
-"""The largest workspace of a library call, in bytes."""
+"""The most bytes of workspace for a kernel with slices of k; a product that needs more is computed in regions."""
 _TILE = 128
 _MOST_DOWN = 1024
 """The most regions down C that are considered."""

@@ -154,7 +154,7 @@ def _require_other_parts(target: Float32Array, request: Request) -> None:
 
 
 def same(left: Float32Array, right: Float32Array) -> bool:
-    """Return whether two arrays of one shape are the same elements in memory. Empty arrays are.
+    """Return whether two arrays of one shape are the same elements in memory; true for empty arrays.
 
     The stride of an axis of extent 1 is ignored.
     """

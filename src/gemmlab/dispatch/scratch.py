@@ -28,7 +28,7 @@ _ALIGNED = 256
 _SHARED_TICKETS = 1 << 15
 """Tickets in the buffer of a stream. For a launch that needs more, they are allocated and set to zero."""
 _SHARED_BYTES = 1 << 16
-"""Bytes of workspace in the same buffer. For a launch that needs no more, nothing is allocated."""
+"""Bytes of workspace in the buffer of a stream. For a launch that needs no more, nothing is allocated."""
 _MOST_STREAMS = 256
 _NOT_CAPTURING = 0
 

@@ -18,19 +18,19 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.gemm_problem import GemmProblem
 
 SLICE = "SLICE"
-"""The parameter of such kernels: the length of a slice, in elements of k."""
+"""The parameter of kernels that store converted operands: the length of a slice, in elements of k."""
 _LEAST = 512
 """A slice of at most this length is not halved: shorter ones would cost too many passes over C."""
 _PASS = 3 * 2 * FLOAT_BYTES
-"""Cost of a slice for each element of C: it is read and written while nothing is multiplied. On an H200 a pass took
-about three times as long as its bytes alone.
+"""Cost of a slice of k, in bytes for each element of C: C is read and written while nothing is multiplied. On an H200
+such a pass over C took about three times as long as its bytes alone.
 """
 _CONVERTED = 10
 """Bytes read and written when an element of an operand is converted."""
 
 
 class Workspace(NamedTuple):
-    """The workspace of a library call."""
+    """The workspace of one call of `gemmlab.gemm`."""
 
     nbytes: int
     """Bytes for the product, or for its largest region."""
@@ -56,7 +56,7 @@ def sliced(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> d
 
 
 def workspace_for(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> Workspace:
-    """Return the workspace of a library call for a product, and the regions in which it is computed."""
+    """Return the workspace of a product in one call of `gemmlab.gemm`, and the regions in which it is computed."""
     found = regions_of(kernel, config, problem) if SLICE in config else None
     if found is None or found.count == 1:
         return Workspace(workspace_of(kernel, config, problem), None)

@@ -55,7 +55,7 @@ def stored(
     left: Float32Array, right: Float32Array, full: Float32Array, alpha: float, beta: float,
     distances: tuple[int, ...] = (),
 ) -> Stored | None:  # fmt: skip
-    """Return `full = alpha * left @ right + beta * full` for kernels; `None` if an operand would have to be copied.
+    """Return `full = alpha * left @ right + beta * full` as kernels take it; `None` if an operand must first be copied.
 
     For a batch, the arrays are those of its first product, and `distances` are those of `Stored`.
     """

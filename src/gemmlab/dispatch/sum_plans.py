@@ -27,7 +27,7 @@ class SumPlan:
     words: array[int]
     """The arguments, as `codegen.reductions.PLAN` orders them; empty if the array has no elements."""
     address: int
-    """Address of `words`, which must live as long as it is used."""
+    """Address of `words`, which must live as long as the address is used; 0 if `words` is empty."""
     shape: tuple[int, ...]
     """The shape of the result."""
     made: tuple[int, ...]

@@ -60,7 +60,7 @@ class Gpu:
     sms: int
     """Number of multiprocessors."""
     mhz: float
-    """Clock of the multiprocessors."""
+    """Clock of the multiprocessors in MHz."""
     memory_gbs: float
     l2_gbs: float
     """`memory_gbs` and `l2_gbs` are the rates of memory and level-2 cache, in 10^9 bytes a second."""
@@ -177,7 +177,7 @@ def _blocks(entry: Measurement, problem: GemmProblem, parts: int, products: int)
 
 
 def in_domain(entry: Measurement, problem: GemmProblem) -> bool:
-    """Return whether the entry's figures were fitted to such products. For others they are meaningless."""
+    """Return whether `problem` is in the entry's domain. For other products the entry's figures are meaningless."""
     return not entry.domain or bool(_parsed((entry.domain,))[0](_names(entry, problem, 1)))
 
 
@@ -200,7 +200,7 @@ def _names(entry: Measurement, problem: GemmProblem, parts: int) -> dict[str, in
 
 
 def layout_names(problem: GemmProblem) -> dict[str, int]:
-    """Return the names by which conditions on products use layouts and leading dimensions."""
+    """Return name -> value of layout and leading dimensions, as conditions on products name them."""
     return {"TRANS_A": problem.trans_a, "TRANS_B": problem.trans_b,
             "lda": problem.lda, "ldb": problem.ldb, "ldc": problem.ldc}  # fmt: skip
 

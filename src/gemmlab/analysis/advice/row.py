@@ -19,6 +19,6 @@ class Advice:
     attempt: str
     """Remedy to try, a format string as `text` is."""
     rungs: tuple[str, ...] = ()
-    """Kernels that apply the remedy; a finding names the first one that comes after the kernel on its ladder."""
+    """Ids of kernels that apply the remedy; a finding names the first of them that is a later rung than its kernel."""
     any_precision: bool = False
     """True if a finding may name a rung whose precision differs from the kernel's."""

@@ -28,16 +28,16 @@ class Row:
     live: int
     """Number of live registers, including those that the instruction writes."""
     banks: tuple[int, ...]
-    """Number of registers read from each bank, without those in the operand cache; empty if it reads none.
+    """Number of registers read from each bank, without those in the operand cache; empty if none is read.
 
     Only 32-bit arithmetic counts (`sass.banks`).
     """
     conflict_cycles: int
-    """Cycles that reading the operands takes beyond one."""
+    """Cycles beyond the first one that reading the operands from the register banks takes."""
     depth: int
     """Number of loops around the instruction."""
     loop: int | None
-    """Address of the first instruction of the innermost loop; `None` outside of loops."""
+    """Byte address of the first instruction of the innermost loop; `None` outside of loops."""
 
     @property
     def address(self) -> int:

@@ -17,7 +17,7 @@ class LanePicture:
     """One warp's access: the costliest of an instruction's traced accesses."""
 
     address: int
-    """Address of the instruction."""
+    """Byte address of the instruction in the kernel's code."""
     space: str
     """`"shared"`, `"global"` or `"local"`."""
     store: bool

@@ -35,10 +35,10 @@ class Pin:
     text: str
     advice: str
     rung: str
-    """Kernel of the ladder that follows the advice; empty if there is none."""
+    """Id of a kernel on the ladder that applies the advice; empty if there is none."""
     addresses: tuple[int, ...]
-    """Addresses of the instructions, or of the main loop's first one if it is about the whole loop; empty if it is
-    about the whole kernel.
+    """Byte addresses of the instructions. A finding about the whole main loop has only the address of the loop's first
+    instruction, and one about the whole kernel has none.
     """
     lines: tuple[SourceLine, ...]
     """Source lines of the instructions, without the calls of inlined functions. For a hazard of two accesses, the lines

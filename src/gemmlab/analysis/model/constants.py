@@ -13,19 +13,19 @@ class Constants:
     """
 
     shared: float = 29.0
-    """Latency of shared memory, from the end of service to the result. Measured on an H100 (Luo et al., arXiv
+    """Latency of shared memory in cycles, from the end of service to the result. Measured on an H100 (Luo et al., arXiv
     2402.13499)."""
     l1: float = 41.0
-    """Latency of a sector that hits L1. Measured by Luo et al. too."""
+    """Latency in cycles of a sector that hits L1. Measured on an H100 (Luo et al.)."""
     l2: float = 263.0
-    """Latency of a sector that hits L2. Measured by Luo et al. too."""
+    """Latency in cycles of a sector that hits L2. Measured on an H100 (Luo et al.)."""
     memory: float = 900.0
-    """Latency of a sector from device memory. Fitted. Luo et al. measure 479 with one thread; the recorded times have
-    cold caches and many requests in flight."""
+    """Latency in cycles of a sector from device memory. Fitted. Luo et al. measure 479 with one thread; the recorded
+    times have cold caches and many requests in flight."""
     texture: float = 90.0
-    """Latency of a texture fetch beyond that of a load. Assumed."""
+    """Cycles by which the latency of a texture fetch exceeds that of a load. Assumed."""
     special: float = 24.0
-    """Latency of opcodes of variable latency that access no memory, such as MUFU, S2R. Assumed."""
+    """Latency in cycles of opcodes of variable latency that access no memory, such as MUFU, S2R. Assumed."""
     operands: float = 12.0
     """Cycles from the end of a memory instruction's service in L1 until its registers have been read. Assumed."""
     barrier: float = 20.0
@@ -40,7 +40,7 @@ class Constants:
     """
     returned: float = 0.25
     """Issue slots of a partition that a load takes for each register that it writes. From loops written by hand on the
-    H200 (docs/performance-notes.md): beyond their issue slots they take 0.8 to 1.5 for each load of four registers."""
+    H200 (docs/performance-notes.md): a load of four registers takes 0.8 to 1.5 slots beyond its own."""
     fetch: float = 16.0
     """Cycles to fetch 128 bytes of code that a partition's cache lacks. From the cycles per instruction of `warp_tile`
     on the H200, unrolled whole, with one warp a partition, where no other limit applies."""

@@ -138,7 +138,7 @@ def save_model(record: ModelRecord, path: Path) -> None:
 
 @cache
 def recorded_model() -> ModelRecord | None:
-    """Return the model record that comes with the package, the first one in order of names; `None` if there is none."""
+    """Return the model record that comes with gemmlab, the first one in order of names; `None` if there is none."""
     for folder in FOLDERS:
         for path in sorted(folder.glob(f"*/{NAME}")):
             return load_model(path)

@@ -15,13 +15,13 @@ TABLE = ("table", pointer(I64))
 
 
 def larger(fn: Function, left: Operand, right: Operand) -> Value:
-    """Emit code for the later of two times."""
+    """Emit code that selects the later of two times."""
     first, second = fn.constant(left, F64), fn.constant(right, F64)
     return fn.select(second > first, second, first, F64)
 
 
 def emit_partition(module: Module) -> None:
-    """Add every function of this file to the module."""
+    """Emit every compiled function that this file describes into `module`."""
     with module.function("oldest", [TABLE, ("part", I64)], I64) as fn:
         _emit_oldest(fn)
     with module.function("following", [TABLE, ("part", I64)], F64) as fn:

@@ -29,7 +29,7 @@ class Prediction:
     busy: Mapping[str, float]
     """Unit of an SM -> microseconds for which it is busy, in the mean over all SMs."""
     resident: int
-    """Blocks resident on an SM."""
+    """Number of blocks that fit on an SM together."""
     waves: float
     """Waves of resident blocks that the first launch takes; may be a fraction."""
 

@@ -34,7 +34,7 @@ _LOCAL = ("spills", "local memory")
 _LOCAL_KINDS = (core.LOCAL_LOAD, core.LOCAL_STORE)
 _BANKS, _LARGE = "register banks", "large loop"
 _ANY_LINES = 1 << 20
-"""Lines of an instruction cache: more than any code has."""
+"""Lines of 128 bytes in an instruction cache that holds the code of any kernel."""
 
 
 def with_gains(

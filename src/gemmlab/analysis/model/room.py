@@ -77,11 +77,11 @@ class Room:
     table: Value
 
     def __getitem__(self, name: str) -> Value:
-        """Return a pointer to the first element of a column, to be indexed."""
+        """Emit code for a pointer to the first element of the column `name`; index it to read or write an element."""
         return self.fn.cast(self.table[_PLACES[name]], COLUMNS[name])
 
     def get(self, name: str) -> Value:
-        """Return the value of a column that has one element."""
+        """Emit code that loads the value of the column `name`, which has one element."""
         return self[name][0]
 
     def put(self, name: str, value: Value) -> None:

@@ -29,7 +29,9 @@ _ROLES = {"BAR": BARRIER, "LDGDEPBAR": COMMIT}
 _RETURNED = frozenset({GLOBAL_LOAD, LOCAL_LOAD, SHARED_LOAD, TEXTURE_LOAD})
 """Roles of instructions whose results come from memory into registers."""
 _ALU_LANES, _XU_LANES = 64, 16
-"""Lanes of an SM, from the table of arithmetic throughput by compute capability in the CUDA programming guide."""
+"""Lanes of an SM's integer pipes and of its pipes for special functions. From the table of arithmetic throughput by
+compute capability in the CUDA programming guide.
+"""
 _TEXTURE_UNITS, _LINE_BYTES = 4, 128
 """Texture units of an SM, in the figures of NVIDIA's white papers, each for a texel per cycle; bytes of a line."""
 _SECTOR_BITS, _LINE_BITS = 5, 7

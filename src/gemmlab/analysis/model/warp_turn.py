@@ -29,7 +29,7 @@ NUMBER, TIME = ("number", I64), ("time", F64)
 
 
 def emit_warp(module: Module) -> None:
-    """Add every function of this file to the module."""
+    """Emit every compiled function that this file describes into `module`."""
     with module.function("go_on", [TABLE, NUMBER, ("since", F64), ("stay", I64)]) as fn:
         _emit_go_on(fn, module)
     with module.function("arrive", [TABLE, ("block", I64), ("sector", I64), TIME], F64) as fn:

@@ -1,6 +1,6 @@
-"""The library: arrays in, arrays out.
+"""The function `gemmlab.gemm`: arrays in, an array out.
 
-`gemm` tries the compiled entry first, which multiplies NumPy's float32 arrays by itself. Products in pieces, with a
+`gemm` tries the compiled entry first, which needs no Python code for NumPy's float32 arrays. Products in pieces, with a
 packed operand and on a GPU have functions of their own. All other calls go to `_general`, which prepares operands
 (views stay views wherever a kernel can read them) or raises an error that says what is wrong.
 """
@@ -40,7 +40,7 @@ _again: Callable[..., Any] | None = None
 """The function that is tried first for arrays on a GPU (`dispatch.cuda_again.again`); `None` until the first such call.
 """
 _products: dict[str, CpuProduct] = {}
-"""The loaded products by precision."""
+"""The compiled products for the CPU that are loaded, by the argument `precision` of `gemm`."""
 _lock = fork_lock()
 
 
@@ -166,7 +166,7 @@ def gemm(
 
 
 def _load(precision: str = HIGHEST) -> CpuProduct:
-    """Return the product of a precision. The first call compiles it, or loads it from the cache."""
+    """Return the compiled CPU product of a precision. The first call compiles it, or loads it from the cache."""
     global _entry
     with _lock:
         if precision not in _products:

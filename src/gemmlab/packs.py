@@ -23,7 +23,7 @@ class Packed:
     """A right operand of `gemmlab.gemm`, packed by `gemmlab.pack` for this processor. It cannot be changed."""
 
     shape: tuple[int, int]
-    """k and n."""
+    """Extents k and n of the packed matrix op(b)."""
     strips: Float32Array = field(repr=False)
     """Strips of columns one after the other, each row by row: shape (strips, k, columns of a strip), zeros beyond the
     last column.

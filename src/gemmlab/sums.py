@@ -35,7 +35,9 @@ _plans: dict[tuple[Any, ...], SumPlan] = {}
 _FLOAT32 = np.dtype(np.float32)
 
 _again: Callable[[Any, Any, bool], Any] | None = None
-"""`dispatch.cuda_sums_again.again`, once there was an array on a GPU."""
+"""The function that is tried first for arrays on a GPU (`dispatch.cuda_sums_again.again`); `None` until the first such
+call.
+"""
 _sums: CpuSums | None = None
 _lock = fork_lock()
 
@@ -145,7 +147,7 @@ def _on_device(x: Any, axis: object, out: object, keepdims: object, threads: obj
 
 
 def _axes(axis: object, ndim: int) -> list[int]:
-    """Return the axes to sum along, in order; each from 0 on."""
+    """Return the axes to sum along in ascending order, each as a number from 0 to `ndim - 1`; `None` stands for all."""
     listed = range(ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     found = []
     for each in listed:

@@ -159,7 +159,7 @@ class CpuDevice(DeviceIdentity):
         return _together(read_burst, threads, seconds)
 
     def measure_tile(self, seconds: float = 0.2) -> tuple[float, float]:
-        """Measure float32 GFLOP/s of the product's register tile alone on one thread, and its share of the FMA peak.
+        """Measure float32 GFLOP/s of the matrix product's register tile on one thread, and its share of the FMA peak.
 
         Bursts of the tile alternate with bursts of pure FMAs for `seconds`. The share, a number near 1 or below, is the
         median ratio of a burst of the tile to the mean of the two bursts beside it.
@@ -225,7 +225,7 @@ def _load(code: _Code) -> CpuLoaded:
 
 
 def _native(kernel: str, target: str) -> Target:
-    """Return the target of that name. Raises `DeviceError` unless it is this processor's."""
+    """Return the target named `target`; `DeviceError` unless it is this processor's. `kernel` is for the message."""
     _arch, lanes, *_rest = target.split(":")
     here = host_target(int(lanes))
     if here.name != target:

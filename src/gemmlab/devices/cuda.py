@@ -49,7 +49,7 @@ class CudaDevice(CudaLaunches):
         return f"sm_{self.facts['compute_capability'].replace('.', '')}"
 
     def build(self, program: Program) -> Artifact:
-        """Return code from the package or the cache, or compile it.
+        """Return a program's machine code from gemmlab's package or the cache, or compile it.
 
         Raises `CompileError`, `DeviceError` for a target that this GPU cannot run, `UsageError` for another language
         than CUDA C++.
@@ -84,7 +84,7 @@ class CudaDevice(CudaLaunches):
         return self._nvml.clocks() if self._nvml else None
 
     def measure_peak(self, threads: int = 1, seconds: float = 0.2) -> float:  # noqa: ARG002 - of the host, which waits
-        """Measure float32 GFLOP/s of pure fused multiply-adds on every SM. Raises as `build` does."""
+        """Measure float32 GFLOP/s of pure fused multiply-adds on all SMs together. Raises as `build` does."""
         self._enter()
         return self._peaks.fma_gflops(seconds)
 

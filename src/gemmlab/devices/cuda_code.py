@@ -99,10 +99,10 @@ def argument_bytes(kernel: str, argument: Any) -> npt.NDArray[Any]:
 
 
 def check_launch(loaded: CudaLoaded, launch: Launch, sizes: tuple[int, ...], gpu: str, most_smem: int) -> None:
-    """Check a launch. `sizes` are the bytes of its arguments, `gpu` the GPU's name, `most_smem` its bytes per block.
+    """Check a launch. `sizes` are the bytes of its arguments, `gpu` the GPU's name.
 
     Raises `UsageError` for an impossible block or grid, or (if the driver reports parameters) for arguments of other
-    sizes, and `DeviceError` for too much shared memory.
+    sizes, and `DeviceError` for more than `most_smem` bytes of shared memory a block.
     """
     kernel, threads = loaded.artifact.kernel, int(np.prod(launch.threads))
     if not 1 <= threads <= loaded.threads_per_block:
@@ -126,7 +126,7 @@ class ArgumentBlock:
     words: memoryview[int]
     """The block as 64-bit words."""
     floats: memoryview[float]
-    """The block as float32, two in each word: a float argument is the first, the second is not read."""
+    """The block as float32, two in each word: a float argument is the first of its word, the second is not read."""
     pointers: int
     """Address of an array with the address of each argument, as the driver's launch functions take it."""
     memory: tuple[Any, ...] = field(repr=False)

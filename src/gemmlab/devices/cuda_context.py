@@ -51,7 +51,7 @@ class CudaContext(DeviceIdentity):
         return name.split(b"\0", 1)[0].decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
 
     def activate(self) -> None:
-        """Make the GPU's context current in this thread, for a library that uses the current context.
+        """Make the GPU's context current in this thread, for another package that uses the current context.
 
         Raises `DeviceError` if the context is lost.
         """

@@ -23,12 +23,12 @@ AT_ONCE = 64
 FLUSHED_CACHES = 2
 """Size of the buffer that a flush writes, in multiples of the level-2 cache."""
 LEAST_FLUSHED = 64 << 20
-"""Least bytes of that buffer: writing it gives the host time to queue a short run."""
+"""Least bytes of the buffer that a flush writes: writing it gives the host time to queue a short run."""
 MOST_FLUSHES = 32
-"""Most times that the buffer is written before a run."""
+"""Most times that the flush before one run writes its buffer."""
 FEWEST_IN_A_ROW = 4
-"""Least runs, queued together, after which late ones lead to more flushes. The first run of a call is slow on the host
-for other reasons, so it counts little among these.
+"""Least number of runs queued together for which late runs lead to more flushes; fewer runs are accepted as they are.
+The first run of a call is slow on the host for other reasons, so it counts little among these.
 """
 
 

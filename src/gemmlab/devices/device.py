@@ -75,11 +75,11 @@ class Device(Protocol):
 
     @property
     def family(self) -> str:
-        """`"cpu"`, `"cuda"` or `"emulated"`."""
+        """The family of the device: `"cpu"`, `"cuda"` or `"emulated"`."""
 
     @property
     def kernels(self) -> str:
-        """The kernels that run there: `"cpu"` or `"cuda"`, as `Kernel.device` names them."""
+        """The kind of kernels that run on the device: `"cpu"` or `"cuda"`, as `Kernel.device` names them."""
 
     def describe(self) -> DeviceInfo:
         """Return the device's name and facts about it, such as limits."""
@@ -108,10 +108,10 @@ class Device(Protocol):
         """Copy a buffer into a C-contiguous array of the same size."""
 
     def launch(self, loaded: Any, launch: Launch) -> None:
-        """Run once and wait for the end."""
+        """Run a loaded kernel once and wait for its end."""
 
     def time(self, loaded: Any, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
-        """Return `repeats` times of one run in microseconds, each the mean over `inner` runs."""
+        """Return `repeats` times of one run of a loaded kernel in microseconds, each the mean over `inner` runs."""
 
 
 @runtime_checkable

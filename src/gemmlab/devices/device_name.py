@@ -11,7 +11,7 @@ from gemmlab.core.errors import DeviceError
 
 GRAMMAR = "cpu, cuda, cuda:N, emulated, emulated:sm_XX"
 RUNS: Mapping[str, str] = MappingProxyType({"cpu": "cpu", "cuda": "cuda", "emulated": "cuda"})
-"""Family of devices -> the kernels that it runs, as `Kernel.device` names them."""
+"""Family of devices -> the kind of kernels that it runs, as `Kernel.device` names it."""
 _WHICH = {"cpu": r"", "cuda": r"[0-9]{1,3}", "emulated": r"sm_[0-9]{2,3}[af]?"}
 _MODES = {"cpu": ("warm", "cold"), "cuda": ("cold", "warm"), "emulated": ("",)}
 
@@ -21,13 +21,13 @@ class DeviceName:
     """A device's name, parsed. The device need not exist on this machine."""
 
     family: str
-    """`"cpu"`, `"cuda"` or `"emulated"`."""
+    """The family of devices: `"cpu"`, `"cuda"` or `"emulated"`."""
     which: str = ""
     """Number of the GPU, or architecture of the emulated one; empty for the family's default device."""
 
     @property
     def kernels(self) -> str:
-        """The kernels that run there: `"cpu"` or `"cuda"`."""
+        """The kind of kernels that run on the device: `"cpu"` or `"cuda"`, as `Kernel.device` names them."""
         return RUNS[self.family]
 
     @property
@@ -56,12 +56,12 @@ class DeviceIdentity:
 
     @property
     def family(self) -> str:
-        """`"cpu"`, `"cuda"` or `"emulated"`."""
+        """The family of the device: `"cpu"`, `"cuda"` or `"emulated"`."""
         return self.device_name.family
 
     @property
     def kernels(self) -> str:
-        """The kernels that run here: `"cpu"` or `"cuda"`, as `Kernel.device` names them."""
+        """The kind of kernels that run on the device: `"cpu"` or `"cuda"`, as `Kernel.device` names them."""
         return self.device_name.kernels
 
 

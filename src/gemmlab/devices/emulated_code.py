@@ -55,7 +55,7 @@ def hazards_of_ptx(loaded: EmulatedLoaded) -> tuple[Hazard, ...]:
 def _hazards_of_ptx(ptx: str, log: str, name: str, warpgroups: bool, asynchronous: bool) -> tuple[Hazard, ...]:
     """Return the hazards that `ptx` and the compiler's `log` show in the kernel `name`.
 
-    `warpgroups` and `asynchronous` say which instructions the kernel has. The result is cached, because reading PTX
+    `warpgroups` and `asynchronous` are those of the kernel's `Image`. The result is cached, because reading PTX
     takes longer than many launches.
     """
     found: list[Hazard] = []

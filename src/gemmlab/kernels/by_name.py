@@ -26,7 +26,7 @@ class NamedKernel:
     file: str = ""
     """The path of a user's file as the user wrote it; empty for a kernel of the catalog."""
     flags: Mapping[str, Any] = field(default_factory=dict)
-    """Facts about that file that its text does not state (`user_kernel`)."""
+    """Facts about the file that the user stated by flags (`user_kernel`); empty for a kernel of the catalog."""
 
     @property
     def origin(self) -> str:

@@ -52,7 +52,10 @@ class _Catalog:
 
 @cache
 def _catalog() -> _Catalog:
-    """Read the folders. A faulty file removes no other kernel: the rungs after it come after the rung before it."""
+    """Read the kernel folders; return the usable kernels, and the faults of the other files.
+
+    A faulty file removes no other kernel: the rungs after it come after the rung before it.
+    """
     from gemmlab.kernels.cuda_kernel import shipped_kernel
 
     found, broken, gaps = list[Kernel](), dict[str, str](), dict[str, tuple[str, bool]]()

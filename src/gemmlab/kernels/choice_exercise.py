@@ -54,11 +54,11 @@ class ChoiceExercise:
     value.
     """
     config: Mapping[str, int] = field(default_factory=dict)
-    """Parameters of the kernel that are not chosen."""
+    """Values of parameters of the kernel that are not to be chosen."""
     l1: str = ""
     """Size and ways of the simulated L1 cache, as `8K/8`; empty if caches are not simulated."""
     l2: str = ""
-    """Size and ways of the simulated L2 cache."""
+    """Size and ways of the simulated L2 cache, as `64K/8`; empty if caches are not simulated."""
     threads: int = 1
     least: int = 1
     """The least whole number that may be chosen."""

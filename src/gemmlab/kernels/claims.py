@@ -24,7 +24,7 @@ OF_EXERCISE = "exercise "
 class Restriction:
     """A condition on problems, over the names `M N K lda ... alpha beta TRANS_A` and the kernel's parameters.
 
-    `why` is the reason of a condition that the file does not state itself.
+    `why` is the reason of a condition that the kernel's file does not state; empty for a stated one.
     """
 
     that: Expression
@@ -57,15 +57,15 @@ def judgement_line(criterion: Criterion, values: Mapping[str, float]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A statement about the counters of one run, `shared_load_excess == 0`."""
+    """A statement about the counters of one run of a kernel, such as `shared_load_excess == 0`."""
 
     that: Expression
     shape: str = DEFAULT_SHAPE
-    """The one problem that it applies to, in the size grammar of the operation."""
+    """The one problem that the statement applies to, in the size grammar of the operation."""
     config: Config = field(default_factory=dict)
-    """Parameters that differ from the defaults."""
+    """Values of the kernel's parameters in that run, by name; those that are not named have their defaults."""
     where: str = ""
-    """File and line of the statement."""
+    """Origin of the statement: file, line and key, or `exercise RUNG` for a check of an exercise."""
     hidden: bool = False
     """True for a check of an exercise: the file does not state it, and only such checks decide whether the exercise is
     solved.

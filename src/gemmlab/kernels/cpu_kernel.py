@@ -112,7 +112,7 @@ def add_row(fn: Function, g: Gemm, row: Value, element: Value, b_row: Value, n: 
 
 
 def strides(fn: Function, g: Gemm) -> tuple[Value, Value, Value, Value]:
-    """Return the row and column strides of op(A), then those of op(B), in elements."""
+    """Emit code for the row and column strides of op(A), then those of op(B), in elements, and return the values."""
     turned_a, turned_b = g.trans_a.differs(0), g.trans_b.differs(0)
     return (
         fn.select(turned_a, 1, g.lda),
@@ -127,7 +127,7 @@ ROOM = 2
 
 
 def job_arguments(fn: Function, g: Gemm) -> tuple[Value, ...]:
-    """Return the arguments of `macrokernel.JOB` except the workspace."""
+    """Emit code for the `strides`, and return the values of all arguments in `macrokernel.JOB` except the workspace."""
     a_row, a_col, b_row, b_col = strides(fn, g)
     return g.m, g.n, g.k, g.alpha, g.a, a_row, a_col, g.b, b_row, b_col, g.beta, g.c, g.ldc
 
@@ -274,8 +274,8 @@ def keeps(*constraints: str) -> Callable[[Config], str]:
 
 
 def _fingerprint(sources: Sources, config: Config) -> str:
-    """Return a key that changes with the kernel's file, this file, the generator and the configuration. It is empty if
-    a file has changed since it was loaded.
+    """Return a key that changes with the kernel's file, this file, the generator, the configuration, this machine's
+    caches and whether AMX tiles work. It is empty if a file has changed since it was loaded.
     """
     own, generator = sources.fingerprint(), generator_fingerprint()
     if not (own and generator):

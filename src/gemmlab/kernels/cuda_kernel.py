@@ -192,8 +192,8 @@ def _restrictions(
 ) -> tuple[Restriction, ...]:
     """Return the kernel's restrictions on problems: those stated by `require`, then those that the code implies.
 
-    A missing argument implies one unless `require` mentions its name, as do aligned rows, tensor maps, arguments that
-    are whole numbers, and operands that are always read.
+    The code implies one by a missing argument (unless `require` mentions its name), aligned rows, tensor maps, an
+    argument of an integer type for alpha or another real scalar, and operands that are always read.
     """
     required = [expression for expression in facts.require if not expression.names <= set(facts.params)]
     spoken_of = {name for expression in required for name in expression.names}

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from gemmlab.kernels.claims import Expectation, Restriction
 
 Bound = Mapping[str, Any]
-"""The arguments of one execution by name, as NumPy scalars and device buffers: the operation's values, `threads`,
-`workspace` and `tickets`.
+"""The arguments of one execution by name, as NumPy scalars and device buffers: the operation's scalars and operands,
+`threads`, `workspace` and `tickets`, and operands as `texture(a)` and `tensor_map(a)` (`names.py`).
 """
 ALL_STEPS = "K"
 """`Kernel.steps` of kernels whose blocks do not share k: every block takes all steps along k."""
@@ -39,30 +39,36 @@ class Kernel:
     id: str
     op: str
     device: str
-    """The family of devices that it runs on: `"cpu"`, or `"cuda"` (emulated GPUs, too)."""
+    """The family of devices that the kernel runs on: `"cpu"`, or `"cuda"` (emulated GPUs, too)."""
     summary: str
     """A description of the kernel in one line."""
     idea: str
-    """The reason that it is faster than the rung it comes after, in one sentence."""
+    """The reason that the kernel is faster than the rung it comes after, in one sentence."""
     source: str
     """The publication or project that the technique comes from."""
     params: Config
     args: tuple[str, ...]
-    """Names of the arguments, as in `Bound`, in the order of the signature; the text of one that is an expression."""
+    """The kernel's arguments in the order of its signature: of each its name in `Bound`, or the text of the expression
+    that computes its value.
+    """
     make_program: Callable[[Config, str], Program] = field(repr=False)
     path: Path
     after: str | None = None
     """Id of the rung that this one comes after, empty for the first rung; `None` for a kernel that is no rung."""
     branch: bool = False
-    """True for a side branch of the rung that it comes after: the main line continues without it."""
+    """True if the kernel is a side branch of the rung `after`: the ladder's main line continues without it."""
     step: int | None = None
-    """Place on the ladder from 1, which the catalog finds from `after`; `None` for a kernel that is no rung."""
+    """The kernel's place on its ladder, from 1 on, which the catalog finds from `after`; `None` for a kernel that is no
+    rung.
+    """
     aliases: tuple[str, ...] = ()
-    """Ids that it had in earlier versions."""
+    """Ids that the kernel had in earlier versions of gemmlab."""
     precision: str = FLOAT32
-    """The type that its inputs are rounded to, one of `core.precision`."""
+    """The precision of the kernel's results, one of `Op.precisions`: for float32 operands one of `core.precision`, for
+    other operands the type in which sums are computed.
+    """
     precisions: Mapping[int, str] = field(default_factory=dict)
-    """Other precisions by the value of the parameter `PRODUCTS`."""
+    """Value of the parameter `PRODUCTS` -> the precision with it; `precision` holds for all other values."""
     unavailable: Callable[[], str] = field(default=lambda: "", repr=False)
     """Return the requirements of the kernel that this machine does not meet; empty if it meets all."""
     layouts: tuple[str, ...] = ("nn",)
@@ -74,8 +80,8 @@ class Kernel:
     search: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Values by parameter, besides those of `tune`, that only a search within a budget tries."""
     meant: Callable[[Config], Config] = field(default=lambda config: config, repr=False)
-    """Return a legal configuration with each 0 that stands for a value of this machine replaced by that value. Equal
-    results are the same code.
+    """Return a legal configuration with each 0 that stands for a value of this machine replaced by that value.
+    Configurations for which the results are equal have the same code.
     """
     objection: Callable[[Config], str] = field(default=lambda _config: "", repr=False)
     """Return the constraint that a configuration breaks; empty for a legal one."""
@@ -90,20 +96,24 @@ class Kernel:
     With tickets, the initial contents of the workspace are undefined.
     """
     threaded: bool = False
-    """True if it can use more than one CPU thread."""
+    """True if the kernel can use more than one CPU thread."""
     divide: Callable[[Config, Any, int], ThreadDivision] | None = field(default=None, repr=False)
-    """Return how up to a number of threads divide the result of a problem in a configuration; `None` if unknown."""
+    """Function of a configuration, a problem and a number of threads that returns how at most that many threads divide
+    the result; `None` if the division is unknown.
+    """
     make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)
-    """Return the launches of one execution; if `None`, one call on `threads` threads."""
+    """Function of an instance and its arguments that returns the launches of one execution; `None` for a kernel that is
+    executed by one call on `threads` CPU threads.
+    """
     phased: bool = False
     """True if the file states `phases`: the launches of one execution do different work."""
     grid: tuple[str, ...] = ()
-    """The grid of one launch, as expressions of its file; empty for a CPU kernel."""
+    """The grid of one launch in blocks, as one to three expressions of the kernel's file; empty for a CPU kernel."""
     steps: str = ALL_STEPS
-    """The number of steps along k that a block takes, as an expression of its file."""
+    """The number of steps along k that a block takes, as an expression of the kernel's file."""
     tiles: tuple[str, ...] = ()
-    """The number of blocks that take `steps` steps each, as expressions whose product it is; all blocks of `grid`
-    unless the file states `tiles`.
+    """The number of blocks that take `steps` steps each, as expressions whose product it is: those of `grid` unless the
+    file states `tiles`; empty for a CPU kernel.
     """
     from_problem: tuple[str, ...] = ()
     """Compile-time parameters that the problem determines, not the configuration: `TRANS_A`, `OPERATOR`."""
@@ -116,21 +126,25 @@ class Kernel:
     `fma(beta, c, alpha * sum)`.
     """
     arch: str = ""
-    """The lowest CUDA architecture that runs it, `"sm_80"`; one with a letter, `"sm_90a"`, is the only one that
-    does.
+    """The lowest CUDA architecture that runs the kernel, `"sm_80"`; one with a letter, `"sm_90a"`, is the only one that
+    does. Empty if all do, and for a CPU kernel.
     """
     align: int = 4
-    """Alignment of operands and their rows in bytes; `restrictions` covers the rows."""
+    """Number of bytes of which the address of each operand must be a multiple; `restrictions` has the conditions on
+    rows.
+    """
     always_reads: tuple[str, ...] = ()
-    """Operands that it reads even if their factor is 0; `restrictions` covers the factors."""
+    """Operands that the kernel reads even if their factor is 0; `restrictions` excludes problems with such a factor."""
     restrictions: tuple[Restriction, ...] = ()
     """Restrictions on the problem; empty for a kernel that takes any."""
     expect: tuple[Expectation, ...] = ()
-    """Statements that its counters must meet."""
+    """Statements that the kernel's counters must meet."""
     untried: tuple[str, ...] = ()
-    """Contents of operands, such as `special`, with which it is not checked, because its exercise is not about them."""
+    """Contents of operands, such as `special`, with which the kernel is not checked, because its exercise is not about
+    them.
+    """
     exercise: str = ""
-    """Id of the rung whose exercise it is to solve; empty if it is to solve none."""
+    """Id of the rung whose exercise the kernel is to solve; empty if it is to solve none."""
 
     def configure(self, overrides: Mapping[str, int] | None = None) -> dict[str, int]:
         """Return the default configuration with `overrides`; `UsageError` for an unknown parameter or if the result is
@@ -151,7 +165,7 @@ class Kernel:
         return not self.objection(config)
 
     def precision_in(self, config: Config) -> str:
-        """Return the type that inputs are rounded to in a configuration."""
+        """Return the precision of results in a configuration: that of `PRODUCTS` in `precisions`, else `precision`."""
         return self.precisions.get(config.get("PRODUCTS", 0), self.precision)
 
     def configurations(self) -> Iterator[dict[str, int]]:
@@ -179,7 +193,7 @@ class Kernel:
         return next(iter(self.refusals(config, scalars)), "")
 
     def instantiate(self, config: Config, scalars: Mapping[str, Any]) -> dict[str, int]:
-        """Return the configuration with the compile-time parameters that the problem determines."""
+        """Return `config` with the compile-time parameters that the problem determines (`from_problem`) added."""
         return {**config, **{name: int(scalars[name.lower()]) for name in self.from_problem}}
 
     def instances(self, config: Config) -> list[dict[str, int]]:

@@ -25,7 +25,7 @@ class PlaceError(UsageError):
 
 
 START = ""
-"""The `after` of the first rung of a line."""
+"""The `after` of the first rung of a ladder."""
 
 
 def in_order(kernels: Sequence[Kernel]) -> list[Kernel]:

@@ -31,7 +31,7 @@ _EXAMPLES: Mapping[str, str] = {
 
 
 def user_kernel(path: Path, *, facts: str | Path | None = None, **flags: Any) -> Kernel:
-    """Return the kernel in the file `path`; its id is the file's name without `.cu`.
+    """Return the kernel in the file `path`; its id is the file's name without suffix.
 
     Facts (the keys of `header.KEYS`) come from the `/* gemmlab` comment in the file, then from the file `facts` (by
     default the `.toml` file of the same name, if there is one), then from `flags`; for each key the last value counts,

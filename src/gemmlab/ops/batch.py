@@ -88,7 +88,7 @@ class BatchOp:
         """Return the scalars of one product, the number of products and the strides as int64, and two structures.
 
         `axes` is the batch as one axis (`axes_value`), `group` its first `GROUP` products at most (`group_value`).
-        Their `first` counts in units of the tiles of one product.
+        The field `first` of a product in `group` is its index: it counts the tiles of one product as 1.
         """
         p, (a, b, c) = problem, (problem.step(name) for name in OPERANDS)
         group = [

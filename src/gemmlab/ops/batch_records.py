@@ -32,7 +32,9 @@ class GroupProduct(NamedTuple):
     a: int
     b: int
     c: int
-    """`a`, `b` and `c` are the distances in elements from the operands in the launch's arguments to this product's."""
+    """`a`, `b` and `c` are distances in elements: from each operand that is an argument of the launch to the operand of
+    this product.
+    """
     m: int
     n: int
     k: int

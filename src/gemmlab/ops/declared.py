@@ -149,7 +149,7 @@ class DeclaredOp:
                 for name, value in numbers.items()}  # fmt: skip
 
     def fill(self, problem: Any, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
-        """Return the stated or uniform contents of inputs; results hold `Element.filler`, such as NaN."""
+        """Return the stated or uniform contents of arrays that are read; others hold `Element.filler`, such as NaN."""
         found = {}
         for operand in self.operands(problem):
             array, kind = self._arrays[operand.name], operand.element
@@ -173,8 +173,8 @@ class DeclaredOp:
     ) -> dict[str, Expected]:  # fmt: skip
         """Return the stated results in float64, and the stated bounds plus the error of rounding to the result's type.
 
-        `precision` is the type whose roundoff the bound gets as `u`; `roundings` is ignored. Where a result is not
-        finite, the bound is 0.
+        `precision` is the type whose roundoff the bound gets as `u`; `roundings` is ignored. The bound is 0 where a
+        result is not finite, and everywhere if no bound is stated.
         """
         stated, numbers = self._stated, self._numbers(problem)
         arrays = {

@@ -21,7 +21,7 @@ BLOCKS = (128, 256, 384, 512, 1024)
 """Extents of cache blocks, tried on one axis at a time, with one less and one more."""
 _SCALARS = ((1.0, 0.0), (1.0, 1.0), (0.5, -1.0), (-1.0, 0.5), (0.75, 0.0))
 _EXTRA_COLUMNS = ((1, 0, 0), (0, 3, 0), (0, 0, 5), (7, 11, 13), (211, 471, 215), (136, 128, 129))
-"""Elements added to the smallest leading dimensions of a, b, c, one case each."""
+"""Elements added to the smallest leading dimensions of a, b and c; each triple is tried with two shapes."""
 
 
 def contract_cases(layouts: Iterable[str], rng: np.random.Generator, scale: str) -> Iterator[GemmProblem]:

@@ -103,7 +103,7 @@ class Op(Protocol):
         """
 
     def typed(self, types: Mapping[str, Element]) -> Op:
-        """Return the operation for operands of these types, by name; `UsageError` if it does not exist."""
+        """Return the operation for operands of these types, by operand; `UsageError` if it does not exist for them."""
 
     @property
     def flags(self) -> Mapping[str, tuple[int, ...]]:

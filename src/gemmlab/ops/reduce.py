@@ -21,7 +21,7 @@ __all__ = ["ReduceOp", "ReduceProblem"]
 
 LARGEST_LENGTH = 2**40
 FEWEST_ROUNDINGS = 64
-"""Least number of roundings in the bound at any length (see `ReduceOp.reference`)."""
+"""Least number of roundings in the bound of a sum if the caller does not state them (see `ReduceOp.reference`)."""
 PIECE = 1 << 20
 """Most elements that are summed without rounding (`math.fsum`). Longer rows are cut into pieces of this length, which
 NumPy sums in float64; their error is part of the bound.

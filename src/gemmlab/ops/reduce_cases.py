@@ -11,7 +11,9 @@ from gemmlab.ops.op import Float32Array
 from gemmlab.ops.reduce_problem import CONTENTS, OPERATORS, ReduceProblem
 
 POWERS = (4, 5, 7, 8, 9, 10, 11, 12)
-"""Exponents of powers of two, which are usual block sizes: these lengths, one less and one more are tried."""
+"""Exponents of powers of two, which are usual block sizes: with `"quick"` these lengths, one less and one
+more are tried.
+"""
 _FULL_POWERS = (*range(3, 13), 14, 16, 18)
 _LONG = (20_011, 70_003)
 _FULL_LONG = (131_071, 1_000_003)

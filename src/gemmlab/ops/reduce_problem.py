@@ -8,7 +8,7 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 
 OPERATORS = ("sum", "max", "min")
-"""Operators; a kernel gets the index of one."""
+"""Operators of reductions; a kernel gets the index of its operator in this tuple."""
 CONTENTS = ("uniform", "positive", "wide", "cancelling", "nan", "infinite", "opposed", "subnormal", "huge", "rising")
 
 

@@ -19,7 +19,8 @@ from gemmlab.ops.sums_problem import MOST_FREE, MOST_TERMS, SumsProblem, middle_
 __all__ = ["SumsOp", "SumsProblem"]
 
 _FEWEST_ROUNDINGS = 64
-"""Least number of roundings in the bound at any length, as for a sum of all elements (`ops.reduce`)."""
+"""Least number of roundings in a bound if the caller does not state them, as for a sum of all elements (`ops.reduce`).
+"""
 _FLOAT64_ROUNDOFF = 2.0**-53
 _Kind = TypeVar("_Kind", np.float32, np.float64)
 _FIELDS = ("free", "terms", "contents")

@@ -36,7 +36,9 @@ class Job:
     """Compile-time parameters by name; empty if the name expression contains them."""
     program: Program
     origin: str = ""
-    """The name by which `find_kernel` finds the kernel; empty for a function of a file without a kernel description."""
+    """The name by which `find_kernel` finds the kernel in another process; empty if it cannot, for a function of a file
+    without a kernel description and for a file with compiler options of the caller.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ def run_all(
     """Run `make` on every job and yield each job with its result, or with its error, in order of completion.
 
     `make` is a function of a module, such as `run`, because other processes call it. The compiler uses only one core of
-    a process, so `processes` are started, unless there are only a few jobs. Jobs without an `origin` run in this one.
+    a process, so `processes` are started, unless there are fewer than 4 jobs. Jobs without `origin` run in this one.
     """
     if processes < 2 or len(planned) < _WORTH_PROCESSES:
         for job in planned:

@@ -67,8 +67,8 @@ def _ship(folder: Path, job: Job) -> Path:
 
 
 def _tell(done: int, planned: int) -> None:
-    """Print the progress at the begin, after every `_PROGRESS_EVERY` instances and at the end, for the
-    build's output.
+    """Print the progress for the build's output: at the beginning, after every `_PROGRESS_EVERY` instances and at the
+    end.
     """
     if done == 0:
         _say(f"{planned} instances to compile, or to read from the cache")

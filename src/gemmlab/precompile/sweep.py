@@ -32,8 +32,8 @@ FIGURES = (
     "registers", "spill_stores", "spill_loads", "smem_bytes", "threads", "code_bytes", "blocks_per_sm",
     "warps_per_sm", "code",
 )  # fmt: skip
-"""Columns after the parameters. Spills are in bytes per thread, shared memory (static and dynamic) in bytes per block;
-`code` is the beginning of the cubin's digest.
+"""Columns of a table in the record, after those of the parameters. Spills are in bytes per thread, `threads` and shared
+memory (static and dynamic, in bytes) per block; `code` is the beginning of the cubin's digest.
 """
 _DIGITS = 12
 _SIZE = "256"
@@ -52,8 +52,8 @@ class SweepRow:
 
 
 def save_sweep(rows: Sequence[Compiled], errors: Mapping[str, GemmlabError], path: Path) -> None:
-    """Write the record; `errors` has those of kernels that were not compiled, by name. Raises `RecordError` if it
-    cannot be written.
+    """Write the record of a sweep; `errors` has the errors of kernels that were not compiled, by kernel. Raises
+    `RecordError` if it cannot be written.
     """
     kernels: dict[str, Any] = {}
     for row in rows:
@@ -73,7 +73,7 @@ def save_sweep(rows: Sequence[Compiled], errors: Mapping[str, GemmlabError], pat
 
 
 def load_sweep(path: Path) -> list[SweepRow]:
-    """Return every row of a record. Raises `RecordError` if it cannot be read."""
+    """Return every row of a sweep's record. Raises `RecordError` if it cannot be read."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

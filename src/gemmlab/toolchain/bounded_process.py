@@ -13,7 +13,10 @@ from functools import cache
 from typing import Any
 
 PATIENCE = 15
-"""Seconds of wall time allowed for each second of the limit. On a machine with a load of 15, valid code took 35 s."""
+"""Seconds of wall time allowed for each second of the limit of processor time.
+
+On a machine with a load of 15, valid code took 35 s.
+"""
 
 
 def run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:

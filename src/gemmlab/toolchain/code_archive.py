@@ -48,7 +48,7 @@ class Made:
     source: str
     artifact: Artifact
     lines: bool = False
-    """True if the archive is to have its line tables."""
+    """True if the archive is to keep the line tables of the cubin."""
 
 
 def find(program: Program, source: str, path: IncludePath) -> Artifact | None:
@@ -169,7 +169,9 @@ def _codes(folder: Path, target: str, kernel: str) -> Mapping[str, Artifact]:
 
 
 def _without(names: tuple[str, ...], artifact: Artifact) -> tuple[list[tuple[int, int]], bytes]:
-    """Return (offset, length) in bytes of the sections whose names begin so, in order, and the cubin without them."""
+    """Return (offset, length) in bytes of the sections whose names begin with one of `names`, in order, and the cubin
+    without these sections.
+    """
     sections = read_elf(artifact.code, artifact.kernel).sections
     holes = sorted((one.start, len(one.data)) for one in sections if one.data and one.name.startswith(names))
     parts, at = [], 0

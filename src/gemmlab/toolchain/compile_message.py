@@ -22,7 +22,9 @@ _STANDARD = {
     "cmath": r"abs|a?(?:sin|cos|tan)h?|exp2?|log(?:2|10|1p)?|sqrt|pow|floor|ceil|round|fma|fm(?:ax|in|od)"
              r"|is(?:nan|inf)",
 }  # fmt: skip
-"""A pattern of names in the namespace `std` by the header that has them. nvcc's files often get them from others."""
+"""Header -> pattern of the names that it declares in the namespace `std`. Files for nvcc often get these names from
+other headers.
+"""
 _SIGNS_OF_HOST_CODE = (_UNFOUND, "device-side kernel launch", 'namespace "std" has no member')
 _INSTANCE = re.compile(r"__nv_name_map\(\d+\): (.*)\n +#pragma nv_mangled_name.*\n *\^\n")
 

@@ -61,11 +61,11 @@ class CubinFunction:
     recursion or a call by address.
     """
     max_threads: int | None
-    """Most threads in a block (`__launch_bounds__`); `None` if not stated."""
+    """Most threads in a block, by `__launch_bounds__`, else by the required block shape; `None` without either."""
     block: tuple[int, int, int] | None
-    """The required block shape (`__block_size__`, PTX `.reqntid`); `None` if not stated."""
+    """The required threads of a block in x, y and z (`__block_size__`, PTX `.reqntid`); `None` if not stated."""
     cluster: tuple[int, int, int] | None
-    """Blocks of the cluster that it was compiled for (`__cluster_dims__`); `None` if not stated."""
+    """Blocks of the required cluster in x, y and z (`__cluster_dims__`); `None` if not stated."""
     constants: Mapping[int, bytes] = field(repr=False)
     """Number of a constant bank -> its initial bytes for this function, before relocation."""
 
@@ -76,7 +76,7 @@ class CubinFunction:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A `__device__` or `__constant__` variable."""
+    """A `__device__` or `__constant__` variable of `size` bytes, `offset` bytes from the start of `section`."""
 
     name: str
     section: str

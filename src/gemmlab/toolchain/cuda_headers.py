@@ -28,7 +28,7 @@ def options(compiler: str) -> list[str]:
 
 
 def folders(compiler: str) -> list[str]:
-    """Return the folders in which the compiler finds the headers with `options`."""
+    """Return the folders in which the compiler finds CUDA's headers by the result of `options`; none without any."""
     found = [_unpacked(compiler)] if brings_headers(compiler) else _toolkit()
     return [absolute(f"{folder}{below}") for folder in found for below in ("", "/cccl")]
 

@@ -151,4 +151,4 @@ HOST_HEADERS = {
         _BUILT_IN,
     ),
 }  # fmt: skip
-"""Name in `#include` -> text of the header."""
+"""Name in `#include` -> text of the substitute for that header."""

@@ -144,7 +144,7 @@ def _by_function(elf: Elf, sections: Mapping[str, Section], name: str) -> dict[s
 def _unit(reader: _Reader, end: int, owners: Mapping[int, str]) -> Iterator[tuple[str, _Row]]:
     """Yield (code section of the function, row) for each row of the line program that ends at byte `end`.
 
-    `owners` has the code sections by the bytes of the program at which relocations name them.
+    `owners` is a mapping from the offset of a relocation in the reader's data to the code section that it names.
     """
     version = reader.number("H")
     program = reader.number("I") + reader.at

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from gemmlab.toolchain.elf import Section
 
 FRAME_SIZE, STACK_SIZE, REGISTERS = 0x11, 0x12, 0x2F
-"""Kinds of attributes in the whole file's section; each is a value of the function whose symbol's index it has."""
+"""Kinds of attributes in the section of the whole file: bytes of a function's own frame, bytes of its stack, and its
+registers. Each attribute has the index of the function's symbol and the value.
+"""
 UNKNOWN_STACK = 0xFFFFFFFF
 
 _MAX_THREADS, _PARAM_CBANK, _REQUIRED_THREADS = 0x05, 0x0A, 0x10

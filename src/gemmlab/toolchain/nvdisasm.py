@@ -15,8 +15,8 @@ from gemmlab.toolchain import bounded_process as limited
 
 _PACKAGES = ("nvidia-cuda-nvdisasm", "nvidia-cuda-nvcc-cu12")
 _SECONDS, _SECONDS_A_MEGABYTE = 8.0, 20.0
-"""Limits of nvdisasm's processor time: fixed, and per megabyte of cubin. They are ten times the time for valid code;
-with damaged code nvdisasm may hang.
+"""Limits of nvdisasm's processor time in seconds: a fixed part, and one per megabyte of cubin. Together they are ten
+times the time for valid code; with damaged code nvdisasm may hang.
 """
 
 

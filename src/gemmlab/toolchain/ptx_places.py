@@ -14,7 +14,7 @@ from gemmlab.toolchain.line_tables import Place
 _FILE = re.compile(r'\s*\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"')
 _LOC = re.compile(r"\s*\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^,]+, inlined_at (\d+) (\d+) (\d+))?")
 _Location = tuple[int, int, int]
-"""Number of a file, line and column."""
+"""A position as a `.loc` directive states it: number of the file, line, column."""
 _Chain = tuple[_Location, ...]
 """A location, then that of the call by which it was inlined, and so on outwards."""
 _Directive = tuple[_Location, _Location | None]

@@ -16,7 +16,7 @@ _TOO_NEW = "SM version specified by .target is higher than default SM version"
 _TARGET = re.compile(rb"^\s*\.target\s+(\w+)", re.MULTILINE)
 _RELEASE = re.compile(r"\brelease (\d+\.\d+)")
 _SECONDS, _SECONDS_A_MEGABYTE = 60.0, 300.0
-"""Limits of ptxas's processor time: fixed, and per megabyte of PTX."""
+"""Limits of ptxas's processor time in seconds: a fixed part, and one per megabyte of PTX."""
 
 
 def assemble(ptx: bytes, arch: str, name: str) -> bytes:

@@ -72,11 +72,11 @@ class Remark:
     """The reason that ptxas gives, word for word."""
     file: str
     line: int
-    """Line in the source; 0 if the log names none."""
+    """Line in the source, counted from 1; 0 if unknown."""
 
     @property
     def place(self) -> str:
-        """File and line, such as `mine.cu:12`; empty if the log names none."""
+        """File and line of the source, such as `mine.cu:12`; empty if unknown."""
         return f"{PurePath(self.file).name}:{self.line}" if self.line else ""
 
 
@@ -93,10 +93,10 @@ def serialized(log: str, ptx: str, entry: str) -> Remark | None:
 
 
 def setmaxnreg_ignored(log: str, ptx: str, entry: str) -> Remark | None:
-    """Return ptxas's remark that it ignored `setmaxnreg` in the code; `None` without one, or if the kernel has none.
+    """Return ptxas's remark that it ignored `setmaxnreg`; `None` without one, or if the kernel's PTX has none.
 
-    The log names no kernel, so a kernel whose machine code has the instruction is not meant. The place is that of the
-    kernel's first `setmaxnreg`. `entry` is a mangled name.
+    The log names no kernel: the caller must leave out a kernel whose machine code has the instruction. The place is
+    that of the kernel's first `setmaxnreg`. `entry` is a mangled name.
     """
     match = _IGNORED.search(log)
     number = next((number for number, line in body_of(ptx, entry) if "setmaxnreg." in line), None)

@@ -34,7 +34,7 @@ def find(program: Program, alias: str, path: IncludePath) -> Artifact | None:
     """Return the shipped code of a program whose source key is `alias`.
 
     `None` if none was shipped for exactly this source, configuration and architecture, if the headers in the folders of
-    `path` are not those that it was compiled with, or if the file is damaged.
+    `path` are not those that it was compiled with, if the file is damaged, or if this Python has no lzma.
     """
     try:
         import lzma

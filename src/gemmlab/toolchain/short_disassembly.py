@@ -27,7 +27,7 @@ class _Place:
 
     sections: Mapping[str, bytes] = field(repr=False)
     code: bytes = field(default=b"", repr=False)
-    """The section of the current function."""
+    """Contents of the code section of the current function."""
     at: int = 0
     """Address of the next instruction."""
     column: int = 0

@@ -45,7 +45,10 @@ def serves(made: Artifact, program: Program) -> bool:
 
 
 def _of_kernel(made: Artifact, program: Program) -> Artifact | None:
-    """Return the code with the kernel of `program` as its entry; `None` unless exactly one kernel has that name."""
+    """Return the code with the kernel of `program` as its entry.
+
+    `None` unless exactly one kernel has that name, and for a static kernel, which the compiler reports as unused.
+    """
     # A kernel of C++ has its parameters behind its name; I begins the arguments of a template.
     mangled = re.compile(rf"_Z{len(program.entry)}{program.entry}(?!I)\w+")
     functions = read_cubin(made.code, program.kernel).functions.values()

@@ -31,8 +31,8 @@ _OTHER_NAMES: Mapping[str, str] = {
 _UNSAID: Mapping[str, str] = {"alpha": "alpha == 1", "beta": "beta == 0", "ldc": "ldc == max(1, N)"}
 """The restriction on problems if a kernel lacks an argument, by the argument's name."""
 _ROW_LENGTHS: Mapping[str, tuple[str, str, str]] = {"lda": ("K", "M", "TRANS_A"), "ldb": ("N", "K", "TRANS_B")}
-"""The extent that a leading dimension must equal if a kernel lacks the argument, by its name: the extent for a plain
-operand, that for a transposed one, and the flag that tells them apart.
+"""Leading dimension -> the extent that it must equal if a kernel has no argument for it: that for a plain operand, that
+for a transposed one, and the flag that tells these apart.
 """
 
 

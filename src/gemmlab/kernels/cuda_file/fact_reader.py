@@ -56,7 +56,7 @@ class FactReader:
         return value
 
     def written_anew(self) -> tuple[str, ...]:
-        """Return the architectures for which the main loop in the package's machine code is written anew."""
+        """Return the stated architectures for which gemmlab rewrites the main loop in its package's machine code."""
         names = self.texts("written_anew")
         for name in names:
             if name not in ARCHITECTURES:

@@ -37,7 +37,7 @@ class Item:
 
     @property
     def calls(self) -> frozenset[str]:
-        """The names in it that are followed by a parenthesis or template arguments."""
+        """The names in it, except for those that it defines, that are followed by `(` or `<`."""
         return (
             frozenset(one.text for one, two in pairwise(self.tokens) if one.is_name and two.text in ("(", "<"))
             - self.names

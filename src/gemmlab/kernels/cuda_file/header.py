@@ -31,7 +31,7 @@ KEYS = (
     "roundings", "in_order", "align", "always_reads", "transposes", "args", "options", "expect", "phases", "early",
     "maps", "exercise", "written_anew", "let",
 )  # fmt: skip
-"""All keys that can be stated."""
+"""All keys that a header, a `.toml` file or flags can state about a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Statement:
     """The facts stated in one place, by key; `text` is their TOML."""
 
     origin: str
-    """The file of the statement; empty for flags of the command line."""
+    """The file of the statement, as messages name it; empty for flags."""
     values: Mapping[str, Any]
     text: str = ""
     first_line: int = 1
@@ -64,7 +64,7 @@ class HeaderValues:
     """The values by key of several statements about a kernel; if several have a key, the last one counts."""
 
     name: str
-    """The kernel's file."""
+    """Name of the kernel's file, as messages have it."""
     layers: tuple[Statement, ...]
 
     def get(self, key: str) -> Any:

@@ -21,7 +21,7 @@ PHASE = "phase"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All facts of a file. Each has a value that says that it is not stated."""
+    """All facts that are stated about one kernel. Each field has a value for a fact that is not stated."""
 
     stated: HeaderValues
     summary: str
@@ -31,7 +31,7 @@ class Facts:
     kernel: str
     """Name of the function; empty if not stated."""
     after: str | None
-    """Id of the rung that it comes after, empty for a first rung; `None` if not stated."""
+    """Id of the rung that the kernel comes after, empty for a first rung; `None` if not stated."""
     branch: bool
     aliases: tuple[str, ...]
     arch: str
@@ -60,9 +60,11 @@ class Facts:
     early: bool
     """True if launches after the first may begin before the previous one has ended; they wait for its results."""
     workspace: Expression | None
-    """Bytes of memory besides the operands; the expression may also name `blocks`. `None` if it needs none."""
+    """Bytes of memory besides the operands; the expression may also name `blocks`. `None` if none are needed."""
     tickets: Expression | None
-    """Number of 32-bit words that are zero before and after each launch; `None` if it has none."""
+    """Number of 32-bit words that are zero before and after each launch; the expression may also name `blocks`. `None`
+    if the kernel has no tickets.
+    """
     roundings: Expression | None
     """The most consecutive additions that a term goes through in one launch; the expression may also name `blocks`.
     `None` if not stated.
@@ -72,11 +74,11 @@ class Facts:
     k.
     """
     align: int
-    """Alignment of operands in bytes, as stated, or at least 16 with tensor maps; 0 if only elements are aligned."""
+    """Alignment of operands in bytes: the stated one, and at least 16 with tensor maps; 0 without either."""
     aligned_rows: bool
     """True if the file states `align`: rows have the same alignment as operands."""
     always_reads: tuple[str, ...]
-    """Operands that it reads even if their factor is 0."""
+    """Operands that the kernel reads even if their factor is 0."""
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
     options: tuple[str, ...]
@@ -85,7 +87,7 @@ class Facts:
     """Tensor maps over the operands that the copy engine loads."""
     expect: tuple[Expectation, ...]
     written_anew: tuple[str, ...]
-    """Architectures for which the main loop in the package's machine code is written anew."""
+    """Architectures for which gemmlab rewrites the compiled main loop in the machine code of its package."""
     exercise: str
     """The rung whose exercise the file solves; empty if it is no solution."""
 

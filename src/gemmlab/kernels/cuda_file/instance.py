@@ -18,7 +18,7 @@ from gemmlab.kernels.cuda_file.tokens import tokens
 from gemmlab.kernels.names import shown
 
 COMMON = Path(__file__).parents[1] / "cuda_common"
-"""Headers that the shipped kernels share, and that any kernel may include."""
+"""The folder of headers that the shipped kernels share, and that any kernel may include."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Instances:
     options: tuple[str, ...] = ()
     """Compiler options besides `macros`. If there are any, host code is removed from the text; rungs have none."""
     written_anew: tuple[str, ...] = ()
-    """Architectures for which the main loop in the package's machine code is written anew."""
+    """Architectures for which gemmlab rewrites the compiled main loop in the machine code of its package."""
 
     def entry(self, instance: Config) -> str:
         """Return the name of an instance as an expression of C++, `block_tile<32, 32, 32>`."""

@@ -63,7 +63,10 @@ class Passes:
         return sum(_stated(stated, self._facts, names) for names in each)
 
     def _extents(self, instance: Config, scalars: Mapping[str, Any]) -> list[int]:
-        """Return the extent of each launch; `UsageError` if a launch has as many blocks as elements."""
+        """Return the extent of each launch in elements.
+
+        Raises `UsageError` if a launch has more than one block and at least as many blocks as elements.
+        """
         extents = [int(scalars[self._extent])]
         while True:
             blocks = _blocks(self._facts, self._names(instance, scalars, extents[-1]))

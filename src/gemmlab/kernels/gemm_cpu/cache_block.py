@@ -3,8 +3,8 @@
 Cutting K is the *outer product* view, C = sum over k-blocks of A[:, pc] B[pc, :]; cutting M and N is the *inner
 product* view, each block of C on its own. Both together:
 
-            pc                    jc                     A block  MC x KC   stays in L2 while jr runs
-        +---+---+---+         +---+---+---+              B block  KC x NC   stays in L1 while ir runs
+            pc                    jc                     A block  MC x KC   each element is used for NC columns
+        +---+---+---+         +---+---+---+              B block  KC x NC   stays in the caches while i runs
      ic |   |###|   |      pc |   |###|   |              C rows   1 x NC
         +---+---+---+         +---+---+---+
             A                     B

@@ -1,4 +1,4 @@
-"""The arguments of `gemmlab.bench`, and the plan that they lead to: of times, or on an emulated device of counts."""
+"""The arguments of `gemmlab.bench`, and the plan made from them: to time, or on an emulated device to count."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BenchRequest:
 
     device: Device
     kernels: Sequence[NamedKernel]
-    """Empty for the library call, or for the ladder if there is no library call to time."""
+    """Kernels to time. If empty, gemmlab's own call is timed, or the ladder if gemmlab has no call there."""
     op: str
     mode: str | None
     """State of the caches, `"warm"` or `"cold"`; `None` for the device's default."""
@@ -51,11 +51,11 @@ class BenchRequest:
     """The suite's family of shapes; `None` for all families."""
 
     precision: str = HIGHEST
-    """The precision of the library call."""
+    """The precision of gemmlab's own call; kernels have their own."""
     factors: Mapping[str, float] = field(default_factory=dict)
     """alpha and beta of every problem; the defaults are 1 and 0."""
     budget_s: float = inf
-    """Seconds after which no contestant is timed a second time at a size."""
+    """Seconds after which no contestant is timed a second time at a size (`Plan.budget_s`)."""
 
     def plan(self) -> Plan:
         """Return the plan of a timed bench. Raises `UsageError`, and `PeerError` for a peer that is not installed."""

@@ -29,7 +29,7 @@ class BenchResult(Display, Tabular):
     counts: tuple[CountRow, ...] = ()
     """Counters of each kernel and problem on an emulated device."""
     verdict: Verdict | None = None
-    """The verdict on `target` and `floor`; `None` without either."""
+    """The verdict on `target` and `floor`; `None` if neither was given."""
     configurations: tuple[ConfigTable, ...] = ()
     """Times of each configuration, if several were requested."""
 

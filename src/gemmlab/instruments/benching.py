@@ -1,4 +1,4 @@
-"""`gemmlab.bench`: time the library call, or kernels, against other libraries; on an emulated device count them."""
+"""`gemmlab.bench`: time gemmlab's own call or kernels against other libraries; on an emulated device count kernels."""
 
 from __future__ import annotations
 

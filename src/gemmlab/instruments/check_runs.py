@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gemmlab.verify.check_report import CheckReport
 
 LIBRARY = "gemmlab.gemm"
-"""Name of the library call among the kernels."""
+"""Name of gemmlab's own matrix product where names of kernels are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class CheckRequest:
     """The arguments of a call, with loaded kernels and an open device."""
 
     names: Sequence[str]
-    """Names of kernels and library functions, in order; empty for the ladder and the library's function."""
+    """Names of kernels and library functions, in order; empty for the ladder and gemmlab's own function."""
     kernels: Mapping[str, NamedKernel]
     op: Op
     problems: Sequence[Problem] | None

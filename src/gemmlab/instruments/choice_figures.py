@@ -28,7 +28,7 @@ def figures_of(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figu
 
 
 def _caches(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figures:
-    """Misses, bytes from and to memory, and accessed bytes for each 1000 multiply-adds, in simulated caches."""
+    """Return misses, bytes from and to memory, and accessed bytes per 1000 multiply-adds, in simulated caches."""
     from gemmlab.observe.cache_record import cache_rows, run_cache
     from gemmlab.ops.catalog import find_op
     from gemmlab.probes.cachesim import Caches, Level
@@ -44,9 +44,7 @@ def _caches(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figures
 
 
 def _division(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figures:
-    """The largest job in thousandths of an equal share of C, and the micro-kernel's loads in thousandths of its
-    multiply-adds.
-    """
+    """Return the largest job per 1000 of an equal share of C, and the micro-kernel's loads per 1000 multiply-adds."""
     from gemmlab.ops.catalog import find_op
 
     (problem,) = find_op(kernel.op).parse_sizes(exercise.size_for(chosen))
@@ -62,21 +60,23 @@ def _division(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figur
 
 
 def _pieces(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figures:
-    """The length of the longest chain of roundings: of a sum in one piece, then of the sum of all pieces' sums."""
+    """Return the roundings of the longest chain: those within a piece, plus those of adding the sums of all pieces."""
     count, pieces = int(exercise.size), int(chosen["PIECES"])
     return {"roundings": float(sum(kernel.roundings({}, {"n": n}) or 0 for n in (-(-count // pieces), pieces)))}
 
 
 def _latency(_exercise: ChoiceExercise, _kernel: Kernel, chosen: Chosen) -> Figures:
-    """Cycles for 1000 additions into the chosen number of accumulators: the larger of the bound by the latency of
-    additions and the bound by the number that begin in a cycle.
+    """Return the cycles of 1000 additions into the chosen number of accumulators.
+
+    It is the larger of the bound by the latency of additions and the bound by the number that begin in a cycle.
     """
     return {"cycles": 1000 * max(_LATENCY / int(chosen["ACCUMULATORS"]), 1 / _UNITS)}
 
 
 def _parts(_exercise: ChoiceExercise, _kernel: Kernel, chosen: Chosen) -> Figures:
-    """The number of chosen products of bfloat16 parts, and the largest relative error of their sum for the product of
-    two random float32 numbers, in float32's unit roundoffs.
+    """Return the number of chosen products of bfloat16 parts, and the largest relative error of their sum.
+
+    The error is that of products of random float32 numbers, in float32's unit roundoffs.
     """
     rng = np.random.default_rng(0)
     a, b = (rng.uniform(-1, 1, (_PART_EXTENT, _PART_EXTENT)).astype(np.float32) for _ in "ab")

@@ -33,7 +33,7 @@ class Divided(Tabular):
 
     @property
     def lines(self) -> list[str]:
-        """Return the division in sentences."""
+        """The division in sentences, one for each line of text."""
         found = self.division
         jobs = len(found.rectangles)
         if not jobs:

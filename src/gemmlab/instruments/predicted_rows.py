@@ -28,7 +28,7 @@ class PredictedRow:
     speed: float
     unit: str
     mostly: str
-    """Name of the largest part of the time."""
+    """Name of the term of the model that has the largest share of the predicted time."""
     reliability: str
 
 

@@ -40,7 +40,7 @@ class _Request:
     """The arguments of a call of `profile`, with kernels loaded instead of named."""
 
     kernels: Sequence[NamedKernel]
-    """Empty for the ladder."""
+    """Kernels to profile; empty stands for the ladder of the operation."""
     op: Op
     sizes: str
     config: Mapping[str, int]

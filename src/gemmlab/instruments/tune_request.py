@@ -85,7 +85,7 @@ class TuneRequest:
 
 
 def limits_of(device: Device) -> GpuLimits | None:
-    """Return the limits of a GPU, or of the one that is emulated; `None` for a CPU."""
+    """Return the limits on threads, registers and shared memory of a GPU, real or emulated; `None` for a CPU."""
     from gemmlab.analysis.subject import machine
     from gemmlab.dispatch.waves import gpu_of_facts
 

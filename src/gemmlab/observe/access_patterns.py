@@ -24,7 +24,7 @@ SHARED_BYTES = 128
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Costs of an access: those in shared memory and those in global memory, whichever it was made to."""
+    """Costs of a warp's access: wavefronts as if all of it were in shared memory, sectors as if in global memory."""
 
     wavefronts: int
     ideal: int
@@ -34,7 +34,7 @@ class Pattern:
 
 
 def pattern_of(access: Access, lanes: Iterable[int] | None = None) -> Pattern:
-    """Return the costs of an access, or only of those active lanes that `lanes` names."""
+    """Return the costs of an access by all its active lanes, or only by those of them that are in `lanes`."""
     chosen = (lane for lane in (access.lanes if lanes is None else lanes) if access.on >> lane & 1)
     return pattern_at({lane: access.addresses[lane] for lane in chosen}, access.width, store=access.store)
 

@@ -66,7 +66,7 @@ class CacheRow:
     packing_l2_misses: float | None
     """Fraction of the misses of L2 that is due to packing."""
     packing_time: float | None
-    """Share of packing functions in the time; also `None` if the kernel packs without such functions."""
+    """Fraction of the measured time spent in packing functions; also `None` if the kernel calls no such function."""
 
 
 def cache_rows(record: Record) -> list[CacheRow]:

@@ -22,7 +22,7 @@ _SOURCES: Mapping[str, Callable[[int, int], int]] = {
 
 
 def contributions(kernel_trace: KernelTrace) -> Mapping[int, int]:
-    """Return, for each shuffle and shared load, the mask of lanes that get a value which contributes.
+    """Return, for each shuffle and shared load, the mask of lanes whose value contributes to a write to global memory.
 
     Keys are indices of steps in the trace.
     """

@@ -126,7 +126,7 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
 
 
 def _code(placed: PlacedKernel) -> dict[str, Any]:
-    """Return facts of the machine code: target, compiler, digest, resources; of several codes those of the newest."""
+    """Return facts of the machine code: target, compiler, digest, resources; of several codes those loaded last."""
     artifacts = [loaded.artifact for loaded in placed.loaded.values()]
     newest = artifacts[-1]
     return {

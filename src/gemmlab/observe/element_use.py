@@ -53,8 +53,9 @@ class ElementUse:
     workspace: Times = field(repr=False)
     """Time of the first use of each float of the workspace; empty without a workspace."""
     packed: tuple[Packed, ...] = field(repr=False)
-    """The first reads of the workspace, in order, at most as many as `notes` allowed. A read that finds the same value
-    as the read of that float before is left out.
+    """The first reads of the workspace, in order: at most as many as `notes` of `find_element_use` says.
+
+    A read that finds the same value as the read of that float before is left out.
     """
 
 

@@ -88,7 +88,7 @@ class KernelTrace:
     matrices: Mapping[str, Matrix]
     """Operand name (`a`, `b`, `c`, or `x` and `out`) -> matrix."""
     resident: int
-    """Blocks resident on `gpu` at the same time."""
+    """Number of blocks that all multiprocessors of `gpu` together run at once; at least 1."""
     trace: Trace = field(repr=False)
 
     @property

@@ -23,7 +23,7 @@ METRICS: Mapping[str, str] = {
     "memory_l1_wavefronts_shared_ideal": "wavefronts_ideal",
     "memory_l2_theoretical_sectors_global": "sectors",
 }
-"""Nsight Compute's metric of each instruction -> field of `SiteCounters`."""
+"""Metric that Nsight Compute gives for each instruction -> field of `SiteCounters` with the same count."""
 LABELS = {
     "inst_executed": ("Instructions Executed", "# Instructions Executed", "Inst Executed"),
     "thread_inst_executed": ("Thread Instructions Executed", "# Thread Instructions Executed"),

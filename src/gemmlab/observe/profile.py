@@ -12,7 +12,7 @@ from gemmlab.core.precision import FLOAT32, comparable_precision
 
 NCU = "ncu"
 NO_BASELINE = "no baseline"
-"""Begins the note on a library that was not profiled."""
+"""First words of the note in a record that no library was profiled for comparison."""
 _CYCLES = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 _SAMPLES = re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+?)(_not_issued)?(?:\.sum)?")
 _ONE_NAME = {"gmma": "warpgroup_arrive", "no_instruction": "no_instructions"}
@@ -117,7 +117,7 @@ class Profiles(Display):
         return f"{self.op} on {self.device}; contestants and sizes: {len(self.profiles)}"
 
     def baseline(self, profile: Profile) -> Profile | None:
-        """Return the library that was profiled at the kernel's size, or `None`; for a library, `None`.
+        """Return the profile of a library at the size of the kernel's `profile`; `None` without one, and for a library.
 
         It has the precision that is compared with the kernel's (`comparable_precision`).
         """

@@ -99,7 +99,7 @@ def trace_whole(
     kernel: Kernel, arch: str = "sm_90", config: Mapping[str, int] | None = None, problem: Any = None, *,
     deep: bool = False,
 ) -> KernelTrace:  # fmt: skip
-    """Return a complete trace of the first block. The default problem has the first of `SIZES` that allows it.
+    """Return a complete trace of the first block. The default problem has the first of `SIZES` with a complete one.
 
     With `deep`, a problem with many steps along k is tried before (`DEEP`).
 

@@ -33,13 +33,16 @@ WORKSPACE, WORKSPACE_END, PACKING, STOP = 16, 17, 18, 19
 and the number of accesses after which the simulation stops, so that the caches keep their contents; 0 for never.
 """
 TABLES = 24
-"""The first word of the levels' tables."""
+"""Index in the probe's state of the first word of the levels' tables."""
 _HIT = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A cache (or a TLB, whose lines are pages) of `size` bytes in lines of `line`. `UsageError` if they do not fit."""
+    """A cache (or a TLB, whose lines are pages) of `size` bytes in lines of `line`.
+
+    Raises `UsageError` unless `size` is a positive multiple of `ways` x `line`.
+    """
 
     size: int
     ways: int
@@ -93,7 +96,7 @@ REFERENCE = Caches(Level(48 << 10, 12), Level(2 << 20, 16))
 
 
 class CacheProbe:
-    """A probe that counts the hits and misses of a kernel's loads and stores in `caches`."""
+    """A probe that counts the accesses of a kernel's loads and stores, and their misses in `caches`."""
 
     def __init__(self, caches: Caches) -> None:
         self.caches = caches
@@ -115,7 +118,7 @@ class CacheProbe:
         return cls(Caches(Level(l1, l1_ways), Level(l2, l2_ways), Level(tlb, tlb_ways, PAGE)))
 
     def prepare(self, module: Module) -> None:
-        """Emit the levels and `cache_touch(address, bytes, write)`."""
+        """Emit the functions of the levels, and `cache_touch(address, bytes, write)`, which simulates one access."""
         module.imported(STATE)
         first_l1, first_l2, first_tlb = self.caches.tables
         l1 = _emit_level(module, "cache_l1", self.caches.l1, first_l1)
@@ -129,7 +132,7 @@ class CacheProbe:
 
     @contextmanager
     def around(self, fn: Function, callee: Function) -> Iterator[None]:
-        """Switch to bank 1 while a packing function runs."""
+        """Emit code around a call of `callee` that switches to bank 1 while it runs, if it is a packing function."""
         if not packs(callee):
             yield
             return

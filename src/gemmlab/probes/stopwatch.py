@@ -14,13 +14,13 @@ from gemmlab.ir.values import Value
 
 
 class PackingClock:
-    """A clock of packing: word 0 counts the nanoseconds, word 1 the calls, of one thread."""
+    """A probe that times packing: word 0 of its state counts the nanoseconds, word 1 the calls, of one thread."""
 
     name = "packing-clock"
     words = 2
 
     def prepare(self, module: Module) -> None:
-        """Emit the reading of the clock."""
+        """Emit the function that reads the clock."""
         module.imported(STATE)
         self._read = emit_clock(module)
 
@@ -29,7 +29,7 @@ class PackingClock:
 
     @contextmanager
     def around(self, fn: Function, callee: Function) -> Iterator[None]:
-        """Time the calls of packing functions."""
+        """Emit code around a call of `callee` that times it, if it is a packing function."""
         if not packs(callee):
             yield
             return

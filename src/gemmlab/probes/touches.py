@@ -22,7 +22,7 @@ room for, and the word at which notes begin.
 STRETCHES, WORKSPACE = 4, 3
 """The number of ranges, and the number of the one whose values are recorded."""
 FIRST = 4
-"""Word of the first range: its first and last address, and the word at which its table begins."""
+"""Word at which the ranges begin; each has its first address, the address after its end, and its table's first word."""
 STRETCH_WORDS, TABLE_WORDS, NOTE_WORDS = 3, 3, 3
 """Numbers of words: of a range; of a float in a table (the third is the value last read, plus 1); of a note (float, its
 bits, time).
@@ -41,7 +41,7 @@ class Touches:
         self.words = words
 
     def prepare(self, module: Module) -> None:
-        """Emit `touch(address, bytes, write)`."""
+        """Emit the function `touch(address, bytes, write)`, which records one access."""
         module.imported(STATE)
         with module.function("touch", [("address", I64), ("size", I64), ("write", I64)]) as fn:
             address, size, write = fn.args
@@ -63,7 +63,7 @@ class Touches:
         self._touch = fn
 
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
-        """Record the access. The active lanes of a mask are assumed to be its first ones."""
+        """Emit a call that records the access. The active lanes of a mask are assumed to be its first ones."""
         fn.call(self._touch, fn.address(address), accessed_bytes(fn, type_, mask), int(write))
 
     def around(self, fn: Function, callee: Function) -> AbstractContextManager[None]:  # noqa: ARG002 - as `Probe` has it

@@ -1,4 +1,4 @@
-"""Rows of a climb's table, made from its record: one per rung, then the library calls and the peers."""
+"""Rows of a climb's table, made from its record: one per rung, then gemmlab's own calls and the peers."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class ClimbRow:
     peak_share: float | None
     """Fraction of the peak (`summary.Row.peak_share`)."""
     to_first: float | None
-    """GFLOP/s divided by those of the first rung, even if that was timed at another size."""
+    """GFLOP/s divided by those of the first rung, even if that was timed at another size; `None` without rungs."""
     to_peers: Mapping[str, float]
-    """Peer -> speed divided by the peer's on the same problem with as many threads, timed in turns with this entry."""
+    """Peer -> this entry's speed divided by the peer's, timed in turns on the same problem with as many threads."""
     verified: bool | None
     """Verdict on the result; `None` if it was not compared with the reference."""
     idea: str
-    """For a rung, a sentence that says why it is faster than the one before."""
+    """For a rung, a sentence that says why it is faster than the one before; else empty."""
     about: str
     """Library, version, core type and thread runtime, as far as known."""
     precision: str = FLOAT32

@@ -30,7 +30,7 @@ SAME, FASTER, SLOWER, AMBIGUOUS, WRONG, MENDED = "same", "faster", "slower", "am
 THRESHOLD = 3.0
 """Smallest difference in percent that counts. Records of the same code minutes apart on an H200 differ by up to 1 %."""
 FEWEST_SAMPLES = 3
-"""Fewest samples of a case in either record: the spread of two samples is unknown."""
+"""A case with fewer samples than this in either record is ambiguous: the spread of two samples is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from gemmlab.core.records import Record, Result
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CountRow(Display):
-    """Counters of one kernel on one problem. Figures are `None` if they were not counted, as if it could not run."""
+    """Counters of one kernel on one problem. A figure is `None` if it was not counted: the kernel may not have run."""
 
     name: str
     size: str
@@ -32,7 +32,7 @@ class CountRow(Display):
     """Sectors of 32 bytes per store request."""
     shared_wavefronts: float | None
     shared_excess: float | None
-    """Wavefronts that bank conflicts add."""
+    """Wavefronts of shared memory that bank conflicts add; they are part of `shared_wavefronts`."""
     barriers: float | None
     notes: tuple[str, ...]
 

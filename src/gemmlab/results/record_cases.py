@@ -75,7 +75,7 @@ def reference_for(name: str, before: Side, after: Side, key: Key) -> str | None:
     """Return the contestant that a case's speed is relative to in both records.
 
     The result is `""` if `name` is empty, and `None` if the reference is missing beside the case in either record.
-    `openblas` also means `openblas:best` if that is its only configuration.
+    A name such as `openblas` also means `openblas:best` if the new record has only that one beside the case.
     """
     if not name:
         return ""

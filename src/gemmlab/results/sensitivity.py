@@ -11,7 +11,7 @@ Config = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A configuration and its time."""
+    """A configuration and its time in microseconds."""
 
     config: Config
     us: float
@@ -32,7 +32,7 @@ class Change:
 
     @property
     def text(self) -> str:
-        """Return the change in words: `"BK 8 -> 16 costs 4.0 %"`."""
+        """The change in words: `"BK 8 -> 16 costs 4.0 %"`."""
         moves = ", ".join(
             f"{name} {old} -> {new}" for name, old, new in zip(self.names, self.before, self.after, strict=True)
         )
@@ -42,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """The measured changes of one or two parameters of the best configuration."""
+    """The changes of one or two parameters of the best configuration, each with its measured or predicted time."""
 
     title: str
     """Kernel, problem and device."""

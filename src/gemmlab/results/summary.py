@@ -45,13 +45,13 @@ class Row(Display):
     for gemmlab's kernels and library calls.
     """
     fastest: str | None = None
-    """The name of the peer under `FASTEST`."""
+    """The name of the peer under `FASTEST`; `None` if there is no such ratio."""
     flops: int = 0
     bytes: int = 0
     reference_us: float | None = None
     """Time of the float64 reference on the CPU, in microseconds."""
     to_naive: float | None = None
-    """Ratio of GFLOP/s to those of the naive kernel at the size `naive_at`."""
+    """Ratio of GFLOP/s to those of the naive kernel at the size `naive_at`; both are `None` if it was not timed."""
     naive_at: str | None = None
     precision: str = FLOAT32
     """Precision to which the inputs may be rounded. The row is compared only with peers of the same class: precisions

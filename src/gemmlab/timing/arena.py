@@ -34,7 +34,7 @@ would slow every contestant down by 4 KiB aliasing.
 
 @dataclass(frozen=True, slots=True)
 class OperandPlace:
-    """An operand and its offset in the shared file, in bytes."""
+    """An operand and the offset of its first element in the arena's shared file, in bytes."""
 
     operand: Operand
     offset: int

@@ -16,18 +16,18 @@ from gemmlab.timing.turns import Crew
 from gemmlab.timing.verification import judge_outputs
 
 CALL_LIMIT_S = 0.05
-"""A size is timed if one call is expected to last at most this many seconds, by the time at the size before."""
+"""Seconds: a size is not timed if a call is expected to last longer, judging by the next smaller size."""
 TURNS = 5
 
 
 def baseline_spec(op: Op, device: DeviceName, mode: str) -> Spec | None:
-    """Return the lowest rung as a contestant; `None` if there is no ladder."""
+    """Return the first kernel of the ladder on `device` as a contestant; `None` if `op` has no ladder there."""
     rungs = ladder(op.name, device.kernels)
     return Spec(f"baseline:{rungs[0].id}", "kernel", kernel=rungs[0].id, device=device, mode=mode) if rungs else None
 
 
 def sizes_for_baseline(op: Op, problems: Sequence[Any], family: str) -> list[Any]:
-    """Return a list with the smallest default size of the family, or an empty list if one of `problems` is as small.
+    """Return a list with the smallest default size of the family, or an empty list if one of `problems` is no larger.
 
     A bench adds it to its problems, so that the naive kernel finishes at least one of them in time.
     """

@@ -1,6 +1,7 @@
 """Time contestants against each other in new pinned processes with interleaved turns; record every sample.
 
-In a round each contestant has one turn (`turns`) at each problem, in a random order. A turn gives one sample.
+In a round each contestant has at most one turn (module `turns`) at each problem, in a random order. A turn gives one
+sample.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from gemmlab.timing.verification import judge_outputs
 
 FEWEST_TURNS = 3
 """Least number of turns of a contestant at a problem in each process, even if its calls are long. If a bench has fewer
-rounds, it has as many turns as rounds.
+rounds, there is one turn in each. The end of the bench's budget may leave fewer.
 """
 
 
@@ -56,7 +57,7 @@ class _Bench:
         self.dropouts: set[tuple[str, int]] = set()
         self.reference_us: dict[int, float] = {}
         self.until = inf
-        """The end of the budget, on the monotonic clock."""
+        """The end of the budget: a time of `time.monotonic()`, in seconds."""
         self.left_out = 0
         self.done = 0
         pairs = sum(plan.only(spec.name, problem) for spec in plan.contestants for problem in plan.problems)
@@ -182,9 +183,9 @@ class _Bench:
             self._say(f"{spec.name} {problem.label}, {crew.threads} threads, process {process + 1}, round {round_ + 1}")
 
     def _takes_turn(self, round_: int, last_us: float) -> bool:
-        """Return whether a contestant whose calls take `last_us` (0: unknown, so it does) takes a turn in this round.
+        """Return whether a contestant whose last call took `last_us` microseconds takes a turn in this round.
 
-        Long calls are timed in only some of the rounds, evenly spread.
+        It does if that time is unknown (0). Long calls are timed in only some of the rounds, evenly spread.
         """
         rounds, turns = self.plan.rounds, self.plan.rounds
         if last_us * rounds > self.plan.timing.cell_us:

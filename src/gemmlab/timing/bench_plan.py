@@ -1,4 +1,4 @@
-"""The problems and contestants that a bench times, and how."""
+"""The plan of a bench: problems, contestants and settings of the measurement; and the progress of a bench."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The problems and contestants to time, and how.
+    """The plan of a bench: problems, contestants and settings of the measurement.
 
     Raises `UsageError` if it has nothing to time, names a contestant twice, or needs more threads than there are CPUs.
     """
@@ -41,9 +41,9 @@ class Plan:
     timing: Timing = field(default_factory=Timing)
     seed: int = 0
     budget_s: float = inf
-    """Seconds from the start of the first process, after which no contestant is timed a second time at a size."""
+    """Seconds, the baseline's timing included. After them no contestant is timed again at a size and thread count."""
     verify: bool = True
-    """True if each contestant's result is compared with the float64 reference before the turns."""
+    """True if each contestant's result is compared with the float64 reference before the turns of the first process."""
     probe: bool = True
     """True if the device's limit (FMA peak or memory rate) is measured in turns with the contestants."""
     only: Callable[[str, Any], bool] = field(default=lambda _name, _problem: True)

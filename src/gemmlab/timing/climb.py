@@ -1,4 +1,4 @@
-"""Climb a ladder: verify every rung, then time the rungs interleaved with the library call and the peers."""
+"""Climb a ladder: verify every rung, then time the rungs in turns with gemmlab's own call and the peers."""
 
 from __future__ import annotations
 
@@ -30,13 +30,16 @@ from gemmlab.verify.check import check_kernel
 from gemmlab.verify.check_report import CheckReport
 
 CALL_LIMIT_S = 0.25
-"""Seconds that one call of a rung may last; the rung is timed at the largest size at which it does not last longer."""
+"""Most seconds of one call of a rung; a fifth of it for a quick climb.
+
+The rung is timed at the largest size at which a call lasts no longer, or at the smallest size if there is none.
+"""
 TIMING_BUDGET_S = 15.0
-"""Seconds that all turns together should last: they determine the number of rounds, within the next two bounds."""
+"""Seconds that all turns together should last: they determine the number of rounds (`FEWEST_ROUNDS`, `MOST_ROUNDS`)."""
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 15
 LIBRARY = Spec("gemmlab", "gemmlab")
 Contents = dict[str, dict[str, Float32Array]]
-"""Problem label -> operand name -> values."""
+"""Problem label -> operand name -> values, one-dimensional."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,12 @@ class Climb:
 
     @property
     def family(self) -> Family:
-        """The device's family: its sizes, peers and timing."""
+        """The settings of the device's family for the operation: sizes, peers and timing."""
         return family_of(self.device.family, self.op.name)
 
     @property
     def library(self) -> list[Spec]:
-        """The library call as a contestant; empty on a device where none runs."""
+        """A list of one contestant, gemmlab's own call; empty if gemmlab has none for this device and operation."""
         return [replace(LIBRARY, mode=self.mode)] if self.family.library_call else []
 
     @property

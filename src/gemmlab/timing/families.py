@@ -37,14 +37,14 @@ class Family:
 
     library_call: str
     """gemmlab's own function that computes on these devices for arrays of the host, such as `"gemmlab.gemm"`; empty if
-    there is none. `check` and `climb` run it.
+    there is none. `check`, `climb` and `bench` run it.
     """
     timed: bool
-    """True if times are meaningful; on other devices kernels are counted instead."""
+    """True if times are meaningful; on emulated devices they are not, and what a kernel does is counted instead."""
     host_threads: bool
     """True if threads of this machine compute, so that workers are pinned to its CPUs."""
     peers: tuple[str, ...]
-    """Names of the libraries to compare with, in the order of the search."""
+    """Names of other libraries to compare with, in the order in which they are looked for."""
     peer_grammar: str
     """The names that `--peers` takes, for messages."""
     bench_sizes: str
@@ -180,7 +180,7 @@ _WITHOUT_LIBRARY: Mapping[str, Any] = MappingProxyType(
         "quoted": (),
     }
 )
-"""The fields for an operation without libraries to compare with."""
+"""The fields of `Family` for an operation that no function of gemmlab or of other libraries computes."""
 
 
 def family_of(family: str, op: str = "gemm") -> Family:
@@ -198,7 +198,7 @@ def family_of(family: str, op: str = "gemm") -> Family:
 
 
 def library_operation(name: str) -> str:
-    """Return the operation that a library function such as `"gemmlab.gemm"` computes; empty for other names."""
+    """Return the operation of gemmlab's function `name`: `"gemm"` for `"gemmlab.gemm"`; empty for other names."""
     return next((op.name for op in all_ops() if name == family_of("cpu", op.name).library_call), "")
 
 

@@ -160,7 +160,7 @@ def cuda_compiler() -> dict[str, Any]:
 
 
 def shipped_code() -> dict[str, int]:
-    """Return the number of kernels whose machine code came with the package, by architecture."""
+    """Return GPU architecture -> number of kernel instances whose machine code came with the package."""
     from gemmlab.toolchain.shipped_code import targets
 
     return targets()
@@ -184,7 +184,7 @@ def package_version(name: str) -> str | None:
 
 
 def versions() -> dict[str, str | None]:
-    """Return the versions of gemmlab, Python, the operating system and the packages."""
+    """Return the versions of gemmlab, Python, the operating system and `PACKAGES` (`None` if not installed)."""
     from gemmlab.core.version import __version__
 
     system = f"{platform.system()} {platform.release()}"

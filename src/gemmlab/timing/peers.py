@@ -54,7 +54,7 @@ class Spec:
     """`"gemmlab"`, `"kernel"`, `"numpy"`, `"openblas"`, `"mkl"`, `"onednn"`, `"cublas"`, `"cublaslt"`, `"torch"`,
     `"cupy"`, `"cub"`, `"library"` or `"probe"`."""
     core_type: str | None = None
-    """OpenBLAS core type; `"best"` stands for the fastest one here and `None` for the library's own choice."""
+    """OpenBLAS core type; `"best"` for the fastest one here; `None` for OpenBLAS's own choice, and without OpenBLAS."""
     path: str | None = None
     """The file of a shared library; `None` for a kernel or a Python package."""
     kernel: str | None = None
@@ -84,7 +84,7 @@ class Spec:
         return _ROLES.get(self.kind, "peer")
 
     def to_json(self) -> dict[str, Any]:
-        """The description as JSON values, for the worker process."""
+        """Return the description as JSON values, for the worker process."""
         return {**asdict(self), "device": str(self.device), "config": dict(self.config), "flags": dict(self.flags)}
 
 

@@ -170,7 +170,7 @@ _kernels: dict[str, Kernel] = {}
 
 
 def _kernel(origin: str, flags: tuple[tuple[str, Any], ...]) -> Kernel:
-    """Return the kernel, read once in this process."""
+    """Return the kernel of `NamedKernel.origin` and `flags`; each is read only once in this process."""
     key = repr((origin, flags))
     if key not in _kernels:
         _kernels[key] = kernel_named(origin, dict(flags))

@@ -1,4 +1,4 @@
-"""Times of the kernels that a library call may choose, measured in turns."""
+"""Times of the kernels that `gemmlab.gemm` may choose, measured in turns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Request:
     report: Report = field(default=lambda _text: None)
     """Function that is called with a line of text on the progress."""
     fresh: bool = False
-    """Measure anew what an earlier search measured, and what the store has."""
+    """True to measure anew what an earlier search measured, and what the store has."""
 
 
 def median_times(

@@ -46,12 +46,12 @@ class Subject:
     """Usually one problem; for several, the geometric mean of the times counts."""
     device: Device
     mode: str
-    """Name of the timing mode, as in `gemmlab bench`."""
+    """State of the caches before a timed call: `"warm"` or `"cold"`."""
     space: Space
     threads: int = 1
-    """Number of threads on a processor."""
+    """Number of threads of a CPU kernel; 1 for a GPU."""
     limits: GpuLimits | None = None
-    """The GPU's limits; `None` for a processor."""
+    """The GPU's limits; `None` for a CPU."""
 
     @property
     def problem(self) -> Any:
@@ -66,7 +66,7 @@ class Subject:
 
 @dataclass
 class DeviceBench:
-    """The bench of a subject, as `outcomes.Bench`. A context manager that ends all its processes on exit."""
+    """An `outcomes.Bench` that times a subject in worker processes. A context manager that ends them on exit."""
 
     subject: Subject
     launcher: Launcher = start_worker
@@ -74,7 +74,7 @@ class DeviceBench:
     _open: set[str] = field(default_factory=set)
     _keys: dict[int, Key] = field(default_factory=dict)
     _refused: dict[int, str] = field(default_factory=dict)
-    """Configuration that the device cannot execute -> the reason."""
+    """Number of a configuration that the device cannot execute -> the reason."""
 
     def __post_init__(self) -> None:
         of = self.subject

@@ -74,7 +74,7 @@ class EmulatedBench:
         return Verdict(place, not fault, fault, time.perf_counter() - started)
 
     def turn(self, place: int) -> Turn:
-        """Return a predicted time. Further turns of a configuration give the same time without new work."""
+        """Return a turn with the predicted time or a fault. Further turns of a configuration repeat the first one."""
         if place not in self._predicted:
             self._predicted[place] = self._predict(place)
             return self._predicted[place]

@@ -106,7 +106,7 @@ class JournaledBench:
 
     @property
     def seconds(self) -> float:
-        """The recorded time while outcomes come from the journal, afterwards the time of all runs together."""
+        """The recorded seconds while outcomes come from the journal, afterwards the seconds of all runs together."""
         if self._began is None:
             return self._seconds
         return self._ended + self._bench.seconds - self._began

@@ -1,8 +1,8 @@
-"""Measure on this machine the kernels that a library call may choose, and store the fastest ones.
+"""Measure on this machine the kernels that `gemmlab.gemm` may choose, and store the fastest ones.
 
 On a GPU the kernels and configurations that the shipped table or its rule ranks first are verified and timed in a few
-rounds for each product; the fastest three and the shipped choice are then timed in more rounds. On a processor the
-library has one kernel, whose tile, cache blocks and thread threshold are searched at several products at once; there,
+rounds for each product; the fastest three and the shipped choice are then timed in more rounds. On a CPU `gemmlab.gemm`
+has one kernel, whose tile, cache blocks and thread threshold are searched at several products at once; there,
 too, the fastest three and the shipped one are timed again, in turns, because the least of many noisy times is too low.
 A candidate replaces the shipped choice only if it is clearly faster (`LEAST_GAIN`).
 """
@@ -51,7 +51,7 @@ def usual_problems(device: Device) -> list[GemmProblem]:
 
 
 def tune_library(request: Request) -> Iterator[Entry]:
-    """Find the fastest kernel or configuration of the library call here; store each entry immediately, and yield it.
+    """Find the fastest kernel or configuration of `gemmlab.gemm` here; store each entry immediately, and yield it.
 
     On a CPU, one search over all products gives one entry. On a GPU, each product has an entry of its own. Products
     that have a valid entry in the store (unless `request.fresh`), or of which no right time was measured, are left out,

@@ -56,7 +56,7 @@ class Bench(Protocol):
 
     @property
     def seconds(self) -> float:
-        """Time since the beginning of the search, compilation included."""
+        """Seconds since the beginning of the search by the bench's clock, compilation included."""
 
     @property
     def builders(self) -> int:

@@ -1,4 +1,4 @@
-"""Search the configuration of the library's kernel on this processor, at several products at once."""
+"""Search the configuration of the CPU kernel of `gemmlab.gemm` on this processor, at several products at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from gemmlab.tuning.session import tune
 from gemmlab.tuning.space import space_of
 
 _COMPARED, _COMPARED_S = 0.15, 10.0
-"""The part of the budget for the last comparison, and the seconds that it has of a small one, at most a quarter."""
+"""The last comparison has the fraction `_COMPARED` of the budget.
+
+It has at least `_COMPARED_S` seconds, or a quarter of the budget if that is less.
+"""
 
 
 def processor_entry(request: Request) -> Entry:

@@ -1,4 +1,4 @@
-"""Changes of the store of choices: merged under a lock, written whole or not at all."""
+"""Changes of the store of `gemmlab tune --library`: entries are merged under a lock, written whole or not at all."""
 
 from __future__ import annotations
 

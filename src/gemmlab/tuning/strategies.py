@@ -24,7 +24,7 @@ from gemmlab.tuning.search import CONFIRMED, BudgetEnd, Search
 from gemmlab.tuning.surrogate import Float64Array, Posterior, posterior, prior
 
 _LEAST_AHEAD = 4
-"""The least number of configurations that are compiled or wait for their first turn, as `Constants.ahead`."""
+"""Lower limit of the number of configurations being compiled or waiting for a first turn (`Constants.ahead`)."""
 
 
 class Strategy(Protocol):

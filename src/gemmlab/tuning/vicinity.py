@@ -11,8 +11,8 @@ from gemmlab.tuning.search import BudgetEnd, Search, Standing
 def look_around(search: Search, best: Standing) -> Standing:
     """Time the neighbours of the best configuration that have no time yet, and return the best of all.
 
-    `results.sensitivity.neighbours` names them. If one of them is better, its neighbours follow. All that as far as the
-    budget allows.
+    `results.sensitivity.neighbours` names them. If one of them is better, its neighbours follow. The search
+    ends with the budget.
     """
     visited = set[int]()
     with suppress(BudgetEnd):

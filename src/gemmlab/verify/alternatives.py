@@ -47,7 +47,7 @@ def alternatives(op: Op, passes: Passes, failing: Sequence[Any], passing: Sequen
 
 
 def _full(op: Op, problems: Sequence[Any]) -> list[Any]:
-    """Return the problems that have products to add: no extent is 0, and no factor of the products."""
+    """Return the problems that have products to add: no extent is 0, and no factor of the products is 0."""
     return [
         problem
         for problem in problems

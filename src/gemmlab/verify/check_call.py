@@ -1,4 +1,4 @@
-"""Check the library call `gemm`: the cases of the operation, with every memory layout of a NumPy array."""
+"""Check `gemmlab.gemm`: the cases of the operation, with every memory layout of a NumPy array."""
 
 from __future__ import annotations
 

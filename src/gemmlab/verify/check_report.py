@@ -47,7 +47,7 @@ class Failure:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """A key; of failures with equal keys, one is explained at length."""
+        """The key by which a report groups failures: of those with equal keys it explains one at length."""
         places = sorted({(violation.operand, violation.place) for violation in self.violations})
         return (bool(self.mismatches), tuple(places), self.notes, self.claims)
 
@@ -89,7 +89,7 @@ class CheckReport(Display):
     """Largest error / bound over all cases; right if it is at most 1."""
     worst_problem: str
     source_error: float
-    """The source listings' own test: largest relative error / dot length; it passes below 1e-6."""
+    """Largest relative error / dot length; the test in the published sources of the kernels passes below 1e-6."""
     source_problem: str
     seconds: float
     refused: Mapping[str, int] = field(default_factory=dict)
@@ -131,12 +131,12 @@ class CheckReport(Display):
 
     @property
     def source_passed(self) -> bool:
-        """True if the source listings' own test would have passed."""
+        """True if `source_error` is below 1e-6, so that the test in the published sources of the kernels would pass."""
         return self.source_error < SOURCE_LIMIT
 
     @property
     def remarks(self) -> list[str]:
-        """Lines on what the verdict does not cover: traits of the kernel, stray reads, cases left out."""
+        """Lines on what the verdict does not cover: traits, stray reads, cases left out, criteria of an exercise."""
         return [*self._traits_and_cases(), *self.exercise]
 
     def _traits_and_cases(self) -> list[str]:

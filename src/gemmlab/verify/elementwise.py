@@ -73,8 +73,9 @@ class Comparison:
     worst_ratio: float
     """Largest error / bound; right if at most 1, infinite if a value that should be finite is not."""
     source_error: float
-    """Largest error / |value| / dot length: the source listings' test, which passes below 1e-6. Elements that are NaN
-    are left out: that test passes them, because no comparison with NaN is true.
+    """Largest error / |value| / dot length; the test in the published sources of the kernels passes below 1e-6.
+
+    Elements that are NaN are left out: that test passes them, because no comparison with NaN is true.
     """
 
 

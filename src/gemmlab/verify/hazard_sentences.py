@@ -14,7 +14,7 @@ from gemmlab.core.source_loops import without_comments
 from gemmlab.verify.leading_lines import lines_without
 
 _ENDED = "already ended"
-"""Words of the message of a barrier that only the threads pass that are left."""
+"""Words in the message of a barrier that was passed although some threads had ended before it."""
 _MISALIGNED = "misaligned"
 _ARRAY_LAST = frozenset({OUTSIDE, UNWRITTEN, _MISALIGNED})
 _WIDTH = re.compile(r"no multiple of (\d+)")
@@ -43,8 +43,9 @@ def sentence_on(kind: str, cases: Sequence[Sequence[Hazard]], read: Read = sourc
 
 
 def alignment_hint(cases: Sequence[Sequence[Hazard]]) -> str:
-    """Return the key of a file's header that states the alignment which misaligned accesses to operands need; empty if
-    there are none.
+    """Return advice to state `align`, the bytes that misaligned accesses to operands need, in the kernel's file.
+
+    It is empty if no such access is misaligned.
     """
     found = (one for case in cases for one in case if one.kind == _MISALIGNED and one.space == "global" and one.array)
     widths = [int(match[1]) for one in found if (match := _WIDTH.search(one.message))]
@@ -64,7 +65,7 @@ def _access(hazard: Hazard, read: Read) -> str:
 
 
 def _without_ld(hazard: Hazard, read: Read) -> str:
-    """Return `, which indexes B without ldb`, if the line of an access to an operand does."""
+    """Return `, which indexes B without ldb`, if the line of an access to operand B does; else empty."""
     name = hazard.array.lower()
     if hazard.space != "global" or hazard.called_from or not Path(hazard.file).suffix:
         return ""
@@ -75,7 +76,7 @@ def _without_ld(hazard: Hazard, read: Read) -> str:
 
 
 def _ended_before(every: Sequence[Hazard]) -> str:
-    """Name the lines of the barriers and those of the ends of threads that do not reach them."""
+    """Return a sentence with the lines of the barriers, and those where threads end that do not reach them."""
     stops = [one for one in every if one.kind == BARRIER and _ENDED in one.message]
     barriers = list(dict.fromkeys(one.place for one in stops if barrier_lines([one.text, one.called_text])))
     ends = [place for place in dict.fromkeys(one.place for one in stops) if place not in barriers]
@@ -87,7 +88,7 @@ def _ended_before(every: Sequence[Hazard]) -> str:
 
 
 def _passed_by(place: Place, hazards: Sequence[Hazard]) -> str:
-    """Name the barrier, and what follows from it."""
+    """Return a sentence on the barrier at `place` that not all threads reach, and the arrays that therefore race."""
     races = _arrays([hazard for hazard in hazards if hazard.kind == RACE])
     follows = f"; {races} race because of that" if races else ""
     return f"not all threads reach {barrier_words(place)}: it stands under a condition, or in divergent code{follows}"
@@ -98,7 +99,7 @@ def _arrays(hazards: Sequence[Hazard]) -> str:
 
 
 def _race(cases: Sequence[Sequence[Hazard]]) -> str:
-    """Name the arrays that race in one case, and the missing barrier of the first of them."""
+    """Return a sentence on the races: the arrays of the first case that has some, the place, and the cause if known."""
     races = next(found for case in cases if (found := [one for one in case if one.kind == RACE]))
     arrays = _arrays(races) or f"{races[0].space} memory".lstrip()
     every = [one for case in cases for one in case]

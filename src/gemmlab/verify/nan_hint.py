@@ -12,7 +12,7 @@ from gemmlab.ops.op import Contents
 from gemmlab.verify.elementwise import Mismatch
 
 NAN_BEFORE = "held NaN before the call"
-"""Words of each hint."""
+"""Words that each sentence of `nan_cause` contains."""
 
 
 def nan_cause(wrong: Mismatch, contents: Contents, own: Kernel | None = None) -> str | None:

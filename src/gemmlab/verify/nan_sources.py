@@ -28,7 +28,7 @@ def nan_sources(
     outputs = [operand.name for operand in op.operands(problem) if operand.role != "in"]
 
     def reaches(name: str) -> bool:
-        """Return whether a result is NaN if only this operand is; with an empty name, no operand is."""
+        """Return whether an output has a NaN if, of the suspects, only `name` holds NaN; none does if it is empty."""
         others = {other: np.zeros_like(contents[other]) for other in suspects if other != name}
         case = GuardedRun(placed, op, problem, {**contents, **others}, threads=threads)
         case.run()

@@ -66,9 +66,7 @@ def passes_where(
 
 
 def _needed_factors(op: Op, right: Sequence[Any]) -> dict[str, float]:
-    """Return 1 for each factor that a problem of one size leaves at 0, if no product is known to be right without
-    it.
-    """
+    """Return factor -> 1 for each factor that is 0 by default, unless a problem is known to be right where it is 0."""
     (plain,) = op.parse_sizes("128")
     full = [problem for problem in right if all(getattr(problem, name) for name in extents_of(op, problem))]
     names = [name for name in dict.fromkeys(op.factors.values()) if getattr(plain, name, 1.0) == 0.0]

@@ -21,7 +21,7 @@ def unwritten(
     """Return a sentence on the elements that no thread wrote, if the result `wrong` is one of them; else `""`.
 
     The output held nothing but NaN before the call (`contents`). The problem runs again with a number in place of it:
-    who reads the output changes that number, and who does not write it leaves it.
+    a kernel that reads the output changes that number, and one that does not write it leaves it.
     """
     if not op.dot_length(problem):
         return ""  # Who adds nothing to a number leaves it, too.

@@ -16,7 +16,7 @@ from gemmlab.verify.nan_hint import NAN_BEFORE
 
 PASSED = "pass"
 SOLVED = "solved"
-"""An exercise that passes."""
+"""Kind of the verdict on an exercise that passes."""
 STOPPED = "stopped"
 UNEXPECTED = "not as expected"
 OVERFLOW = "index overflow"
@@ -25,7 +25,7 @@ EVERYWHERE = "wrong everywhere"
 SOMEWHERE = "wrong"
 WRITES = "writes outside"
 _ROWS: Mapping[str, tuple[str, str]] = {"a": ("M", "K"), "b": ("K", "N"), "c": ("M", "M")}
-"""The number of rows of an operand as it is stored, and of its transpose."""
+"""Operand -> extent that is its number of stored rows if the problem does not transpose it, and if it does."""
 _RARE = 4
 """A kernel is called wrong everywhere if it fails at least this many cases for each case that it passes."""
 _ONLY = "at ragged edges only: "

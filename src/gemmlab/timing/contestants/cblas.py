@@ -28,7 +28,7 @@ _DNNL_ISA = {
     0x1: "SSE4.1", 0x3: "AVX", 0x7: "AVX2", 0xF: "AVX2 VNNI", 0x1F: "AVX2 VNNI 2", 0x27: "AVX-512",
     0x67: "AVX-512 VNNI", 0xE7: "AVX-512 BF16", 0x1EF: "AVX-512 FP16", 0xFEF: "AVX-512 AMX", 0x1FEF: "AVX-512 AMX FP16",
 }  # fmt: skip
-"""The names of oneDNN's `dnnl_cpu_isa_t`, version 3."""
+"""Value of `dnnl_cpu_isa_t` in oneDNN 3 -> name of the instruction set."""
 
 
 class _DnnlVersion(ctypes.Structure):

@@ -123,7 +123,10 @@ def time_calls(call: Callable[[], object], calls: int, inner: int) -> list[float
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """A prepared contestant made of a callable and a `timer`: (calls, inner) -> microseconds of each call."""
+    """A prepared contestant made of a callable and a `timer`, a function of (calls, inner).
+
+    The timer returns `calls` measurements in microseconds, each the mean over `inner` calls in a row.
+    """
 
     call: Callable[[], object]
     timer: Callable[[int, int], list[float]]

@@ -86,5 +86,5 @@ def require_int32_extents(work: Work) -> None:
 
 
 def version_text(number: int) -> str:
-    """Return `"13.0.2"` for 130002, `"12.8.4"` for 120804."""
+    """Return a version number of cuBLAS as text: `"13.0.2"` for 130002, `"12.8.4"` for 120804."""
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"

@@ -36,7 +36,7 @@ _MOST_WORKSPACE = 1
 
 
 class _Heuristic(ctypes.Structure):
-    """`cublasLtMatmulHeuristicResult_t`."""
+    """The C structure `cublasLtMatmulHeuristicResult_t`: one algorithm that cublasLt lists."""
 
     _fields_ = (
         ("algorithm", ctypes.c_uint64 * 8), ("workspace_bytes", ctypes.c_size_t), ("state", ctypes.c_int),
@@ -54,7 +54,7 @@ class CublasLtCall:
         self._handle = self._made("cublasLtCreate")
         self._workspace = device.allocate(WORKSPACE_BYTES)
         self._chosen: dict[tuple[tuple[str, Any], ...], tuple[_Heuristic, int, int]] = {}
-        """Scalars of a problem -> algorithm, its rank among the heuristics, and their number."""
+        """Scalars of a problem -> algorithm, its index among the heuristics from 0 on, and their number."""
         self._last = 0, 0
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
@@ -158,7 +158,10 @@ class CublasLtCall:
         self._library.check(function, what, ctypes.c_int(attribute), ctypes.byref(value), size)
 
     def facts(self) -> dict[str, Any]:
-        """Return library, version, file, and the rank of the fastest of the heuristics at the last shape."""
+        """Return library, version, file, and for the last shape the rank of the fastest heuristic.
+
+        `heuristic` is that rank, from 1 on; `heuristics` is the number of heuristics that cublasLt listed.
+        """
         at, count = self._last
         return {
             "library": "cublasLt", "version": version_text(self._library.functions.cublasLtGetVersion()),

@@ -44,7 +44,7 @@ class TorchArrays:
         self.where = f"cuda:{device.ordinal}"
 
     def array(self, buffer: Buffer, place: Place) -> Any:
-        """Return a view of a buffer."""
+        """Return a view of a float32 buffer with the shape and strides of `place`."""
         words = self.torch.as_tensor(buffer, device=self.where).view(self.torch.float32)
         return self.torch.as_strided(words, place.shape, place.strides)
 
@@ -60,7 +60,7 @@ class CupyArrays:
         self.cupy.cuda.ExternalStream(int(device.stream), device.ordinal).use()
 
     def array(self, buffer: Buffer, place: Place) -> Any:
-        """Return a view of a buffer."""
+        """Return a view of a float32 buffer with the shape and strides of `place`."""
         words = self.cupy.asarray(buffer).view(self.cupy.float32)
         return self.cupy.lib.stride_tricks.as_strided(words, place.shape, tuple(4 * step for step in place.strides))
 
@@ -88,7 +88,7 @@ class BareArrays:
         self._stream = int(device.stream)
 
     def array(self, buffer: Buffer, place: Place) -> BareArray:
-        """Return a view of a buffer."""
+        """Return a view of a float32 buffer with the shape and strides of `place`."""
         return BareArray(buffer, place, self._stream)
 
 

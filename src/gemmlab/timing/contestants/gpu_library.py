@@ -132,7 +132,7 @@ class CublasCall:
 
 
 class TorchCall:
-    """`torch.mm(out=)`, or `torch.addmm(out=)` if alpha and beta are not 1 and 0; `torch.sum(out=)`.
+    """`torch.mm(out=)`, or `torch.addmm(out=)` if alpha and beta are not 1 and 0; `torch.sum(out=)`, `amax` or `amin`.
 
     A batch is `torch.bmm(out=)` or `torch.baddbmm(out=)`. If all products share a matrix it is `torch.matmul`, which
     computes them as one product; it is called without `out`, whose memory it would replace instead of writing to it.
@@ -170,7 +170,7 @@ class TorchCall:
 
 
 class CupyCall:
-    """`cupy.matmul(out=)`; `cupy.sum`, which runs CUB for sums of all elements and along adjacent axes."""
+    """`cupy.matmul(out=)`; `cupy.sum`, `max` or `min`, which run CUB for all elements and along adjacent axes."""
 
     def __init__(self, device: CudaDevice) -> None:
         self._arrays = CupyArrays(device)

@@ -70,7 +70,7 @@ class OnDevice:
 
 
 _OPEN: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()
-"""The open devices of this process by name and mode, which its contestants share."""
+"""(device name, mode) -> device that the kernels of this process share, as long as one of them holds it."""
 
 
 def _device(name: str, mode: str) -> Device:

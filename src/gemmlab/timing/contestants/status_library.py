@@ -11,7 +11,7 @@ from gemmlab.core.errors import PeerError
 
 
 class StatusLibrary:
-    """A loaded library. Raises `PeerError` if it does not load."""
+    """The shared library at `path`, loaded into this process. Raises `PeerError` if it does not load."""
 
     def __init__(self, path: str) -> None:
         self.file = Path(path).name

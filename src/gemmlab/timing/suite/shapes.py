@@ -52,7 +52,7 @@ class Suite:
 
 @cache
 def shipped_suite() -> Suite:
-    """Return the suite of this version."""
+    """Return the suite of shapes that comes with this version of gemmlab."""
     return read_suite(files(__package__).joinpath(NAME).read_text(encoding="utf-8"))
 
 

@@ -33,7 +33,7 @@ class FilePart(NamedTuple):
 
 
 def file_part(value: Any) -> FilePart | None:
-    """Return the part of a file that an array spans; `None` for one that is not mapped by `numpy.memmap`."""
+    """Return the part of a file that an array spans; `None` if `numpy.memmap` did not map it, or if it is empty."""
     owner: Any = value
     while owner is not None and not _is_mapping(owner):
         owner = getattr(owner, "base", None)

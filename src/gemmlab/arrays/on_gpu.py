@@ -16,7 +16,7 @@ import numpy as np
 from gemmlab.core.errors import ArgumentTypeError, DeviceError
 
 DLPACK_CUDA = (2, 13)
-"""`kDLCUDA` and `kDLCUDAManaged`."""
+"""DLPack's device types of arrays that count as lying on an NVIDIA GPU: `kDLCUDA` and `kDLCUDAManaged`."""
 UNKNOWN = -1
 """A value of `stream` for an array that does not name the stream on which work may still be queued."""
 _LEGACY_STREAM = 1

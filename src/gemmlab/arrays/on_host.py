@@ -18,7 +18,7 @@ from gemmlab.core.argument_checks import dtype_error
 from gemmlab.core.errors import ArgumentTypeError
 
 _DLPACK_HOST = (1, 3)
-"""`kDLCPU`, and `kDLCUDAHost`: pinned, but the host's."""
+"""DLPack's device types of arrays in the host's memory: `kDLCPU`, and `kDLCUDAHost` for pinned memory."""
 
 
 def is_host_array(value: Any) -> bool:
@@ -100,7 +100,7 @@ def like(value: Any, array: npt.ArrayLike) -> Any:
 
 
 def _torch_of(value: object) -> Any:
-    """Return torch, if `value` is one of its tensors."""
+    """Return the module `torch` if `value` is a tensor of torch; else `None`."""
     package = package_of(value)
     return sys.modules["torch"] if package is not None and package.name == "torch" else None
 

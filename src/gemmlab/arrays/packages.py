@@ -1,4 +1,4 @@
-"""Packages whose arrays lie on a GPU: their current streams, and new arrays of their kind."""
+"""Packages whose arrays may lie on a GPU (torch, CuPy): their current streams, and new arrays of their kind."""
 
 from __future__ import annotations
 
@@ -24,17 +24,23 @@ class Package:
     kind: str
     """The name of its array class."""
     maker: Callable[[Any, Any, tuple[int, ...]], Callable[[], Any]]
-    """Return, for an array and a shape, a function that makes a new float32 array on the same GPU, uninitialised and in
-    C order.
+    """Function (package, array, shape) that returns a function, which makes a new float32 array of this shape on the
+    array's GPU, uninitialised and in C order.
     """
     stream: Callable[[Any, Any], Callable[[], int]]
-    """Return a function that gives the handle of the current stream of an array's device."""
+    """Function (package, array) that returns a function, which returns the handle of the current stream of the array's
+    device.
+    """
     copy: Callable[[Any, Any], Any]
-    """Return an array with the same elements in C order, copied on the current stream unless they are in that order."""
+    """Function (package, array) that returns the array if its elements are in C order, else a copy in C order, made on
+    the current stream.
+    """
     assign: Callable[[Any, Any, Any], None]
-    """Copy elements (to, from) on the current stream, with broadcasting."""
+    """Function (package, to, from) that copies elements on the current stream, with broadcasting."""
     layout: Callable[[Any], Hashable]
-    """Return all properties of an array, except its address, that decide whether and how it can be used."""
+    """Function (array) that returns all properties, except the address, that decide whether and how the array can be
+    used.
+    """
     address: Callable[[Any], int]
     to_float32: str
     """The expression that converts an array `x` to float32, for messages."""
@@ -59,7 +65,7 @@ class Package:
 
 
 def package_of(value: object) -> Package | None:
-    """Return the package of an array; `None` for a package that is not known here."""
+    """Return the `Package` of an array of torch or CuPy; `None` for any other value."""
     for package in _PACKAGES:
         module = sys.modules.get(package.name)
         if module is not None and isinstance(value, getattr(module, package.kind)):

@@ -72,8 +72,8 @@ def _array(name: str, value: object) -> Float32Array:
 
 
 def _two_axes(name: str, shape: tuple[int, ...]) -> tuple[int, int]:
-    """Return the shape of a matrix for one of none, one, or more than two axes. Raises `UsageError` if more than two of
-    the extents are not 1.
+    """Return the shape of the matrix that an array of 0, 1 or more than 2 axes becomes. Raises `UsageError` if more
+    than two of the extents are not 1.
     """
     extents = shape if len(shape) < 2 else tuple(extent for extent in shape if extent != 1)
     if len(extents) > 2:

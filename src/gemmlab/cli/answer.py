@@ -66,7 +66,7 @@ def print_csv(text: str) -> None:
 
 
 class _Lines(logging.Handler):
-    """Prints each message as a line on standard error."""
+    """A handler that prints each message as a line on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         typer.echo(record.getMessage(), err=True)

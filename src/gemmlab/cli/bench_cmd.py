@@ -1,4 +1,4 @@
-"""`gemmlab bench`: time the library call, or kernels, against other libraries."""
+"""`gemmlab bench`: time gemmlab's own call (`gemmlab.gemm`, `gemmlab.sum`), or kernels, against peer libraries."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def bench(
     as_csv: CsvFlag = False,
     save: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
 ) -> None:
-    """Time the library call or kernels against peers, in turns, and record every sample.
+    """Time gemmlab.gemm, gemmlab.sum or kernels against peer libraries, in turns, and record every sample.
 
     On an emulated device nothing is timed: instructions and memory accesses are counted.
     """

@@ -1,4 +1,4 @@
-"""`gemmlab check`: verify the results of kernels and of the library call."""
+"""`gemmlab check`: verify the results of kernels and of `gemmlab.gemm`."""
 
 from __future__ import annotations
 

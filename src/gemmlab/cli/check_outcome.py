@@ -17,7 +17,7 @@ COLUMNS = """
   error/|c|/K  no verdict: the largest relative error / K, as articles test it; it may be large where a sum is near 0"""
 """The meaning of some columns, printed below the table; `{precisions}` stands for those of the kernels."""
 _MOST_IN_FULL = 1e6
-"""An error is shown with all its digits if it is less than so many times its bound."""
+"""Ratio of an error to its bound from which the ratio is printed with an exponent; below, with three decimals."""
 
 
 def answer(checked: CheckResult, form: Form) -> None:

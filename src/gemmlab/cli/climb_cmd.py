@@ -1,4 +1,4 @@
-"""`gemmlab climb`: verify and time the ladder on this machine, beside the library call and the peers."""
+"""`gemmlab climb`: verify and time the ladder on this machine, beside gemmlab's own call and peer libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gemmlab profile`: profile kernels and a library with Nsight Compute, and say what to try next."""
+"""`gemmlab profile`: profile kernels and a peer library with Nsight Compute, and say what to try next."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def profile(
     as_csv: CsvFlag = False,
     save: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
 ) -> None:
-    """Profile kernels beside the library's own: stall reasons with what to try, pipes, caches, opcodes.
+    """Profile kernels beside a peer library's: stall reasons with what to try, pipes, caches, opcodes.
 
     Without Nsight Compute or a GPU, the emulator counts. Exits with 1 if a result on the emulator is wrong, and if the
     time limit is reached.

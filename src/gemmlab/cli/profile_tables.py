@@ -15,7 +15,7 @@ from gemmlab.core.words import assignments, printable
 from gemmlab.observe.profile import NCU, Profile, Profiles
 
 _LEAST_SHARE = 0.005
-"""A stall state has a row if it takes at least this share of a warp's time, in the kernel or in the library."""
+"""A stall state has a row if it takes at least this fraction of a warp's time in the kernel or in the peer library."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`gemmlab tune`: search a kernel's configurations within a budget, or measure this machine for the library call."""
+"""`gemmlab tune`: search a kernel's configurations within a budget, or measure this machine for `gemmlab.gemm`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gemmlab tune --library`, `--show`, `--export`, `--import`, `--forget`: choices stored for this user's machines."""
+"""`gemmlab tune --library`, `--show`, `--export`, `--import`, `--forget`: kernel choices stored for the user."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def store_command(
     verb: str, *, device: str, mode: str | None, budget: float, shapes: Path | None, sizes: str | None,
     file: Path | None, fresh: bool, form: Form,
 ) -> None:  # fmt: skip
-    """Run the option `verb`, one of those in this module's docstring, on the store of choices; print the answer.
+    """Run `verb` (`--library`, `--show`, `--export`, `--import` or `--forget`) on the store of choices; print the
+    answer.
 
     `file` is that of `--export` and `--import`; `budget` is in seconds. Raises `UsageError`.
     """

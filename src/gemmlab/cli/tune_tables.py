@@ -1,4 +1,4 @@
-"""Print the outcome of a search: the fastest configurations, those that are wrong, and the effect of each parameter."""
+"""Print the outcome of a search: the fastest configurations, those that cannot win, and each parameter's effect."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _own: Callable[[da.Array, Any], Any] = da.Array.__matmul__
 
 @contextmanager
 def enabled(precision: str = "highest") -> Iterator[None]:
-    """Make `a @ b` of two-dimensional float32 Dask arrays `gemmlab.dask.gemm(a, b, precision=precision)`.
+    """Let `a @ b` of two-dimensional float32 Dask arrays mean `gemmlab.dask.gemm(a, b, precision=precision)`.
 
     It applies to expressions that this thread or asyncio task evaluates inside the block. For other dtypes, other
     numbers of dimensions, unknown extents, and operands that are no Dask arrays, `@` is Dask's own product.

@@ -31,9 +31,9 @@ def gemm(
 ) -> da.Array:  # fmt: skip
     """Return `alpha * a @ b + beta * c` as a Dask array, without computing it.
 
-    `a` (m x k), `b` (k x n) and `c` (m x n) are two-dimensional float32 Dask arrays of any chunks, with blocks
-    of NumPy or CuPy. Chunks along k become the same in `a` and `b`. The result has the chunks of `a` along m and of `b`
-    along n. `c` is needed when `beta` is not 0, and is not read when it is. `precision` is that of `gemmlab.gemm`.
+    `a` (m x k), `b` (k x n) and `c` (m x n) are two-dimensional float32 Dask arrays of any chunks, with blocks of NumPy
+    or CuPy. Chunks along k become the same in `a` and `b`. The result has the chunks of `a` along m and of `b` along n.
+    `c` is needed if `beta` is not 0, and is not read if `beta` is 0. `precision` is that of `gemmlab.gemm`.
 
     A task multiplies two blocks and adds the sum of the products before it along k, so a worker needs memory for four
     blocks. If C has few blocks, k is split between several such chains, whose sums are added in groups. That order

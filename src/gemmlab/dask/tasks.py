@@ -23,7 +23,7 @@ class Settings:
     beta: float
     precision: str
     threads: int | None
-    """Threads of a task, as the caller requested."""
+    """Threads of a task, as the caller requested; `None` if the caller did not."""
     sharing: int
     """Tasks that run at the same time on one host; 0 if that is not known."""
     version: str = __version__

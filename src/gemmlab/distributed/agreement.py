@@ -16,7 +16,7 @@ from gemmlab.distributed.message_group import host_group
 CALL = "gemmlab.distributed.gemm"
 VERSION = ("version of gemmlab", __version__)
 NUMBERS = 16
-"""Numbers that a rank sends, with or without arguments to compare: a status, digests, and zeros."""
+"""Length of the message of a rank, in int64 numbers: a status (0, or 1 from `decline`), digests, and zeros."""
 
 
 def agree(facts: Sequence[tuple[str, object]], mesh: Any) -> None:
@@ -36,7 +36,7 @@ def agree(facts: Sequence[tuple[str, object]], mesh: Any) -> None:
 
 
 def decline(mesh: Any) -> None:
-    """Take part in the comparison with wrong arguments, so that no other rank waits for this one."""
+    """Take part in the other ranks' `agree` for a rank with wrong arguments, so that they raise and do not wait."""
     _compared([1], mesh)
 
 

@@ -1,7 +1,8 @@
 """The algorithm for a product of DTensors: the one with the least predicted time.
 
-A rank receives bytes before the product, when an operand is redistributed, and during the product, as panels. The
-predicted time is the sum of the redistribution, the first panel's transfer if no product can begin before it, and the
+A rank receives bytes before the product, when an operand is redistributed, and during the product, as panels; for the
+algorithm `"k"` it receives partial sums after the product instead of panels. The predicted time is the sum of the
+redistribution, the reduction of partial sums, the first panel's transfer if no product can begin before it, and the
 longer one of two: the products, or the transfer of the other panels with the last panel's product. Products that add to
 the same part of C read and write it once more each.
 """
@@ -32,11 +33,11 @@ Other precisions have the rate of `"highest"`.
 CONVERTS = ("float32", *METHODS)
 """Precisions whose kernels convert both operands before they multiply."""
 LEAST_TERMS, LEAST_TERMS_CONVERTED = 8192, 2048
-"""The fewest terms in a panel of all lines; the second for precisions in `CONVERTS`. Fewer would cost too many passes
-over C.
+"""The fewest terms of k in a panel that has all lines (rows of A or columns of B). The second number is for precisions
+in `CONVERTS`. Panels of fewer terms would cost too many passes over C.
 """
 MEMORY = {"cuda": 4.0e12, "cpu": 10e9}
-"""Bytes of C that a rank reads and writes a second."""
+"""Bytes of C that a rank reads and writes in a second, both added, by kind of device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +171,12 @@ def _algorithms(
 
 
 def _cut(words_of_c: tuple[str, ...], cut: str, mesh: tuple[int, ...]) -> int:
-    """Return the number of parts into which C is cut, into `ROWS` or `COLUMNS`."""
+    """Return into how many ranges of rows (`cut` is `ROWS`) or of columns (`cut` is `COLUMNS`) C is cut."""
     return prod(ranks for word, ranks in zip(words_of_c, mesh, strict=True) if word == cut)
 
 
 def _part(turn: Turn, extents: tuple[int, int, int]) -> float:
-    """Return which part of a rank's m x n x k multiply-adds a turn has."""
+    """Return the fraction, 0 to 1, of a rank's m x n x k multiply-adds that a turn has."""
     return len(turn.rows) * len(turn.columns) * len(turn.terms) / max(1, prod(extents))
 
 

@@ -29,8 +29,8 @@ def product_in_turns(
 ) -> torch.Tensor:  # fmt: skip
     """Return this rank's part of C. While the panels of one turn are multiplied, those of the next are sent.
 
-    `agreed` raises an exception if the ranks' calls differ; `None` if that is known. It is called before the first
-    message, but after the product of the rank's own terms has begun.
+    `agreed` raises an exception if the ranks' calls differ; it is `None` if the ranks have agreed before. It is called
+    before the first message, but after the product of the rank's own terms has begun.
     """
     # Both operands have k as their first axis. For A this is a transposed view.
     left, right = a.to_local().t(), b.to_local()
@@ -115,7 +115,8 @@ def sources_of(
     """Return the sources of the panels of A and B, and the memory that they have in common with other ranks, if any.
 
     `local` are this rank's parts of A and B, k first; `groups` the ranks among which k of A and B, `depth` terms, is
-    cut, or `None`. `turns` are those with panels. `begun` is an event: the local parts are complete.
+    cut, or `None`. `turns` are those with panels. `begun` is an event after which the local parts are complete; `None`
+    on a CPU.
     """
     panels = (
         [Panel(turn.terms, turn.rows, turn.parts) for turn in turns],
@@ -137,7 +138,8 @@ def sources_of(
 
 
 def _beside_messages(left: torch.Tensor, right: torch.Tensor, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options that choose a kernel of many short blocks, if the library would take a persistent one; else none.
+    """Return options that choose a kernel of many short blocks, if gemmlab would take a persistent one; else no
+    options.
 
     A persistent kernel has one long block for each multiprocessor. While NCCL occupies some of these, blocks that find
     no free one would begin only after others have ended.

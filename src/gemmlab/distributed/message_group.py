@@ -39,7 +39,8 @@ def message_group(group: Any) -> Any:
 
 
 def host_group(group: Any) -> Any:
-    """Return a group of the same ranks for messages between hosts: `group` itself unless it is NCCL's.
+    """Return a group of the same ranks that sends data in host memory: `group` itself, or one of gloo if that is
+    NCCL's.
 
     All ranks of the group call this. The group is used again for later calls with the same `group`, and has its time
     limit.

@@ -30,11 +30,11 @@ class Turn:
     """A product of panels, for `rows` and `columns` of this rank's part of C."""
 
     terms: range
-    """Terms of k of the panels."""
+    """Terms of k that the turn's panels have."""
     rows: range
     columns: range
     parts: tuple[range, ...]
-    """Ranges of k that are multiplied: `terms`, or what of them the first turn has left."""
+    """Ranges of k that the turn multiplies: all of `terms`, or those that the rank's own turn has not multiplied."""
     own: bool = False
     """True for the rank's own terms, which it multiplies before the first panel has arrived."""
 

@@ -18,13 +18,15 @@ from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
 
 WORDS = 1 << 27
-"""Most elements of a panel if one operand is sent: 512 MiB."""
+"""Most elements of a panel if one operand is sent: 512 MiB of float32."""
 DEPTH = 32768
 """Most terms of k in a panel that has some lines only, which are columns of B or rows of A. Each further panel of the
 same lines reads and writes a part of C once more.
 """
 PANEL = 4096
-"""Terms of k in a panel that has all lines. It determines the order of sums, so no number of ranks changes it."""
+"""Terms of k in a panel that has all lines, if both operands are sent or if sums must have one order on any number of
+ranks. It determines the order of sums, and does not depend on the number of ranks.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class Rectangle:
 
 
 class PeerMemory:
-    """The slots and flags of one group of ranks, and a stream for copies.
+    """The slots and flags of one group of ranks, and the streams for copies and for every other product.
 
     Flags are counts of panels over all calls: `ARRIVED` from a rank says how many panels it has sent here, `READY` up
     to which panel it can receive. They are compared as 32-bit numbers that wrap around.
@@ -54,10 +54,12 @@ class PeerMemory:
         """Number of panels of all calls so far, the same on all ranks."""
         self._group, self._device, self._driver = group, device, driver
         self._copies = [torch.cuda.Stream(device, priority=-1) for _ in range(self.ranks)]
-        """For the copies to each rank. With one stream, a rank that is not ready would keep copies from the others."""
+        """One stream for the copies to each rank. With a single one, a rank that is not ready would delay copies to
+        others.
+        """
         self._second, self._behind = torch.cuda.Stream(device), torch.cuda.Stream(device)
         self._last_ready = torch.cuda.Event()
-        """Recorded after the last `tell_ready`."""
+        """Event after the flags that the last `tell_ready` wrote."""
         self._slot_bytes = 0
         self._slots = torch.empty(0, device=device)
         self._addresses: list[int] = []
@@ -70,8 +72,8 @@ class PeerMemory:
         answered(lambda: dist.barrier(group))
 
     def reserve(self, slot_bytes: int) -> None:
-        """Make each slot at least so large. All ranks call this with the same number. A larger slot waits for all work
-        of the GPU.
+        """Make each slot at least `slot_bytes` large. All ranks call this with the same number. If the slots grow, the
+        call first waits for all work of the GPU.
         """
         if slot_bytes <= self._slot_bytes:
             return
@@ -82,7 +84,7 @@ class PeerMemory:
         self._slots, self._addresses = self._shared("slots", SLOTS * self._slot_bytes)
 
     def slot(self, number: int, shape: tuple[int, int]) -> torch.Tensor:
-        """Return this rank's slot of a panel as a float32 matrix."""
+        """Return this rank's slot for panel `number` as a float32 matrix of `shape`."""
         first = number % SLOTS * self._slot_bytes // FLOAT_BYTES
         return self._slots[first : first + shape[0] * shape[1]].view(shape)
 

@@ -25,7 +25,7 @@ class PeerPanels:
     """The panels of an operand whose k is cut between ranks with a common `memory` (`PeerMemory`).
 
     `local` is this rank's part, k first. Of B (`of_a` false) a panel has a row for each term of k; of A (`of_a` true) a
-    row for each line, as the operand has. `begun` is an event: `local` is complete.
+    row for each line, as the operand has. `begun` is an event after which `local` is complete.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class PeerPanels:
         memory.open(self._first + SLOTS, begun)
 
     def start(self, turn: int) -> None:
-        """Send this rank's part of a panel to each rank, as soon as that has finished the last panel in its slot."""
+        """Send this rank's part of a panel to each rank, once the other has finished the last panel in its slot."""
         memory, now, number = self._memory, self._panels[turn], self._first + turn
         theirs = share(self._depth, memory.ranks, memory.own)
         part = common(theirs, now.terms)

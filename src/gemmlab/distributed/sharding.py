@@ -11,7 +11,7 @@ from torch.distributed.tensor.experimental import register_sharding
 import gemmlab.torch  # noqa: F401 - defines the operator
 
 MATRIX = 2
-"""Dimensions of a matrix. Operands with more, stacks of matrices, must be replicated."""
+"""Number of dimensions of a matrix. Operands with more, stacks of matrices, must be replicated."""
 
 
 def register() -> None:

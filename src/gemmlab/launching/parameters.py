@@ -29,7 +29,7 @@ _TEXELS = {"<f4": "f32", "<f2": "f16", "<u2": "u16", "<i2": "s16"}
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a kernel, as far as it is known."""
+    """One parameter of a kernel: its size in bytes and, if known, its name and type."""
 
     place: str
     """The parameter in words, as errors name it."""
@@ -39,7 +39,7 @@ class Parameter:
 
     @property
     def takes_address(self) -> bool | None:
-        """True if it is a pointer; `None` if unknown."""
+        """True if the parameter is a pointer, false if it is none; `None` if unknown."""
         if self.type.endswith("*"):
             return True
         return False if self.type in C_TYPES or self.size != POINTER_BYTES else None
@@ -89,7 +89,7 @@ class Bound:
         self._buffers: dict[int, tuple[Buffer, npt.NDArray[Any]]] = {}
         self._arrays: list[int | None] = []
         self.values: list[Any] = []
-        """NumPy scalars and buffers, in order."""
+        """The arguments in the kernel's order: a buffer for an array, a NumPy scalar for a texture or anything else."""
         try:
             for parameter, value in zip(takes, values, strict=True):
                 self._add(parameter, value)
@@ -135,8 +135,8 @@ class Bound:
         return np.void(self._device.tensor_map(value.over(int(buffer.address), array.shape, array.dtype)))
 
     def _texture(self, parameter: Parameter, buffer: Buffer, array: npt.NDArray[Any]) -> np.uint64:
-        """Return the handle of a texture over an array: a texel is a row of up to four values, or one value of a
-        vector.
+        """Return the handle of a texture over an array: a texel is one value of a vector, or a row of 1, 2 or 4 values
+        of a matrix.
         """
         if not isinstance(self._device, TextureDevice):
             raise ArgumentTypeError(f"{parameter.place} is a texture; {self._device.id} has no textures")
@@ -172,7 +172,7 @@ class Bound:
         return [None if key is None else copies[key] for key in self._arrays]
 
     def free(self) -> None:
-        """Free the device's memory."""
+        """Free the buffers on the device that hold the arguments' arrays."""
         for buffer, _ in self._buffers.values():
             self._device.free(buffer)
         self._buffers.clear()

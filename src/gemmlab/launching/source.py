@@ -31,7 +31,7 @@ class CudaText:
     text: str
     path: str
     shipped: Kernel | None = None
-    """The kernel of the catalog that was named instead of a file."""
+    """The kernel of gemmlab's catalog, if its id was given as the source; `None` for text and files."""
 
     def named(self, kernel: str, target: str) -> str:
         """Return the name expression to compile: `kernel`, or for the bare id of a kernel of the catalog the instance
@@ -105,7 +105,8 @@ class ReadyCubin:
     def artifact(self, kernel: str, *, disassembled: bool) -> Artifact:
         """Return the code with `kernel` as its entry. The name may be unmangled if that is unambiguous.
 
-        With `disassembled` it has its machine code as text. Raises `UsageError` that lists the kernels of the code.
+        With `disassembled` it has its machine code as text. Raises `UsageError`, which lists the kernels of the code,
+        if none or several have the name.
         """
         named = [name for name in self.kernels if kernel in (name, plain(name))]
         if len(named) != 1:

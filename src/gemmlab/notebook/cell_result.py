@@ -13,7 +13,9 @@ from gemmlab.launching import Launched
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CellResult(Display):
-    """The result of a `%%cuda` cell. Parts that were not requested, or are impossible for the cell, are empty."""
+    """The result of a `%%cuda` cell. Parts that were not requested, or are impossible for the cell, are `None` or
+    empty.
+    """
 
     artifacts: tuple[Artifact, ...] = ()
     """Machine code of every kernel, for a cell that is only compiled."""

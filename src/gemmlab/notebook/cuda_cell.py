@@ -35,8 +35,8 @@ def run_cell(line: str, cell: str, values: Mapping[str, Any]) -> CellResult | No
     A kernel of an operation (a product, a sum) states its launch in a `/* gemmlab` comment or by --grid and --threads;
     it is checked against the float64 reference and explained. With arrays in --args, written as `float32[64x64]`, any
     kernel is launched on the emulator and explained; with --launch, --args may also name `values`, the notebook's
-    variables. Any other cell is only compiled. Line numbers in messages are those of the cell. `%%cuda -h` lists the
-    options.
+    variables. Any other cell is only compiled. Line numbers in messages are those of the cell. `%%cuda -h` prints the
+    options and returns `None`.
 
     Raises as `gemmlab.check`, `explain` and `launch`; `CompileError` for a cell that does not compile.
     """

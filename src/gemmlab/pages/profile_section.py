@@ -1,4 +1,4 @@
-"""Profiles of a page's kernels: the stalls of their warps, and figures beside those of a library."""
+"""Profiles of a page's kernels: the stalls of their warps, and figures beside those of a peer library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from gemmlab.plots.stalls import stall_bars, stall_chart
 from gemmlab.results.climb_rows import short_size
 
 _LEAST_SHARE = 0.005
-"""Fraction of a warp's time below which a state is left out, in the kernel's profile and in the library's."""
+"""A stall state is left out of the table if it takes less than this fraction of a warp's time both in the kernel's
+profile and in that of the peer library beside it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Profiled:
 
     where: str
     other_code: str
-    """Digest of the profiled code if it differs from the explained code, else empty."""
+    """First 12 digits of the profiled code's digest if it is not that of the explained code; else empty."""
     stalls: Table
     figures: Table
     findings: tuple[Finding, ...]

@@ -37,15 +37,17 @@ class Section:
     table: Table
     counters: Table | None
     sensitivity: Table | None
-    """The effect of each parameter, from a record with many configurations."""
+    """The effect of each parameter, from a record with many configurations; `None` without such a record."""
     study: StudyTables | None
     """Tables from the study of its code; `None` if it failed or was not requested."""
     why_not: str
     """Reason why the requested study failed; empty if it succeeded or was not requested."""
     same: tuple[str, ...]
-    """Descriptions of the records that timed the explained code; empty without an explanation."""
+    """Descriptions of the records that timed or counted the explained code; empty without an explanation."""
     other: tuple[str, ...]
-    """Descriptions of the records that timed other code, with the differences; empty without an explanation."""
+    """Descriptions of the records that timed or counted other code of the kernel, with the differences; empty without
+    an explanation.
+    """
     profiled: tuple[Profiled, ...]
     measured: float | None
     """Measured GFLOP/s of the explained code on the GPU it is explained for, at the largest problem; `None` if it was

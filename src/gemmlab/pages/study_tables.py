@@ -30,7 +30,7 @@ class StudyTables:
     roofline: Table | None
     accesses: Table | None
     groups: Mapping[str, Lines]
-    """Figures by group."""
+    """Group of figures -> its figures as (name, text)."""
     loop: str
     """The main loop as text, one instruction per line; empty if there is none."""
     drawings: tuple[Drawing, ...]

@@ -117,7 +117,7 @@ def count_table(record: Record) -> Table:
 
 
 def cache_table(record: Record) -> Table:
-    """Return the table of simulated cache misses, per thousand multiply-adds."""
+    """Return the table of simulated caches: misses per thousand multiply-adds, and bytes moved per multiply-add."""
     headings = ("", "size", "bytes touched", "L1 misses", "L2 misses", "TLB misses", "bytes L1-L2", "bytes L2-memory",
                 "time spent packing")  # fmt: skip
     cells = [

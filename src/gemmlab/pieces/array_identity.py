@@ -19,7 +19,9 @@ from gemmlab.pieces.block_sources import Block, Source, mapping_of
 
 Float32Array = npt.NDArray[np.float32]
 _PLACES, _ELEMENTS = 8, 64
-"""Number of samples along each axis, and of adjacent elements in each."""
+"""Number of places along each axis of a matrix at which `digest` samples it, and the most adjacent elements of a row in
+each sample.
+"""
 
 
 def store_place(value: Any) -> str:

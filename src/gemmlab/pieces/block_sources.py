@@ -29,7 +29,7 @@ class Block(NamedTuple):
 
     @property
     def place(self) -> tuple[slice, slice]:
-        """The block as an index of the matrix."""
+        """The block as two slices, of rows and of columns, which index the matrix."""
         return slice(self.row, self.row + self.rows), slice(self.col, self.col + self.cols)
 
     def bands(self, rows: int) -> Iterator[Block]:
@@ -43,24 +43,26 @@ class Source(Protocol):
 
     @property
     def value(self) -> Any:
-        """The array that the caller passed."""
+        """The caller's array, or a NumPy view of it; for a product without `out`, the newly allocated result."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
 
     @property
     def chunks(self) -> tuple[int, int] | None:
-        """The extents of the chunks in which a store reads and writes; `None` without chunks."""
+        """Rows and columns of the chunks in which a store reads and writes; `None` without chunks."""
 
     @property
     def memory(self) -> Float32Array | None:
-        """The matrix, if it lies in memory and its rows are contiguous; else `None`."""
+        """The matrix as a NumPy array, if it lies in memory or in a mapped file and its rows are contiguous; else
+        `None`.
+        """
 
     def read(self, block: Block, into: Float32Array) -> None:
-        """Copy a block into an array of its extents."""
+        """Copy `block` of the matrix into `into`, an array with the block's extents."""
 
     def write(self, block: Block, values: Float32Array) -> None:
-        """Copy an array into a block."""
+        """Copy `values`, an array with the block's extents, into `block` of the matrix."""
 
     def flush(self) -> None:
         """Return once all written data will survive the end of this process and, in a mapped file, a crash of this

@@ -29,7 +29,7 @@ class Carrier(Protocol):
         """Compute the product of the two panels of a step into its slot of C, alpha and beta applied."""
 
     def store(self, slot: int, target: Source, block: Block, done: Callable[[], None]) -> None:
-        """Copy the upper left of a slot of C into a block, then call `done`, perhaps in another thread."""
+        """Copy the upper left of a slot of C into `block` of `target`, then call `done`, perhaps in another thread."""
 
     def finish(self) -> None:
         """Return once all work is done."""

@@ -1,8 +1,8 @@
 """The journal of a large product: a list of the pieces in the result, from which an interrupted run continues.
 
 A file of JSON lines: first the binding (the facts that identify the product), then a line for each piece, written after
-the piece is flushed. A line that the end of the process has cut off is ignored. Each line has a digest of its piece,
-which detects a result that was created anew or changed.
+the piece is flushed. A line that the end of the process has cut off is ignored. The line of a piece has a digest of
+samples of the piece, which detects a result that was created anew, and most changes of a result.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Checkpoint:
         self.extents: tuple[int, int] | None = None
         """Rows and columns of the pieces of the run that is resumed; `None` for a new one."""
         self.digests: dict[Place, str] = {}
-        """The digest of each complete piece."""
+        """Place of each complete piece -> the digest of samples of its elements."""
         self._file: IO[bytes] = path.open("a+b")
         try:
             _lock(self._file, path)
@@ -53,7 +53,7 @@ class Checkpoint:
                 os.close(folder)
 
     def complete(self, place: Place, digest: str) -> None:
-        """Write that the piece at `place` is in the result, with the digest of its bytes.
+        """Write that the piece at `place` is in the result, with the digest of samples of its elements.
 
         The result must have been flushed before.
         """

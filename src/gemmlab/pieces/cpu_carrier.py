@@ -17,8 +17,8 @@ from gemmlab.pieces.route import Step
 
 Float32Array = npt.NDArray[np.float32]
 Product = Callable[[Float32Array, Float32Array, Float32Array], None]
-"""A function `(a, b, c)` of the panels of op(a) and op(b) and of the piece to compute. If beta is not 0, `c` holds the
-matrix to add.
+"""Function `(a, b, c)` that computes the piece `c` of the result from the panels `a` of op(a) and `b` of op(b). If beta
+is not 0, `c` holds the elements to add, not yet times beta, before the call.
 """
 _BAND_BYTES = 32 << 20
 

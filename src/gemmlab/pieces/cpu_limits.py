@@ -83,8 +83,8 @@ def _precision(call: Call) -> str:
 
 
 def _along_column(steps: Steps) -> bool:
-    """Return whether operands of these strides are multiplied by the separate loop for a single column, if there is one
-    (`codegen/product.py`).
+    """Return whether a product with a single column and with operands of these strides is computed by the separate loop
+    for one column (`codegen/product.py`).
     """
     return (steps.a[1] == 4 and steps.b[0] == 4) or steps.a[0] == 4
 

@@ -30,7 +30,7 @@ from gemmlab.pieces.route import Step
 
 @dataclass(slots=True)
 class _Slot:
-    """A slot in the GPU's memory."""
+    """Memory on the GPU for one panel of A or B, or for one piece of C."""
 
     address: int
     filled: Any
@@ -153,4 +153,4 @@ class CudaCarrier:
 
 
 def _nothing() -> None:
-    """Do nothing: the memory belongs to the whole product."""
+    """Free nothing when a piece is done: the workspace belongs to the whole product."""

@@ -27,13 +27,17 @@ class Limits:
     """Requirements of the kernel and the arrays on pieces."""
 
     tile: tuple[int, int] = (1, 1)
-    """Pieces begin at multiples of these rows and columns."""
+    """(rows, columns): pieces begin at multiples of these numbers."""
     whole: tuple[bool, bool] = (False, False)
     """True for an axis of C (rows, columns) that is not cut."""
     workspace: Callable[[int, int], int] = field(default=lambda _rows, _cols: 0)
-    """Return the bytes besides operands and result for a piece that is computed with that many rows and columns."""
+    """Function that returns the bytes of workspace, besides operands and result, for a piece computed with that many
+    rows and columns.
+    """
     seconds: Seconds = field(default=lambda _rows, _cols: None)
-    """Return the estimated time of the product for a piece, in seconds; `None` if unknown."""
+    """Function that returns the estimated time of the product for a piece of that many rows and columns, in seconds;
+    `None` if unknown.
+    """
 
 
 def cut(frame: PiecePlan, limits: Limits) -> PiecePlan:
@@ -93,7 +97,7 @@ def _plans(frame: PiecePlan, limits: Limits) -> Iterator[PiecePlan]:
 
 
 def _most(frame: PiecePlan, limits: Limits, axis: int) -> int:
-    """Return the most pieces along an axis."""
+    """Return the largest possible number of pieces along an axis of C: 0 for rows, 1 for columns."""
     extent = (frame.m, frame.n)[axis]
     return 1 if limits.whole[axis] else max(1, -(-extent // _tile(frame, limits, axis)))
 
@@ -113,7 +117,7 @@ def _extent(frame: PiecePlan, limits: Limits, axis: int, count: float) -> int:
 
 
 def _extents(frame: PiecePlan, limits: Limits, axis: int) -> Iterator[int]:
-    """Yield the distinct extents of equal pieces, the largest first."""
+    """Yield the distinct extents that equal pieces can have along an axis, in rows or columns, the largest first."""
     count, most = 1, _most(frame, limits, axis)
     last = 0
     while count <= most:

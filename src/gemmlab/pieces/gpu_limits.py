@@ -31,14 +31,14 @@ from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.pieces.cut import Limits
 
 BY_GRID = frozenset({"stream_k", "peak_simt"})
-"""Kernels that divide the steps of all tiles, or of the last ones, among their blocks."""
+"""Ids of kernels that divide the steps along k of all tiles, or of the last ones, among their blocks."""
 _BY_DATA = {
     "by_tile": "more than 16 rows of A or columns of B that two halves cannot represent are computed differently than "
     "fewer: for such data, bits depend on the pieces"
 }
 """Kernel whose method for a tile depends on rows and columns of other tiles -> the consequence, for the plan's note."""
 _SEAM = "SEAM"
-"""The parameter that is not 0 if a few rows and columns at the edge are computed without tiles (`seam.cuh`)."""
+"""Name of the parameter that is not 0 if a few rows and columns at the edge are computed without tiles (`seam.cuh`)."""
 _TILE = 128
 """Pieces begin at multiples of this number of rows and columns, and of the kernel's tile."""
 _TILES = (("BM", "BX"), ("BN", "BY"))
@@ -81,7 +81,7 @@ def piece_problem(plan: PiecePlan, rows: int, cols: int, alpha: float = 1.0, bet
 
 
 def framed(frame: PiecePlan, choice: Choice) -> PiecePlan:
-    """Return the plan with the least extents of the pieces at the lower and right edge: those of a tile.
+    """Return the plan with `tail`, the least extents of the pieces at the lower and right edge, set to those of a tile.
 
     Kernels may begin the last tile earlier so that it is whole. They can do so only in a piece of at least a tile.
     """
@@ -133,7 +133,7 @@ def _tile(frame: PiecePlan, choice: Choice) -> tuple[int, int]:
 
 
 def _narrow(kernel: Kernel) -> bool:
-    """Return whether a kernel treats the smaller of m and n specially."""
+    """Return whether a kernel's grid is computed from min(M, N): it treats the smaller of m and n specially."""
     return "min(M, N)" in " ".join(kernel.grid)
 
 
@@ -153,8 +153,8 @@ def _objection(name: str, config: Mapping[str, int]) -> str:
 
 
 def _entry(choice: Choice) -> Measurement | None:
-    """Return the measurement of the chosen configuration, parts and slices of k aside, from the package's table; `None`
-    if there is none. The entry gets the chosen slices.
+    """Return the measurement of the chosen configuration, parts and slices of k aside, from the table that comes with
+    gemmlab; `None` if the table has none. The measurement returned has the chosen slices.
     """
     free = {PARTS, SLICE}
 

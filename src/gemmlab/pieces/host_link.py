@@ -82,7 +82,7 @@ class HostLink:
                 undo.callback(ring.close)
 
     def _copy_on_host(self, array: Source, part: Block, buffer: Float32Array, *, to_gpu: bool) -> None:
-        """Copy a part of the host's array to a buffer, or back."""
+        """Copy `part` of the host's array to the buffer if `to_gpu`, else the buffer to `part` of the array."""
         copy = array.read if to_gpu else array.write
         if array.chunks is None:
             self._copies.run(part, buffer, copy)
@@ -97,7 +97,7 @@ class HostLink:
             return self._rings
 
     def _direct(self, source: Source, block: Block) -> tuple[int, int]:
-        """Return the address of a block in pinned memory, and the bytes from row to row; 0 bytes if it
+        """Return the address of a block of a pinned array, and the bytes from row to row. The second is 0 if the array
         is not pinned.
         """
         matrix = source.memory

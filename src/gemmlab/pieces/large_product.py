@@ -1,4 +1,4 @@
-"""`gemmlab.gemm` of matrices larger than a device's memory, and the plan for it."""
+"""`gemmlab.gemm` in pieces, for matrices larger than a device's memory: its arguments, plan, run and checkpoint."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A request for a product in pieces: the matrices as they are stored, and all checks of them.
 
-Checks are those of `dispatch/request.py`, on views; an array of a store is checked by its shape.
+Checks are those of `dispatch/request.py`, on views; an array of a store is checked by its shape and dtype.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class LargeRequest:
     operands: Request
     matrices: Matrices
     turned: tuple[bool, bool]
-    """True for an operand that is stored transposed."""
+    """(a, b): true for an operand that is stored as the transpose of op(a) or op(b)."""
     steps: Steps
     in_place: bool
-    """True if c is the result itself."""
+    """True if c is the result itself: the same memory, the same part of a file, or the same array of a store."""
 
 
 def large_request(call: Call) -> LargeRequest:

@@ -31,11 +31,11 @@ LINK_GBS = 55.0
 """Rate between pinned memory and a GPU in each direction, 10^9 bytes a second: measured on the host of an H200."""
 _EMULATED_BYTES = 1 << 28
 Factors = tuple[float, float]
-"""alpha and beta."""
+"""(alpha, beta): the factors of the product and of the matrix that is added to it."""
 
 
 class PieceDevice(Protocol):
-    """A device, as `large_product` uses it."""
+    """A device that computes products in pieces: its model, usable memory, choice of a kernel, and carrier."""
 
     @property
     def model(self) -> str:

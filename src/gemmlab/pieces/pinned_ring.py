@@ -30,7 +30,7 @@ _MOST_THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class PinnedBuffer:
-    """Memory of the host that a GPU reads and writes without a copy."""
+    """Pinned memory of the host: copies to and from a GPU read and write it directly."""
 
     address: int
     content: npt.NDArray[np.uint8]
@@ -43,7 +43,7 @@ class PinnedBuffer:
 
 
 class PinnedRing:
-    """Buffers that are used in turn, in the context that is current when the ring is made and closed."""
+    """Pinned buffers that are used in turn. The same CUDA context must be current when the ring is made and closed."""
 
     def __init__(self, driver: Driver, nbytes: int, count: int) -> None:
         """Allocate the buffers. `MemoryError` if the system pins no more memory."""
@@ -102,7 +102,7 @@ class HostCopies:
 
 
 def new_event(driver: Driver) -> Any:
-    """Return a new event, which does not record the time, as that would cost some."""
+    """Return a new CUDA event without a time stamp: to record the time would take time."""
     return driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
 
 

@@ -9,7 +9,7 @@ from gemmlab.dispatch.piece_plan import PiecePlan
 
 
 class Load(NamedTuple):
-    """A panel that is copied into a slot."""
+    """A copy of panel number `panel` of an operand into that operand's slot number `slot`."""
 
     name: str
     """`"a"` or `"b"`."""
@@ -23,7 +23,7 @@ class Step(NamedTuple):
     row: int
     col: int
     slots: tuple[int, int, int]
-    """Slots of a, b and c."""
+    """Numbers of the slots of the panel of A, of the panel of B, and of the piece of C."""
     loads: tuple[Load, ...]
 
 

@@ -1,4 +1,7 @@
-"""Vega, Vega-Lite and vegaEmbed as one script, which takes seconds to make and is cached in a file per version."""
+"""Vega, Vega-Lite and vegaEmbed as one script, which takes seconds to make and is cached in a file.
+
+The file's name has the version of vl-convert-python, which makes the script.
+"""
 
 from __future__ import annotations
 

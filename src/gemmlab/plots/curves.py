@@ -27,7 +27,7 @@ class Point:
 
     series: str
     size: int
-    """Edge of a cube, or length."""
+    """The n of a product n x n x n, or the number of elements of a sum."""
     speed: float
     low: float | None = None
     """`low`, `high`: the ends of the vertical bar through the mark; no bar if `None`."""

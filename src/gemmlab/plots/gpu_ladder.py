@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 # From the first rung to the last: dark to light, so that the order is visible in grey, too.
 CLIMB = ((68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (205, 185, 10))
 LARGEST = 4096
-"""Largest size on the axis; speeds at larger sizes change little and would take half of a linear axis."""
+"""Largest n of a product n x n x n on the axis; speeds at larger sizes change little and would take half of a linear
+axis.
+"""
 
 
 def rungs_by_size(record: Record, order: Sequence[str], vendor: str = "cublas") -> alt.LayerChart:

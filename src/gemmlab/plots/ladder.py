@@ -22,7 +22,7 @@ AXIS = "float32 (in brackets: share of the {limit} measured in the same rounds)"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One measured entry of the ladder."""
+    """One measured entry of the ladder; `speed` is in the operation's unit (GFLOP/s for a product)."""
 
     name: str
     kind: str

@@ -54,7 +54,7 @@ LICENCES = {"BSD-3-Clause": _BSD, "ISC": _ISC, "MIT": _MIT, "Apache-2.0": _APACH
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One part of the bundle."""
+    """One third-party part of the bundle, with its copyright line and its licence, a key of `LICENCES`."""
 
     name: str
     copyright: str

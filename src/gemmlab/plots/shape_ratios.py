@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShapeRatio:
-    """The speed at one shape, divided by that of the library timed beside it."""
+    """The speed of `gemmlab.gemm` at one shape, divided by that of the peer library timed beside it."""
 
     family: str
     shape: str
     ratio: float
     beside: str
-    """Name of the library."""
+    """Name of the peer library."""
 
 
 def shape_ratios(points: Sequence[ShapeRatio]) -> alt.LayerChart:

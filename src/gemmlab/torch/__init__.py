@@ -37,12 +37,12 @@ def gemm(
     trans_b: bool = False,
     precision: str = "highest",
 ) -> torch.Tensor:
-    """`alpha * op(a) @ op(b) + beta * c`, where op transposes the last two axes for `trans_a` and `trans_b`.
+    """Return `alpha * op(a) @ op(b) + beta * c`, where op transposes the last two axes for `trans_a` and `trans_b`.
 
     `a`, `b` and `c` are float32 tensors of one device, the CPU or a GPU, with any strides. Shapes and `precision` are
     those of `gemmlab.gemm`: leading axes broadcast, a one-dimensional operand is a row on the left or a column on the
-    right, and `c` broadcasts to the result, is needed when `beta` is not 0 and is not read when it is. The result is a
-    new contiguous tensor that shares memory with none of them.
+    right, and `c` broadcasts to the result, is needed if `beta` is not 0, and is not read if `beta` is 0. The result is
+    a new contiguous tensor that shares memory with none of them.
 
     Gradients of `a`, `b` and `c` are products of the same `precision` that read transposed operands in place. `alpha`
     and `beta` are numbers without gradients. Under autocast, operands of lower precision are converted to float32

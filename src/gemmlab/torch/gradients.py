@@ -26,7 +26,7 @@ def setup_context(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[s
 
 
 def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    """Return the gradients of a, b and c, each only if it is requested."""
+    """Return the gradients of a, b and c; `None` in place of one that is not requested."""
     # torch leaves out arguments that equal their defaults, so the third may be missing.
     need_a, need_b, need_c = (*ctx.needs_input_grad, False)[:3]
     (a, b), (a_shape, b_shape, c_shape) = ctx.saved_tensors, ctx.shapes

@@ -35,7 +35,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class BankMap:
-    """One access, split into wavefronts."""
+    """One access, split into `wavefronts` wavefronts; `ideal` is their number at best, without bank conflicts."""
 
     access: Access
     served: tuple[Transfer, ...]

@@ -14,11 +14,11 @@ from gemmlab.sass.instruction import Instruction
 from gemmlab.sass.metrics import opcode_mix
 
 COLUMNS = 40
-"""Instructions in a row."""
+"""Usual number of instructions in a row of the picture."""
 _LETTER, _MARGIN = 0.36, 2.6
 _DARK = (MATH, BARRIER, GLOBAL, LOAD)
 _NONE = 7
-"""Number that stands for no dependency barrier."""
+"""Value of `write_barrier` and `read_barrier` in a control code that sets no dependency barrier."""
 Value = TypeVar("Value")
 
 

@@ -60,7 +60,7 @@ def flips_of(corners: Mapping[int, tuple[int, int]]) -> tuple[tuple[int, int], .
 def _corners(kernel_trace: KernelTrace) -> tuple[Mapping[int, tuple[int, int]], tuple[int, int]]:
     """Return the lowest row and column by thread, and the masks of the bits that vary in the first thread's results.
 
-    Without exactly one operand that is written, there are no threads.
+    The map is empty unless the kernel writes exactly one operand.
     """
     if kernel_trace.result is None:
         return {}, (0, 0)

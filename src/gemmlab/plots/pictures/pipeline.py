@@ -34,7 +34,7 @@ LANES = (GLOBAL, STORE, BARRIER, LOAD, MATH, ADDRESS, OTHER)
 UNDER_WAY = {GLOBAL: "#f6cdb8", LOAD: "#b9e4d6", MATH: "#bcd9ec"}
 _BARRIER_AT = re.compile(r"\+(0x[0-9a-f]+)\]")
 CLOSES = "gsb0"
-"""Text of an operand that only the last multiplication of a group has."""
+"""Text of an operand that, among the HGMMA instructions of a group, only the last one has."""
 _WIDTH = 820
 _NONE = 7
 _TICKS = 8

@@ -14,7 +14,7 @@ _HEADER = 3.4
 """Width of the row names, in squares."""
 _INSET = 0.1
 _PATH = 0.87
-"""Place of the grey line within a square, clear of the words."""
+"""Place of the grey line's corners in a square, as a fraction of its width and of its height, clear of the words."""
 
 
 def register_tile_chart(tile: RegisterTile) -> VegaChart:

@@ -88,14 +88,14 @@ def waits_in_words(line: StageTimeline, events: Sequence[MbarrierEvent], block: 
 
 
 def _group(event: MbarrierEvent, line: StageTimeline) -> str:
-    """Return the name of an mbarrier's array; words for those with and without copies if it has none."""
+    """Return the name of an mbarrier's array; without a name `"mbarriers of copies"` or `"mbarriers of arrivals"`."""
     if event.name.startswith("at "):
         return "mbarriers of copies" if event.address in line.stages else "mbarriers of arrivals"
     return _INDEX.sub("", event.name)
 
 
 def _share_of_waits(line: StageTimeline, addresses: Iterable[int]) -> float:
-    """Return the part of their time that the warps which wait at some mbarriers spend there."""
+    """Return the fraction of their whole time that the warps which wait at `addresses` spend in these waits."""
     here = [wait for wait in line.waits if wait.address in set(addresses)]
     warps = {wait.warp for wait in here}
     whole = sum(line.warps[warp][-1].end for warp in warps)

@@ -34,7 +34,7 @@ def blocks_of(kernel_trace: KernelTrace) -> list[Area]:
     """Return the tiles of the result that the blocks write, in the order of the blocks' numbers.
 
     A tile begins at the lowest address that its block writes. All are as large as the first block's, cut off at the
-    edges of the result.
+    edges of the result. Empty unless exactly one operand is written.
     """
     if kernel_trace.result is None:
         return []

@@ -61,11 +61,11 @@ class _Step:
     instruction: Instruction
     events: tuple[MbarrierEvent, ...]
     meeting: Meeting | None
-    """The meeting of a BAR."""
+    """The meeting at which a BAR arrives; `None` for any other instruction."""
 
 
 class WarpReplay:
-    """The replay of one block. `run` executes it; the other attributes are its results."""
+    """The replay of one block. `run` executes it; `copied`, `spans`, `waits` and `fills` are its results."""
 
     def __init__(self, steps: Iterable[tuple[int, Instruction]], events: Sequence[MbarrierEvent], block: int) -> None:
         """Take the block's steps, (warp, instruction) in the order of a trace, and the events at its mbarriers.

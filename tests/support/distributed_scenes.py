@@ -160,7 +160,14 @@ def disagreement(rank: int, ranks: int) -> list[str]:
         with pytest.raises(UsageError) as caught:
             gemmlab.distributed.gemm(a, b, alpha=alpha, precision=precision)
         texts.append(str(caught.value))
-    return texts
+    # Where C lies is compared before the first message about it.
+    places = (Shard(0), Shard(0), Shard(rank))
+    a, b, c = (
+        distribute_tensor(torch.ones((8, 8), device=kind()), mesh, [place], src_data_rank=None) for place in places
+    )
+    with pytest.raises(UsageError) as caught:
+        gemmlab.distributed.gemm(a, b, c=c, beta=1.0)
+    return [*texts, str(caught.value)]
 
 
 def wrong_on_one_rank(rank: int, ranks: int) -> list[str]:

@@ -53,6 +53,7 @@ def gemm(
         facts = [
             ("the shape of a", tuple(a.shape)), ("the shape of b", tuple(b.shape)), ("c", c is not None),
             ("the placements of a", words(a.placements)), ("the placements of b", words(b.placements)),
+            ("the placements of c", () if c is None else words(c.placements)),
             ("alpha", float(alpha)), ("beta", float(beta)), ("precision", precision), ("reproducible", reproducible),
         ]  # fmt: skip
         agree(facts, a.device_mesh)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterator
 
 _CONVERSION = re.compile(rb"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%n])")
-MOST_BYTES = 1 << 20
+MOST_CHARACTERS = 1 << 20
 """Most characters of printed text that a launch keeps, as the CUDA runtime's buffer has; the oldest are lost."""
 Reader = Callable[[int, int], bytes]
 """Type of a function (generic address, number of bytes) that returns the bytes there, fewer at the end of memory."""

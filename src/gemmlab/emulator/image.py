@@ -50,8 +50,6 @@ class Image:
     arch: str
     code: Code
     constants: Mapping[int, Bytes] = field(repr=False)
-    variables: Mapping[str, int]
-    """Address of each `__device__` variable by symbol; also the code addresses of labels and functions of the cubin."""
     registers: int
     """Registers of each thread: the kernel's, or more if code that it may call names more; at least 1."""
     local_bytes: int
@@ -118,7 +116,6 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
             frozenset(address // 16 for address in entries if address % 16 == 0),
         ),
         constants=_constants(cubin, function, symbols, local),
-        variables={symbol: address for symbol, address in symbols.items() if symbol not in OUTSIDE.values()},
         registers=max(function.registers, 1, highest_register(instructions) + 1),
         local_bytes=local,
         byte_shared=any(_narrow_shared(instruction) for instruction in instructions),

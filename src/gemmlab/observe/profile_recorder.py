@@ -62,10 +62,13 @@ def profile_on_gpu(plan: Plan) -> Record:
 
 def _baselines(plan: Plan, ours: Sequence[Spec]) -> tuple[list[Spec], list[str]]:
     """Return the first installed library for each precision of the kernels, and notes for precisions without one."""
+    names = BASELINES.get(plan.op.name, ())
+    if not names:
+        return [], [f"{NO_BASELINE}: no library is profiled for {plan.op.name}"]
     found, notes = list[Spec](), list[str]()
     for precision in dict.fromkeys(comparable_precision(spec.precision) for spec in ours):
         why = []
-        for name in BASELINES[plan.op.name]:
+        for name in names:
             text = name if precision == FLOAT32 else f"{name}:{precision}"
             try:
                 found.append(parse_contestant(text, plan.device.device_name, "warm", plan.op.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -162,6 +163,8 @@ def test_each_precision_has_a_library_of_its_own(monkeypatch: pytest.MonkeyPatch
     assert notes == []
     monkeypatch.setattr(profiling, "BASELINES", {"gemm": ("cublas",)})
     assert profiling._baselines(plan, ours[:1]) == ([], ["no baseline: cublas is not installed here"])
+    batches = replace(plan, op=find_op("batch"))
+    assert profiling._baselines(batches, ours) == ([], ["no baseline: no library is profiled for batch"])
 
 
 @pytest.mark.in_turns(20)

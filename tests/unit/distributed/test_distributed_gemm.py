@@ -76,7 +76,8 @@ def test_special_values_are_data() -> None:
 
 def test_ranks_that_disagree_are_told_so_on_every_rank() -> None:
     for answer in played(2):
-        for text, named in zip(answer["disagreement"], ("the shape of a", "alpha", "precision"), strict=True):
+        different = ("the shape of a", "alpha", "precision", "the placements of c")
+        for text, named in zip(answer["disagreement"], different, strict=True):
             assert f"the ranks disagree about {named}" in text
 
 

@@ -6,14 +6,14 @@ from functools import partial
 
 from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.bulk_copies import OFFSET
-from gemmlab.emulator.device_print import MOST_BYTES, formatted
+from gemmlab.emulator.device_print import MOST_CHARACTERS, formatted
 from gemmlab.emulator.launch_layout import LOCAL_WINDOW, SHARED_WINDOW
 from gemmlab.emulator.layout import LANES, Status
 from gemmlab.emulator.memory_map import Reach
 
 
 class Printer:
-    """The text that one launch has printed: the last `MOST_BYTES` characters of it."""
+    """The text that one launch has printed: the last `MOST_CHARACTERS` characters of it."""
 
     def __init__(self, reach: Reach) -> None:
         self.text = ""
@@ -28,7 +28,7 @@ class Printer:
         for lane in request.lanes:
             read = partial(_bytes_at, request, self._reach, lane)
             text, count = formatted(read, templates[lane], arguments[lane])
-            self.text = (self.text + text)[-MOST_BYTES:]
+            self.text = (self.text + text)[-MOST_CHARACTERS:]
             request.answer(lane, count)
         return Status.GO
 

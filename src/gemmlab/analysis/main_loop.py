@@ -58,7 +58,7 @@ class LoopReport:
     conflicted: int
     """Instructions in the code whose sources lie in too few register banks."""
     conflict_cycles: int
-    """Cycles that these conflicts add to one pass over the code."""
+    """Cycles that conflicts of register banks add to one pass over the code."""
     moved: int
     """Multiply-adds in the code that write their sum to a register other than that of their addend."""
     stall_cycles: int

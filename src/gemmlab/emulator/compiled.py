@@ -25,7 +25,8 @@ def compiled(
 
     The machine code comes from the artifact cache; if it is not there, it is compiled and stored. `name` and the text
     of `sources`, the files on which the code depends, identify it there. `imports` are the addresses of the outside
-    symbols that the code uses. Raises `UsageError` if `emit` does, `CompileError` for any other failure.
+    symbols that the code uses. Raises `UsageError` if `emit` does, `MemoryError`, and `CompileError` for other
+    failures.
     """
     target = host_target()
     generator, own = GENERATOR.fingerprint(), sources.fingerprint()

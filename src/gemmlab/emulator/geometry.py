@@ -49,12 +49,14 @@ class Geometry:
     """True if warps need room for warpgroup multiplications in flight."""
     parameters: int = 0
     """Bytes of constant bank 0, up to the last parameter, that the kernel can also access as global memory; 0 if it
-    does not take addresses of its parameters."""
+    does not take addresses of its parameters.
+    """
     param_base: int = 0
     """Byte offset of the first parameter in constant bank 0."""
     asynchronous: bool = False
     """True if the kernel needs the engine of asynchronous operations (`Image.asynchronous`). A launch in clusters of
-    several blocks has the engine in any case."""
+    several blocks has the engine in any case.
+    """
     constant_bytes: int = 0
     """Bytes that `__constant__` variables take."""
     cluster: tuple[int, int, int] = (1, 1, 1)
@@ -62,13 +64,17 @@ class Geometry:
     in_clusters: bool = False
     """True if the kernel or the launch states a cluster, also one of a single block."""
     filling: int | None = None
-    """Value (0 to 255) of each byte of global, shared and local memory that nothing has written yet; `None`: such
-    bytes are left as they are."""
+    """Value (0 to 255) of each byte of global, shared and local memory that nothing has written yet; `None`: such bytes
+    are left as they are.
+    """
     variables: tuple[SharedVariable, ...] = ()
     """The kernel's `__shared__` variables; empty if it is not known where they lie."""
 
     def place_in_cluster(self, rank: int) -> str:
-        """Return words for a block by its rank, such as `"block 1 of a cluster of 2"`, also if there is no cluster."""
+        """Return words for the block with a rank in its cluster, such as `"block 1 of a cluster of 2"`.
+
+        If the launch has no clusters, they say so.
+        """
         count = math.prod(self.cluster)
         if count == 1:
             return f"block {rank} of a cluster, but the launch has none (__cluster_dims__ or cluster=)"

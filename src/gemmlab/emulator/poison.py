@@ -178,7 +178,9 @@ def _poison(warp: int, cells: Iterable[tuple[int, int]]) -> list[_Saved]:
 
 
 def _restore(saved: Sequence[_Saved], written: frozenset[int], lanes: int = 0) -> None:
-    """Restore the old values of cells, except where the instruction wrote: the `lanes` of the cells in `written`."""
+    """Restore the old values of cells, except what the instruction wrote: in the cells of `written` the lanes of the
+    mask `lanes`, or all of a uniform cell.
+    """
     for one in reversed(saved):
         words = (ctypes.c_uint32 * len(one.words)).from_address(one.address)
         if one.cell not in written:

@@ -86,8 +86,8 @@ def _no_gpu(named: str | None) -> str:
 
 
 def _devices(named: str | None, op: str) -> list[Device]:
-    """Return the named device. Without a name return the CPU, and for the GPU's ladder a GPU or else an emulated
-    one.
+    """Return the named device. Without a name return the CPU and, if the operation has a ladder on GPUs, also a GPU or
+    else the emulated one.
     """
     if named is not None:
         return [open_device(named)]

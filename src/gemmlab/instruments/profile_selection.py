@@ -17,9 +17,9 @@ from gemmlab.results.shipped_records import profiled_gpus, recorded_profile
 
 
 def loaded(name: str) -> Profiles:
-    """Load profiles from a file, or by a GPU's name from the records in the package.
+    """Load profiles or counts from the package's record of the GPU `name`; if it has none, from the file `name`.
 
-    Raises `UsageError`, and `RecordError` for a file that has no profiles.
+    Raises `UsageError` for a bare name that is neither, `RecordError` for a file that cannot be read or has none.
     """
     there = recorded_profile(name)
     if there is None and name == Path(name).stem and not Path(name).exists():

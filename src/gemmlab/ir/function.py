@@ -17,8 +17,8 @@ class Watcher(Protocol):
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
         """Emit code into `fn` before it loads or stores (`write`) a value of `type_` at `address`.
 
-        It is called for every load and store of floating-point type but those of the function's own stack. `mask`
-        includes the lanes that are accessed; None stands for all lanes.
+        It is called for every load and store of floating-point type but those of the function's own stack. Only the
+        lanes that are set in `mask` are accessed; all if it is None.
         """
 
     def around(self, fn: Function, callee: Function) -> AbstractContextManager[None]:

@@ -227,9 +227,9 @@ def _type(array: Array, types: Mapping[str, Element]) -> Element:
 
 
 def _call_with(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-    """Call a function with those of `values` that its parameters name, or with all if it has `**` parameters.
+    """Call a function with those of `values` that its parameters name; with all, unchecked, if it has a `**` parameter.
 
-    Raises `UsageError` for a parameter without default that no value has.
+    Raises `UsageError` if it has no `**` parameter and `values` lacks one of its parameters that has no default.
     """
     wanted = inspect.signature(function).parameters
     if any(one.kind is one.VAR_KEYWORD for one in wanted.values()):

@@ -1,4 +1,4 @@
-"""Shapes of marks that all differ: Vega's own first, then outlines as SVG paths, then the same with a hole."""
+"""Forty different shapes of marks: Vega's own, then other outlines as SVG paths, then all of these with a hole."""
 
 from __future__ import annotations
 

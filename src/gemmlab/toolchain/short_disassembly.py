@@ -68,8 +68,9 @@ def restored(short: str, cubin: bytes, name: str) -> str:
 
 
 def _shortened(lines: list[str], place: _Place) -> Iterator[str]:
-    """Yield the lines of the short text. An instruction that would not be restored exactly stays as it is: the first
-    one, which tells the column of the encodings, and any after a change of the layout.
+    """Yield the short text of a whole cubin's `lines`. An instruction that would not be restored exactly stays as it
+    is: the first one, from which `place` learns the column of the encodings, and the next one after a change of the
+    layout.
     """
     at = 0
     while at < len(lines):

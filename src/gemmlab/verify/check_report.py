@@ -19,7 +19,9 @@ from gemmlab.verify.guards import Violation
 from gemmlab.verify.verdict import PASSED, Verdict
 
 MOST_EXPLAINED = 3
-"""A report explains one failure of each kind at length, and others until there are this many; `--json` has all."""
+"""A report explains the first failure of each kind at length, then others until this many are explained. Of the rest it
+names the problems; `--json` has all in full.
+"""
 
 
 def _rank(hazard: Hazard, cause: str) -> tuple[bool, int]:
@@ -97,7 +99,7 @@ class CheckReport(Display):
     padded: int = 0
     """Number of cases with a leading dimension longer than a row."""
     traits: tuple[str, ...] = ()
-    """Remarks on the kernel, such as operands that its file says it always reads."""
+    """Remarks on the kernel, without their subject "it": `reads C when beta is 0, so beta is 1 where it would be 0`."""
     time_limit: str = ""
     """Progress of the check when the time limit ended it, in words; empty if it did not."""
     verdict: Verdict = field(default=Verdict(PASSED, ""))

@@ -24,8 +24,9 @@ class Pair:
     left: int | None
     right: int | None
     kind: str
-    """`SAME` if the instructions match; `CHANGED` if only their opcodes are the same; `LEFT` or `RIGHT` for an
-    instruction of that listing without a partner.
+    """`SAME` if the instructions match, whatever their registers; `CHANGED` if they have the same opcode but do not
+    match, such as by their modifiers or constants; `LEFT` or `RIGHT` for an instruction of that listing without a
+    partner.
     """
 
 

@@ -1,9 +1,9 @@
 """Matrix multiplications of one warp with integers, 8-bit floats and doubles: IMMA, QMMA, DMMA.
 
-Fragments are distributed over lanes as for PTX's mma.sync, with g = lane / 4 and t = lane % 4. For bytes, a register of
-A has four elements along k of row g or g + 8, a register of B four of column g. The first register has elements from
-k = 4 t on, the next one from k = 4 t + 16 on. Accumulators are C(g, 2t), C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
-For doubles, registers are A(g, t), A(g + 8, t), A(g, t + 4), ... and B(t, g), B(t + 4, g), ...
+Fragments are distributed over lanes as for PTX's mma.sync, with g = lane / 4 and t = lane % 4. For bytes, a register
+has four elements along k. Those of A begin at A(g, 4t), A(g + 8, 4t), A(g, 4t + 16), A(g + 8, 4t + 16), those of B at
+B(4t, g), B(4t + 16, g). A shape with 8 rows has no row g + 8. Accumulators are C(g, 2t), C(g, 2t + 1), C(g + 8, 2t),
+C(g + 8, 2t + 1). For doubles, registers are A(g, t), A(g + 8, t), A(g, t + 4), ... and B(t, g), B(t + 4, g), ...
 """
 
 from __future__ import annotations

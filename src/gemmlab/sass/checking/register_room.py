@@ -45,10 +45,10 @@ class Excess:
 
 
 def excess(function: SassFunction, arch: str, stated: int) -> Excess | None:
-    """Return the excess over `stated`, the registers a thread that a cubin states for a function; `None` if none.
+    """Return the excess of a function that needs more than `stated` registers a thread, else `None`.
 
-    Architectures before sm_80 are not checked. Raises `UnknownAccessError` if the registers of an instruction are not
-    known.
+    `stated` is the cubin's number, of which the hardware keeps `RESERVE`. Architectures before sm_80 are not checked.
+    Raises `UnknownAccessError` if the registers of an instruction are not known.
     """
     if int(arch.removeprefix("sm_").rstrip("af")) < _FIRST_ARCH:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 from blocks.markdown import markdown_table
 from blocks.records import if_there
 
-RECORD = "cpu-amd-26-2/dask.json"
+RECORD = "cpu-amd-25-17/dask.json"
 SCHEMA = "gemmlab.dask/1"
 
 

@@ -15,9 +15,8 @@ import numpy.typing as npt
 from gemmlab.dispatch.correction import features
 from gemmlab.dispatch.measurements import Measurement, shipped_table
 from gemmlab.dispatch.waves import PARTS, estimate, gpu_model, in_domain
-from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
-from likely_times import SCHEMA, USUAL, read
+from likely_times import SCHEMA, problem_of, read
 from quick_times import Trial
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
@@ -86,7 +85,7 @@ def timed_products(path: Path) -> Iterator[tuple[GemmProblem, list[tuple[Measure
         for kernel, config in head["trials"]
     ]
     for line in lines:
-        problem = GemmOp().problem_from_json({**USUAL, **line["problem"]})
+        problem = problem_of(line["problem"])
         times = [(*trials[int(number)], us) for number, us in line["us"].items()]
         yield problem, [(entry, parts, us) for entry, parts, us in times if entry and in_domain(entry, problem)]
 

@@ -20,7 +20,7 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,12 +104,17 @@ def plain(problem: GemmProblem) -> dict[str, Any]:
     return {name: value for name, value in problem.to_json().items() if name not in USUAL}
 
 
+def problem_of(values: Mapping[str, Any]) -> GemmProblem:
+    """Return the problem that `plain` gave as JSON values."""
+    return OP.problem_from_json({**USUAL, **values})
+
+
 def asked_for(options: argparse.Namespace) -> tuple[str, list[GemmProblem]]:
     """Return a title of the products to time, and the products."""
     if options.random:
         return options.random, draw(*seed_and_count(options.random))
     head, lines = read(options.products, PRODUCTS)
-    return head["title"], [OP.problem_from_json({**USUAL, **line}) for line in lines]
+    return head["title"], [problem_of(line) for line in lines]
 
 
 def times_at(times: QuickTimes, problem: GemmProblem, trials: Sequence[Trial]) -> dict[tuple[Any, ...], float]:
@@ -154,7 +159,7 @@ def read(path: Path, schema: str) -> tuple[dict[str, Any], list[dict[str, Any]]]
         if head["schema"] != schema:
             raise UsageError(f"{path}: schema {head['schema']!r}, not {schema}")
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path} is no such file: {error}") from error
+        raise UsageError(f"{path} cannot be read as {schema}: {error}") from error
     return head, lines
 
 

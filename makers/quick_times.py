@@ -55,7 +55,7 @@ class Trial:
     @property
     def without_parts(self) -> tuple[Any, ...]:
         """`key` without the number of parts of k: equal for the trials of one entry of the table of choices."""
-        return tuple(pair for pair in self.key if pair[0] != PARTS)
+        return _without_parts(self.key)
 
     def of_today(self) -> Trial:
         """Return the trial with today's name of the kernel, and defaults for parameters that are newer.
@@ -109,7 +109,7 @@ class _Loaded(dict[tuple[tuple[str, int], ...], Loaded]):
         super().__setitem__(_without_parts(key), value)
 
 
-def _without_parts(key: Any) -> tuple[tuple[str, int], ...]:
+def _without_parts(key: Any) -> tuple[Any, ...]:
     return tuple(pair for pair in key if pair[0] != PARTS)
 
 

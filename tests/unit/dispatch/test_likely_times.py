@@ -67,7 +67,7 @@ def test_a_file_of_other_products_is_refused(
     assert "has 5:1, --within None; use another file" in capsys.readouterr().err
     file.write_bytes(b"no archive")
     assert likely_times.main([str(file), "--random", "5:1", *EMULATED]) == 2
-    assert "is no such file" in capsys.readouterr().err
+    assert "cannot be read as gemmlab.likely/1" in capsys.readouterr().err
     assert likely_times.main([str(tmp_path / "new"), "--random", "five", *EMULATED]) == 2
     assert "write SEED:COUNT" in capsys.readouterr().err
     assert len(asked) == 1

@@ -158,6 +158,7 @@ gpu-sweep: $(STAMP)
 	$(SWEEP) $(H200)/sweep-large.jsonl $(CANDIDATES)-large.txt --suite --sizes '$(LARGE)'
 	gzip -9f $(H200)/sweep.jsonl $(H200)/sweep-random.jsonl $(H200)/sweep-batches.jsonl $(H200)/sweep-shapes.jsonl \
 		$(H200)/sweep-hopper.jsonl $(H200)/sweep-tiles.jsonl $(H200)/sweep-large.jsonl $(H200)/sweep-short.jsonl
+	rm -f $(H200)/sweep-hopper-later.jsonl.gz  # kernels that were added since: they are in sweep-hopper now
 	$(BIN)/python makers/choices.py
 
 # Trees that correct the library's estimates on a GPU, from times at random products, the most doubtful of others among them. It

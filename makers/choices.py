@@ -29,8 +29,8 @@ from sweep_request import parsed_trials
 HERE = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
 CANDIDATES = Path(__file__).parent / "candidates.txt"
 HOPPER_CANDIDATES = Path(__file__).parent / "candidates-hopper.txt"
-HOPPER_SWEEP = HERE / "sweep-hopper.jsonl.gz"
-"""The sweep of the kernels for Hopper's tensor cores. All those that `HOPPER_CANDIDATES` lists enter the table."""
+HOPPER_SWEEPS = tuple(sorted(HERE.glob("sweep-hopper*.jsonl.gz")))
+"""The sweeps of the kernels for tensor cores. All those that `HOPPER_CANDIDATES` lists enter the table."""
 HOPPER = "sm_90a"
 SWEEPS = tuple(HERE / name for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz"))
 LATER = tuple(HERE / f"sweep-{name}.jsonl.gz" for name in ("shapes", "large", "tiles", "short"))
@@ -84,9 +84,11 @@ def table(left_out: Collection[str] = ()) -> Table:
     names = first | (domains.keys() - {_name(one.base) for one in broad})
     float32 = _enough([one for one in _choosable(times) if _name(one.base) in names], first, LATER_GAIN)
     taken_too = {trial.without_parts for trial in hopper}
-    every = [*float32, *(one for one in swept((HOPPER_SWEEP,))[1] if _name(one.base) in taken_too), *lower]
-    best = least(every)
     domains |= {trial.without_parts: trial.condition for trial in hopper}
+    # Sweeps of different days differ by clocks, so a kernel that is listed for some products is chosen at no others.
+    tensor = [_only(one, domains[_name(one.base)]) for one in swept(HOPPER_SWEEPS)[1] if _name(one.base) in taken_too]
+    every = [*float32, *tensor, *lower]
+    best = least(every)
     empty = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())
     entries = [
         replace(
@@ -107,9 +109,14 @@ def _within(times: Times, domain: str) -> Times:
     """Return the times at products that fulfil a condition, if these are enough for figures, else all. The others were
     measured before the condition was stated.
     """
-    where = replace(times.base, domain=domain)
-    found = replace(times, us={key: us for key, us in times.us.items() if in_domain(where, key[0])})
+    found = _only(times, domain)
     return found if len(found.problems) >= FEW else times
+
+
+def _only(times: Times, domain: str) -> Times:
+    """Return the times at products that fulfil a condition."""
+    where = replace(times.base, domain=domain)
+    return replace(times, us={key: us for key, us in times.us.items() if in_domain(where, key[0])})
 
 
 def batches() -> Table:

@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from fitted_trees import fitted
 from gemmlab.dispatch.forest import read_forest
-from gemmlab.dispatch.measurements import CORRECTION, shipped_table
-from likely_samples import TIMES, feature_names, kernels, samples
+from gemmlab.dispatch.measurements import CORRECTION
+from likely_samples import TIMES, entries, feature_names, kernels, samples
 
 FOLDS = 4
 """The number of parts of the products, each judged by trees of the others."""
@@ -34,7 +34,7 @@ _Floats = npt.NDArray[np.float64]
 def origin() -> str:
     """Return a digest of what trees are made of: the times, and the figures that estimates depend on."""
     figures = [
-        (entry.kernel, sorted(entry.config.items()), entry.domain, entry.figures) for entry in shipped_table().entries
+        (entry.kernel, sorted(entry.config.items()), entry.domain, entry.figures) for entry in entries().values()
     ]
     return hashlib.sha256(b"".join(path.read_bytes() for path in TIMES) + repr(figures).encode()).hexdigest()[:16]
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.correction import features
 from gemmlab.dispatch.measurements import Measurement, shipped_table
 from gemmlab.dispatch.waves import PARTS, estimate, gpu_model, in_domain
@@ -53,13 +54,17 @@ class Samples:
 
 @cache
 def kernels() -> list[str]:
-    return sorted({entry.kernel for entry in shipped_table().entries})
+    return sorted({entry.kernel for entry in entries().values()})
 
 
 @cache
 def entries() -> dict[tuple[Any, ...], Measurement]:
-    """Return the entries of the table of choices by `Trial.without_parts`."""
-    return {Trial(entry.kernel, entry.config).without_parts: entry for entry in shipped_table().entries}
+    """Return the entries of the table of choices by `Trial.without_parts`: those of float32, which trees correct."""
+    return {
+        Trial(entry.kernel, entry.config).without_parts: entry
+        for entry in shipped_table().entries
+        if entry.precision == FLOAT32
+    }
 
 
 def samples(*paths: Path, every: int = 1) -> Samples:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from statistics import median
 from typing import Any
 
 from blocks.markdown import machine, markdown_table
-from blocks.records import if_recorded, if_there
+from blocks.records import if_recorded, if_there, medians
 from gemmlab.core.records import Record
 
 ERRORS, SCHEMA = "h200/float32-errors.json", "gemmlab.float32-errors/1"
@@ -38,7 +37,7 @@ def speeds(record: Record) -> str:
     """Return a table with one row for each size: each contestant's median time, and its speed relative to cuBLAS's
     float32 call.
     """
-    times = _medians(record)
+    times = medians(record)
     names = list(dict.fromkeys(name for found in times.values() for name in found))
     rows = [
         [f"`{label}`", *(f"{found[name]:,.0f} ({found[CUBLAS] / found[name]:.2f})" for name in names if name in found)]
@@ -53,23 +52,13 @@ def speeds(record: Record) -> str:
 
 def in_short(record: Record) -> str:
     """Return one sentence, for README: the speed relative to cuBLAS at square products."""
-    squares = {label: found for label, found in _medians(record).items() if len(set(label.split("x"))) == 1}
+    squares = {label: found for label, found in medians(record).items() if len(set(label.split("x"))) == 1}
     ratios = [
         f"{found[CUBLAS] / found[OURS]:.2f} x at {label.partition('x')[0]}³"
         for label, found in squares.items()
         if {CUBLAS, OURS} <= set(found)
     ]
     return f'Speed of `precision="float32"` relative to cuBLAS in float32: {", ".join(ratios)}; {machine(record)}.'
-
-
-def _medians(record: Record) -> dict[str, dict[str, float]]:
-    """Return median microseconds by size and contestant; probes of the peak are left out."""
-    times: dict[str, dict[str, float]] = {}
-    for result in record.results:
-        if result.samples and result.facts.get("role") != "peak":
-            found = times.setdefault(result.label, {})
-            found[result.contestant] = median(sample.time_us for sample in result.samples)
-    return times
 
 
 BLOCKS: Mapping[str, Callable[[], str]] = {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from gemmlab.core.errors import UsageError
@@ -41,6 +42,16 @@ def load(name: str) -> Record | None:
 
 def _key(result: Result) -> tuple[str, str]:
     return result.contestant, result.label
+
+
+def medians(record: Record) -> dict[str, dict[str, float]]:
+    """Return median microseconds by size and contestant; probes of the peak are left out."""
+    times: dict[str, dict[str, float]] = {}
+    for result in record.results:
+        if result.samples and result.facts.get("role") != "peak":
+            found = times.setdefault(result.label, {})
+            found[result.contestant] = median(sample.time_us for sample in result.samples)
+    return times
 
 
 def load_json(name: str, schema: str) -> dict[str, Any] | None:

@@ -134,6 +134,16 @@ def test_tf32_only_when_asked_for() -> None:
     assert gemmlab.explain_choice(x, x).considered[0].precision == "float32"
 
 
+@pytest.mark.parametrize("off", [0, 1, 4])
+def test_rows_off_16_bytes_at_other_addresses(off: int) -> None:
+    """The second call has the plan of the first; operands that begin off 16 bytes have another."""
+    torch = pytest.importorskip("torch")
+    for m, n, k in ((523, 333, 701), (523, 333, 701), (1030, 515, 66)):
+        x, y = (torch.randn(off + rows * cols, device="cuda")[off:].view(rows, cols) for rows, cols in ((m, k), (k, n)))
+        found = gemmlab.gemm(x, y, precision="tf32").cpu().numpy()
+        close(found, x.cpu().numpy(), y.cpu().numpy(), digits=2.0**-11)
+
+
 def test_what_explain_choice_says_here() -> None:
     torch = pytest.importorskip("torch")
     x = torch.zeros(4096, 4096, device="cuda")

@@ -16,7 +16,10 @@ from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.sass.checking.register_room import odd_descriptors
+from gemmlab.sass.parse import parse
 from gemmlab.toolchain import code_archive
+from gemmlab.toolchain.disassembly import text_of
 from gemmlab.verify.check import check_kernel
 from gemmlab.verify.guarded_run import GuardedRun
 
@@ -70,6 +73,8 @@ def test_variants_are_right_and_have_the_emulator_s_bits(
     name: str, config: Config, gpu: CudaDevice, emulated_too: str
 ) -> None:  # fmt: skip
     kernel = find_kernel(name)
+    if is_miscompiled(kernel, gpu, config):
+        pytest.skip("the compiler at hand writes descriptors at odd registers, which no GPU reads")
     report = check_kernel(kernel, gpu, OP, config=config)
     assert report.passed, report.explain()
     emulated = open_device(emulated_too)
@@ -92,6 +97,18 @@ def test_loops_written_anew_give_the_bits_of_the_compiler_s_loops(
             anew = result(kernel, gpu, turned, config)
             monkeypatch.setenv(code_archive.SWITCH, "1")
             assert np.array_equal(anew, result(kernel, gpu, turned, config)), f"{turned.label} {layout}"
+
+
+def is_miscompiled(kernel: Kernel, gpu: CudaDevice, config: Config) -> bool:
+    """Whether the compiler at hand writes descriptors that no GPU reads, as NVRTC 13.0.88 does.
+
+    Such code ends with "illegal instruction", which takes the process's context, and so all tests after it.
+    """
+    for instance in kernel.instances(kernel.configure(config)):
+        code = gpu.build(kernel.program(instance, gpu.target(instance))).code
+        if any(odd_descriptors(function) for function in parse(text_of(code, kernel.id)).values()):
+            return True
+    return False
 
 
 def result(

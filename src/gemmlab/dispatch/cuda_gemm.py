@@ -97,6 +97,7 @@ class CudaGemm:
             kernel=kernel, config=choice.config, launch=launch, at=(a, b, c), scalars_at=(alpha, beta),
             needs=needs if any(needs) else None, scratch_at=scratch_at, following=tuple(following),
             mask=kernel.align - 1 if kernel.align > FLOAT_BYTES else 0, any_alignment=any_alignment,
+            further=instance.further_words("a", "b", "c"),
         )  # fmt: skip
 
 

@@ -38,6 +38,8 @@ class Plan:
 
     mask: int = 0
     """The bits that must be 0 in operands' addresses; 0 if the alignment of a float is enough."""
+    further: tuple[tuple[int, int, int], ...] = ()
+    """Other words that hold addresses, as (0 to 2 for a, b or c, position, bytes from that address)."""
     any_alignment: bool = True
     """False if operands that begin on 16 bytes get another kernel or configuration, and so another plan."""
 
@@ -69,6 +71,8 @@ class Plan:
         try:
             for to_a, to_b, to_c in steps:
                 words[at_a], words[at_b], words[at_c] = a + to_a, b + to_b, c + to_c
+                for which, at, offset in self.further:
+                    words[at] = words[self.at[which]] + offset
                 launch.enqueue(stream, block)
         finally:
             if scratch is not None:
@@ -97,6 +101,8 @@ class Plan:
                     for launch, block in zip(launches, blocks, strict=True):
                         for at, address, start in zip(self.at, (a, b, c), starts, strict=True):
                             block.words[at] = address + start
+                        for which, at, offset in self.further:
+                            block.words[at] = block.words[self.at[which]] + offset
                         launch.enqueue(stream, block)
         finally:
             if scratch is not None:

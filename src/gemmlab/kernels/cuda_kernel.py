@@ -9,6 +9,7 @@ from pathlib import Path
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.core.program import Config
+from gemmlab.core.words import counted
 from gemmlab.kernels.claims import Restriction, always_read_words
 from gemmlab.kernels.cuda_file.arguments import (
     ArgumentMatch,
@@ -17,7 +18,7 @@ from gemmlab.kernels.cuda_file.arguments import (
     match_in_order,
     operand_types,
 )
-from gemmlab.kernels.cuda_file.c_types import is_whole
+from gemmlab.kernels.cuda_file.c_types import MAP_TYPES, is_whole
 from gemmlab.kernels.cuda_file.header import HeaderValues, read_header, read_text
 from gemmlab.kernels.cuda_file.header_facts import PHASE, Facts, read_facts
 from gemmlab.kernels.cuda_file.instance import find_instances
@@ -77,7 +78,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
     signature = instances.signature
     matched = _match_arguments(facts, signature, instances.flags)
     op = _typed_op(facts, signature, matched)
-    _check_maps(facts, matched)
+    _check_maps(facts, signature, matched)
     _check_layouts(facts, matched, instances.flags)
     on_config = [expression for expression in facts.require if expression.names <= set(facts.params)]
 
@@ -171,13 +172,19 @@ def _operands(op: Op) -> Sequence[Operand]:
     return op.operands(op.parse_sizes("1")[0])
 
 
-def _check_maps(facts: Facts, matched: ArgumentMatch) -> None:
+def _check_maps(facts: Facts, signature: Signature, matched: ArgumentMatch) -> None:
     taken = {name for name in matched.names if name in map(map_over, facts.names.operands)}
     stated = {map_over(one.operand) for one in facts.maps}
     if lacking := sorted(taken - stated):
         raise facts.stated.error("maps", f'no box of {lacking[0]}: state maps = {{ A = {{ box = "ROWS, COLUMNS" }} }}')
     if unused := sorted(stated - taken):
         raise facts.stated.error("maps", f"no argument is {unused[0]}")
+    classes = {map_over(one.operand): one.classes for one in facts.maps}
+    for argument, name in zip(signature.args, matched.names, strict=True):
+        if name in classes and MAP_TYPES[argument.type] != classes[name]:
+            right = next(kind for kind, count in MAP_TYPES.items() if count == classes[name])
+            several = counted(classes[name], "map")
+            raise facts.stated.error("maps", f"{str(argument)!r} must be a {right}: {name} has {several}")
 
 
 def _check_layouts(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) -> None:
@@ -201,7 +208,9 @@ def _restrictions(
     implied = matched.restrictions(facts.names, [*flags, *spoken_of, *mapped], facts.layouts)
     wide = [one for one in _operands(op) if facts.aligned_rows and facts.align > one.element.nbytes]
     rows = {f"ld{one.name}": one.element.nbytes for one in wide}
-    aligned = [(one.aligned_rows, "rows of a tensor map are aligned to 16 bytes") for one in facts.maps]
+    aligned = [
+        (one.aligned_rows, "rows of a tensor map are aligned to 16 bytes") for one in facts.maps if one.classes == 1
+    ]
     aligned += [(f"{ld} * {nbytes} % {facts.align} == 0", f"rows are aligned to {facts.align} bytes")
                 for ld, nbytes in rows.items() if ld in facts.names.whole]  # fmt: skip
     aligned += [(f"{shown(name)} % 1 == 0", f"{argument} takes only whole numbers")

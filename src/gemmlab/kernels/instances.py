@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from gemmlab.core.program import Config, Launch
+from gemmlab.core.tensor_map import BYTES
 from gemmlab.devices.device import Device
 from gemmlab.kernels.kernel import Bound, Kernel
 from gemmlab.kernels.names import map_over
 
 _NOWHERE = np.uint64(0)
 _WORD_BYTES = 8
+_MAP_WORDS = BYTES // _WORD_BYTES
 
 
 def load(kernel: Kernel, device: Device, parameters: Config) -> Any:
@@ -69,11 +71,26 @@ class Instance:
         An operand that is passed as a tensor map is at the map's first word, which is the operand's address. The result
         is empty if there are no launches.
         """
-        args = self.launches[0].args if self.launches else ()
-        starts = list(accumulate((-(-argument.nbytes // _WORD_BYTES) for argument in args), initial=0))
+        starts = self._starts()
         known = {map_over(name): name for name in names}
         order = [known.get(name, name) for name in self.kernel.args]
-        return tuple(starts[order.index(name)] for name in names if name in order and args)
+        return tuple(starts[order.index(name)] for name in names if name in order and starts)
+
+    def further_words(self, *names: str) -> tuple[tuple[int, int, int], ...]:
+        """Return the other words that hold addresses of operands: those of the second to last map of an operand with
+        several, each as (index of the operand in `names`, position as in `words`, bytes from the operand's address).
+        """
+        found = []
+        for name, start, value in zip(self.kernel.args, self._starts(), self.launches[0].args, strict=False):
+            for index in (at for at, each in enumerate(names) if map_over(each) == name):
+                words = np.frombuffer(value.tobytes(), np.uint64)
+                found += [(index, start + at, int(words[at])) for at in range(_MAP_WORDS, len(words), _MAP_WORDS)]
+        return tuple(found)
+
+    def _starts(self) -> list[int]:
+        """Return the position of each argument, as in `words`; empty without launches."""
+        args = self.launches[0].args if self.launches else ()
+        return list(accumulate((-(-argument.nbytes // _WORD_BYTES) for argument in args), initial=0))[: len(args)]
 
 
 def instance_for(kernel: Kernel, config: Config, scalars: Bound, **values: Any) -> Instance:

@@ -73,6 +73,52 @@ def test_a_map_is_of_the_problem_and_the_configuration(tmp_path: Path, layout: s
     assert a.address == b.address == 0
 
 
+def test_four_classes_of_rows_have_a_map_each(tmp_path: Path) -> None:
+    text = SOURCE.replace("CUtensorMap A_map", "FourMaps A_map").replace('8" }\nB', '8", classes = 4 }\nB')
+    found = kernel(tmp_path, text)
+    assert "lda" not in " ".join(restriction.that.text for restriction in found.restrictions)
+    instance = instance_for(found, {"BM": 16}, OP.scalars(GemmProblem(6, 8, 5, lda=7)))
+    maps = instance.launches[0].args[3].tobytes()
+    found_maps = [decode(maps[at : at + 128]) for at in range(0, len(maps), 128)]
+    # Row r begins at 28 r bytes: 0, 28 = 16 + 3 words, 56 = 48 + 2 words, 84 = 80 + 1 word.
+    assert [one.address for one in found_maps] == [0, 16, 48, 80]
+    assert [one.shape for one in found_maps] == [(5, 2), (8, 2), (7, 1), (6, 1)]
+    assert {one.strides for one in found_maps} == {(112,)}
+
+
+def test_the_addresses_of_further_maps_follow_that_of_the_operand(tmp_path: Path) -> None:
+    text = SOURCE.replace("CUtensorMap A_map", "FourMaps A_map").replace('8" }\nB', '8", classes = 4 }\nB')
+    instance = instance_for(kernel(tmp_path, text), {"BM": 16}, OP.scalars(GemmProblem(6, 8, 5, lda=7)))
+    assert instance.words("a", "b", "c") == (3, 3 + 64, 3 + 80)
+    assert instance.further_words("c", "a", "b") == ((1, 19, 16), (1, 35, 48), (1, 51, 80))
+    alone = instance_for(kernel(tmp_path), {"BM": 16}, OP.scalars(GemmProblem(8, 8, 8)))
+    assert alone.further_words("a", "b", "c") == ()
+
+
+def test_a_class_without_rows_has_a_map_inside_the_operand(tmp_path: Path) -> None:
+    text = SOURCE.replace("CUtensorMap A_map", "FourMaps A_map").replace('8" }\nB', '8", classes = 4 }\nB')
+    instance = instance_for(kernel(tmp_path, text), {"BM": 16}, OP.scalars(GemmProblem(2, 8, 5, lda=7)))
+    maps = instance.launches[0].args[3].tobytes()
+    assert [decode(maps[at : at + 128]).address for at in range(0, len(maps), 128)] == [0, 16, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "classes", "words"),
+    [("CUtensorMap", 4, "must be a FourMaps: .* has 4 maps"), ("FourMaps", 1, "must be a CUtensorMap: .* has 1 map")],
+)
+def test_the_type_of_an_argument_has_as_many_maps_as_are_stated(
+    tmp_path: Path, kind: str, classes: int, words: str
+) -> None:
+    text = SOURCE.replace("CUtensorMap A_map", f"{kind} A_map").replace('8" }\nB', f'8", classes = {classes} }}\nB')
+    with pytest.raises(UsageError, match=words):
+        kernel(tmp_path, text)
+
+
+def test_other_numbers_of_classes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="A: classes is 2; there are 1, 4"):
+        kernel(tmp_path, SOURCE.replace('8" }\nB', '8", classes = 2 }\nB'))
+
+
 def test_words_are_counted_in_eight_bytes(tmp_path: Path) -> None:
     instance = instance_for(kernel(tmp_path), {"BM": 16}, OP.scalars(GemmProblem(8, 8, 8)))
     assert instance.words("a", "b", "c", "nothing", "m") == (3, 3 + 16, 3 + 32, 0)

@@ -94,7 +94,11 @@ def test_words_are_rounded_to_nearest_and_what_is_not_finite_travels(special: fl
 
 @pytest.mark.parametrize(
     "problem",
-    [GemmProblem(4095, 4095, 4095), GemmProblem(4096, 4096, 4096, trans_a=True), GemmProblem(2047, 2047, 2047)],
+    [
+        GemmProblem(4095, 4095, 4095, trans_b=True),
+        GemmProblem(4096, 4096, 4096, trans_a=True),
+        GemmProblem(2047, 2047, 2047, trans_a=True, trans_b=True),
+    ],
 )
 def test_it_is_chosen_where_no_tensor_map_is_possible(problem: GemmProblem) -> None:
     found = choose(problem, gpu_model("H200"), shipped_table(), precision=TF32)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gemmlab.core.elements import Element
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
-from gemmlab.kernels.cuda_file.c_types import MAP_TYPE, REALS, TEXTURE_TYPE, TICKET_POINTERS, element_of, is_plain
+from gemmlab.kernels.cuda_file.c_types import MAP_TYPES, REALS, TEXTURE_TYPE, TICKET_POINTERS, element_of, is_plain
 from gemmlab.kernels.cuda_file.signature import Argument, Signature
 from gemmlab.kernels.names import OpNames, map_over, other_operation, shown, texture_over
 
@@ -139,7 +139,7 @@ def match_in_order(
             values.append(expression)
         counts = argument.type in TICKET_POINTERS
         fits = (argument.is_pointer, counts) == (name in names.operands, name == TICKETS)
-        fits = fits and (argument.type == MAP_TYPE) == (name in maps)
+        fits = fits and (argument.type in MAP_TYPES) == (name in maps)
         fits = fits and is_plain(argument) == (name not in (*names.records, *maps))
         if not fits or (name in textures) > (argument.type == TEXTURE_TYPE):
             raise UsageError(f"{text!r} cannot be {str(argument)!r} of {signature}")
@@ -159,12 +159,12 @@ def check_types(signature: Signature, names: OpNames) -> None:
     """
     for argument in signature.args:
         pointer = argument.type in TICKET_POINTERS or element_of(argument) is not None
-        fits = pointer if argument.is_pointer else is_plain(argument) or names.records or argument.type == MAP_TYPE
+        fits = pointer if argument.is_pointer else is_plain(argument) or names.records or argument.type in MAP_TYPES
         if not fits:
             raise UsageError(
                 f"argument {str(argument)!r} of {signature}: pointers are float* (float4* and the like too), half*, "
                 "__nv_bfloat16*, double*, __nv_fp8_e4m3*, int8_t*, int* or unsigned* tickets, values int, unsigned, "
-                "long long, size_t, float, double, half, bool, cudaTextureObject_t or CUtensorMap"
+                "long long, size_t, float, double, half, bool, cudaTextureObject_t, CUtensorMap or FourMaps"
             )
 
 
@@ -199,7 +199,7 @@ def _plain_match(argument: Argument, names: OpNames) -> str | None:
     if argument.type == TEXTURE_TYPE:
         over = _TEXTURE.fullmatch(argument.name)
         return texture_over(over[1].lower()) if over and over[1].lower() in names.operands else None
-    if argument.type == MAP_TYPE:
+    if argument.type in MAP_TYPES:
         over = _MAP.fullmatch(argument.name)
         return map_over(over[1].lower()) if over and over[1].lower() in names.operands else None
     match = _DECORATED.fullmatch(argument.name)

@@ -21,7 +21,8 @@ C_TYPES: Mapping[str, type[np.generic]] = {
 }  # fmt: skip
 """NumPy's type for each C type that a kernel may take by value."""
 TEXTURE_TYPE = "cudaTextureObject_t"
-MAP_TYPE = "CUtensorMap"
+MAP_TYPES: Mapping[str, int] = {"CUtensorMap": 1, "FourMaps": 4}
+"""Number of tensor maps over an operand that an argument of each of these types has (`maps.py`)."""
 _NUMBERS: Mapping[str, str] = {
     "float": "float32", "Stored": "float32", "void": "float32", "double": "float64", "half": "float16",
     "__half": "float16", "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "char": "int8",

@@ -23,7 +23,7 @@ def searches(record: Mapping[str, Any]) -> str:
     """
     rows: Sequence[Mapping[str, Any]] = record["rows"]
     shares = sorted({row["share"] for row in rows})
-    heading = ["space", "", "search", *(f"{share:.0%} of the time" for share in shares)]
+    heading = ["space", "role", "search", *(f"{share:.0%} of the time" for share in shares)]
     lines = []
     for space in dict.fromkeys(row["space"] for row in rows):
         own = [row for row in rows if row["space"] == space]
@@ -33,10 +33,11 @@ def searches(record: Mapping[str, Any]) -> str:
             of = {row["share"]: row for row in own if row["search"] == search}
             cells = [_cell(of[share], best[share]) if share in of else "" for share in shares]
             lines.append([space, kind, search, *cells])
-    table = markdown_table(heading, lines, ("", "search"))
+    table = markdown_table(heading, lines, ("role", "search"))
     return (
         f"{table}\n\nMedian, 90th percentile and worst over {record['seeds']} seeds of the answer's time divided by "
-        "the best time. The search with the best median, then 90th percentile, of a space and budget is bold."
+        "the best time. The search with the best median, then 90th percentile, of a space and budget is bold. "
+        "Constants of the search were chosen on the spaces with the role *fit*, and on none of the *judged* ones."
     )
 
 

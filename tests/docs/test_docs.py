@@ -21,6 +21,7 @@ from gemmlab.core.records import load_record
 from gemmlab.devices.cpu import CpuDevice
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import all_kernels, find_kernel, ladder
+from gemmlab.kernels.cuda_file.header import KEYS
 from gemmlab.kernels.user_kernel import user_kernel
 from gemmlab.observe.cache_misses import simulate
 from gemmlab.observe.cache_record import CacheRow, cache_rows
@@ -49,6 +50,13 @@ def load(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_the_page_lists_every_key_of_a_header() -> None:
+    page = (ROOT / "docs" / "adding-a-kernel.md").read_text(encoding="utf-8")
+    table = page.partition("| key | meaning |\n")[2].partition("\n\n")[0]
+    first_cells = [row.split(" | ")[0] for row in table.splitlines()]
+    assert sorted(re.findall(r"`(\w+)`", " ".join(first_cells))) == sorted(KEYS)
 
 
 @pytest.mark.slow

@@ -29,13 +29,17 @@ class Copied:
 
     @property
     def words(self) -> str:
-        """Words for the assumptions by which these copies count as traffic; empty without copies."""
+        """Words that say how the bytes of these copies were counted; empty without copies."""
         boxes = "boxes of tensor maps" if self.most else ""
         return " and ".join(filter(None, [boxes, "operands once for bulk copies" if self.unknown else ""]))
 
 
 def copied_bytes(counters: Counters, launch: Launch) -> Copied:
-    """Return the bytes that copies bring into shared memory, from the boxes of the tensor maps among `launch.args`."""
+    """Return bounds of the bytes that tensor copies bring into shared memory, and the number of copies of unknown size.
+
+    `counters` say how many copies a run executed. A tensor copy has the size of a box of one of the tensor maps among
+    `launch.args`: the smallest box gives the lower bound, the largest one the upper bound.
+    """
     boxes = [box_bytes(one.tobytes()) for one in launch.args if isinstance(one, np.void) and one.nbytes == BYTES]
     copies, unknown = (
         sum(site.executed for site in counters.sites if site.opcode.startswith(opcode)) for opcode in (_TENSOR, _BULK)

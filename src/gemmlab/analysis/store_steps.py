@@ -54,7 +54,8 @@ class Strides:
 def cure_of_stores(counters: Counters, worst: Iterable[AccessRow]) -> str:
     """Return the remedy for the first of the `worst` stores that has a known one, in words; else `UNKNOWN`.
 
-    Each row of `worst` is one instruction's.
+    Each row of `worst` is one instruction's. `counters` are those of an emulated run: only they have the lanes'
+    addresses (`SiteCounters.pattern`), without which the remedy is `UNKNOWN`.
     """
     patterns = {site.address: site.pattern for site in counters.sites}
     widest = max((width_of(site.opcode) for site in counters.of_kind(*SHARED_KINDS) if site.requests), default=_WORD)

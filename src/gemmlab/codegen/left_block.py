@@ -18,7 +18,9 @@ from gemmlab.ir.types import I1
 from gemmlab.ir.values import Value
 
 _SHORT = 64
-"""Least steps of a k-block in which crowded rows are copied; in a shorter one they are read in place."""
+"""The fewest steps in a k-block whose crowded rows (`Left.crowded`) are copied. In a shorter k-block they are read in
+place.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,8 @@ class LeftBlock:
     left: Left
     depth: Value
     step: Value
-    """Distance in floats between the rows that tiles read, or between the steps of k in a panel, if A is not
-    `loosened`.
+    """Distance in floats between the rows that a tile reads, or, if A is read in k-major order, between steps of k.
+    Tiles that read copied rows (`loosened`) have the distance `loose` instead.
     """
     loosened: Value
     """True if the tiles of the first strip copy each panel of MR rows to a larger row distance; smaller panels are read
@@ -65,7 +67,7 @@ class LeftBlock:
 
     @staticmethod
     def of(fn: Function, left: Left, depth: Value, cols: Value) -> LeftBlock:
-        """Return the left operand within a k-block of `depth` steps."""
+        """Return the left operand within a k-block of `depth` steps, for a block of C with `cols` columns."""
         in_place = fn.select(left.panel, left.a_col, left.a_row)
         step = fn.select(left.copied, panel_stride(left.tile), in_place)
         loosened = left.crowded & (cols >= left.tile.cols) & (depth >= _SHORT)
@@ -100,7 +102,10 @@ class LeftBlock:
 
 
 def left_floats(tile: Tile, blocks: Blocks, elements: int) -> int:
-    """Return the number of floats of memory that copies of a block of A with `elements` elements need."""
+    """Return the number of floats that the copies of a block of A take, packed or at a larger row distance.
+
+    The block has at most `elements` elements.
+    """
     panels = -(-elements * panel_stride(tile) // tile.rows) + 2 * panel_stride(tile) * blocks.kc_max
     # `loose_stride` adds less than two lines to a row of at least _SHORT.
     return max(panels, elements * (_SHORT + 2 * LINE) // _SHORT) if blocks.crowd_period else panels

@@ -35,8 +35,11 @@ from gemmlab.ir.values import Operand, Value, Var
 
 @dataclass(frozen=True, slots=True)
 class _Array:
-    """A stack of matrices: its first element, the extents of a matrix and its steps in elements, and the array's shape
-    and strides (in bytes), which begin with the leading axes.
+    """A stack of matrices, as an array of NumPy has it.
+
+    `data` is the address of the first element. `rows`, `cols`, `row_step` and `col_step` are a matrix's extents and
+    steps, in elements. `shape` and `strides` are the addresses of the whole array's extents and of its steps in bytes;
+    the leading axes, those before the matrix's own, come first.
     """
 
     data: Value

@@ -15,7 +15,7 @@ Sysctl = Callable[[str], int | str | None]
 def read_macos(query: Sysctl | None = None) -> CpuInfo:
     """Return the processor's facts from `query` (default: `sysctlbyname`).
 
-    If cores differ, caches and the number of cores are those of the performance cores.
+    If cores differ, the caches and `physical_cores` are those of the performance cores; `logical_cpus` counts all.
     """
     ask = query or _system_query()
 

@@ -33,7 +33,7 @@ class Mention:
     file: str = ""
     line: int = 0
     text: str = ""
-    """Source text of `line`, if it is available."""
+    """Source text of `line`; empty if it is not available."""
     called_from: str = ""
     """The line that calls the inlined function in which `line` is, as in `Hazard.called_from`."""
     called_text: str = ""
@@ -72,14 +72,14 @@ class Hazard:
     `address`; empty if neither is known.
     """
     owner: str = ""
-    """The block in whose shared memory `address` is, if it is not `block`: `block 1 of the cluster`."""
+    """The block in whose shared memory `address` is, if that is not `block`: `block 1 of the cluster`; else empty."""
     text: str = ""
-    """Source text of `line`, if it is available (`core.hazard_source`)."""
+    """Source text of `line` (`core.hazard_source`); empty if it is not available."""
     other_text: str = ""
-    """Source text of `other_line`, if it is available."""
+    """Source text of `other_line`; empty if it is not available."""
     called_from: str = ""
-    """If `line` is in an inlined function: the line of the kernel's own file that calls it, `mine.cu:12`, if known; if
-    that line is in an inlined function too, `mine.cu:12, from mine.cu:40`."""
+    """If `line` is in an inlined function: the line of the kernel's own file that calls it, `mine.cu:12`; if that line
+    is in an inlined function too, `mine.cu:12, from mine.cu:40`. Otherwise, or if the caller is unknown, empty."""
     other_called_from: str = ""
     """`called_from` for `other_line`."""
     called_text: str = ""

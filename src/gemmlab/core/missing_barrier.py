@@ -25,15 +25,15 @@ class _Cure:
     what: str
     file: str
     spans: tuple[Span, ...]
-    """The places where the barrier may stand; each of them orders all the races."""
+    """The places where the barrier may stand; each of them orders all the races. Empty if `words` has the place."""
     lines: list[Lines]
     """The lines of each race."""
     words: str = ""
-    """The place in words, if there are no spans."""
+    """The place in words; empty if `spans` have the place."""
     loop: Loop | None = None
     """The loop whose iterations the barrier separates; `None` if it separates two lines of the same iteration."""
     inner: Sequence[Loop] = ()
-    """The loops within `loop`."""
+    """The loops within `loop`; empty without `loop`."""
 
     def __str__(self) -> str:
         if self.words:
@@ -44,14 +44,14 @@ class _Cure:
 
 
 def lines_of(hazard: Hazard) -> Lines:
-    """Return the lines of a hazard's two accesses, without their order."""
+    """Return (file, line) of each of a hazard's two accesses, in no order."""
     return frozenset(((hazard.file, hazard.line), (hazard.other_file or hazard.file, hazard.other_line)))
 
 
 def missing_barriers(hazards: Iterable[Hazard], read: Callable[[str], str] = source_text) -> dict[Lines, str]:
     """Return, for each race in shared memory that lacks a barrier, the place where it is missing, in words.
 
-    Keys are the lines of the race's two accesses.
+    Keys are the lines of the race's two accesses (`lines_of`). `read` returns a file's text.
 
     Races that one barrier orders have the same place. Threads can get from one line of a race to the other in two ways:
     down the text, or in a loop from the later line to the earlier one of the next iteration. The barrier is missing on
@@ -99,7 +99,12 @@ def _cure(hazard: Hazard, lines: Lines, read: Callable[[str], str]) -> _Cure:
 
 
 def _between_iterations(first: int, second: int, loop: Loop | None, inner: Sequence[Loop]) -> str:
-    """Return, in words, a place between line `second` of one iteration of a loop and line `first` of the next one."""
+    """Return, in words, the place of a barrier after line `second` and before line `first` of the next iteration.
+
+    `loop` is the loop of these iterations; if it is `None`, the words name no loop. `inner` are the loops within it: if
+    `_around` finds one among them, the place is after that whole loop. If both lines are the same, the place is before
+    or after the line.
+    """
     where = "" if loop is None else f"in the loop at lines {loop.first}-{loop.last}, "
     if first == second:
         return f"{where}before or after line {first}, which different threads execute"
@@ -109,7 +114,10 @@ def _between_iterations(first: int, second: int, loop: Loop | None, inner: Seque
 
 
 def _around(loops: Iterable[Loop], first: int, second: int) -> Loop | None:
-    """Return the outermost of the loops that contain line `second` and not `first`, if it has several lines."""
+    """Return the outermost of the loops that contain line `second` and not line `first`.
+
+    `None` if there is none, or if that loop is on a single line.
+    """
     found = [loop for loop in loops if loop.first <= second <= loop.last and not loop.first < first <= loop.last]
     widest = max(found, key=lambda loop: loop.last - loop.first, default=None)
     return widest if widest is not None and widest.first < widest.last else None

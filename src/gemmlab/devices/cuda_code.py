@@ -41,15 +41,15 @@ class CudaLoaded:
     threads_per_block: int
     param_bytes: tuple[int, ...] | None
     allowed: dict[str, int] = field(default_factory=dict)
-    """Requests made so far for the kernel: `smem`, dynamic shared memory in bytes; `clusters`, 1 if they may have more
-    than 8 blocks.
+    """Requests made so far for the kernel: `smem`, the most bytes of dynamic shared memory; `clusters`, 1 if clusters
+    of more than 8 blocks are allowed. A request that was not made is absent.
     """
 
 
 def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:
     """Load a cubin into `context`, which must be current; it is unloaded when nothing refers to the result.
 
-    Raises `DeviceError` if the driver refuses the code or it has no such kernel.
+    Raises `DeviceError` if the driver refuses the code, or if the code has no kernel named `artifact.entry`.
     """
     kernel = artifact.kernel
     what = f"{kernel}, compiled by {artifact.compiler} for {artifact.target}, driver for CUDA {driver.version[0]}"
@@ -73,8 +73,9 @@ def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:
 def runs_on(target: str, compute_capability: str) -> bool:
     """Return whether machine code for `target` (`"sm_86"`) runs on a GPU of `compute_capability` (`"8.9"`).
 
-    Code runs on its own capability and on later minor versions of it; code with features of one architecture
-    (`"sm_90a"`) runs only on that capability. An unknown target runs nowhere.
+    Code runs on its own capability and on later minor versions of the same major version. Code with features of one
+    architecture or family (suffix `a` or `f`, as in `"sm_90a"` and `"sm_100f"`) is taken to run on its own capability
+    only. For an unknown target the result is false.
     """
     match = _TARGET.fullmatch(target)
     if match is None:
@@ -188,7 +189,10 @@ class WordsLaunch:
 
 
 def allow_smem(driver: Driver, loaded: CudaLoaded, smem_bytes: int) -> None:
-    """Request `smem_bytes` of dynamic shared memory for a kernel, if they need a request that was not made before."""
+    """Request `smem_bytes` of dynamic shared memory for a kernel.
+
+    Nothing is done if every launch may use that much without a request, or if as much was requested before.
+    """
     if loaded.static_smem_bytes + smem_bytes > _STATIC_LIMIT and loaded.allowed.get("smem", 0) < smem_bytes:
         attribute = driver.module.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         driver("cuFuncSetAttribute", loaded.function, attribute, smem_bytes, what=loaded.artifact.kernel)

@@ -58,7 +58,10 @@ class Driver:
         return values[0] if len(values) == 1 else values or None
 
     def error(self, status: Any, function: str, what: str = "") -> Exception:
-        """Return the exception, as a call would raise it, for a status of `function` that is not success."""
+        """Return, but do not raise, the exception that a call of `function` raises for `status`, which is no success.
+
+        `what` names the kernel or the purpose in the message; it may be empty.
+        """
         name = self.name_of(status)
         who = f"{what}: " if what else ""
         if os.getpid() != self._process:

@@ -25,7 +25,7 @@ class CudaBuffer:
         self.owner = owner
         """The object that keeps the memory alive; `None` if this buffer does."""
         self.release: Callable[[], object] = lambda: None
-        """A function that frees the memory, unless it was freed before or belongs to `owner`."""
+        """A function that frees the memory. It does nothing if the memory was freed before, or belongs to `owner`."""
         self.textures: dict[Texels, CudaTexture] = {}
         """Texture objects over this memory."""
 

@@ -48,7 +48,7 @@ def program(entry: str, target: str) -> Program:
 
 
 class Gpu(Device, Protocol):
-    """A device with the memory of a GPU, which says how much of it is free."""
+    """A device that is a GPU. Its `memory` says how many bytes are free (`CudaMemory.room`)."""
 
     @property
     def memory(self) -> CudaMemory: ...

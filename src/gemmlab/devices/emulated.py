@@ -126,7 +126,7 @@ class EmulatedDevice(DeviceIdentity):
         self._memory.write(allocation, array, offset)
 
     def read(self, window: Window, out: npt.NDArray[Any]) -> None:
-        """Copy a part of an allocation into a C-contiguous array, which gives the number of bytes."""
+        """Copy bytes from the start of a window into a C-contiguous array, as many as the array has."""
         allocation, offset = _part(window)
         out.reshape(-1).view(np.uint8)[:] = allocation.data[offset : offset + out.nbytes]
 
@@ -137,7 +137,7 @@ class EmulatedDevice(DeviceIdentity):
         return allocation
 
     def download(self, buffer: Allocation, out: npt.NDArray[Any]) -> None:
-        """Copy the start of a buffer into a C-contiguous array, which gives the number of bytes."""
+        """Copy bytes from the start of a buffer into a C-contiguous array, as many as the array has."""
         out.reshape(-1).view(np.uint8)[:] = buffer.data[: out.nbytes]
 
     def free(self, buffer: Allocation) -> None:

@@ -87,9 +87,10 @@ def emit_arrive(fn: Function, module: Module) -> None:
 
 
 def emit_release(fn: Function, module: Module) -> None:
-    """Emit the body of `release(warp, insn, number)`: if enough threads have arrived, release all groups that wait.
+    """Emit the body of `release(warp, insn, number)`: if enough threads have arrived at barrier `number`, release it.
 
-    It then also stores the result of the barrier's reduction, if it has one.
+    All groups of lanes that wait at this barrier can then go on. If the barrier has a reduction, its result is stored
+    at barrier 0, whatever `number` is (`Block.BARRIER`).
     """
     warp_ptr, insn, number = fn.args
     block = _block(fn, Raw(fn, warp_ptr))

@@ -27,7 +27,8 @@ class Warp:
     BLOCK = 32
     LAUNCH = 40
     LOCAL = 48
-    """Host address of the warp's local memory: `LOCAL_BYTES` bytes of lane 0, then those of lane 1, and so on."""
+    """Host address of the warp's local memory: the bytes of lane 0, then those of lane 1, and so on. The field
+    `LOCAL_BYTES` has their number for one lane."""
     INDEX = 56
     """i64: index of the warp in its block."""
     GROUPS = 64
@@ -129,8 +130,9 @@ class Status:
     BLOCKED = 4
     """Every group of the warp waits for an action of another warp. Of a block: every warp waits or has ended."""
     FAULT = 5
-    """The launch cannot go on. The reason is a recorded event, or a finding or exception of the engine of asynchronous
-    operations."""
+    """The launch cannot go on. The reason is an event that compiled code noted (`emulator.events`), such as a trap; an
+    error among the engine's findings (`emulator.asynchronous`); or an exception in a Python function that compiled code
+    called. Such an exception is raised again when the compiled code has returned."""
     PAUSED = 6
     """Result of a block only: it can go on, but returns so that the caller can check interrupts and time limits."""
 

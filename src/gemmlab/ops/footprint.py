@@ -23,12 +23,12 @@ and intermediate results.
 
 
 def operand_bytes(op: Op, problem: Any) -> int:
-    """Return the bytes of all operands of `problem`, with gaps between rows."""
+    """Return the bytes of all operands of `problem`, the gaps between their rows included."""
     return sum(operand.element.nbytes * operand.rows * operand.ld for operand in op.operands(problem))
 
 
 def reference_bytes(op: Op, problem: Any) -> int:
-    """Return the least bytes that the contents and the float64 reference of `problem` need at once."""
+    """Return the least bytes that the operands' contents (`Op.fill`) and the float64 reference need at once."""
     return sum(one.rows * one.cols * (one.element.nbytes + _working_bytes(one)) for one in op.operands(problem))
 
 
@@ -37,8 +37,10 @@ def _working_bytes(operand: Operand) -> int:
 
 
 def check_bytes(op: Op, problem: Any) -> int:
-    """Return the least bytes that a check of `problem` needs at once: contents, reference, and every operand twice, in
-    the device's memory and as a copy to compare with.
+    """Return the least bytes that a check of `problem` needs at once.
+
+    They are those of `reference_bytes`, and twice those of every operand (`operand_bytes`): in the device's memory, and
+    as a copy to compare with.
     """
     return reference_bytes(op, problem) + 2 * operand_bytes(op, problem)
 

@@ -24,7 +24,7 @@ _BAND_BYTES = 32 << 20
 
 
 class CpuCarrier:
-    """`Carrier` in memory of this machine."""
+    """The `Carrier` (`pieces.carrier`) of a CPU. Its slots for panels and pieces are NumPy arrays."""
 
     def __init__(self, plan: PiecePlan, product: Product) -> None:
         """Allocate the slots. `MemoryError` if there is too little memory."""

@@ -34,15 +34,20 @@ class _Slot:
 
     address: int
     filled: Any
-    """Event that completes with the last copy into the slot."""
+    """Event that completes with the most recent copy into the slot."""
     used: Any
-    """Event that completes with the last product that reads or writes the slot."""
+    """Event that completes with the most recent product that reads or writes the slot."""
     drained: Future[None] = field(default_factory=Future)
-    """Future that is done when the last copy out of the slot is."""
+    """Future that is pending from a product into the slot until the result is copied out and written. If that fails,
+    the future has the exception. Before the first product into the slot, the future is done.
+    """
 
 
 class CudaCarrier:
-    """`Carrier` of one GPU, whose context is current in the thread that uses it."""
+    """The `Carrier` (`pieces.carrier`) of one GPU.
+
+    The GPU's context must be current in the thread that uses the carrier.
+    """
 
     def __init__(
         self, gemm: CudaGemm, plan: PiecePlan, choice: Choice, call: Call, factors: tuple[float, float]
@@ -134,7 +139,10 @@ class CudaCarrier:
     def _store(
         self, place: _Slot, drained: Future[None], target: Source, block: Block, done: Callable[[], None]
     ) -> None:  # fmt: skip
-        """Copy a piece out and write it; runs in the writing thread."""
+        """Copy the piece in slot `place` out and write it to `block` of `target`, then end `drained` and call `done`.
+
+        It runs in the writing thread. If the copy fails, `drained` gets the exception, and `done` is not called.
+        """
         driver, width = self._driver, self._plan.rooms["c"].cols
         try:
             self._gemm.device.activate()

@@ -20,7 +20,7 @@ from gemmlab.pieces.route import Step
 
 
 class EmulatedCarrier:
-    """`Carrier` of an emulated GPU."""
+    """The `Carrier` (`pieces.carrier`) of an emulated GPU."""
 
     def __init__(
         self, device: EmulatedDevice, plan: PiecePlan, kernel: Kernel, config: Mapping[str, int],

@@ -120,7 +120,11 @@ def scratch_bytes(kernel: Kernel, config: Mapping[str, int], problem: GemmProble
 
 
 def _tile(frame: PiecePlan, choice: Choice) -> tuple[int, int]:
-    """Return a number of rows and one of columns; pieces begin at multiples of them."""
+    """Return (rows, columns): the rows and columns of C at which pieces begin are multiples of these numbers.
+
+    For a `_narrow` kernel the number along the larger of m and n is no less than the smaller of them. So the smaller
+    extent of the whole product is also the smaller one of each piece.
+    """
     rows, cols = (
         math.lcm(_TILE, *(choice.config[name] for name in names if name in choice.config)) for names in _TILES
     )
@@ -153,8 +157,10 @@ def _objection(name: str, config: Mapping[str, int]) -> str:
 
 
 def _entry(choice: Choice) -> Measurement | None:
-    """Return the measurement of the chosen configuration, parts and slices of k aside, from the table that comes with
-    gemmlab; `None` if the table has none. The measurement returned has the chosen slices.
+    """Return the measurement of the chosen kernel and configuration from the table that comes with gemmlab.
+
+    `None` if the table has none. The numbers of parts and of slices of k (`PARTS`, `SLICE`) may differ; the
+    measurement returned has the chosen slices.
     """
     free = {PARTS, SLICE}
 

@@ -46,7 +46,9 @@ class HostLink:
             self._driver("cuEventRecord", buffer.event, self._in)
 
     def store(self, address: int, pitch: int, target: Source, block: Block, event: Any) -> None:
-        """Copy from `address` on the GPU, where rows are `pitch` bytes apart, to a block. Return once it is written.
+        """Copy from `address` on the GPU, where rows are `pitch` bytes apart, to a block of `target`.
+
+        Return once the block is written.
 
         `event` is one that a direct copy may record; nothing else may still wait for it.
         """

@@ -35,7 +35,7 @@ class PinnedBuffer:
     address: int
     content: npt.NDArray[np.uint8]
     event: Any
-    """Event that completes with the last copy from or to the buffer."""
+    """Event that completes with the GPU's most recent copy from or to the buffer."""
 
     def matrix(self, rows: int, cols: int) -> Float32Array:
         """Return the beginning of the buffer as a float32 matrix."""
@@ -64,7 +64,7 @@ class PinnedRing:
         return len(self._buffers)
 
     def take(self) -> PinnedBuffer:
-        """Return the next buffer, once its last copy is done."""
+        """Return the next buffer in turn; wait until the GPU's most recent copy from or to it is done."""
         buffer = self._buffers[self._next % len(self._buffers)]
         self._next += 1
         wait_for_event(self._driver, buffer.event)

@@ -47,7 +47,7 @@ class _Slots:
 
 
 def route(plan: PiecePlan, done: Collection[tuple[int, int]] = ()) -> Iterator[Step]:
-    """Yield the steps of a product, without the pieces that are done."""
+    """Yield the steps of a product in the order of its plan, without those of the pieces (row, column) in `done`."""
     rooms = plan.rooms
     lefts, rights = (_Slots(name, rooms[name].slots) for name in "ab")
     number = 0

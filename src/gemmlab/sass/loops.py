@@ -15,18 +15,20 @@ TRIPS = 10
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A natural loop: a back edge's target, the header, and all blocks that reach the back edge without passing it."""
+    """A natural loop: its header, which is the target of a back edge, and all blocks that reach the back edge without
+    passing the header. A block is named by its index in `FlowGraph.blocks`.
+    """
 
     header: int
     """Index of the header block."""
     blocks: frozenset[int]
-    """Indices of all blocks of the body, inner loops included."""
+    """Indices of all blocks of the loop: the header and the blocks of inner loops are included."""
     depth: int
     """Nesting depth, 1 for an outermost loop."""
     parent: int | None
-    """Header of the innermost enclosing loop; `None` for an outermost loop."""
+    """Index of the header block of the innermost enclosing loop; `None` for an outermost loop."""
     own: frozenset[int]
-    """Indices of the blocks that are in no inner loop."""
+    """Indices of those `blocks` that are in no inner loop."""
 
 
 def dominators(graph: FlowGraph) -> tuple[int | None, ...]:

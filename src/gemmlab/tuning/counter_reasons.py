@@ -45,7 +45,10 @@ def with_reasons(found: Sensitivity, kernel: Kernel, op: Op, device: Device) -> 
 
 
 def counters(kernel: Kernel, op: Op, device: Device, config: Mapping[str, int]) -> dict[str, float]:
-    """Return name -> value of the counters of one emulated run at a small size (`SIZES`); empty if it cannot run."""
+    """Return name -> value of the counters of one emulated run at a small size (`SIZES`).
+
+    The result is empty if the emulator cannot run the kernel, or if `SIZES` lacks the operation.
+    """
     try:
         problems = fitted(kernel, op, config, op.parse_sizes(SIZES[op.name]))
         record = count_kernels(Count(op, device, [kernel], problems[:1], config=config, verify=False))

@@ -164,7 +164,10 @@ class DeviceBench:
         return Turn(place, geometric_mean(times), "", time.perf_counter() - started)
 
     def _run(self, place: int) -> str:
-        """Run a configuration once at each problem and compare; return the fault, empty if there is none."""
+        """Run configuration number `place` once at each problem, and compare its outputs with the reference.
+
+        Return the first fault in words; empty if there is none.
+        """
         of = self.subject
         if self._known is None:
             # Stored for all configurations: inputs and reference take longer than a configuration's own run.
@@ -182,7 +185,10 @@ class DeviceBench:
         return ""
 
     def _ready(self, place: int) -> str:
-        """Open a configuration in a worker unless it is open; return the reason if that is impossible, else `""`."""
+        """Open configuration number `place`, unless it is open: a worker starts it and prepares each problem.
+
+        Return the reason if that is impossible, else `""`.
+        """
         name = self._name(place)
         if self._crew is not None and any(each in self._crew.lost for each in self._open):
             self._end_crew()
@@ -218,9 +224,10 @@ class DeviceBench:
 
 
 def facts_of(of: Subject, place: int, resources: Mapping[str, int]) -> dict[str, float]:
-    """Return `Build.facts` for a configuration from its code's `resources`: registers, shared memory, blocks that fit.
+    """Return `Build.facts` of configuration number `place` from its code's `resources`.
 
-    Empty on a processor, without resources, and if the configuration cannot be launched.
+    They are registers, shared memory, threads, spills and the blocks that fit on a multiprocessor. There are none on a
+    CPU, without resources, and if the configuration cannot be launched.
     """
     if not resources or of.limits is None:
         return {}

@@ -88,7 +88,11 @@ def _cycles(
 def block_cycles(
     load: Load, threads: int, smem_bytes: int, work: float, tiles: Tiles, of: Multiprocessors
 ) -> float:  # fmt: skip
-    """Return the forecast cycles of a launch that does `work` multiply-adds in all; infinite if no block fits."""
+    """Return the forecast cycles of a launch; infinite if no block fits on a multiprocessor.
+
+    `load` has the blocks of the launch and their depth. `threads` and `smem_bytes` are those of a block, `work` the
+    multiply-adds of all blocks.
+    """
     depth = max(1.0, load.depth)
     # Results of a thread.
     own = max(1.0, work / (load.blocks * depth * threads))

@@ -33,9 +33,9 @@ class Verdict:
     place: int
     right: bool
     fault: str = ""
-    """The reason why the result is wrong or there is none; empty for a right result."""
+    """The reason why the result is wrong, or why there is no result; empty for a right result."""
     seconds: float = 0.0
-    """Time of the run and the comparison."""
+    """Time of the run and of the comparison together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Turn:
     fault: str = ""
     """The reason why there is no time; empty if there is one."""
     seconds: float = 0.0
-    """Time of the turn, with warm-up and repeats."""
+    """Time of the whole turn, its warm-up and all its calls included."""
 
 
 class Bench(Protocol):

@@ -39,7 +39,7 @@ class Recorded:
     """All measurements of one configuration."""
 
     us: tuple[float, ...] = ()
-    """Median of each turn without a fault, microseconds."""
+    """The time of a call (`outcomes.Turn.us`) in each turn without a fault, microseconds."""
     fault: str = ""
     """The reason why the configuration cannot win; empty if it has a time."""
     wrong: bool = False

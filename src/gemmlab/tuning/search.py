@@ -30,13 +30,13 @@ class Standing:
     build: Build | None = None
     verdict: Verdict | None = None
     us: list[float] = field(default_factory=list)
-    """The median of each turn, microseconds."""
+    """The time of a call in each turn (`outcomes.Turn.us`), microseconds."""
     fault: str = ""
     """The reason why the configuration cannot win: it does not compile, does not run, or its result is wrong."""
 
     @property
     def median(self) -> float:
-        """The median over the turns, microseconds; infinite without a turn or with a fault."""
+        """The median of `us`; infinite without a turn or with a fault."""
         return statistics.median(self.us) if self.us and not self.fault else float("inf")
 
 
@@ -99,7 +99,10 @@ class Search:
             self._report(self.progress())
 
     def soonest(self, places: Sequence[int]) -> int:
-        """Return the one of several submitted configurations that is compiled first, as `Bench.soonest`."""
+        """Wait, until the end of the budget at most, for the first of these submitted configurations that is compiled.
+
+        Return its number, or the first of `places` if none is compiled by then (`Bench.soonest`).
+        """
         return self.bench.soonest(places, self.budget_s)
 
     def turn(self, place: int) -> float | None:

@@ -42,15 +42,15 @@ class Row:
 
     config: Mapping[str, int]
     us: float
-    """The median of `samples`."""
+    """The median of `samples`, microseconds."""
     samples: tuple[float, ...]
-    """The median of each turn, microseconds."""
+    """The time of a call in each turn (`outcomes.Turn.us`), microseconds."""
     facts: Mapping[str, float] = field(default_factory=dict)
     """`Build.facts` of the configuration."""
 
     @property
     def turns(self) -> int:
-        """The number of turns."""
+        """The number of turns (`outcomes.Turn`) of the configuration: one for each of `samples`."""
         return len(self.samples)
 
 

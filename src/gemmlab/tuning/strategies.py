@@ -57,7 +57,9 @@ class Constants:
     earlier if a compiler would be idle.
     """
     again: float = 1.4
-    """The lengths of the process are fitted again when the number of tried configurations has grown by this factor."""
+    """The correlation lengths of the Gaussian process are fitted again when the number of tried configurations has
+    grown by this factor.
+    """
 
 
 FITTED = Constants()

@@ -58,10 +58,10 @@ class Posterior:
     """The least measured logarithm, in the same units; infinite before the first measurement."""
 
     def pick(self, count: int, pending: Sequence[int], without: Collection[int]) -> list[int]:
-        """Return up to `count` configurations with the greatest expected improvements, in that order.
+        """Return the numbers of up to `count` configurations, the one with the greatest expected improvement first.
 
-        Those of `pending` count as measured with their expected times; those of `without` are not returned. Before the
-        first measurement the order is by the mean minus the deviation, the least first.
+        Configurations in `pending` count as measured with their expected times; those in `without` are not returned.
+        Before the first measurement the order is by the mean minus the deviation, the least first.
         """
         variance, chosen, updates = self.variance.copy(), list[int](), list[Float64Array]()
         best = min([self.best, *self.mean[list(pending)]])

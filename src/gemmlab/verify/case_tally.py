@@ -84,10 +84,11 @@ class Tally:
         notes: Iterable[str] = (), suffix: str = "", *, padded: bool = False, hazards: Iterable[Hazard] = (),
         claims: Iterable[str] = (), far: str = "",
     ) -> None:  # fmt: skip
-        """Record one case. It has failed if it has a mismatch, a violation, a note, a hazard or a broken claim.
+        """Record one case. It has failed if it has a mismatch, a violation, a note, a hazard or a claim.
 
-        `suffix` is appended to the problem's label. `padded`: a leading dimension was longer than a row. `far`: the
-        operand whose rows were far apart (`far_rows`), if any.
+        `mismatches` has `None` for an output without one. `claims` are statements of the kernel's file that do not
+        hold. `suffix` is appended to the problem's label. `padded`: a leading dimension was longer than a row. `far`:
+        the operand whose rows were far apart (`far_rows`), else empty.
         """
         self._cases += 1
         self._padded += padded

@@ -83,15 +83,17 @@ class CheckReport(Display):
     threads: int
     seed: int
     cases: int
-    """Number of cases run."""
+    """Number of cases that were run."""
     planned: int
     """Number of cases planned; more than `cases` if the check stopped early."""
     failures: tuple[Failure, ...]
     worst_ratio: float
-    """Largest error / bound over all cases; right if it is at most 1."""
+    """Largest error of an element divided by its bound, over all cases; at most 1 if all results are right."""
     worst_problem: str
     source_error: float
-    """Largest relative error / dot length; the test in the published sources of the kernels passes below 1e-6."""
+    """Largest relative error divided by the number of terms of a result (`Op.dot_length`), over all cases. The test in
+    the published sources of the kernels passes below 1e-6.
+    """
     source_problem: str
     seconds: float
     refused: Mapping[str, int] = field(default_factory=dict)

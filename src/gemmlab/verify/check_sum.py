@@ -1,4 +1,7 @@
-"""Check `gemmlab.sum`: the operation's cases as arrays of several rows, along every axis and in every memory layout."""
+"""Check `gemmlab.sum` at the operation's sums, as arrays of 1, 3 and 70 rows, along each axis and along both.
+
+The memory layouts take turns from call to call: many sums together meet all of them, one sum does not.
+"""
 
 from __future__ import annotations
 

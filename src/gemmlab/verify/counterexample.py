@@ -60,7 +60,11 @@ def _problems(
     kernel: Kernel, op: Op, shapes: Sequence[tuple[int, int, int]], conditions: Sequence[Holds]
 ) -> Iterator[list[Any]]:
     """Yield lists of at most two problems with the extents of `shapes`, rounded to fulfil all conditions; those that
-    still do not are left out. A second one has the factors of a problem of one size.
+    still do not are left out.
+
+    The first problem of a list has one of the layouts that the kernel reads; in half of the lists its factors, if it
+    has any, are 1/2. The second one has the layout and the factors that `as_taken` gives to a problem of one size. If
+    both are the same, the list has one problem.
     """
     (plain,) = (as_taken(kernel, op, problem) for problem in op.parse_sizes("128"))
     names = tuple(extents_of(op, plain))

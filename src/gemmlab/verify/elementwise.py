@@ -71,9 +71,13 @@ class Comparison:
 
     mismatch: Mismatch | None
     worst_ratio: float
-    """Largest error / bound; right if at most 1, infinite if a value that should be finite is not."""
+    """Largest error of an element divided by its bound: at most 1 if the output is right; infinite if an element is NaN
+    or infinite where it must be finite.
+    """
     source_error: float
-    """Largest error / |value| / dot length; the test in the published sources of the kernels passes below 1e-6.
+    """Largest relative error of an element, divided by the number of terms of a result (`dot_length` of `compare`).
+
+    The test in the published sources of the kernels passes below 1e-6.
 
     Elements that are NaN are left out: that test passes them, because no comparison with NaN is true.
     """

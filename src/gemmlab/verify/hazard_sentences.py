@@ -22,9 +22,10 @@ _INSTRUCTION = re.compile(r" \([A-Z][\w.]*\)$")
 
 
 def sentence_on(kind: str, cases: Sequence[Sequence[Hazard]], read: Read = source_text) -> str:
-    """Return a sentence on the hazards of one kind, `leading_kind`. `cases` are the hazards of each failing case.
+    """Return a sentence on a kernel's hazards of one kind, or on their cause.
 
-    `read` returns a file's text.
+    `kind` is as `race_causes.leading_kind` returns it. `cases` are the hazards of each failing case. `read` returns a
+    file's text.
     """
     every = [hazard for case in cases for hazard in case]
     if kind == RACE:
@@ -43,9 +44,10 @@ def sentence_on(kind: str, cases: Sequence[Sequence[Hazard]], read: Read = sourc
 
 
 def alignment_hint(cases: Sequence[Sequence[Hazard]]) -> str:
-    """Return advice to state `align`, the bytes that misaligned accesses to operands need, in the kernel's file.
+    """Return advice to state `align` in the kernel's file: the bytes of the widest misaligned access to an operand.
 
-    It is empty if no such access is misaligned.
+    The address of such an access must be a multiple of that number. The text is empty if no access to an operand is
+    misaligned.
     """
     found = (one for case in cases for one in case if one.kind == _MISALIGNED and one.space == "global" and one.array)
     widths = [int(match[1]) for one in found if (match := _WIDTH.search(one.message))]

@@ -15,7 +15,9 @@ def result_cause(
     placed: PlacedKernel, op: Op, problem: Problem, contents: Contents, wrong: Mismatch, *,
     sources: Contents | None = None, threads: int = 1,
 ) -> str:  # fmt: skip
-    """Return a sentence on the cause of the result `wrong`; `""` if it is neither of the two.
+    """Return a sentence on the cause of the result `wrong`; `""` if it is not one of the two mistakes.
+
+    They are elements that no thread wrote (`unwritten`), and memory that must not be read (`nan_cause`).
 
     `contents` are the operands before the call; `sources` are those of them whose NaN may have reached the result
     (`nan_sources`), by default all.

@@ -23,7 +23,7 @@ class Sample:
 
 
 class Fit:
-    """Relative errors of all samples at every point of the grid.
+    """Relative errors of all predictions for `samples`, at every point of a grid of constants.
 
     The grid is that of `FITTED`. `base` maps kernels to their models; the fitted constants in them do not matter.
     """
@@ -41,7 +41,10 @@ class Fit:
                 ]
 
     def best(self, without: str = "") -> Constants:
-        """Return the constants with the least mean error over the samples of all kernels but `without`."""
+        """Return the constants with the least mean error over the samples, without those of the kernel `without`.
+
+        If `without` is empty, the samples of all kernels count.
+        """
 
         def mean(constants: Constants) -> float:
             errors = zip(self._kernels, self._errors[constants], strict=True)

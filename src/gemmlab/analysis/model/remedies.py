@@ -66,7 +66,7 @@ def with_gains(
 def _cured(key: str, known: Model, rows: Mapping[int, AccessRow]) -> Model | None:
     """Return the model without the fault that finding `key` names; `None` if the model cannot express that.
 
-    `rows` are by the instruction's index in the code.
+    A key of `rows` is an instruction's index in the code.
     """
     if key == _LARGE:
         constants = replace(known.constants, code_lines=_ANY_LINES)
@@ -100,10 +100,10 @@ def _change(key: str, rows: Mapping[int, AccessRow]) -> Callable[[Script], Scrip
 
 
 def _requesting(script: Script, ideal: Mapping[int, Request], *, sectors: bool) -> Script:
-    """Return the script with cheaper requests for the instructions in `ideal`, which is by their index in the code.
+    """Return the script with cheaper requests. A key of `ideal` is an instruction's index in the code.
 
-    A request takes no more cycles of L1 than that of `ideal`. With `sectors`, it keeps only as many of its own sectors
-    as that one has, the first ones; otherwise it keeps all of them.
+    Each request of such an instruction takes at most the cycles of L1 that its ideal request takes. With `sectors`, it
+    keeps only the first of its own sectors, at most as many as the ideal request has; otherwise it keeps all of them.
     """
     known = {request: number for number, request in enumerate(script.requests)}
     warps = []

@@ -48,12 +48,12 @@ def zero(fn: Function, register: int) -> None:
 
 
 def load(fn: Function, register: int, address: Value) -> None:
-    """Emit the load of a tile of 1024 contiguous bytes."""
+    """Emit the load of a tile of 1024 contiguous bytes at `address` into register number `register`."""
     _call(fn, "tileloadd64", ("i8", "ptr", "i64"), (str(register), address.name, str(ROW_BYTES)))
 
 
 def store(fn: Function, register: int, address: Value, row_bytes: Value) -> None:
-    """Emit the store of a tile, its rows `row_bytes` apart."""
+    """Emit the store of register number `register` to `address`, as a tile with rows `row_bytes` apart."""
     _call(fn, "tilestored64", ("i8", "ptr", "i64"), (str(register), address.name, row_bytes.name))
 
 

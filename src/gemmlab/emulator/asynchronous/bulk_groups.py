@@ -70,7 +70,10 @@ class Store:
 
 @dataclass(slots=True)
 class WarpGroups:
-    """The bulk groups of one warp."""
+    """The bulk groups of one warp, each a list of its stores (`Store`): the `open` group, and the `closed` ones.
+
+    Closed groups are in the order in which they were closed. A group leaves `closed` when its stores have read.
+    """
 
     open: list[Store] = field(default_factory=list)
     closed: list[list[Store]] = field(default_factory=list)
@@ -85,12 +88,12 @@ class WarpGroups:
             yield from group
 
     def commit(self) -> None:
-        """Close the open group."""
+        """Close the open group, and open an empty one."""
         self.closed.append(self.open)
         self.open = []
 
     def wait_read(self, request: Request, left: int) -> None:
-        """Let the stores of all closed groups but the last `left` read their sources."""
+        """Let the stores of all closed groups but the last `left` read their sources. `request` is the wait's."""
         while len(self.closed) > left:
             for store in self.closed.pop(0):
                 store.read(request)

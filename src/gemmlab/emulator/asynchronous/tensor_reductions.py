@@ -24,14 +24,14 @@ _TYPES = {
     "MIN": _ORDERED, "MAX": _ORDERED, "INC": ("UINT32",), "DEC": ("UINT32",),
     "AND": _BITWISE, "OR": _BITWISE, "XOR": _BITWISE,
 }  # fmt: skip
-"""By operation, the types for which an H200 executes it. The other types are illegal instructions."""
+"""Operation -> the types for which an H200 executes it. With any other type the instruction is illegal."""
 
 
 def reduction_of(tensor: TiledMap, reduction: int) -> int:
-    """Return the number of a reduction for a tensor's elements (`combining.number_of`).
+    """Return the number of a reduction (`combining.number_of`) with the type of the tensor's elements.
 
-    `reduction` is 0 or a number with the same operation and any type. Raises `UsageError` if there is none for the
-    type.
+    `reduction` is the number of the same operation with any type, or 0 for a plain store; the result is then 0. Raises
+    `UsageError` if an H200 does not execute the operation for the tensor's type.
     """
     if not reduction:
         return 0
@@ -45,7 +45,9 @@ def reduction_of(tensor: TiledMap, reduction: int) -> int:
 
 
 def reduced(tensor: TiledMap, reduction: int, old: Bytes, new: Bytes) -> Bytes:
-    """Combine rows of bytes by a reduction. With `_FTZ`, denormal operands and results become signed zeros.
+    """Return the result of a reduction of `old` and `new`, rows of bytes with elements of the tensor's type.
+
+    If the type's name ends in `_FTZ`, denormal operands and results become signed zeros.
 
     TFLOAT32 and TFLOAT32_FTZ are added up as float32: a reduction rounds nothing to TF32.
     """

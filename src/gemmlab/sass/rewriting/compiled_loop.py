@@ -49,7 +49,7 @@ class CompiledLoop:
     """Instructions that the loop needs beside FFMAs, loads of fragments and `StageAddress.following`."""
     a: dict[int, int]
     b: dict[int, int]
-    """`a` maps a row, `b` a column to the register of its value in step 0."""
+    """`a` maps a row to the register of its value of A in step 0, `b` a column to that of its value of B."""
     of_a: StageAddress
     of_b: StageAddress
     apart: tuple[int, int]

@@ -28,14 +28,18 @@ class Registers:
 
     a: tuple[dict[int, int], dict[int, int]]
     b: tuple[dict[int, int], dict[int, int]]
-    """`a` maps a row, `b` a column to the register of its value: first in even steps, then in odd ones."""
+    """`a`: two maps from a row to the register of its value of A, first for even, then for odd steps of k. `b`: the
+    same from a column, for B.
+    """
     sums: dict[tuple[int, int], int]
     """(row, column) -> register of the sum."""
     zeroed: tuple[int, ...]
     """Registers of sums that the compiler's code before the loop does not set to zero."""
     base_a: int
     base_b: int
-    """`base_a` and `base_b` are the registers with the shared address of the stage that the loop reads."""
+    """`base_a`, `base_b`: registers with the addresses of A's and of B's fragments in shared memory, in the stage that
+    the loop reads.
+    """
     others: tuple[Named, ...]
     """Instructions of `CompiledLoop.others` that stay, in the compiler's order."""
     following_a: Named

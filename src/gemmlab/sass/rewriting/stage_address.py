@@ -1,4 +1,4 @@
-"""The shared addresses from which a loop reads fragments: in its first iteration, and in the next one.
+"""The addresses in shared memory from which a loop reads fragments: in its first iteration, and in the next one.
 
 A stage is one of the buffers in shared memory that the loop reads in turn, one in each iteration.
 """
@@ -36,9 +36,9 @@ def stage_address(
 ) -> StageAddress:
     """Return the address of one operand's fragments.
 
-    `code` is the loop. `first` are its loads of step 1, `last` those of the next iteration's step 0, and `step` is the
-    number of bytes between steps. Raises `UsageError` if the loop does not compute the address, or not in one register;
-    the message begins with `name`.
+    `code` has the loop's instructions. `first` are the operand's loads for step 1, `last` those for step 0 of the next
+    iteration, and `step` is the number of bytes between steps. Raises `UsageError` if the loop does not compute the
+    address, or not in one register; the message begins with `name`.
     """
     base, offset = last[0].operands[1].base, min(one.operands[1].value for one in last)
     following = _writer(code, code.index(last[0]), base)

@@ -82,10 +82,9 @@ def gemm(
     `precision` is the lowest precision that is enough: `"highest"`, IEEE float32 throughout; `"float32"`, errors like
     those of a chain of float32 multiply-adds, by tensor cores or a CPU's AMX tiles where that is faster (products that
     are exact in float32 need not be exact then); `"tf32"`, inputs may be rounded to ten bits behind the point.
-    `"f16x3"`, `"bf16x6"`, `"bf16x9"` and `"bf16x3"` (16 bits of each operand) name one way to compute with parts of the
-    operands, which is used wherever it runs; `"tf32x3"` does so only with `kernel="mma_tf32x3"`. On a CPU the ways with
-    bfloat16 need AMX, and all others compute in float32. `workspace_bytes` returns how much memory a call on a GPU
-    takes for this, 512 MiB at most.
+    `"f16x3"`, `"bf16x6"`, `"bf16x9"`, `"tf32x3"` and `"bf16x3"` (16 bits of each operand) name one way to compute with
+    parts of the operands, which is used wherever it runs. On a CPU the ways with bfloat16 need AMX, and all others
+    compute in float32. `workspace_bytes` returns how much memory a call on a GPU takes for this, 512 MiB at most.
 
     Arrays may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack), all on the same one.
     Then the result is an array of the same package, made on its current stream. Nothing is copied to the host, and the

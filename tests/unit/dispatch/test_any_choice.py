@@ -43,6 +43,15 @@ def test_whatever_is_chosen_can_run_and_is_no_worse_than_asked(
     assert all(candidate.resident >= 1 or not m * n for candidate in found.considered)
 
 
+@pytest.mark.parametrize(
+    ("model", "kernel"), [("H200", "mma_tf32x3"), ("A100", "mma_tf32x3"), ("L4", "mma_tf32x3"), ("T4", "")]
+)
+def test_tf32x3_takes_its_rung_wherever_it_runs(model: str, kernel: str) -> None:
+    for problem in (GemmProblem(4096, 4096, 4096), GemmProblem(3, 5, 7, trans_b=True)):
+        found = choose(problem, gpu_model(model), TABLE, precision="tf32x3")
+        assert found.kernel == kernel if kernel else find_kernel(found.kernel).precision == "float32"
+
+
 def test_precision_is_never_lower_than_asked() -> None:
     big = GemmProblem(4096, 4096, 4096)
     assert choose(big, H200, TABLE, precision="tf32").kernel == "persistent"

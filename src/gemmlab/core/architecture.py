@@ -1,4 +1,6 @@
-"""The GPU architecture that code needs, as kernel files state it: `sm_80` (or newer), or `sm_90a` (no other)."""
+"""The GPU architecture that code needs, as kernel files state it: `sm_80` (or newer), `sm_90a` (no other), or `sm_100f`
+(its family: the same major version, and no older minor version).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ _ARCH = re.compile(r"sm_(\d+)([af]?)")
 
 
 def is_only(needed: str) -> bool:
-    """Return whether code that needs `needed` runs on that architecture alone: the name ends in `a` or `f`."""
+    """Return whether code that needs `needed` runs on that architecture or its family alone: the name ends in `a` or
+    `f`.
+    """
     return needed.endswith(("a", "f"))
 
 
@@ -16,9 +20,13 @@ def runs(needed: str, target: str) -> bool:
     """Return whether GPUs of architecture `target` run code that needs `needed`.
 
     Code for `sm_80` runs on `sm_80` and newer. Code for `sm_90a` runs on `sm_90` and `sm_90a` only: it may use
-    instructions that no other architecture has. If `needed` is empty, the code runs everywhere.
+    instructions that no other architecture has. Code for `sm_100f` runs on `sm_100`, `sm_103` and their variants. If
+    `needed` is empty, the code runs everywhere.
     """
-    if is_only(needed):
-        return target in (needed, needed.rstrip("af"))
     least, actual = _ARCH.fullmatch(needed), _ARCH.fullmatch(target)
-    return least is None or (actual is not None and int(actual[1]) >= int(least[1]))
+    if least is None or actual is None:
+        return least is None
+    if least[2] == "a":
+        return actual[1] == least[1] and actual[2] in ("", "a")
+    found, wanted = int(actual[1]), int(least[1])
+    return found >= wanted and (not least[2] or found // 10 == wanted // 10)

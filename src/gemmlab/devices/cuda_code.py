@@ -73,15 +73,15 @@ def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:
 def runs_on(target: str, compute_capability: str) -> bool:
     """Return whether machine code for `target` (`"sm_86"`) runs on a GPU of `compute_capability` (`"8.9"`).
 
-    Code runs on its own capability and on later minor versions of the same major version. Code with features of one
-    architecture or family (suffix `a` or `f`, as in `"sm_90a"` and `"sm_100f"`) is taken to run on its own capability
-    only. For an unknown target the result is false.
+    Code runs on its own capability and on later minor versions of the same major version; so does code with features
+    of a family (suffix `f`, as in `"sm_100f"`). Code with features of one architecture (`"sm_90a"`) runs on its own
+    capability only. For an unknown target the result is false.
     """
     match = _TARGET.fullmatch(target)
     if match is None:
         return False
     here, wanted = tuple(map(int, compute_capability.split("."))), (int(match[1]), int(match[2]))
-    return wanted == here or (not match[3] and wanted[0] == here[0] and wanted[1] < here[1])
+    return wanted == here or (match[3] != "a" and wanted[0] == here[0] and wanted[1] < here[1])
 
 
 def argument_bytes(kernel: str, argument: Any) -> npt.NDArray[Any]:

@@ -249,7 +249,8 @@ def _objection(
     entry: Measurement, problem: GemmProblem, where: Gpu, allowed: Collection[str], reproducible: bool, aligned: bool
 ) -> str:  # fmt: skip
     if entry.precision not in allowed:
-        return f"computes in {entry.precision}, which is lower than requested"
+        lower = PRECISIONS.index(entry.precision) > max(map(PRECISIONS.index, allowed))
+        return f"computes in {entry.precision}, which is {'lower than' if lower else 'another way than'} requested"
     if problem.layout not in entry.layouts:
         return f"reads {', '.join(entry.layouts)} in place, not {problem.layout}"
     if not runs(entry.arch, where.limits.arch):

@@ -9,7 +9,6 @@ from pathlib import Path
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.core.program import Config
-from gemmlab.core.words import counted
 from gemmlab.kernels.claims import Restriction, always_read_words
 from gemmlab.kernels.cuda_file.arguments import (
     ArgumentMatch,
@@ -183,8 +182,8 @@ def _check_maps(facts: Facts, signature: Signature, matched: ArgumentMatch) -> N
     for argument, name in zip(signature.args, matched.names, strict=True):
         if name in classes and MAP_TYPES[argument.type] != classes[name]:
             right = next(kind for kind, count in MAP_TYPES.items() if count == classes[name])
-            several = counted(classes[name], "map")
-            raise facts.stated.error("maps", f"{str(argument)!r} must be a {right}: {name} has {several}")
+            why = f"{name} has classes = {classes[name]}, so {str(argument)!r} must be a {right}"
+            raise facts.stated.error("maps", f"{why}; a FourMaps has classes = 4")
 
 
 def _check_layouts(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) -> None:

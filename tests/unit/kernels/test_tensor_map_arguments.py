@@ -104,7 +104,10 @@ def test_a_class_without_rows_has_a_map_inside_the_operand(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("kind", "classes", "words"),
-    [("CUtensorMap", 4, "must be a FourMaps: .* has 4 maps"), ("FourMaps", 1, "must be a CUtensorMap: .* has 1 map")],
+    [
+        ("CUtensorMap", 4, "classes = 4, so .* must be a FourMaps"),
+        ("FourMaps", 1, "classes = 1, so .* must be a CUtensorMap"),
+    ],
 )
 def test_the_type_of_an_argument_has_as_many_maps_as_are_stated(
     tmp_path: Path, kind: str, classes: int, words: str

@@ -124,7 +124,7 @@ struct ClassRing {
 #pragma unroll
         for (int i = 0; i < SLOTS; ++i) {
             const int slot = Blocks::y() * SLOTS + i, row_class = (slot - shift) & 3;
-            // A class without rows has no map: what is outside of any map is zeros.
+            // The map of a class without rows lies over row 0; outside of it are zeros.
             const int row = row_class < steps ? number * STAGED_STEPS - (slot < shift) : -STAGED_STEPS;
             Blocks::template copy<true>(y + Y_BYTES + slot * SLOT_BYTES, X.of[row_class], tile.x, row, full);
         }

@@ -1,0 +1,1 @@
+"""Experiments of `makers/unit_costs.py`: what single instructions, barriers and blocks cost on a GPU."""

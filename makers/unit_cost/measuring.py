@@ -108,8 +108,8 @@ def run_loaded(runner: Runner, case: latencies.Loaded) -> tuple[Row, npt.NDArray
     runner.touch(extent.far_words)
     turns = 1 << 20 if full else 4
     args = (
-        when, found, probe, np.int32(probes), np.uint32(step), load, np.uint32(mask), np.int32(turns), np.int32(case.idle),
-        np.int32(chasers), done, loaded, runner.sink,
+        when, found, probe, np.int32(probes), np.uint32(step), load, np.uint32(mask), np.int32(turns),
+        np.int32(case.idle), np.int32(chasers), done, loaded, runner.sink,
     )  # fmt: skip
     runner.launch(case.kernel, Launch(args, (extent.sms, 1, 1), (32 * case.warps, 1, 1)))
     records, counts, latency = (

@@ -70,7 +70,7 @@ def everything(runner: Runner, seconds: float, say: Callable[[str], None]) -> tu
             return
         try:
             found[part].append(work())
-        except GemmlabError as error:
+        except (GemmlabError, ArithmeticError, LookupError, MemoryError, ValueError) as error:
             found[part].append({"label": label, "error": str(error)[:300]})
             say(f"{label}: {error}")
 

@@ -31,14 +31,13 @@ class Fit:
     def __init__(self, base: Mapping[str, Model], samples: Sequence[Sample]) -> None:
         self._kernels = [sample.kernel for sample in samples]
         self._errors: dict[Constants, list[float]] = {}
-        for memory in FITTED["memory"]:
-            models = {name: with_constants(model, replace(FITTED_H200, memory=memory)) for name, model in base.items()}
-            times = [models[sample.kernel].predict(sample.loads, sample.nbytes).time_us for sample in samples]
-            for launch_us in FITTED["launch_us"]:
-                more = launch_us - FITTED_H200.launch_us
-                self._errors[replace(FITTED_H200, memory=memory, launch_us=launch_us)] = [
-                    abs((time + more) / sample.measured_us - 1) for time, sample in zip(times, samples, strict=True)
-                ]
+        models = {name: with_constants(model, FITTED_H200) for name, model in base.items()}
+        times = [models[sample.kernel].predict(sample.loads, sample.nbytes).time_us for sample in samples]
+        for launch_us in FITTED["launch_us"]:
+            more = launch_us - FITTED_H200.launch_us
+            self._errors[replace(FITTED_H200, launch_us=launch_us)] = [
+                abs((time + more) / sample.measured_us - 1) for time, sample in zip(times, samples, strict=True)
+            ]
 
     def best(self, without: str = "") -> Constants:
         """Return the constants with the least mean error over the samples, without those of the kernel `without`.

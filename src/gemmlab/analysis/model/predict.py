@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import fmean
 
 from gemmlab.analysis.model.constants import FITTED_H200, Constants
 from gemmlab.analysis.model.demand import demand_at, demand_of
@@ -16,6 +17,8 @@ from gemmlab.core.gpu import GpuModel, occupancy
 LAUNCH, ENDS, WAITING, UNEVEN, MEMORY = (
     "launches", "starts and ends of blocks", "waiting", "SMs without a block", "device memory",
 )  # fmt: skip
+DRAWS = 4
+"""Schedules whose mean is taken, each with other sectors that arrive sooner and later than in the mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class Model:
     constants: Constants = FITTED_H200
     scheduled: dict[tuple[int, float, float], float] = field(default_factory=dict, repr=False)
     """Cache of schedules, the slow part of a prediction: (blocks, depth, latency) -> cycles. Models that differ only in
-    the constants `memory` and `launch_us` may share it.
+    the constant `launch_us` may share it.
     """
 
     @property
@@ -125,7 +128,9 @@ class Model:
         key = blocks, depth, latency
         if key not in self.scheduled:
             script = self.study.scripts[depth]
-            self.scheduled[key] = block_cycles(script, blocks, self.constants, self._l2_bytes, latency)
+            self.scheduled[key] = fmean(
+                block_cycles(script, blocks, self.constants, self._l2_bytes, latency, draw) for draw in range(DRAWS)
+            )
         return self.scheduled[key]
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ GROUPS = 9
 """Groups of asynchronous copies that are tracked per warp, the open one last. No kernel has as many in flight."""
 RELEASES = NONE + 1
 SECTOR = 32
+NEIGHBOURS = 8
+"""Sectors beside each other that have the same latency. Latencies of L2 on the H200 differ from 512 bytes on."""
 GRANULE = 2
 """Sectors that L2 fetches from memory together: 64 bytes."""
 NEVER = float("inf")
@@ -58,12 +60,13 @@ COLUMNS: Mapping[str, Type] = {
     # number of the last use; `used` is 0 for lines that are not in the cache.
     "free": F64, "current": I64, "pipes": F64, "banks": F64, "fetched": F64, "came": F64, "used": I64, "lines": I64,
     # Per block. `living`: warps that have not ended. `waiting`: number of warps at the barrier, which `waiters` lists
-    # in order of arrival. `arrival`: the time at which each sector arrives.
-    "living": I64, "waiting": I64, "waiters": I64, "arrival": F64,
+    # in order of arrival. `arrival`: the time at which each sector arrives. `later`: from -1 to 1,
+    # how much its latency differs from the mean.
+    "living": I64, "waiting": I64, "waiters": I64, "arrival": F64, "later": F64,
     # State of the SM, then constants of the schedule.
-    "l1_free": F64, "texture_free": F64, "l2_free": F64, "finished": F64, "uses": I64, "next": F64,
+    "l1_free": F64, "meet_free": F64, "texture_free": F64, "l2_free": F64, "finished": F64, "uses": I64, "next": F64,
     "warps": I64, "size": I64, "code_lines": I64, "pipe_count": I64, "line_count": I64, "sectors": I64, "granules": I64,
-    "sector_cycles": F64, "near": F64, "far": F64, "l1_latency": F64, "operands": F64, "barrier": F64, "queue": F64,
+    "sector_cycles": F64, "near": F64, "far": F64, "l1_latency": F64, "operands": F64, "barrier": F64, "joining": F64, "start": F64, "near_spread": F64, "far_spread": F64, "queue": F64,
     "window": F64, "fetch": F64,
 }  # fmt: skip
 _PLACES = {name: place for place, name in enumerate(COLUMNS)}
@@ -89,12 +92,12 @@ class Room:
 
 
 def columns_of(
-    script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float
+    script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float, draw: int = 0
 ) -> dict[str, npt.NDArray[Any]]:
     """Return every column, by name, in its state before the first instruction.
 
     `l2_bytes` are the bytes that an SM receives from L2 per cycle; `latency` is the cycles until a sector that misses
-    L1 arrives, if it is the first one of its granule.
+    L1 arrives in the mean, if it is the first one of its granule. `draw` chooses which sectors arrive sooner and later.
     """
     code, requests, ways = script.code, script.requests, script.warps
     pipes = {name: number for number, name in enumerate(dict.fromkeys(line.pipe for line in code))}
@@ -127,12 +130,14 @@ def columns_of(
         "pipes": np.zeros(PARTITIONS * len(pipes)), "banks": np.zeros(PARTITIONS * BANKS),
         "fetched": np.zeros(PARTITIONS), "came": np.zeros(PARTITIONS * lines), "used": np.zeros(PARTITIONS * lines),
         "lines": np.zeros(PARTITIONS), "living": np.full(blocks, size), "waiting": np.zeros(blocks),
-        "waiters": np.zeros(warps), "arrival": np.full(blocks * len(sectors), UNKNOWN),
+        "waiters": np.zeros(warps), "arrival": np.full(blocks * len(sectors), UNKNOWN), "later": _later(list(sectors), blocks, draw),
         "next": np.zeros(PARTITIONS),
         "warps": warps, "size": size, "code_lines": constants.code_lines, "pipe_count": len(pipes),
         "line_count": lines, "sectors": len(sectors), "granules": len(granules),
         "sector_cycles": SECTOR / l2_bytes, "near": constants.l2, "far": latency,
         "l1_latency": constants.l1, "operands": constants.operands, "barrier": constants.barrier,
+        "joining": constants.arrival, "start": constants.start, "near_spread": constants.l2_spread,
+        "far_spread": constants.l2_spread if latency == constants.l2 else constants.memory_spread,
         "queue": constants.queue, "window": constants.window, "fetch": constants.fetch,
     }  # fmt: skip
     return {
@@ -157,3 +162,13 @@ def _latency(line: Line, constants: Constants) -> float:
     if line.role == TEXTURE_LOAD:
         return constants.texture
     return 0.0 if line.role else constants.special
+
+
+def _later(sectors: Sequence[int], blocks: int, draw: int) -> npt.NDArray[np.float64]:
+    """Return, for each sector of each block, a number from -1 to 1 that looks random and depends on the place alone."""
+    places = np.array([sector // NEIGHBOURS for sector in sectors], np.uint64)
+    rows = np.arange(draw * blocks + 1, (draw + 1) * blocks + 1, dtype=np.uint64)[:, None]
+    mixed = (places + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) ^ rows * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (mixed ^ mixed >> np.uint64(32)) & np.uint64(0xFFFF)
+    return (bits.astype(np.float64) / 0x8000 - 1).reshape(-1)

@@ -60,13 +60,15 @@ class InstructionTimes:
     """The part of `cycles` after `dependency`, until the instruction's code was in the cache."""
 
 
-def block_cycles(script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float) -> float:
+def block_cycles(
+    script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float, draw: int = 0
+) -> float:
     """Return the cycles until the last of `blocks` blocks that start together has ended.
 
     `l2_bytes` are the bytes that an SM receives from L2 per cycle. `latency` is the number of cycles until a sector
-    that misses L1 begins to arrive.
+    that misses L1 begins to arrive, in the mean; `draw` chooses which sectors arrive sooner and later.
     """
-    return _run(columns_of(script, blocks, constants, l2_bytes, latency))
+    return _run(columns_of(script, blocks, constants, l2_bytes, latency, draw))
 
 
 def instruction_times(
@@ -103,7 +105,8 @@ def _emit_schedule(fn: Function, module: Module) -> None:
     (table,) = fn.args
     room = Room(fn, table)
     with fn.range(room.get("warps")) as number:
-        fn.call(module["go_on"], table, number, 0.0, 0)
+        begins = fn.emit(F64, f"sitofp i64 {number.name} to double") * room.get("start")
+        fn.call(module["go_on"], table, number, begins, 0)
     _look(fn, module, table)
     with fn.loop() as done:
         time, part = fn.var(F64, NEVER), fn.var(I64, 0)

@@ -35,6 +35,10 @@ compute capability in the CUDA programming guide.
 _TEXTURE_UNITS, _LINE_BYTES = 4, 128
 """Texture units of an SM, in the figures of NVIDIA's white papers, each for a texel per cycle; bytes of a line."""
 _SECTOR_BITS, _LINE_BITS = 5, 7
+_BYPASS, _PAST_L1, _IDLE = "BYPASS", 1.0, 1.0
+"""Modifier of asynchronous copies that pass by L1; cycles of L1 that one takes, and cycles of an LDS whose lanes are all
+off, as ptxas places them before copies. Measured on the H200 (benchmarks/results/h200/unit-costs.json).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,26 @@ def script_of(trace: Trace, instructions: Sequence[Instruction], limits: GpuLimi
         rows[order, 1] = requests.setdefault(request, len(requests))
     issued = np.array([line.pipe != "none" for line in code])[rows[:, 0]]
     count = -(-int(np.prod(trace.threads)) // WARP)
-    return Script(code, tuple(requests), tuple(rows[issued & (steps["warp"] == warp)] for warp in range(count)))
+    warps = tuple(rows[issued & (steps["warp"] == warp)] for warp in range(count))
+    idle = np.array([i.is_idle and i.opcode == "LDS" for i in instructions])
+    if idle.any():
+        request = requests.setdefault(Request(_IDLE, (), False), len(requests))
+        warps = tuple(_with_idle(warp, idle, request) for warp in warps)
+    return Script(code, tuple(requests), warps)
+
+
+def _with_idle(rows: npt.NDArray[np.int64], idle: npt.NDArray[np.bool_], request: int) -> npt.NDArray[np.int64]:
+    """Return the rows of a warp with its idle instructions, which no trace has, before those that follow them."""
+    run = np.zeros(len(idle) + 1, np.int64)
+    for at, one in enumerate(idle):
+        run[at + 1] = run[at] + 1 if one else 0
+    more = run[rows[:, 0]]
+    ends = np.cumsum(more + 1)
+    found = np.full((int(ends[-1]) if len(ends) else 0, 2), request)
+    found[ends - 1] = rows
+    for back in range(1, int(more.max(initial=0)) + 1):
+        found[ends[more >= back] - 1 - back, 0] = rows[more >= back, 0] - back
+    return found
 
 
 def _requests(trace: Trace, least: float) -> Iterable[tuple[int, Request]]:
@@ -128,11 +151,21 @@ def _requests(trace: Trace, least: float) -> Iterable[tuple[int, Request]]:
             request = _far(access, least)
         before = merged.get(access.order)
         if before is not None:
-            request = Request(max(before.l1, request.l1), before.sectors or request.sectors, False)
+            request = _copy(access.site.opcode, before, request)
         if access.site.kind == TEXTURE_LOAD:
             request = _texture(request, len(access.lanes) * access.width)
         merged[access.order] = request
     return merged.items()
+
+
+def _copy(opcode: str, one: Request, other: Request) -> Request:
+    """Return the request of an asynchronous copy, from those of its two accesses.
+
+    Data that pass L1 take it for the lines and for the write to shared memory; copies past L1 take it for a cycle, as
+    measured (benchmarks/results/h200/unit-costs.json).
+    """
+    l1 = _PAST_L1 if _BYPASS in opcode else one.l1 + other.l1
+    return Request(l1, one.sectors or other.sectors, False)
 
 
 def _far(access: Access, least: float) -> Request:

@@ -92,8 +92,11 @@ def _emit_issue(fn: Function, module: Module) -> None:
         with fn.when(barrier.differs(NONE)):
             released[barrier] = larger(fn, released[barrier], when)
     role = room["role"][at]
+    met = fn.var(F64, time)
     with fn.choose(role.equals(MEET)) as choice:
         with choice.yes():
+            met.set(larger(fn, room.get("meet_free"), time) + room.get("joining"))
+            room.put("meet_free", met.read())
             waiting = room["waiting"][block]
             room["waiters"][block * size + waiting] = number
             room["waiting"][block] = waiting + 1
@@ -105,7 +108,7 @@ def _emit_issue(fn: Function, module: Module) -> None:
                 room["living"][block] = room["living"][block] - 1
     with fn.when(room["waiting"][block].equals(0)):
         fn.ret(0)
-    fn.finish(fn.call(module["meet"], table, block, time))
+    fn.finish(fn.call(module["meet"], table, block, met.read()))
 
 
 def _emit_stay(room: Room, number: Value, at: Value, until: Value) -> None:
@@ -136,17 +139,20 @@ def _emit_arrive(fn: Function) -> None:
     """Emit `arrive(table, block, sector, time)`: return the time at which a sector that misses L1 arrives.
 
     `time` is that of the request. The first sector of a granule has the latency `far`. The others have the latency of
-    L2, `near`, but arrive no earlier than the first one, and no later than with the latency `far`.
+    L2, `near`, but arrive no earlier than the first one, and no later than with the latency `far`. Both latencies are
+    longer or shorter by the sector's place.
     """
     table, block, sector, time = fn.args
     room = Room(fn, table)
     opened, granule = room["opened"] + block * room.get("granules"), room["granule"][sector]
-    comes = fn.var(F64, time + room.get("far"))
+    later = room["later"][block * room.get("sectors") + sector]
+    comes = fn.var(F64, time + room.get("far") + later * room.get("far_spread"))
     with fn.choose(opened[granule].equals(UNKNOWN)) as choice:
         with choice.yes():
             opened[granule] = comes.read()
         with choice.no():
-            soon = larger(fn, time + room.get("near"), opened[granule])
+            near = time + room.get("near") + later * room.get("near_spread")
+            soon = larger(fn, near, opened[granule])
             comes.set(fn.select(soon < comes.read(), soon, comes.read(), F64))
     fn.finish(comes.read())
 

@@ -1,31 +1,42 @@
 """Predict every recorded time of an H200 with the performance model, into benchmarks/results/h200/model.json.
 
-The model's constants are fitted to the float32 rungs of the matrix product, all in their default configurations. The
-record also has a prediction for each of these rungs with constants that were fitted to the others alone. Other
+    git worktree add --detach FOLDER 8a23a7e0
+    python makers/timed_codes.py FOLDER --out codes.npz
+    python makers/predict_ladder.py FOLDER --codes codes.npz
+
+FOLDER has the records whose times are judged, and the file has the machine code that was timed. The records of today
+have other code: that of the rungs has changed since the configurations were timed.
+
+One constant of the model is fitted to the float32 rungs of the matrix product, all in their default configurations. The
+record also has a prediction for each of these rungs with the constant that was fitted to the others alone. Other
 configurations, sums and TF32 rungs had no part in any fit. No GPU is needed; it takes some minutes.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
 from gemmlab.analysis.model.constants import FITTED, FITTED_H200, Constants
 from gemmlab.analysis.model.fit import Fit, Sample, with_constants
-from gemmlab.analysis.model.kernel_study import loads_of, study
+from gemmlab.analysis.model.kernel_study import Study, loads_of, study
 from gemmlab.analysis.model.model_record import CONFIGURATION, LADDER, NAME, Case, ModelRecord, save_model
 from gemmlab.analysis.model.predict import Model
 from gemmlab.core import gpu
+from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32
+from gemmlab.core.program import Artifact
 from gemmlab.core.records import Result
 from gemmlab.kernels.aliases import read_record
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
+from unit_cost.codes import read
 
-RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
+ROOT, RESULTS = Path(__file__).parents[1], Path("benchmarks", "results", "h200")
 SOURCES = {"gemm.json": LADDER, "climb-cuda.json": LADDER, "reduce.json": LADDER, "configs.json": CONFIGURATION}
 ARCH, GPU = "sm_90", gpu.model("H200")
 
@@ -50,10 +61,15 @@ class Timed:
 
 
 def main() -> int:
-    timed = list(recorded())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="checkout with the records")
+    parser.add_argument("--codes", type=Path, required=True, help="machine code that was timed")
+    asked = parser.parse_args()
+    codes = read(asked.codes)
+    timed = list(recorded(asked.folder / RESULTS))
     ladder = [item for item in timed if item.part == LADDER]
-    names = dict.fromkeys(item.sample.kernel for item in ladder)
-    models = {name: Model(study(find_kernel(name), ARCH), GPU) for name in names}
+    names = {item.sample.kernel: item.result.contestant for item in ladder}
+    models = {name: Model(studied(name, None, codes.get(contestant)), GPU) for name, contestant in names.items()}
     # Times of other code than the present one cannot judge the model.
     fits = [item.sample for item in ladder if item.fitted and same(item, models[item.sample.kernel])]
     fit = Fit({sample.kernel: models[sample.kernel] for sample in fits}, fits)
@@ -64,23 +80,33 @@ def main() -> int:
     print("fitted without each rung:", {name: [getattr(c, f) for f in FITTED] for name, c in without.items()})
     cases = [case for name in names for case in cases_of(ladder, name, models[name], without[name])]
     save(cases)
-    cases += configured([item for item in timed if item.part == CONFIGURATION])
+    cases += configured([item for item in timed if item.part == CONFIGURATION], codes)
     save(cases)
     return 0
 
 
+def studied(name: str, config: Mapping[str, int] | None, code: Artifact | None) -> Study:
+    """Return the study of the code, or of today's code if today's kernel cannot launch that one."""
+    kernel = find_kernel(name)
+    try:
+        return study(kernel, ARCH, config, code=code)
+    except UsageError as error:
+        print(f"{name}: the code of today, because {error}", file=sys.stderr)
+        return study(kernel, ARCH, config)
+
+
 def save(cases: Sequence[Case]) -> None:
     constants = {name: float(value) for name, value in asdict(FITTED_H200).items()}
-    save_model(ModelRecord(GPU.name, constants, tuple(FITTED), tuple(cases)), RESULTS / NAME)
+    save_model(ModelRecord(GPU.name, constants, tuple(FITTED), tuple(cases)), ROOT / RESULTS / NAME)
 
 
-def recorded() -> Iterator[Timed]:
-    """Yield the median time of each contestant that is a rung at each size, from the first record that has it. Records
-    of configurations also have the default one, which is left out there.
+def recorded(folder: Path) -> Iterator[Timed]:
+    """Yield the median time of each contestant that is a rung at each size, from the first record in the folder that
+    has it. Records of configurations also have the default one, which is left out there.
     """
     seen: set[tuple[str, str]] = set()
     for name, part in SOURCES.items():
-        record = read_record(RESULTS / name, notice=False)
+        record = read_record(folder / name, notice=False)
         op = find_op(record.op)
         for result in record.results:
             key = result.contestant, result.label
@@ -120,7 +146,7 @@ def cases_of(timed: list[Timed], name: str, model: Model, without: Constants) ->
         )  # fmt: skip
 
 
-def configured(timed: list[Timed]) -> Iterator[Case]:
+def configured(timed: list[Timed], codes: Mapping[str, Artifact]) -> Iterator[Case]:
     """Yield the predictions for configurations other than the default one."""
     groups: dict[str, list[Timed]] = {}
     for item in timed:
@@ -128,7 +154,7 @@ def configured(timed: list[Timed]) -> Iterator[Case]:
     for number, (name, items) in enumerate(groups.items(), 1):
         print(f"{number}/{len(groups)} {name}")
         first = items[0]
-        known = Model(study(find_kernel(first.sample.kernel), ARCH, first.result.facts["config"]), GPU)
+        known = Model(studied(first.sample.kernel, first.result.facts["config"], codes.get(name)), GPU)
         yield from cases_of(items, first.sample.kernel, known, FITTED_H200)
 
 

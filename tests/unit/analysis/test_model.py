@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gemmlab.analysis.model.constants import FITTED_H200
+from gemmlab.analysis.model.constants import FITTED_H200, Constants
 from gemmlab.analysis.model.demand import ISSUE, L1, demand_at, demand_of
-from gemmlab.analysis.model.kernel_study import Load, Study
+from gemmlab.analysis.model.kernel_study import Load, Study, study
 from gemmlab.analysis.model.predict import Model
 from gemmlab.analysis.model.quoted_prediction import modelled
 from gemmlab.analysis.model.schedule import InstructionTimes, block_cycles, instruction_times
@@ -23,8 +23,8 @@ from gemmlab.kernels.catalog import find_kernel
 from support.cuda_source import needs_compiler
 
 H200 = model("H200")
-C = replace(FITTED_H200, fetch=0.0)
-"""Code that is always there."""
+C = replace(FITTED_H200, fetch=0.0, start=0.0, arrival=0.0, l2_spread=0.0, memory_spread=0.0)
+"""Code that is always there, warps that start together, barriers without a queue, one latency for all places."""
 L2_BYTES = 32.0
 
 
@@ -50,8 +50,8 @@ def script(*code: tuple[Line, Request | None], warps: int = 4) -> Script:
     return Script(tuple(entry for entry, _ in code), requests, (np.array(way),) * warps)
 
 
-def cycles(of: Script, blocks: int = 1, latency: float = C.l2) -> float:
-    return block_cycles(of, blocks, C, L2_BYTES, latency)
+def cycles(of: Script, blocks: int = 1, latency: float = C.l2, constants: Constants = C) -> float:
+    return block_cycles(of, blocks, constants, L2_BYTES, latency)
 
 
 def test_each_partition_issues_one_instruction_a_cycle() -> None:
@@ -102,6 +102,31 @@ def test_the_second_sector_of_a_fetch_comes_from_l2() -> None:
 
     assert of(2) - of(1) == C.memory - C.l2
     assert of(2) > 2 * C.memory
+
+
+def test_warps_start_one_after_the_other() -> None:
+    one = script((FFMA, None))
+    assert cycles(one, 2, constants=replace(C, start=8.0)) == cycles(one) + 7 * 8
+
+
+def test_a_unit_takes_the_arrivals_at_a_barrier_in_turn() -> None:
+    meeting = script((BAR, None), (FFMA, None))
+    later = replace(C, arrival=2.0)
+    assert cycles(meeting, constants=later) - cycles(meeting) == 4 * later.arrival
+    assert cycles(meeting, 2, constants=later) - cycles(meeting, 2) == pytest.approx(8 * later.arrival, abs=1)
+
+
+def test_latencies_differ_by_place_and_draw() -> None:
+    def of(sector: int, draw: int = 0) -> float:
+        loads = script((LDG, Request(1.0, (sector,), store=False)), (USE, None), warps=1)
+        return block_cycles(loads, 1, replace(C, l2_spread=31.0), L2_BYTES, C.l2, draw)
+
+    found = [of(8 * place) for place in range(200)]
+    assert float(np.mean(found)) == pytest.approx(2 + C.l2, abs=4)
+    assert 2 + C.l2 - 31 <= min(found) < 2 + C.l2 - 25
+    assert 2 + C.l2 + 25 < max(found) <= 2 + C.l2 + 31
+    assert of(0) == of(1) == of(7), "sectors beside each other are as far"
+    assert of(0) != of(0, 1)
 
 
 def test_texture_units_work_beside_shared_memory() -> None:
@@ -262,3 +287,18 @@ def test_the_lanes_are_those_of_the_gpu_that_is_asked_for(gpu: str, arch: str, c
     script = next(iter(known.study.scripts.values()))
     assert {line.busy for line in script.code if line.pipe == "fma"} == {cycles}
     assert min(request.l1 for request in script.requests) == (1.0 if gpu == "A100" else 2.0)
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+def test_copies_and_the_idle_loads_before_them_take_l1() -> None:
+    of = next(iter(study(find_kernel("async_copy"), "sm_90").scripts.values()))
+    rows = np.concatenate(of.warps)
+    asked = [(of.code[at], of.requests[request]) for at, request in rows[rows[:, 1] >= 0]]
+    copies = [request for line, request in asked if line.role == ASYNC_COPY]
+    idle = [request for line, request in asked if line.pipe == "lsu" and not line.role]
+    assert {request.l1 for request in copies if len(request.sectors) == 16} == {1.0}, "16 bytes a lane go past L1"
+    assert {request.l1 for request in copies if len(request.sectors) < 16} <= {2.0, 3.0, 5.0}
+    assert idle, "ptxas puts three before each group of copies"
+    assert len(idle) % 3 == 0
+    assert {(request.l1, request.sectors) for request in idle} == {(1.0, ())}

@@ -17,7 +17,7 @@ from gemmlab.analysis.model.script import Script, script_of
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import parse
 from gemmlab.core.gpu import GpuLimits, limits
-from gemmlab.core.program import Launch
+from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.trace import TraceRequest
 from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.devices.emulated_code import EmulatedLoaded
@@ -67,10 +67,14 @@ class Study:
     """Script of a block by depth: two, or only one if the depth does not depend on the problem."""
 
 
-def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None, of_gpu: GpuLimits | None = None) -> Study:
+def study(
+    kernel: Kernel, arch: str, config: Mapping[str, int] | None = None, of_gpu: GpuLimits | None = None,
+    code: Artifact | None = None,
+) -> Study:  # fmt: skip
     """Run a kernel on the emulator and return its study.
 
-    `of_gpu` are the limits of the GPU, which may be newer than `arch`; by default those of `arch`. Raises
+    `of_gpu` are the limits of the GPU, which may be newer than `arch`; by default those of `arch`. `code` is machine
+    code of this kernel to run instead of what the compiler makes of it today. Raises
     `CompileError`, and `UsageError` for a kernel that cannot be studied: its operation is not in `SIZES`, its launches
     are phases of different work, or it takes none of the sizes.
     """
@@ -90,6 +94,9 @@ def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None, of
         raise UsageError(f"{kernel.id} takes none of the sizes {SIZES[kernel.op]}")
     device = EmulatedDevice(arch, check_races=False)
     placed = place(kernel, device, chosen)
+    if code is not None:
+        instances = [kernel.instantiate(chosen, op.scalars(problem)) for problem in problems]
+        placed.loaded.update({tuple(sorted(instance.items())): device.load(code) for instance in instances})
     found = dict(_trace_of_loads(placed, device, op, problem, of_gpu or limits(arch)) for problem in problems)
     launch, artifact, _ = next(iter(found.values()))
     resources = artifact.resources

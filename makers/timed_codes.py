@@ -14,6 +14,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ def codes(folder: Path) -> Iterator[tuple[str, Any]]:
     from gemmlab.kernels.catalog import find_kernel
     from gemmlab.ops.catalog import find_op
     from gemmlab.toolchain.cache import encode
-    from predict_ladder import recorded
 
+    # That of the checkout, which has other parameters.
+    recorded = import_module("predict_ladder").recorded
     sizes = {"gemm": "256x256x64", "reduce": "2^14"}
     device, found = EmulatedDevice("sm_90", check_races=False), dict[str, Any]()
     for item in recorded():

@@ -38,11 +38,11 @@ class Constants:
     """Cycles from the last warp's arrival at a barrier to the next instruction. Unit costs: the value between 5 and 20
     that fits 70 loops with barriers best."""
     arrival: float = 2.0
-    """Cycles for which a warp's arrival at a barrier occupies a unit of the SM. Unit costs: a turn of a loop of barriers
-    takes 31, 39, 55 and 87 cycles with 4, 8, 16 and 32 warps."""
+    """Cycles for which a warp's arrival at a barrier occupies a unit of the SM. Unit costs: a turn of a loop of
+    barriers takes 31, 39, 55 and 87 cycles with 4, 8, 16 and 32 warps."""
     start: float = 8.0
-    """Cycles from the start of a warp to that of the next warp of the SM. Unit costs: blocks of 32, 16 and 8 warps start
-    260, 145 and 75 cycles apart."""
+    """Cycles from the start of a warp to that of the next warp of the SM. Unit costs: blocks of 32, 16 and 8 warps
+    start 260, 145 and 75 cycles apart."""
     queue: float = 64.0
     """Cycles of work that may wait in the queue of L1, or of the texture units, before further requests must wait at
     issue. Assumed."""
@@ -52,8 +52,8 @@ class Constants:
     that Nsight Compute measures.
     """
     returned: float = 0.5
-    """Issue slots of a partition that a load takes for each register that it writes. Unit costs: of quarters from 0.25 to
-    1, the one that fits the loops of FFMAs beside loads best."""
+    """Issue slots of a partition that a load takes for each register that it writes. Unit costs: of quarters from 0.25
+    to 1, the one that fits the loops of FFMAs beside loads best."""
     fetch: float = 16.0
     """Cycles to fetch 128 bytes of code that a partition's cache lacks. From the cycles per instruction of `warp_tile`
     on the H200, unrolled whole, with one warp a partition, where no other limit applies."""

@@ -66,7 +66,8 @@ COLUMNS: Mapping[str, Type] = {
     # State of the SM, then constants of the schedule.
     "l1_free": F64, "meet_free": F64, "texture_free": F64, "l2_free": F64, "finished": F64, "uses": I64, "next": F64,
     "warps": I64, "size": I64, "code_lines": I64, "pipe_count": I64, "line_count": I64, "sectors": I64, "granules": I64,
-    "sector_cycles": F64, "near": F64, "far": F64, "l1_latency": F64, "operands": F64, "barrier": F64, "joining": F64, "start": F64, "near_spread": F64, "far_spread": F64, "queue": F64,
+    "sector_cycles": F64, "near": F64, "far": F64, "l1_latency": F64, "operands": F64, "barrier": F64,
+    "joining": F64, "start": F64, "near_spread": F64, "far_spread": F64, "queue": F64,
     "window": F64, "fetch": F64,
 }  # fmt: skip
 _PLACES = {name: place for place, name in enumerate(COLUMNS)}
@@ -130,7 +131,8 @@ def columns_of(
         "pipes": np.zeros(PARTITIONS * len(pipes)), "banks": np.zeros(PARTITIONS * BANKS),
         "fetched": np.zeros(PARTITIONS), "came": np.zeros(PARTITIONS * lines), "used": np.zeros(PARTITIONS * lines),
         "lines": np.zeros(PARTITIONS), "living": np.full(blocks, size), "waiting": np.zeros(blocks),
-        "waiters": np.zeros(warps), "arrival": np.full(blocks * len(sectors), UNKNOWN), "later": _later(list(sectors), blocks, draw),
+        "waiters": np.zeros(warps), "arrival": np.full(blocks * len(sectors), UNKNOWN),
+        "later": _later(list(sectors), blocks, draw),
         "next": np.zeros(PARTITIONS),
         "warps": warps, "size": size, "code_lines": constants.code_lines, "pipe_count": len(pipes),
         "line_count": lines, "sectors": len(sectors), "granules": len(granules),
@@ -170,5 +172,5 @@ def _later(sectors: Sequence[int], blocks: int, draw: int) -> npt.NDArray[np.flo
     rows = np.arange(draw * blocks + 1, (draw + 1) * blocks + 1, dtype=np.uint64)[:, None]
     mixed = (places + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) ^ rows * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (mixed ^ mixed >> np.uint64(32)) & np.uint64(0xFFFF)
-    return (bits.astype(np.float64) / 0x8000 - 1).reshape(-1)
+    bits: npt.NDArray[np.uint64] = (mixed ^ mixed >> np.uint64(32)) & np.uint64(0xFFFF)
+    return np.asarray(bits / 0x8000 - 1, np.float64).reshape(-1)

@@ -36,8 +36,8 @@ _TEXTURE_UNITS, _LINE_BYTES = 4, 128
 """Texture units of an SM, in the figures of NVIDIA's white papers, each for a texel per cycle; bytes of a line."""
 _SECTOR_BITS, _LINE_BITS = 5, 7
 _BYPASS, _PAST_L1, _IDLE = "BYPASS", 1.0, 1.0
-"""Modifier of asynchronous copies that pass by L1; cycles of L1 that one takes, and cycles of an LDS whose lanes are all
-off, as ptxas places them before copies. Measured on the H200 (benchmarks/results/h200/unit-costs.json).
+"""Modifier of asynchronous copies that pass by L1; cycles of L1 that such a copy takes; those of an LDS whose lanes are
+all off, as ptxas places them before copies. Measured on the H200 (benchmarks/results/h200/unit-costs.json).
 """
 
 
@@ -118,8 +118,8 @@ def script_of(trace: Trace, instructions: Sequence[Instruction], limits: GpuLimi
     warps = tuple(rows[issued & (steps["warp"] == warp)] for warp in range(count))
     idle = np.array([i.is_idle and i.opcode == "LDS" for i in instructions])
     if idle.any():
-        request = requests.setdefault(Request(_IDLE, (), False), len(requests))
-        warps = tuple(_with_idle(warp, idle, request) for warp in warps)
+        nothing = requests.setdefault(Request(_IDLE, (), False), len(requests))
+        warps = tuple(_with_idle(warp, idle, nothing) for warp in warps)
     return Script(code, tuple(requests), warps)
 
 

@@ -1,9 +1,9 @@
 """Judge the model by pairs of configurations that were never measured before.
 
-`python makers/new_pairs.py` draws configurations that no record of the H200 has, and stores the model's predictions of
-their times: commit these first. `python makers/new_pairs.py --time` then times them on the GPU, which takes less than a
-minute, and stores the times beside the predictions. It prints for how many pairs the model named the faster one, and
-the median error of the ratios of times.
+`python makers/new_pairs.py FILE --seed SEED` draws configurations that no record of the H200 and no other such file
+has, and stores the model's predictions of their times: commit these first. `python makers/new_pairs.py FILE --time`
+then times them on the GPU, which takes less than a minute, and stores the times beside the predictions. It prints for
+how many pairs the model named the faster one, and the median error of the ratios of times.
 """
 
 from __future__ import annotations
@@ -42,17 +42,22 @@ REPEATS = 11
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path, nargs="?", default=PAIRS)
+    parser.add_argument("--seed", type=int, default=18)
     parser.add_argument("--time", action="store_true", help="time what was predicted")
-    rows = timed() if parser.parse_args().time else predicted()
-    PAIRS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    options = parser.parse_args()
+    rows = timed(options.file) if options.time else predicted(options.seed, options.file)
+    options.file.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     if all("measured_us" in row for row in rows):
         sys.stderr.write(f"{outcome(rows)}\n")
 
 
-def predicted() -> list[dict[str, Any]]:
-    """Draw the configurations and return a row for each, with its predicted time in microseconds."""
-    op, rng, rows = find_op("gemm"), np.random.default_rng(18), list[dict[str, Any]]()
-    measured = _measured()
+def predicted(seed: int, file: Path) -> list[dict[str, Any]]:
+    """Draw the configurations and return a row for each, with its predicted time in microseconds. Those of other files
+    of pairs than `file` are not drawn again.
+    """
+    op, rng, rows = find_op("gemm"), np.random.default_rng(seed), list[dict[str, Any]]()
+    measured = _measured(file)
     names = list(measured)
     for number in range(GROUPS):
         name, size = names[number % len(names)], SIZES[number % len(SIZES)]
@@ -74,9 +79,9 @@ def predicted() -> list[dict[str, Any]]:
     return rows
 
 
-def timed() -> list[dict[str, Any]]:
+def timed(file: Path) -> list[dict[str, Any]]:
     """Return the stored predictions with times measured now: medians of `REPEATS` runs, cold caches."""
-    rows: list[dict[str, Any]] = json.loads(PAIRS.read_text(encoding="utf-8"))
+    rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
     op = find_op("gemm")
     problems = {row["size"]: op.parse_sizes(str(row["size"]))[0] for row in rows}
     trials = [(row, problems[row["size"]], Trial(row["kernel"], row["config"])) for row in rows]
@@ -109,12 +114,15 @@ def outcome(rows: list[dict[str, Any]]) -> str:
     return f"{len(ratios)} pairs differ by {LEAST - 1:.0%} or more: {right} signs right, median error {error:.1%}"
 
 
-def _measured() -> Mapping[str, list[dict[str, int]]]:
+def _measured(file: Path) -> Mapping[str, list[dict[str, int]]]:
     found: dict[str, list[dict[str, int]]] = {}
     for result in read_record(RESULTS / "h200" / "configs.json", notice=False).results:
         if result.facts.get("role") == "rung":
             name = result.contestant.removeprefix("kernel:").partition("[")[0]
             found.setdefault(name, []).append(dict(result.facts["config"]))
+    for other in set(RESULTS.glob("pairs-h200*.json")) - {file.resolve()}:
+        for row in json.loads(other.read_text(encoding="utf-8")):
+            found.setdefault(row["kernel"], []).append(row["config"])
     return found
 
 

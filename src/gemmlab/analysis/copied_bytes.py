@@ -9,6 +9,7 @@ import numpy as np
 from gemmlab.core.counters import Counters
 from gemmlab.core.program import Launch
 from gemmlab.core.tensor_map import BYTES, box_bytes
+from gemmlab.kernels.cuda_file.c_types import MAP_TYPES
 
 _TENSOR, _BULK = "UTMALDG", "UBLKCP.S.G"
 """Opcodes that copy into shared memory: boxes of tensors, and contiguous bytes. (UBLKCP.G.S copies from it.)"""
@@ -40,7 +41,9 @@ def copied_bytes(counters: Counters, launch: Launch) -> Copied:
     `counters` say how many copies a run executed. A tensor copy has the size of a box of one of the tensor maps among
     `launch.args`: the smallest box gives the lower bound, the largest one the upper bound.
     """
-    boxes = [box_bytes(one.tobytes()) for one in launch.args if isinstance(one, np.void) and one.nbytes == BYTES]
+    sizes = [count * BYTES for count in MAP_TYPES.values()]
+    maps = [one.tobytes() for one in launch.args if isinstance(one, np.void) and one.nbytes in sizes]
+    boxes = [box_bytes(one[at : at + BYTES]) for one in maps for at in range(0, len(one), BYTES)]
     copies, unknown = (
         sum(site.executed for site in counters.sites if site.opcode.startswith(opcode)) for opcode in (_TENSOR, _BULK)
     )

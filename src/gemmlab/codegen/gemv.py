@@ -1,8 +1,8 @@
 """Products with a single row or column: one pass over the matrix at the speed of memory.
 
 `dot` is for a matrix that is contiguous along k: four rows at a time, each a dot product in vector lanes. `axpy` is for
-a matrix that is contiguous along the result: eight rows at a time, one for each step of k, are scaled and added to the
-result, so that memory is read in eight forward streams.
+a matrix that is contiguous along the result: several rows at a time, one for each step of k, are scaled and added to
+the result, so that memory is read in as many forward streams. The results do not depend on that number.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ from gemmlab.ir.values import Operand, Value
 
 _DOT_ROWS = 4
 _DOT_UNROLL = 2
-_AXPY_ROWS = 8
-AXPY_COLS = 2048
-"""Elements of y that `axpy` sums in its workspace before it writes them."""
+_AXPY_ROWS, _CONFLICTING_ROWS, _CONFLICT = 8, 6, 1024
+"""Rows that `axpy` adds at a time; fewer where rows are a multiple of `_CONFLICT` floats, 4 KiB, apart: eight such rows
+fill all ways of a set of the L1 cache."""
+_AHEAD = 64
+"""Floats by which `axpy` prefetches ahead in each row: hardware does not prefetch beyond a page of 4 KiB."""
+AXPY_COLS = 4096
+"""Elements of y that `axpy` sums in its workspace before it writes them: half of an L1 cache of 32 KiB."""
 
 DOT = (
     ("m", I64),
@@ -119,6 +123,7 @@ def emit_axpy(module: Module) -> Function:
                 def add(j: Value, use: Value | None) -> None:
                     total = fn.load(sums + j, lanes)
                     for factor, row in zip(scale, rows, strict=True):
+                        fn.prefetch(row + (j + _AHEAD))
                         total = fn.fma(factor, fn.load(row + j, lanes, use), total)
                     fn.store(sums + j, total)
 
@@ -127,10 +132,14 @@ def emit_axpy(module: Module) -> Function:
                 with fn.when(whole < cols):
                     add(whole, mask)
 
-            grouped = k - k % _AXPY_ROWS
-            with fn.range(0, grouped, _AXPY_ROWS) as p:
-                rows_at(p, _AXPY_ROWS)
-            with fn.range(grouped, k) as p:
+            grouped = fn.var(I64, 0)
+            with fn.choose((b_row % _CONFLICT).equals(0)) as conflict:
+                for way, count in ((conflict.yes, _CONFLICTING_ROWS), (conflict.no, _AXPY_ROWS)):
+                    with way():
+                        grouped.set(k - k % count)
+                        with fn.range(0, grouped.read(), count) as p:
+                            rows_at(p, count)
+            with fn.range(grouped.read(), k) as p:
                 rows_at(p, 1)
             with fn.range(cols) as j:
                 update(fn, y + y_step * (j0 + j), fn.load(sums + j), alpha, beta)

@@ -80,11 +80,17 @@ class CheckRequest:
 
         cases, op = None, find_op(kernel.op)
         if self.problems is not None:
-            cases = [case for problem in self.problems for case in op.in_layouts(problem, kernel.layouts)]
+            cases = [case for problem in self.problems for case in _as_stated(op, problem, kernel.layouts)]
         return lambda progress: check_kernel(
             kernel, self.device, op, config=self.config, threads=workers if kernel.threaded else 1, cases=cases,
             scale=self.scale, seed=self.seed, progress=progress,
         )  # fmt: skip
+
+
+def _as_stated(op: Op, problem: Any, layouts: Sequence[str]) -> Sequence[Any]:
+    """Return a problem in all of `layouts`; one that states its layout or padding alone, as it is."""
+    plain = problem in op.in_layouts(problem, ["nn"])
+    return op.in_layouts(problem, layouts) if plain else [problem]
 
 
 def _sum_call(problems: Sequence[Any] | None, threads: int, scale: str, seed: int) -> Callable[[Progress], CheckReport]:

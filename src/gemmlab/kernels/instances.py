@@ -81,7 +81,8 @@ class Instance:
         several, each as (index of the operand in `names`, position as in `words`, bytes from the operand's address).
         """
         found = []
-        for name, start, value in zip(self.kernel.args, self._starts(), self.launches[0].args, strict=False):
+        args = self.launches[0].args if self.launches else ()
+        for name, start, value in zip(self.kernel.args, self._starts(), args, strict=False):
             for index in (at for at, each in enumerate(names) if map_over(each) == name):
                 words = np.frombuffer(value.tobytes(), np.uint64)
                 found += [(index, start + at, int(words[at])) for at in range(_MAP_WORDS, len(words), _MAP_WORDS)]

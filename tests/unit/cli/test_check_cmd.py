@@ -99,6 +99,11 @@ def test_the_whole_contract_is_the_default(run: Run) -> None:
     assert report["seed"] == 7
 
 
+def test_a_size_that_states_its_layout_and_padding_is_checked_as_it_is(run: Run) -> None:
+    (report,) = json.loads(run("check", "good", "--sizes", "8,9:tn:lda+4", "--json").stdout)["reports"]
+    assert (report["cases"], report["padded"]) == (3, 1)
+
+
 def test_a_broken_library_call_is_found(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(a: Any, b: Any, **options: Any) -> Any:
         result = gemm(a, b, **options)

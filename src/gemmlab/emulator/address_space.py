@@ -102,7 +102,8 @@ def valid_at(base: Value, offset: Value) -> Lanes:
 def emit_locate(fn: Function, module: Module, space: str) -> None:
     """Emit the body of `locate_SPACE(warp, insn, lane, address, key)`, which returns the host address of an access.
 
-    `key` is as in `ACCESS`. If the access is out of bounds or misaligned, the function records an event and returns 0.
+    `key` is as in `ACCESS`. If the access is out of bounds, misaligned or in a block that has ended, the compiled
+    function records an event and returns 0.
     """
     warp_ptr, insn, lane, address, key = fn.args
     warp = Raw(fn, warp_ptr)

@@ -30,11 +30,12 @@ class Operation:
     ARRIVE = 2
     """Arrive at an mbarrier [address, operand, `Arrival`]; result: its word before (or see `Arrival.TOGETHER`)."""
     CHECK = 3
-    """Test whether a phase of an mbarrier has ended [address, state or parity, 1 if it may wait]; result: 1 if so."""
+    """Test whether a phase of an mbarrier has ended [address, word with the parity in bit 31, 1 if it may wait];
+    result: 1 if so, else 0."""
     INVALIDATE = 4
     """End the use of an mbarrier [address]."""
     ARRIVE_LATER = 5
-    """Arrive when the thread's earlier cp.async copies are complete [address, `Arrival`]."""
+    """Arrive for the thread's earlier cp.async copies, which the handler has completed before [address, `Arrival`]."""
     ARRIVE_WORD = 6
     """Arrive at an mbarrier of sm_80 [address]; result: its word before."""
     BULK = 7
@@ -96,7 +97,7 @@ that of its type; 0 is no reduction."""
 def request(x: Form, operation: int, *operands: Lanes | int) -> tuple[Value, Value]:
     """Emit a call of the engine's function; return its `Status` and the pointer to its rows of results.
 
-    `operation` is one of `Operation`. An operand is a value for each lane, or a number that is the same in all lanes.
+    `operation` is one of `Operation`. An operand is a value for each lane, or a scalar or number for all of them.
     """
     fn = x.fn
     rows = fn.scratch(I64, LANES * max(1, len(operands)))

@@ -1,5 +1,7 @@
 """Asynchronous copies (cp.async): the source is read at the issue, the destination written at the wait for the group.
 
+It is written earlier if an mbarrier counts the copies, or if the warp's list of pending copies is full.
+
 From issue to wait, the destination's bytes count as pending: a read of them is reported as a read without a wait, not
 as a read of unwritten memory. The check for races treats the copy as a store at its issue.
 """

@@ -45,12 +45,12 @@ def _know(fn: Function, block: Raw, index: Value) -> Value:
 
 
 def emit_arrive(fn: Function, module: Module) -> None:
-    """Emit the body of `arrive(...)`, which returns `GO` if the running group goes on at once, else `SWITCH`.
+    """Emit the body of `arrive(...)`, which returns `SWITCH` if all lanes of the running group now wait, else `GO`.
 
-    It records an event if not all of the warp's threads arrive together. An arrival at a barrier that does not exist
-    does not wait, and is recorded too. `threads`: number to wait for, 0 for all of the block; `truth`: mask of the
-    lanes whose predicate is true; `arrive_only`: 1 for BAR.ARV, plus 256 times the reduction (1 and, 2 or, 3 count;
-    0 none).
+    It is `SWITCH` even if the arrival itself releases the barrier. `arrive` records an event if not all of the warp's
+    threads arrive together. An arrival at a barrier that does not exist does not wait, and is recorded too. `threads`:
+    number to wait for, 0 for all of the block; `truth`: mask of the lanes whose predicate is true; `arrive_only`: 1 for
+    BAR.ARV, plus 256 times the reduction (1 and, 2 or, 3 count; 0 none).
     """
     warp_ptr, insn, execute, number, threads, truth, arrive_only = fn.args
     warp = Raw(fn, warp_ptr)

@@ -1,10 +1,10 @@
 """Races between blocks of a cluster in their shared memory.
 
 The owner is the block to which the memory belongs. Besides the shadow of its own warps (`emulator.races`), each block
-has one for the other blocks: for each element, every block's last write and last read. Accesses are ordered by vector
-clocks over all warps of the cluster, which cluster barriers, mbarriers and block barriers pass on. A volatile or atomic
-access to a block's shared memory publishes its warp's vector clock, and takes over the clocks published before. There
-is one published clock a block, not one a variable.
+has one for the other blocks: for each element, every block's last write and last plain read. Accesses are ordered by
+vector clocks over all warps of the cluster, which cluster barriers, mbarriers and block barriers pass on. A volatile or
+atomic access to a block's shared memory takes over the clocks published there before; if it is no load, it also
+publishes its warp's vector clock. There is one published clock a block, not one a variable.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ PLAIN, STRONG, ATOMIC = range(3)
 SHARED = Space.SHARED * 65536
 """Bits of an event's `extra` that name shared memory: `Space.SHARED` from bit 16 on."""
 WRITE_CLOCK, WRITE_BY, WRITE_SITE, WRITE_STRONG, READ_FAR_CLOCK, READ_FAR_BY, READ_FAR_SITE = range(0, 28, 4)
-"""Offsets of i32 in the entry of `Block.FAR` for one element and one accessing block: its last write and last read,
-each with the warp's clock, warp * 32 + lane and the index of the instruction; for the write also `strong`.
+"""Offsets of i32 in the entry of `Block.FAR` for one element and one accessing block: its last write and last plain
+read, each with the warp's clock, warp * 32 + lane and the index of the instruction; for the write also `strong`.
 """
 FAR = 32
 """Bytes of an entry of `Block.FAR`; each element of shared memory has one entry for each block of the cluster."""
@@ -49,7 +49,9 @@ VISIT = 16
 """Bytes of a record of `Block.VISITS`, a warp's last access to another block's shared memory: clock, index of the
 instruction, lane, unused; i32 each."""
 PUBLISHED = LANES + BARRIERS
-"""The row of `Block.FOREIGN` with the clocks that volatile and atomic accesses to the block's memory published."""
+"""The row of `Block.FOREIGN` with the clocks that volatile stores and atomic operations published in the block's
+memory.
+"""
 FENCED = PUBLISHED + 1
 """The first of 32 rows of `Block.FOREIGN`: each warp's vector clock at its last fence of cluster or wider scope."""
 ROWS = FENCED + LANES
@@ -57,8 +59,9 @@ ROWS = FENCED + LANES
 
 
 def emit_cluster_race(fn: Function, module: Module) -> None:
-    """Emit the body of `cluster_race(...)`, called before each access to shared memory; without a cluster it returns
-    at once.
+    """Emit the body of `cluster_race(...)`, called before each load, store and atomic operation on shared memory.
+
+    Without a cluster of several blocks, or if races are not checked, it returns at once.
     """
     warp_ptr, insn_ptr, execute, addresses, _words, key, strong = fn.args
     own = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.BLOCK, I64), I8))
@@ -91,8 +94,8 @@ def emit_cluster_race(fn: Function, module: Module) -> None:
 
 
 def remember_fence(fn: Function, warp: Raw, block: Raw) -> None:
-    """Emit a fence of cluster or wider scope: store the warp's vector clock, and advance its own clock. Without a
-    cluster, it does nothing.
+    """Emit a fence of cluster or wider scope: store the warp's vector clock, and advance its own clock. It does
+    nothing without a cluster of several blocks, or if races are not checked.
 
     A relaxed arrival at the cluster's barrier passes on only the accesses before the warp's last fence.
     """
@@ -159,7 +162,8 @@ class _Access:
     def access(self, target: Raw, local: Lanes, where: Value, lane: Value, at: Value) -> None:
         """Emit the check of one lane's access to one element, and its recording.
 
-        It is compared with accesses of other blocks and, if the memory is another block's, with those of its owner.
+        It is compared with accesses of blocks other than the owner and, if the memory is another block's, with those of
+        its owner. An access by the owner is recorded only if it is atomic.
         """
         fn = self.fn
         far = target.load(Block.FAR, I64) + where * (self.count.value * FAR)

@@ -39,9 +39,9 @@ def decode(function: SassFunction, entries: frozenset[int] = frozenset()) -> Cod
     """Return a function's decoded instructions, with the handlers of all forms compiled.
 
     `entries`: indices of the first instructions of functions that may be called by address. Raises `UnsupportedError`
-    for the first unknown instruction. Raises `CompileError` for a function without instructions, for an instruction
-    with too many operands, and for one with a register, barrier or constant that no GPU has. Handlers do not check
-    these numbers again.
+    for the first unknown instruction or form. Raises `CompileError` for a function without instructions, for an
+    instruction with too many operands, and for one with a register, barrier or constant that no GPU has. Handlers do
+    not check these numbers again.
     """
     instructions = tuple(function.instructions)
     if not instructions:

@@ -64,8 +64,8 @@ class Watch:
         self._executed = records[:, Insn.EXECUTED : Insn.EXECUTED + 8]
         self._patience, self._waited = patience, 0
         self._next = _WINDOW
-        """Number of executed instructions from which on a block's next check is due: twice that of the last check, so
-        that all checks together take little time."""
+        """Number of executed instructions from which on a block's next check is due: twice that of the previous check,
+        of any block, so that all checks together take little time."""
         self._columns: dict[frozenset[int], npt.NDArray[np.int64]] = {}
         self._analyses: dict[bytes, list[frozenset[int]] | None] = {}
 

@@ -27,7 +27,8 @@ def emit_note(fn: Function) -> None:
     """Emit the body of `note(warp, insn, kind, lane, address, extra, other)`: count an event, and record it if the
     instruction has had fewer than `EVENT_LIMIT` and the launch's array of events has room.
 
-    `extra` is space * 65536 + (256 for a store) + width in bytes; from bit 32 on it has the other thread of a race.
+    For an access to memory, `extra` is space * 65536 + (256 for a store) + width in bytes; from bit 32 on it has the
+    other thread of a race. For other kinds `address` and `extra` have other meanings (`Kind`).
     `other` is the index of the instruction that this one conflicts with, or -1.
     """
     warp, insn = Raw(fn, fn.args[0]), Raw(fn, fn.args[1])

@@ -30,7 +30,7 @@ and the constant offset in bytes."""
 
 
 class UnsupportedError(UsageError):
-    """Error: the emulator does not implement an instruction form."""
+    """Error: the emulator does not implement an opcode, an instruction form, or a layout of a tensor map."""
 
 
 class Form:
@@ -119,7 +119,7 @@ class Form:
     def take(self, *kinds: str) -> tuple[Operand, int]:
         """Take the next operand: return it with its record's offset, and advance the cursor.
 
-        Raises `UnsupportedError` if it is not of one of these kinds.
+        Raises `UnsupportedError` if there is none, or if it is not of one of `kinds`; without `kinds` any will do.
         """
         operand = self.peek()
         if operand is None or (kinds and operand.kind not in kinds):
@@ -165,7 +165,7 @@ class Form:
         return self.adjust(operand, join(low, high).bits(kind))
 
     def words(self, count: int) -> list[Lanes]:
-        """Take the next operand as `count` consecutive 32-bit registers or constants."""
+        """Take the next operand as `count` consecutive 32-bit registers or constants; its signs are not applied."""
         operand, record = self.take("reg", "ureg", "const")
         return [self._word(operand, record, part) for part in range(count)]
 

@@ -73,7 +73,7 @@ class Geometry:
     def place_in_cluster(self, rank: int) -> str:
         """Return words for the block with a rank in its cluster, such as `"block 1 of a cluster of 2"`.
 
-        If the launch has no clusters, they say so.
+        If a cluster has a single block, they say that the launch has no clusters.
         """
         count = math.prod(self.cluster)
         if count == 1:

@@ -8,7 +8,7 @@ is recorded for whole blocks, not for each variable, so a kernel that synchronis
 reported.
 
 Two atomic or volatile accesses do not race with each other, nor does a plain load with one. A store that does not
-change the value counts as a load, and no store races with it.
+change the value counts as a load, and no earlier store races with it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STRONG = 1 << 10
 """Flag in `RECORD_SITE`: the access was atomic or volatile. The bits below it are warp * 32 + lane, those above it the
 index of the instruction."""
 RELEASES = 1 << 16
-"""Number of entries in the table of publications. The low bits of a block's number are the index of its entry, so
+"""Number of entries in the table of publications. The low bits of a block's number + 1 are the index of its entry, so
 blocks share entries.
 """
 RELEASE = 24
@@ -92,7 +92,7 @@ def fence(launch: Raw, block: Raw) -> None:
 
 
 def emit_global_race(fn: Function, module: Module) -> None:
-    """Emit the body of `global_race(...)`, called before each access to global memory.
+    """Emit the body of `global_race(...)`, called before each load, store, atomic operation and cp.async copy.
 
     It returns at once if races in global memory are not checked.
     """

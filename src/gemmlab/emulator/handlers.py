@@ -22,7 +22,7 @@ _loaded: dict[str, int] = {}
 def handler_addresses(instructions: Iterable[Instruction]) -> dict[str, int]:
     """Return the address of the handler of each instruction form, by form key; missing ones are compiled.
 
-    Raises `UnsupportedError` for an unknown instruction.
+    Raises `UnsupportedError` for an instruction or form that the emulator does not know.
     """
     wanted = {table.form_key(instruction): instruction for instruction in instructions}
     for key, instruction in wanted.items():

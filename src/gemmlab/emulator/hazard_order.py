@@ -27,11 +27,17 @@ class Rank(IntEnum):
     EARLY = 3
     """A read of data that a bulk copy has not brought yet; the hazard names the copy, or the wait for a wrong phase."""
     RACE = 4
-    """Two accesses race because a barrier, a wait or a proxy fence is missing between them."""
+    """A race between warps of a block or blocks of a cluster, or an early access to registers of a wgmma: a barrier, a
+    wait or a fence is missing.
+
+    Races within a warp, races between blocks in global memory, and `OVERWRITTEN` and `PROXY` of
+    `instruction_layout.Kind` have rank `OTHER`.
+    """
     OTHER = 5
     """Any other hazard of an instruction, such as an access out of bounds."""
     END = 6
-    """A deadlock, an endless loop, or an operation for which nothing waited before a block ended."""
+    """The end of a launch that cannot or may not go on (a deadlock, an endless loop), a wait for a block that need not
+    be resident, or an operation that comes after the end of a block or for which nothing waited before that end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,8 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Rank
     A hazard describes the first event of its group and gives the number of events. An instruction records only its
     first events, and counts all. If its recorded events are all in one group, that group's number includes those that
     were only counted. Races between warps or blocks of a cluster, for want of a barrier, come first. If a pair of
-    lines races both between warps and within one, this is one hazard, described as a race between warps.
+    lines races both between warps and within one, this is one hazard, described as a race between warps. Reads before
+    a copy is complete are left out at instructions for which the engine has findings of them.
     """
     groups: dict[tuple[object, ...], list[Event]] = {}
     # The engine of asynchronous operations has explained these, with both lines.

@@ -37,7 +37,7 @@ ASYNCHRONOUS = frozenset({
     "SYNCS", "ARRIVES", "UBLKCP", "UBLKRED", "UBLKPF", "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UTMACMDFLUSH",
     "STAS", "REDAS", "UCGABAR_ARV", "UCGABAR_WAIT",
 })  # fmt: skip
-"""Opcodes that the engine of asynchronous operations executes."""
+"""Opcodes that need the engine of asynchronous operations, whatever their modifiers."""
 _VARIABLES = (".nv.global.init", ".nv.global")
 _HIGH = {"R_CUDA_ABS32_HI_32", "R_CUDA_32_HI", "R_CUDA_FUNC_DESC32_HI_32"}
 
@@ -62,7 +62,8 @@ class Image:
     warpgroups: bool
     """True if the kernel multiplies matrices by warpgroups."""
     asynchronous: bool
-    """True if the kernel uses mbarriers, bulk copies or cluster barriers, or if code of its cubin prints."""
+    """True if the kernel uses mbarriers, bulk copies, asynchronous stores or cluster barriers, or if code of its cubin
+    prints."""
     unexecuted: tuple[SiteCounters, ...] = field(repr=False)
     """The counters of each instruction for a launch that does not execute it."""
     parameter_addresses: bool
@@ -74,8 +75,8 @@ class Image:
 def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, memory: MemoryMap) -> Image:
     """Return the kernel `name` of a cubin, loaded into `memory`; `functions` is the cubin's parsed disassembly.
 
-    Raises `CompileError` if the cubin has no such kernel or is damaged, and `UnsupportedError` for unknown
-    instructions.
+    Raises `CompileError` if the cubin has no such kernel or is damaged, or if a thread needs more local memory than
+    `MOST_LOCAL`, and `UnsupportedError` for unknown instructions or forms.
     """
     function = cubin.functions.get(name)
     if function is None or name not in functions:
@@ -210,7 +211,8 @@ def _patched(
 
 
 def names_variables(cubin: Cubin, functions: Mapping[str, SassFunction]) -> bool:
-    """Return whether code contains the address of a `__device__` variable, or reads the bank of such addresses.
+    """Return whether code contains the address of a `__device__` variable, or reads the bank of such addresses, or a
+    bank whose number is not known.
 
     Every `constexpr` variable outside a function is a `__device__` variable, but few have their address taken.
     """

@@ -38,7 +38,7 @@ class Insn:
     """i64: hazards at this instruction so far; only the first `EVENT_LIMIT` are recorded as events."""
     EVENT_LIMIT = 64
     MEMO = 112
-    """The analysis of the last access pattern of a memory instruction (see `emulator.memory_counts`)."""
+    """The analysis of the access pattern that a memory instruction had last (`emulator.memo.Memo`)."""
     NOT_TAKEN = MEMO
     """i64, branches only: threads for which the guard is true and the second predicate false, so they do not branch."""
     PATTERN = 176
@@ -59,7 +59,8 @@ class Insn:
     """i32: 1 for a load or store that is volatile or accesses the level-2 cache directly; for an arrival at the barrier
     of a cluster, its `Order`."""
     RETRIED = PAGE_WAVEFRONTS + 40
-    """i64: executions that only repeated a wait for an mbarrier; `EXECUTED` does not count them."""
+    """i64: executions of a wait for an mbarrier that are repeated because the phase had not ended; `EXECUTED` does not
+    count them."""
     SIZE = PAGE_WAVEFRONTS + 64
 
 
@@ -78,12 +79,14 @@ class Kind:
     OUT_OF_BOUNDS, MISALIGNED, UNWRITTEN, RACE_BLOCK, RACE_WARP, BARRIER, ASYNC, TRAP, TEXTURE = range(1, 10)
     WARP_SYNC, SHUFFLE, RACE_GRID = range(10, 13)
     WARPGROUP = 32
-    """Not all lanes of a warp execute a warpgroup instruction; `address` is the mask of those that do not."""
+    """Not all lanes of a warp execute a warpgroup instruction (`extra` is 0; `address`: mask of those that do not), or
+    another error that `extra` names (`HAS_ENDED`, `TOO_FEW` or `UNFINISHED` in `wgmma_flight`)."""
     REGISTERS = 33
-    """setmaxnreg requests a number of registers (`address`) that it cannot get; `extra` is the reason."""
+    """setmaxnreg has a number of registers (`address`) that is not allowed or that the pool can never supply; `extra`:
+    the reason (`isa.register_pool.GROWS` and others)."""
     PROXY = 35
-    """A warpgroup multiplication reads a thread's write without a proxy fence of that thread; `extra` as for
-    `OVERWRITTEN`."""
+    """A warpgroup multiplication reads a thread's write with no proxy fence between, neither of that thread nor of the
+    multiplying warp; `extra` as for `OVERWRITTEN`."""
     OVERWRITTEN = 34
     """A write to shared memory that a warpgroup multiplication may still read as its operand; from bit 32 on, `extra`
     has the writing thread."""

@@ -80,8 +80,9 @@ class Trace:
     """Host address of an array of i64: the address of each instruction's own handler. The instruction records have the
     recording handler instead, which calls these."""
     BLOCKS = 8
-    """Host address of a table with an entry for each of the first `BLOCK_COUNT` blocks; later ones are not recorded."""
+    """Host address of a table with an entry for each of the launch's first blocks; later ones are not recorded."""
     BLOCK_COUNT = 16
+    """i64: number of entries in the table of `BLOCKS`."""
     WARPS = 24
     """i64: mask in which bit i is set if warp i of each chosen block is recorded."""
     FROM, UNTIL = 32, 40

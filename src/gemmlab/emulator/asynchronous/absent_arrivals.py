@@ -16,7 +16,7 @@ from gemmlab.sass.instruction import Instruction
 Lanes = Mapping[tuple[int, int], int]
 """(rank of a block in the cluster, index of a warp in the block) -> mask of lanes of that warp."""
 WaitingWarps = Mapping[tuple[int, int], tuple[Mbarrier, int]]
-"""(number of a block in the grid, index of a warp in it) -> (its mbarrier, index of the waiting instruction)."""
+"""(number of a block in the grid, index of a warp in it) -> (mbarrier that it waits for, index of the instruction)."""
 _NO_EXPECT = frozenset({"A1T0", "ART0", "A0TX"})
 """Modifiers of the arrivals that do not raise the number of bytes that an mbarrier expects."""
 _ENDS = frozenset({"BRA", "EXIT", "RET"})
@@ -31,7 +31,7 @@ class Arrivals:
 
     words: str
     other: int
-    """Index of the instruction of the last arrival at this mbarrier, or at one like it; -1 if there was none."""
+    """Index of the instruction of the most recent arrival at this mbarrier, or at one like it; -1 if there was none."""
     mentions: tuple[tuple[str, int], ...] = ()
     """Other instructions that the message lists: (words, index of the instruction)."""
     follows: bool = False
@@ -79,7 +79,10 @@ class ArrivalCode:
         return None
 
     def _after(self, at: int) -> list[int]:
-        """Return the indices of the instructions that may run right after instruction `at`."""
+        """Return the indices of the instructions that may run right after instruction `at`.
+
+        After a call or a computed jump, this is taken to be the next instruction.
+        """
         instruction = self.instructions[at]
         found = [] if instruction.opcode in _ENDS and instruction.predicate is None else [at + 1]
         if instruction.opcode == "BRA":

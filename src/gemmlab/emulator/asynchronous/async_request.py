@@ -74,7 +74,9 @@ class Request:
         c_int64.from_address(self.results + 8 * lane).value = value - (value >> 63 << 64)
 
     def target(self, address: int, what: str) -> BlockState:
-        """Return the block of the cluster to which a shared address belongs. The launch ends if there is none.
+        """Return the block of the cluster to which a shared address belongs.
+
+        The launch ends if there is no such block, or if that block has ended.
 
         `what` are words for the access, for the error message.
         """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PassedWait:
-    """The last wait for an mbarrier that a warp has passed."""
+    """The wait that a warp has passed last, of all its waits for mbarriers."""
 
     site: int
     name: str
@@ -68,9 +68,10 @@ class BlockState:
     excused: set[tuple[int, int]] = field(default_factory=set)
     """(warp, instruction) of waits that return without success, as if they had timed out."""
     waits: dict[int, PassedWait] = field(default_factory=dict)
-    """Index of a warp -> the last wait that it passed."""
+    """Index of a warp -> the wait that it passed last."""
     time: int = 0
-    """Number of copies that the block's warps have issued plus waits for mbarriers that they have passed."""
+    """Number of copies that the block's warps have issued plus waits for mbarriers that they have passed. `begin`
+    does not reset it."""
     start: int = 0
     """The block's clocks are higher than this; up to it they are clocks of earlier blocks."""
     passed: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
@@ -152,7 +153,10 @@ class BlockState:
         del log[:-FENCES]
 
     def fences_known(self, warp: int, clock: int) -> npt.NDArray[np.int32]:
-        """Return how many proxy fences each lane of a warp executed while the warp's clock was at most `clock`."""
+        """Return how many proxy fences each lane of a warp executed while the warp's clock was at most `clock`.
+
+        The numbers are 0 if none of the warp's last `FENCES` fences is so early.
+        """
         rows = [row for when, row in self.fences.get(warp, ()) if when <= clock]
         return rows[-1] if rows else np.zeros(LANES, np.int32)
 

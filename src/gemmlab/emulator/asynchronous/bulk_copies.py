@@ -28,7 +28,10 @@ OFFSET = (1 << RANK_BITS) - 1
 
 
 def shared_place(request: Request, address: int, nbytes: int, verb: str) -> tuple[BlockState, slice]:
-    """Return the block to which shared bytes belong, and their indices. The launch ends if some are out of bounds."""
+    """Return the block to which shared bytes belong, and their indices in its shared memory.
+
+    The launch ends if some are out of bounds, or if the block has ended.
+    """
     block = request.target(address, f"a bulk {verb} of shared memory")
     if not block.holds(address, nbytes):
         geometry = block.resident.geometry
@@ -97,7 +100,7 @@ def _store(request: Request, reach: Reach, to: int, source: int, nbytes: int, re
 
 
 def store(request: Request) -> int:
-    """Execute `Operation.STORE`: start a store of each lane's registers to shared memory of the cluster."""
+    """Execute `Operation.STORE`: store or reduce each lane's registers into shared memory of the cluster."""
     for lane in request.lanes:
         address, barrier = (request.operand(row, lane) & 0xFFFFFFFF for row in (0, 1))
         nbytes, reduction = request.operand(2), request.operand(3)

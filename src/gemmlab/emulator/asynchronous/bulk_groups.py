@@ -1,7 +1,7 @@
 """Bulk groups of a warp: stores from shared to global memory.
 
-The stores of a group read shared memory at `wait_group.read`, the latest possible moment. Their writes become visible
-at a full wait, or when the block ends.
+The stores of a group read shared memory at the wait for the group, with `.read` or without: the latest possible moment.
+Their writes become visible at a full wait. When the block ends, all stores read, and their writes become visible.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Store:
     """A bulk or tensor store or reduction, from shared to global memory, that was issued."""
 
     request: Request
-    """The request that issued the store; after the handler has returned, only its warp and instruction are valid."""
+    """The request that issued the store; after the handler has returned, its operands and results are not valid."""
     address: int
     places: slice | npt.NDArray[np.int64]
     """The bytes to store: their indices in the block's shared memory."""
@@ -36,7 +36,7 @@ class Store:
     reading: Reading | None
     site: int
     sent: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
-    """True for each byte that the store writes; `None`: all. Parts of a box outside its tensor are not written."""
+    """True for each byte inside the tensor. Only of these the source must have been written; `None`: of all bytes."""
     data: Bytes | None = field(default=None, repr=False)
 
     def read(self, request: Request) -> None:

@@ -36,10 +36,10 @@ def report_missing(mbarrier: Mbarrier, findings: Findings, waiting: int) -> None
 def report(
     mbarrier: Mbarrier, findings: Findings, what: str, copies: list[Copy], more: list[tuple[str, int]] | None = None
 ) -> None:
-    """Add a finding for a wrong number of expected bytes, at the line that states it; without one, at the first copy's.
+    """Add a finding for a wrong number of expected bytes, at the last line that states one, else at the first copy's.
 
-    `what` ends the message. `copies` brought or will bring bytes; their sizes are mentioned, and then come `more`
-    mentions: (words, index of the instruction).
+    `what` ends the message. `copies` brought or will bring bytes. The mentions are the sizes of `copies`, the earlier
+    statements, and then `more`: (words, index of the instruction) of each.
     """
     phase = mbarrier.now
     expectation = counted(phase.nbytes, "byte") if phase.expected else "no bytes"

@@ -23,7 +23,10 @@ PUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, c
 
 @dataclass(slots=True)
 class ClusterBarrier:
-    """The arrivals at a cluster's barrier in the current phase, and the vector clocks that it passes on."""
+    """The warps that have arrived at a cluster's barrier in the current phase, and the vector clocks that it passes on.
+
+    The end of a phase does not reset the clocks.
+    """
 
     blocks: list[BlockState]
     arrived: dict[int, int] = field(default_factory=dict)
@@ -31,9 +34,9 @@ class ClusterBarrier:
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     """Maximum of the vector clocks of the warps that arrived: for a relaxed arrival, that at the warp's last fence."""
     released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """`arriving` at the end of the last phase, which warps take over at their wait."""
+    """`arriving` at the end of the most recent complete phase, which warps take over at their wait."""
     here: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """Maximum of the vector clocks of the warps at their arrivals, relaxed or not."""
+    """Maximum of the vector clocks of the warps at all arrivals since the cluster began, relaxed or not."""
 
     initialised: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     """Like `arriving`, for initialisations of mbarriers: behind fence.mbarrier_init a relaxed arrival releases them."""
@@ -93,7 +96,7 @@ class ClusterBarrier:
         return True
 
     def report(self, findings: Findings, waits: WaitingWarps) -> None:
-        """In a deadlock: add a finding for the first group that waits, with the warps that have not arrived.
+        """In a deadlock: add a finding for the first group that waits here, with the warps that have not arrived.
 
         `waits`: the warps that wait for mbarriers.
         """

@@ -41,7 +41,7 @@ class Source:
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """An asynchronous copy into a block's shared memory that is in flight."""
+    """An asynchronous copy into a block's shared memory; `land` completes it."""
 
     block: BlockState
     mbarrier: Mbarrier
@@ -62,7 +62,7 @@ class Copy:
     phase: int = 0
     """Number of the mbarrier's phase at the issue."""
     source: Source | None = field(default=None, repr=False)
-    """The shared memory that a copy between blocks reads at its completion."""
+    """The shared memory that a copy between blocks reads at its completion; `None` if `data` was read at the issue."""
     what: str = ""
     """Words for the copy in messages: for a tensor copy its box, else empty."""
     time: int = 0

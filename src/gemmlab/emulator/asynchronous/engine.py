@@ -40,15 +40,16 @@ from gemmlab.emulator.resident import Resident
 from gemmlab.emulator.trace_buffers import Recorder
 
 LANDING = "GEMMLAB_EMULATOR_LANDING"
-"""Environment variable: a seed. If it is set, copies and warpgroup multiplications are completed (they land) at random
-moments, not the latest possible ones, and the blocks of a cluster get their turns in a random order."""
+"""Environment variable: a seed. If it is set, warpgroup multiplications and copies into shared memory, except cp.async,
+are completed (they land) at random moments, not the latest possible ones, and the blocks of a cluster get their turns
+in a random order."""
 _CALLBACK = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint32, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
 )
 
 
 def landing_seed() -> int | None:
-    """Return the seed from `LANDING`, `None` if it is not set. Raises `UsageError` if it is not a number."""
+    """Return the seed from `LANDING`, `None` if it is not set or empty. Raises `UsageError` if it is no number."""
     setting = os.environ.get(LANDING, "")
     if setting and not setting.isdecimal():
         raise UsageError(f"{LANDING}={setting}: a number is needed")
@@ -117,7 +118,10 @@ class Engine:
         return self._blocks.setdefault(address, BlockState(resident))
 
     def end(self, resident: Resident) -> None:
-        """Finish the bulk operations of a block that has ended, and report those for which nothing waited."""
+        """Finish the bulk operations of a block that has ended, and report those for which nothing waited.
+
+        It also reports accesses of other blocks to its memory that nothing orders before its end.
+        """
         state = self._state(resident)
         self._explain()
         state.ended = True
@@ -172,7 +176,7 @@ class Engine:
         return any(excused)
 
     def land_rest(self, residents: list[Resident]) -> bool:
-        """Complete the copies between blocks for which warps wait; return whether there were any.
+        """Complete copies between blocks if a phase for which warps wait needs them; return whether any was completed.
 
         The machine calls this if a round of turns changed nothing.
         """
@@ -217,4 +221,5 @@ class Engine:
 
 
 CHANCE = 0.25
-"""Probability with which each copy in flight in a cluster is completed before an operation, with `LANDING` set."""
+"""Probability with which each copy into a cluster's shared memory is completed before an operation of the cluster,
+with `LANDING` set."""

@@ -31,8 +31,10 @@ _READS = READ_FAR_CLOCK // 4, READ_FAR_BY // 4, READ_FAR_SITE // 4
 def compare(
     request: Request, block: BlockState, elements: slice, address: int, does: str, *, write: bool, adds: bool = False
 ) -> None:
-    """Report the first access of the cluster's other blocks to elements of `block` that nothing orders before an
-    operation.
+    """Report an access to elements of `block` that nothing orders before an operation of the requesting warp.
+
+    It compares with accesses of the cluster's other blocks and with atomic ones of `block` itself, and reports one at
+    most: a write if there is one, at the first element.
 
     `address` is that of the first element. `does` are words for the operation. `write`: it writes, so it conflicts with
     reads as well. `adds`: it is a reduction, which does not race with atomic operations and other reductions.

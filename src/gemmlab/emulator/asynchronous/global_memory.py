@@ -24,7 +24,7 @@ def find(request: Request, reach: Reach, address: int, nbytes: int, verb: str) -
 
 
 def read(request: Request, reach: Reach, address: int, nbytes: int) -> Bytes:
-    """Return a copy of bytes; report those that nothing has written."""
+    """Return a copy of bytes; report it if nothing has written some of them. The launch ends as in `find`."""
     found, offset = find(request, reach, address, nbytes, "read")
     if nbytes and (found.valid[offset : offset + nbytes] != 0xFF).any():
         request.report(UNWRITTEN, "a bulk copy reads global memory that nothing has written", address)
@@ -34,7 +34,7 @@ def read(request: Request, reach: Reach, address: int, nbytes: int) -> Bytes:
 def read_rows(request: Request, reach: Reach, rows: npt.NDArray[np.int64], nbytes: int) -> npt.NDArray[np.uint8]:
     """Return the bytes of rows of a tensor, an array of rows by `nbytes`; report bytes that nothing has written.
 
-    `rows` has the address of each row.
+    `rows` has the address of each row. The launch ends if they are not all in one allocation.
     """
     low, high = int(rows.min()), int(rows.max()) + nbytes
     found, offset = find(request, reach, low, high - low, "read")

@@ -17,7 +17,10 @@ from gemmlab.emulator.layout import LANES
 
 
 def explain(block: BlockState, events: npt.NDArray[np.int64], findings: Findings) -> None:
-    """Add a finding for each event of a block that is a read of shared memory before a bulk copy to it was complete."""
+    """Add a finding for each event of a block that is a read of shared memory before a bulk copy to it was complete.
+
+    Copies that are no longer in `BlockState.history` are left out.
+    """
     for event in events:
         kind, site, _other, linear, thread, address, extra = (int(field) for field in event[: Event.EXTRA // 8 + 1])
         if kind != Kind.ASYNC or linear != block.linear or extra >> 16 & 0xFF != Space.SHARED:
@@ -29,7 +32,7 @@ def explain(block: BlockState, events: npt.NDArray[np.int64], findings: Findings
 
 
 def _copy(block: BlockState, address: int) -> Copy | None:
-    """Return the last bulk copy to a shared address; `None` if none of the last ones (`BlockState.history`) was."""
+    """Return the most recently issued bulk copy to a shared address; `None` if `BlockState.history` has none."""
     index = block.offset(address)
     for copy in reversed(block.history):
         places = copy.places

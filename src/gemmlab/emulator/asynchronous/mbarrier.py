@@ -28,11 +28,11 @@ class Mbarrier:
     address: int
     word: Word
     site: int
-    """Index of the instruction that initialised it."""
+    """Index of the instruction that initialised it; on sm_80, of the first arrival."""
     warp: int
-    """Index of the warp that initialised it."""
+    """Index of the warp that initialised it; on sm_80, of the one that arrived first."""
     clock: int
-    """Clock of `warp` at the initialisation."""
+    """Clock of `warp` at the initialisation; 0 on sm_80, where it is not known."""
     cluster_time: int = 0
     """Number of phases of the cluster's barrier that were complete at the initialisation."""
     completed: int = 0
@@ -42,7 +42,7 @@ class Mbarrier:
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     """Maximum of the vector clocks of the arrivals, and of the issuers of completed copies, so far."""
     released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """`arriving` at the end of the last phase; warps take it over at a successful wait."""
+    """`arriving` at the end of the most recent complete phase; warps take it over at a successful wait."""
     now: Phase = field(default_factory=Phase)
     """The record of the current phase."""
     before: Phase = field(default_factory=Phase)
@@ -50,11 +50,11 @@ class Mbarrier:
     waiting: list[int] = field(default_factory=list)
     """Host addresses of warps with a group that waits for it."""
     last: int = -1
-    """Index of the instruction of the last arrival; -1 if there was none."""
+    """Index of the instruction of the most recent arrival; -1 if there was none."""
     sites: dict[int, None] = field(default_factory=dict)
     """Indices of the instructions that have arrived, in the order of their first arrivals (an ordered set)."""
     tests: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """Index of a warp -> its last successful test: (index of the instruction, parity, number of phases ended)."""
+    """Index of a warp -> its latest successful test: (index of the instruction, parity, phases ended by then)."""
 
     def store(self) -> None:
         """Write the word to shared memory."""

@@ -1,4 +1,4 @@
-"""The operations on mbarriers that instructions request, except waits.
+"""The operations on mbarriers that instructions request, except waits and those of `old_mbarriers`.
 
 `initialise`, `arrive` and `invalidate` each execute one of these and return the handler's `Status`.
 """
@@ -54,8 +54,8 @@ def _require_place(request: Request, block: BlockState, address: int) -> None:
 def find(request: Request, address: int, lane: int | None = None) -> Mbarrier:
     """Return the mbarrier at a shared address of the cluster. The launch ends if there is none.
 
-    It reports an mbarrier whose word ordinary stores have changed, and writes the word again. It reports a use that
-    nothing orders after the initialisation.
+    It reports an mbarrier whose word ordinary stores have changed, and writes the word again. If races are checked, it
+    reports a use that nothing orders after the initialisation.
     """
     block = request.target(address, "an mbarrier")
     found = block.mbarriers.get(address)

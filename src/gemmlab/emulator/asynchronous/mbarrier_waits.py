@@ -20,7 +20,7 @@ def check(request: Request) -> int:
     """Execute `Operation.CHECK`: test a phase for each lane that executes; the result is 1 if it has ended, else 0.
 
     If a phase has not ended, the running group waits and executes the instruction again, if the operand allows a wait;
-    else the warp gives up the rest of its turn.
+    else the warp gives up the rest of its turn. A wait in `BlockState.excused` goes on with the result 0.
     """
     failed: Mbarrier | None = None
     addresses, parities = request.column(0), request.column(1)

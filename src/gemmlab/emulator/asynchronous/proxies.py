@@ -178,7 +178,7 @@ def end_read(
     block: BlockState, reading: Reading, address: int, report: Callable[[str, int, int], None],
     by: tuple[int, int, int], others: str = "",
 ) -> None:  # fmt: skip
-    """Report writes since `begin_read`, and record the read in the shadow.
+    """Report a write since `begin_read`, if there was one, and record the read in the shadow.
 
     `report` takes a message, an address and the other instruction. `by` is (reading warp of the block, its lane, its
     clock at the read). `others` are words that end the message if another warp wrote.

@@ -31,8 +31,8 @@ def width_of(x: Form) -> int:
 def addresses(x: Form, space: str) -> Lanes:
     """Take the next operand, which must be a memory operand, as 64-bit addresses in `space`.
 
-    Shared and local addresses have 32 bits in registers, and so have global ones unless the register is marked as a
-    pair.
+    Shared and local addresses have 32 bits in registers. A global one is a pair of registers if it is marked as 64
+    bits, or if there is no uniform base; never if it is marked `.U32`.
     """
     operand, record = x.take("mem")
     offset = Lanes(x.field(record, OFFSET))

@@ -22,7 +22,8 @@ def term(x: Form) -> Lanes:
 def iadd3(x: Form) -> None:
     """Add three integers. Predicates are carries out and, with `.X`, carries in.
 
-    The first carry out is set if the carry is 1 or 2, the second if it is 2; their sum is the carry.
+    The first carry out is set if the carry is 1 or 2, the second if it is 2; their sum is the carry. `.64` adds pairs
+    without carries.
     """
     x.allow("X", "64")
     d = x.dest()

@@ -63,7 +63,7 @@ def depbar(x: Form) -> None:
 
 
 def land(x: Form, left: Value | int) -> None:
-    """Emit the completion of the warp's copies, without those of the last `left` closed groups (-1: all copies)."""
+    """Emit the completion of the copies of the warp's closed groups, except the last `left` (-1: of all copies)."""
     with x.fn.when(x.warp.load(Warp.PENDING, I64).differs(0)):
         x.service("land", VOID, LAND, left)
 

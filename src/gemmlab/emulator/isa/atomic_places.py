@@ -20,7 +20,7 @@ def count_atomic(x: Form, where: Lanes, width: int, lanes: Value, *, twice: bool
     """Emit code that counts a request, and sectors or wavefronts of `lanes`, and that checks for races.
 
     Sectors are those of a store. In shared memory each lane of a bank takes a wavefront; with `joined` those with the
-    same word share one. With `twice` wavefronts count double: a compare-and-swap sends two values a lane.
+    same word share one. With `twice` those of ATOMS count double: a compare-and-swap sends two values a lane.
     """
     x.insn.add(Insn.REQUESTS, 1)
     key = width + STORE
@@ -55,7 +55,10 @@ def _race_in_cluster(x: Form, lanes: Value, spots: Value, words: Value, key: int
 
 
 def place_of(x: Form, address: Value, lane: Value, width: int, *, generic_float: bool) -> Place:
-    """Return the checked place of one lane's address, in the opcode's space, or for ATOM in the address's space."""
+    """Return the checked place of one lane's address, in the opcode's space, or for ATOM in the address's space.
+
+    For ATOM a local address is not inside, nor with `generic_float` a shared one; no event is recorded for these.
+    """
     fn = x.fn
     if x.instruction.opcode != "ATOM":
         return checked_place(x, "shared" if x.instruction.opcode == "ATOMS" else "global", address, lane, width)

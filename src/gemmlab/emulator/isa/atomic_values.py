@@ -16,7 +16,8 @@ FLOATS = {"F32": ("ADD",), "F64": ("ADD",), "F16x2": ("ADD", "MIN", "MAX"), "BF1
 def float_combined(name: str, kind: str, old: Lanes, new: Lanes, *, flush: bool) -> Lanes:
     """Return the bits that `ADD`, `MIN` or `MAX` makes of two numbers, or pairs of numbers, of a type in `FLOATS`.
 
-    `MIN` and `MAX` take the number if the other one is NaN, and 0x7FFF of two NaN, as an H200 does.
+    `MIN` and `MAX` take the number if the other one is NaN, and 0x7FFF of two NaN, as an H200 does. `flush` replaces
+    denormals by zeros in F32, and has no effect in types of 16 bits; F64 must not have it.
     """
     if kind in {"F32", "F64"}:
         return _float_add(kind.lower(), old, new, flush=flush)

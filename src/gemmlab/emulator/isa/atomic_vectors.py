@@ -17,7 +17,7 @@ from gemmlab.emulator.layout import LANES, Block
 from gemmlab.ir.types import I32, I64
 
 HINTS = {"E", "STRONG", "WEAK", "GPU", "SM", "SYS", "CTA", "SPIN", "FTZ", "RN", "EF", "EL", "LU", "NA", "PRIVATE"}
-"""Modifiers of atomic operations that do not change the result here, except `FTZ`: it replaces denormals by zeros."""
+"""Modifiers of atomic operations that do not change the result here, except `FTZ`: it makes denormals of F32 zeros."""
 VECTORS = {
     "F32x2": ("F32", 2), "F32x4": ("F32", 4), "F16x4": ("F16x2", 2), "F16x8": ("F16x2", 4), "BF16x4": ("BF16x2", 2),
     "BF16x8": ("BF16x2", 4),

@@ -109,7 +109,7 @@ def utmacmdflush(x: Form) -> None:
 
 @opcode("STAS", "REDAS")
 def stas(x: Form) -> None:
-    """Store or reduce into shared memory of a block of the cluster, and complete the bytes at an mbarrier there."""
+    """Store (STAS) or reduce (REDAS) registers into shared memory of the cluster; complete the bytes at an mbarrier."""
     operand, record = x.take("mem")
     base, offset = x.field(record, BASE), Lanes(x.field(record, OFFSET)).trunc("i32").splat(LANES)
     to = Lanes(x.warp.load(base, I32, LANES)) + offset

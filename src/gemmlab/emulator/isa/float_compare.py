@@ -20,8 +20,8 @@ _ORDERED: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
     "NE": Lanes.ne,
 }
 COMPARISONS = (*_ORDERED, *(name + "U" for name in _ORDERED), "NUM", "NAN", "T", "F")
-"""Names of comparisons. If an operand is NaN, those with `U` are true, all others false, even `NE`. `NUM`: neither is
-NaN; `NAN`: one is."""
+"""Names of comparisons. If an operand is NaN, `LT` to `NE` are false, and those with `U` true. `NUM`: neither is NaN;
+`NAN`: one is, or both; `T`: always true; `F`: always false."""
 COMBINING = ("AND", "OR", "XOR")
 
 
@@ -52,7 +52,10 @@ def lesser_or_greater(x: Form, a: Lanes, b: Lanes, least: Lanes) -> Lanes:
 
 
 def number_first(a: Lanes, b: Lanes, *, least: bool) -> Lanes:
-    """Return the bits of the lesser or the greater of two float32; a number comes before NaN, and -0 before +0."""
+    """Return the bits of the lesser or the greater of two float32; -0 is less than +0.
+
+    If one is NaN, the result is the other one; if both are, `NAN`.
+    """
     first, second = whole_bits(a), whole_bits(b)
     if least:
         chosen = a.lt(b).select(first, a.gt(b).select(second, first | second))

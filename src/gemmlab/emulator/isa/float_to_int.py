@@ -21,7 +21,7 @@ def whole(x: Form, value: Lanes) -> Lanes:
 
 
 def source_of(x: Form, kind: str) -> Lanes:
-    """Take the next operand, in the format `kind`, as float32 or (`F64`) float64; `.FTZ` flushes denormals."""
+    """Take the next operand, in the format `kind`, as float32 or (`F64`) float64; `.FTZ` flushes denormals of F32."""
     if kind == "F64":
         return x.source_pair("f64")
     if kind == "F32":

@@ -25,7 +25,7 @@ def _truths(x: Form) -> tuple[Pair, Lanes]:
 
 @opcode("HSETP2")
 def hsetp2(x: Form) -> None:
-    """Compare pairs; the first predicate is for the lower numbers, the second for the upper ones."""
+    """Compare pairs, and join results with a predicate; the first is for the lower numbers, the other for the upper."""
     x.allow(*COMPARISONS, *COMBINING, "FTZ", "BF16_V2", suffixes=SELECTORS)
     results = x.dest_predicates(2)
     truths, other = _truths(x)
@@ -35,7 +35,7 @@ def hsetp2(x: Form) -> None:
 
 @opcode("HSET2")
 def hset2(x: Form) -> None:
-    """Compare pairs and write a pair: where the comparison is true, 1.0 (`.BF`) or all bits set, else 0."""
+    """Compare pairs, join results with a predicate, and write a pair: 1.0 (`.BF`) or all bits set if true, else 0."""
     x.allow(*COMPARISONS, *COMBINING, "FTZ", "BF", "BF16_V2", suffixes=SELECTORS)
     d = x.dest()
     truths, other = _truths(x)

@@ -63,7 +63,10 @@ class Halves:
         return tiny.select((value.bits("i32") & -0x80000000).bits("f32"), value)
 
     def bits(self, value: Lanes) -> Lanes:
-        """Return the 16 bits of a float32 result after saturation, rounding and flushing, as the modifiers require."""
+        """Return the 16 bits of a float32 result, rounded to nearest even, as the modifiers require.
+
+        `.SAT` clamps it to 0 to 1 and `.RELU` to 0 or more before rounding; `.FTZ` flushes FP16 after rounding.
+        """
         x = self.x
         if x.has("SAT"):
             value = saturated(value)

@@ -64,10 +64,10 @@ class Launch:
     TIME = 256
     """i64: a counter that starts at 1 and grows by 1 with each fence and each publication of a block."""
     ASYNC = 264
-    """Address of the function that executes asynchronous operations (see `emulator.async_calls`); 0 if the kernel has
-    none."""
+    """Address of the function that executes asynchronous operations (see `emulator.async_calls`); 0 in a launch without
+    the engine (see `Geometry.asynchronous`)."""
     OLD_TENSOR_CORE = 272
-    """i64: 1 for an architecture before sm_90, whose tensor cores add up fewer products at a time."""
+    """i64: 1 for an architecture before sm_90, whose tensor cores add up fewer products at a time, else 0."""
     SIZE = 280
 
 
@@ -77,8 +77,8 @@ class Trace:
     """
 
     HANDLERS = 0
-    """Host address of an array of i64: the address of each instruction's own handler. The instruction records have the
-    recording handler instead, which calls these."""
+    """Host address of an array of i64: the address of each instruction's own handler. If a block is chosen, the
+    instruction records have the recording handler instead, which calls these."""
     BLOCKS = 8
     """Host address of a table with an entry for each of the launch's first blocks; later ones are not recorded."""
     BLOCK_COUNT = 16
@@ -93,14 +93,15 @@ class Trace:
     SIZE = 96
 
     BLOCK_CHOSEN, BLOCK_LOW, BLOCK_HIGH, BLOCK_SIZE = 0, 8, 16, 24
-    """Offsets in a block's entry, an i64 each: 1 if its steps are recorded, else 0; lowest and highest address at which
-    a write of one of its lanes to global memory begins. `BLOCK_SIZE` is the size of an entry in bytes."""
+    """Offsets in a block's entry, an i64 each: 1 if its steps are recorded, else 0; lowest and highest address, of
+    those from `FROM` to before `UNTIL`, at which a write of one of its lanes begins. `BLOCK_SIZE` is the size of an
+    entry in bytes."""
     STEP_BLOCK, STEP_WARP, STEP_INSTRUCTION, STEP_ACTIVE, STEP_EXECUTE, STEP_SIZE = 0, 8, 12, 16, 20, 24
     """Offsets in a recorded step: i64 block; i32 warp, index of the instruction, mask of the running group's lanes, and
     mask of those lanes whose guard is true. `STEP_SIZE` is the size of a step in bytes."""
     ACCESS_STEP, ACCESS_KEY, ACCESS_SPACE, ACCESS_EXECUTE, ACCESS_ADDRESSES = 0, 8, 12, 16, 24
-    """Offsets in a recorded access: i64 index of the step; i32 width in bytes plus 256 for a write, i32 `Space`, i32
-    mask of the lanes that access memory; 32 i64 addresses."""
+    """Offsets in a recorded access: i64 index of the step; i32 width in bytes plus flags (256 for a write; see
+    `address_space.EACH_LANE`), i32 `Space`, i32 mask of the lanes that access memory; 32 i64 addresses."""
     ACCESS_SIZE = ACCESS_ADDRESSES + 8 * LANES
 
 

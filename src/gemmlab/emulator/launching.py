@@ -26,15 +26,20 @@ GRID_WORKSPACE = (0x90, 0x48)
 """Offsets in constant bank 0, before sm_90 and from there on, of the address of a cooperative launch's workspace: its
 lower word; the upper word is right before it."""
 EXPLICIT, CLUSTER_DIM, CLUSTER_INVERSE, CLUSTER_COUNT, CLUSTER_BLOCKS = 0x140, 0x144, 0x150, 0x15C, 0x188
-"""Offsets in constant bank 0 on sm_90 of: 1 for a launch with clusters, else 0; a cluster's extents in blocks; their
-reciprocals; the number of clusters in each dimension; the number of blocks of a cluster."""
+"""Offsets in constant bank 0 on sm_90 of: 1 if the kernel or the launch states a cluster, else 0; a cluster's extents
+in blocks (1 without a cluster); their reciprocals; the number of clusters in each dimension; the number of blocks of a
+cluster."""
 
 
 def geometry_of(
     image: Image, launch: Launch, limits: GpuLimits, *, wave_blocks: int, check_races: bool, global_races: bool = False,
     filling: int | None = None,
 ) -> Geometry:  # fmt: skip
-    """Return the geometry of a launch. Raises `UsageError` if the kernel or the architecture does not allow it."""
+    """Return the geometry of a launch; the keyword arguments are fields of `Geometry`.
+
+    Raises `UsageError` if the kernel or the architecture does not allow the launch, if the arguments do not fit the
+    kernel, or if the environment variable `LANDING` of the engine is not a number.
+    """
     function, name = image.function, plain_name(image.function.name)
     _check_limits(image, launch, limits, name)
     cluster = _cluster(image, launch, name)
@@ -77,7 +82,11 @@ def geometry_of(
 
 
 def _cluster(image: Image, launch: Launch, name: str) -> tuple[int, int, int]:
-    """Return the extents of a launch's clusters in blocks. Raises `UsageError` for extents that no GPU launches."""
+    """Return the extents of a launch's clusters in blocks.
+
+    Raises `UsageError` for extents other than those that the kernel was compiled for, for clusters on an architecture
+    without them, and for too many blocks. Whether the grid consists of whole clusters is checked by the machine.
+    """
     compiled, wanted = image.function.cluster, launch.cluster
     if compiled is not None and wanted not in (None, compiled):
         raise UsageError(f"{name} was compiled for clusters of {compiled} blocks, not {wanted}")

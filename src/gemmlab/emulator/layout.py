@@ -19,7 +19,7 @@ class Warp:
     PC = 0
     """i64: index of the running group's next instruction."""
     ACTIVE = 8
-    """i32: mask of the lanes of the running group; 0 if all groups wait."""
+    """i32: mask of the lanes of the running group; 0 if all groups wait or have ended."""
     EXITED = 16
     """i32: mask of the lanes that have ended, or that the block does not have."""
     STATE = 20
@@ -32,7 +32,7 @@ class Warp:
     INDEX = 56
     """i64: index of the warp in its block."""
     GROUPS = 64
-    """i64: number of waiting groups."""
+    """i64: number of groups in the queue: those that wait, and those that are ready but do not run."""
     SYNCS = 72
     """i64: synchronisations of the warp's lanes so far, such as WARPSYNC and block barriers. Accesses of two lanes with
     the same count may race."""
@@ -45,7 +45,8 @@ class Warp:
     PENDING = 104
     """Host address of the cp.async copies in flight (see `emulator.async_copies`); 0 if the kernel makes none."""
     FLIGHT = 112
-    """Host address of the warpgroup multiplications in flight (see `emulator.wgmma_layout`); 0 if there are none."""
+    """Host address of the warp's `Flight` (see `emulator.wgmma_layout`), its warpgroup multiplications in flight; 0 if
+    the kernel makes none."""
     MAXIMUM = 120
     """i64: registers that each thread may use (setmaxnreg)."""
     GROUP = 128
@@ -72,7 +73,7 @@ class Warp:
     """8 rows that take writes to RZ; `ZERO` has as many, because float64 accumulators take up to 8 registers."""
     REGISTERS = SWALLOW + 8 * ROW
     WIDEST = 16
-    """The most consecutive registers that one operand covers."""
+    """The most consecutive registers that one operand covers, except an operand of a warpgroup multiplication."""
 
     @staticmethod
     def size(registers: int) -> int:
@@ -128,7 +129,8 @@ class Status:
     DONE = 3
     """All lanes of the warp, or all warps of the block, have ended."""
     BLOCKED = 4
-    """Every group of the warp waits for an action of another warp. Of a block: every warp waits or has ended."""
+    """Every group of the warp waits, and the warp itself cannot release one. Of a block: every warp waits or has
+    ended."""
     FAULT = 5
     """The launch cannot go on. The reason is an event that compiled code noted (`emulator.events`), such as a trap; an
     error among the engine's findings (`emulator.asynchronous`); or an exception in a Python function that compiled code
@@ -169,7 +171,7 @@ class Block:
     WAVE = 136
     """i64: number of the block's wave; after wave 255 comes wave 1 again."""
     FENCED = 144
-    """i64: `Launch.TIME` at the block's last fence; 0 before the first."""
+    """i64: `Launch.TIME` at the block's last fence of wider scope than a block; 0 before the first."""
     SEEN = 152
     """i64: `Launch.TIME` at the block's last atomic or volatile access to global memory; 0 before the first, and if
     races in global memory are not checked."""
@@ -187,7 +189,8 @@ class Block:
     """Host address of vector clocks over the cluster's warps: a row of this table has 32 i32 for each rank. The first
     32 rows belong to the block's warps, the next 16 to the arrivals at each barrier of the block; then come one row of
     published clocks and 32 rows of clocks at fences (`emulator.cluster_races`). What the block's warps know of each
-    other is in `CLOCKS` instead. The address is 0 without a cluster, and when races are not checked."""
+    other is in `CLOCKS` instead. The address is 0 without clusters of several blocks, and when races are not
+    checked."""
     FAR = 192
     """Host address of the shadow of accesses to this block's shared memory by the cluster's blocks: an entry for each
     element and rank (`emulator.cluster_races`)."""

@@ -1,8 +1,9 @@
 """The compiled loops: over the instructions of a warp, the groups of a warp, and the warps of a block.
 
 A warp has one running group of lanes and some waiting groups. Lanes diverge at a branch and reconverge at BSYNC and
-WARPSYNC; groups that were released together are joined when one of them is picked. A group that has used its budget of
-instructions goes to the end of the queue, so that a spinning lane cannot starve the lane that it waits for.
+WARPSYNC: when a group released from a wait is picked, other released groups at the same instruction join it. A group
+that has used its budget of instructions goes to the end of the queue, so that a spinning lane cannot starve the lane
+that it waits for.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ TURN = 20_000
 """Most instructions that a warp executes in one turn, unless the caller asks for another number."""
 
 RELEASED = -1
-"""Argument of a waiting group that a convergence barrier, a warp-level synchronisation or a block barrier released."""
+"""Argument of a group that was released from a wait of any kind (`Wait`), until it is picked. Only a wait for an
+mbarrier that timed out leaves its argument."""
 GROUP_PC, GROUP_LANES, GROUP_WAIT, GROUP_ARGUMENT = 0, 8, 12, 16
 HANDLER = (pointer(I8), pointer(I8), I32)
 
@@ -75,7 +77,8 @@ def have_left(fn: Function, warp: Raw, group: Raw) -> Lanes:
 
 
 def emit_settle(fn: Function) -> None:
-    """Emit the body of `settle(warp, all_wait)`: make groups ready whose barrier or synchronisation is complete.
+    """Emit the body of `settle(warp, all_wait)`: make the groups ready whose convergence barrier or WARPSYNC is
+    complete.
 
     A lane may leave a convergence barrier while others are in a function that saved their masks of it in registers;
     they still wait for that lane when they return. So if all groups of the warp wait (`all_wait`), lanes that have left
@@ -208,7 +211,8 @@ def emit_run_warp(fn: Function, module: Module) -> None:
 
 
 def emit_run_block(fn: Function, module: Module) -> None:
-    """Emit the body of `run_block(block, turn, most)`: give turns of `turn` instructions to all warps, in rounds.
+    """Emit the body of `run_block(block, turn, most)`: give turns of at most `turn` instructions to all warps that have
+    not ended, in rounds.
 
     The function returns `DONE` if the block has ended, `BLOCKED` if no warp can go on, `FAULT` after a fault, `SPENT`
     after a round without a change that another thread could notice, and `PAUSED` after `most` rounds or if the launch

@@ -1,9 +1,9 @@
 """Execution of a decoded kernel over a grid, one resident block after another.
 
 Blocks run in the order of their numbers. If a block waits and nothing changes, the next one becomes resident as well;
-that is reported as a hazard, because a GPU need not have both resident. If there is no further block, the launch is
-deadlocked. A block that provably never ends, or executes too many instructions, stops the launch (`endless_loops`), and
-so does a time limit.
+that is reported as a hazard, because a GPU need not have both resident. The launch is deadlocked if there is no further
+block, if no more can be resident, or if every resident block is blocked at barriers of its own. A block that provably
+never ends, or executes too many instructions, stops the launch (`endless_loops`), and so does a time limit.
 """
 
 from __future__ import annotations
@@ -49,9 +49,11 @@ class Outcome:
     """The memory that the launch could access."""
     stopped: str = ""
     """Reason why the launch ended early: `"deadlock"`, `"endless loop"`, `"unfinished"` (too many instructions),
-    `"time limit"`, `"trap"` or `"cluster"` (partial clusters); empty if it ran to its end."""
+    `"time limit"`, `"trap"` (any `Status.FAULT`) or `"cluster"` (partial clusters); empty if it ran to its end."""
     blocked: tuple[tuple[int, int, int], ...] = ()
-    """(block, warp, instruction) of the warps that cannot go on, or that run in an endless loop."""
+    """(block, warp, instruction) of each warp that has not ended: in a deadlock those of all waiting blocks, for an
+    endless loop or too many instructions those of the block or cluster that was stopped. One (0, 0, 0) for `"cluster"`;
+    empty in all other cases."""
     awaited: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of the warps that waited for a block that was not resident."""
     unmet: tuple[tuple[int, int, int, int], ...] = ()
@@ -72,9 +74,10 @@ def run(
     code: Code, geometry: Geometry, memory: MemoryMap, *, resident_limit: int, trace: TraceRequest | None = None,
     limit: TimeLimit | None = None,
 ) -> Outcome:  # fmt: skip
-    """Execute a grid, and return its outcome. At most `resident_limit` blocks are resident together.
+    """Execute a grid, and return its outcome. No block or cluster is added once `resident_limit` blocks are resident.
 
-    A launch that cannot go on, or that lasts longer than `limit`, ends early: `Outcome.stopped` has the reason.
+    A launch that cannot go on, or that lasts longer than `limit` (`None`: no limit), ends early: `Outcome.stopped` has
+    the reason. Raises `UsageError` as `patience` does, and the exception, if any, that occurred in the engine.
 
     Of shared data, the function writes only the bytes of `memory`, so several threads may run grids at once.
     """
@@ -201,8 +204,8 @@ def _run_through(
 ) -> int:
     """Run units (blocks, or clusters) from number `following` to `units` - 1; return the number of the first not run.
 
-    If `waiting` is empty, they run one after another until one has to wait for another; it is added to `waiting`. If
-    some wait already, only one unit runs.
+    If `waiting` is empty, they run one after another until one has to wait for another. If some wait already, only one
+    unit runs. A unit that has to wait is added to `waiting`.
     """
     alone = not waiting
     while following < units:
@@ -231,7 +234,7 @@ def _arrivals(code: Code, records: Bytes) -> ArrivalCode:
 def _blocked(waiting: list[Unit]) -> bool:
     """Return whether every unit in `waiting` is blocked at barriers of its own, which no other unit can release.
 
-    To find this out, it runs each unit for one round.
+    To find this out, it runs the units one after another, in turns of one instruction, up to the first that is not.
     """
     return all(resident.run(1) == Status.BLOCKED for resident in waiting)
 
@@ -239,7 +242,10 @@ def _blocked(waiting: list[Unit]) -> bool:
 def launch_structure(
     code: Code, records: Bytes, events: npt.NDArray[np.int64], geometry: Geometry, reach: Reach
 ) -> Bytes:
-    """Return the `Launch` structure. It has addresses of the arguments' arrays, which must exist as long as it does."""
+    """Return the `Launch` structure, without the addresses of race shadows, trace and engine, which `run` adds.
+
+    It has addresses of the arguments' arrays, which must exist as long as it does.
+    """
     launch = np.zeros(Launch.SIZE, np.uint8)
 
     def put(offset: int, value: int, type_: Any = np.int64) -> None:

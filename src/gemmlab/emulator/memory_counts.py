@@ -1,6 +1,6 @@
 """Counters of a warp's access: wavefronts or sectors of its pattern, and sectors new to a wave of blocks.
 
-Often a warp's addresses relative to its first lane are the same as in the last execution of the instruction. Then
+Often a warp's addresses relative to its first lane are the same as in the previous execution of the instruction. Then
 extent, alignment and counts are those of the stored analysis (`memo`).
 """
 
@@ -37,7 +37,8 @@ class Pattern:
 def counted(fn: Function, module: Module, space: str) -> Pattern:
     """Emit code that counts an access by its pattern, which it analyses if it is new; return the pattern.
 
-    `fn` has the arguments of `ACCESS`, or those without `words`.
+    `fn` has the arguments of `ACCESS`, or those without `words`. If the launch is recorded, the code also records the
+    access.
     """
     insn_ptr, execute, addresses, key = fn.args[1], fn.args[2], fn.args[3], fn.args[-1]
     insn = Raw(fn, insn_ptr)

@@ -1,7 +1,7 @@
 """Loads and stores lane by lane and byte by byte, for all accesses that `memory_vectors` does not serve.
 
-These are accesses to local memory, of less than 4 bytes, out of bounds, misaligned, or with addresses far apart, and
-loads of which a byte is unwritten or pending.
+These are accesses to local memory, of less than 4 bytes, out of bounds, misaligned, with addresses far apart, or to the
+shared memory of several blocks, and loads of which a byte is unwritten or pending.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gemmlab.ir.types import I8, I32, I64
 from gemmlab.ir.values import Value, Var
 
 POISON = 0x7FFFDEAD
-"""Value of unwritten words in a wide load if other words of it are written: a NaN."""
+"""Value of unwritten words in a wide load of shared or local memory if other words of it are written: a NaN."""
 UNWRITTEN = -0x21212122
 """Value of unwritten bytes in a word if other bytes of it are written: 0xDE in each byte."""
 
@@ -26,7 +26,8 @@ def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) 
     """Emit the body of `slow_load_SPACE` or `slow_store_SPACE`, which returns the same mask as `load_SPACE` and
     `store_SPACE`.
 
-    It records an event for each lane whose access is out of bounds or misaligned, or reads unwritten or pending bytes.
+    It records an event for each lane whose access is out of bounds or misaligned, or reads unwritten or pending bytes,
+    but none for the partly written loads of shared and local memory that `_poison` names.
     """
     warp_ptr, insn, execute, addresses, words, key = fn.args
     warp = Raw(fn, warp_ptr)
@@ -74,8 +75,8 @@ def _poison(fn: Function, space: str, valid: Value, width: Value, words: Value, 
 
     Compiled code makes such loads: it widens loads over padding, and reads back pairs of which it spilled one register,
     and words of which it spilled 16 bits. But no correct result may depend on these bytes. `worst` does not change if
-    every byte is unwritten or one is pending. Nor does it for single words of shared memory, which no compiler widens:
-    such a read is too early.
+    every byte is unwritten or one is pending, and for loads of less than 4 bytes. Nor does it for single words of
+    shared memory, which no compiler widens: such a read is too early.
     """
     states = fn.cast(valid, I32)
     count = width // 4

@@ -42,7 +42,9 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The memory of one launch: the allocations that existed when it began. They are not freed before this object."""
+    """The memory of one launch: the allocations that existed when it began, and a copy of its parameters if it needs
+    one. Their memory is not freed before this object.
+    """
 
     slots: npt.NDArray[np.int64] = field(repr=False)
     """The table of `Launch.SLOTS`."""
@@ -69,7 +71,9 @@ class Reach:
 
 
 class MemoryMap:
-    """Slots of 2^36 bytes of address space with one allocation each, so that no overrun gets to another allocation."""
+    """Slots of 2^36 bytes of address space with one allocation each, so that an overrun gets to another allocation only
+    if it passes the end of the slot.
+    """
 
     def __init__(self) -> None:
         self._allocations: dict[int, Allocation] = {}

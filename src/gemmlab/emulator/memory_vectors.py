@@ -35,7 +35,9 @@ class Move:
 
 
 def serve_whole(move: Move, *, store: bool) -> None:
-    """Emit the access by the fastest path for its pattern. A load does nothing if a byte that it reads is unwritten."""
+    """Emit the access by the fastest path for its pattern. The code does nothing for another width than 4, 8 or 16
+    bytes, and for a load of an unwritten or pending byte.
+    """
     fn = move.fn
     shape = Lanes(move.insn.load(Memo.CLASS))
     checked = Lanes(move.place.valid).ne(0)

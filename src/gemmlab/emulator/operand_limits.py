@@ -18,7 +18,9 @@ _MOST = {"reg": RZ, "ureg": URZ, "pred": PT, "upred": PT, "barrier": BARRIERS - 
 
 
 def require_named(function: str, instructions: Iterable[Instruction]) -> None:
-    """Raise `CompileError` for the first instruction with a register, predicate, barrier or constant out of range."""
+    """Raise `CompileError` for the first instruction with a register, predicate, convergence barrier or constant out of
+    range, or with a guard that is no predicate.
+    """
     for instruction in instructions:
         guard = instruction.predicate
         if guard is not None and guard.kind not in {"pred", "upred"}:
@@ -47,7 +49,10 @@ def _missing(operand: Operand) -> str:
 
 
 def highest_register(instructions: Sequence[Instruction]) -> int:
-    """Return the highest number of a vector register that the instructions name, except RZ; -1 if they name none."""
+    """Return the highest number of a vector register that the instructions name, except RZ; -1 if they name none.
+
+    A wide operand counts with its first register only, but one of a warpgroup multiplication with all of them.
+    """
     return max((index for instruction in instructions for index in _registers(instruction)), default=-1)
 
 

@@ -1,4 +1,4 @@
-"""A run in which a register that is read too early has a poison value.
+"""A run in which a register that is read too early has a poison value, and a predicate the opposite value.
 
 The emulator finishes each instruction before the next one, so code with wrong control codes gives the right results.
 Here a Python function is called before every instruction. It counts each warp's cycles by the stalls, and if an
@@ -32,7 +32,9 @@ _HANDLER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ct
 
 @dataclass(frozen=True, slots=True)
 class PoisonRead:
-    """A read or write of a register that came too early; producer and consumer are indices of instructions."""
+    """A read or write of a register or predicate that came too early; `producer` and `consumer` are indices of
+    instructions.
+    """
 
     fault: Fault
     producer: int
@@ -43,7 +45,9 @@ class PoisonRead:
 
 @dataclass(slots=True)
 class _Warp:
-    """The pending results of one warp. `lanes`: index of a producer -> mask of the lanes that executed it last."""
+    """The pending results of one warp. `lanes`: index of a producer -> mask of the lanes that executed it, at its last
+    execution.
+    """
 
     block: int
     tracker: Tracker
@@ -56,7 +60,8 @@ class PoisonWatch:
     def __init__(self, code: Code, arch: str, warps: int | None = None) -> None:
         """Prepare a run; only the first `warps` warps of each block are checked, by default all.
 
-        Raises `UnknownAccessError` for code with instructions whose registers are not known.
+        Raises `UnknownAccessError` for code with instructions whose registers are not known, and `UsageError` if no
+        latencies of `arch` are recorded.
         """
         self._watched = warps
         self._steps = steps_of(SassFunction(code.name, code.instructions, {}))

@@ -1,6 +1,7 @@
-"""Errors of wgmma groups in PTX: groups that are never closed, and results that are used while still in flight.
+"""Errors of wgmma groups in PTX: groups that are never closed, and registers that are used while still in flight.
 
-The machine code does not show them, because ptxas closes groups before waits, and inserts missing waits.
+These are registers of a result that are used, and registers of A that are written. The machine code does not show them,
+because ptxas closes groups before waits, and inserts missing waits.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ class InFlight:
     use: int
     multiplication: int
     wait: int
-    """Line of the last wait after the multiplication; 0 if there is none."""
+    """Line of the latest wait between the multiplication and the use; 0 if there is none."""
     left: int
     """Number of groups that this wait leaves in flight."""
     closed: int
-    """Number of groups closed between the multiplication and the use, its own group included."""
+    """Number of groups closed between the multiplication and the use, its own group included, or `OLDEST` if more."""
     writes_input: bool = False
     """True if the statement writes a register of A; false if it uses the result."""
 
@@ -84,7 +85,7 @@ class Groups:
     """Line of a reachable statement -> line of the last multiplication that may be in flight before it; 0 if none."""
 
     def statement(self, line: int) -> int:
-        """Return the PTX line where the reachable statement at a line begins."""
+        """Return the PTX line where the reachable statement at or before a line begins; 0 if there is none."""
         return max((begun for begun in self.flying if begun <= line), default=0)
 
 
@@ -160,8 +161,9 @@ def _used(statement: Statement, state: _State, widths: Mapping[int, int]) -> lis
 
 
 def _overwritten(statement: Statement, state: _State) -> list[int]:
-    """Return the lines of the multiplications in flight that read A from registers that a statement writes; copies do
-    not count, because the compiler places them anywhere.
+    """Return the lines of the multiplications in flight that read A from registers that a statement writes.
+
+    Copies do not count, because the compiler places them anywhere; nor do multiplications.
     """
     match = WRITE.match(statement.text)
     if match is None or match[1] in {"mov", "wgmma"}:

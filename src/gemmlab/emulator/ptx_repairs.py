@@ -27,7 +27,10 @@ KIND = "wgmma"
 
 
 def hazards_of(log: str, ptx: str, function: str, kernel: str) -> tuple[Hazard, ...]:
-    """Return the hazards in a function's PTX and in ptxas's messages `log`; `kernel` is its name in them."""
+    """Return the hazards in a function's PTX and in ptxas's messages `log`.
+
+    `function` is its mangled name, `kernel` its name in the hazards.
+    """
     groups = groups_of(ptx, function)
     lines = [int(match[1]) for match in _WAIT_INJECTED.finditer(log) if match[2] == function]
     remark = serialized(log, ptx, function)
@@ -65,10 +68,10 @@ def _places(hazard: Hazard) -> tuple[int, str, int, str]:
 
 
 def _early(groups: Groups, ptx: str, kernel: str, repair: str) -> Iterator[Hazard]:
-    """Yield a hazard for each source line that writes a register of A of a multiplication in flight.
+    """Yield a hazard for each source line that writes a register of A of a multiplication in flight, by multiplication.
 
     If `repair` is not empty, yield one also for each line that uses a result in flight: ptxas put in waits that may be
-    for it, and `repair` says so in words.
+    for that use, and `repair` says so in words.
     """
     uses = [each for each in groups.in_flight if repair or each.writes_input]
     found = {(line_in_words(ptx, each.use), each.multiplication): each for each in reversed(uses)}

@@ -27,7 +27,10 @@ class Scopes:
                 self._open.pop()
 
     def named_apart(self, statement: str) -> str:
-        """Return a statement with a distinct name for each register that braces within the body declare."""
+        """Return a statement with a distinct name for each register that the open braces declare.
+
+        The registers that the statement itself declares become known to later calls.
+        """
         if not self._open:
             return statement
         declared = _DECLARED.match(statement)

@@ -19,10 +19,10 @@ _FENCE_OR_CALL = re.compile(r"\bfence\.mbarrier_init\b|^\s*(?:@!?%\w+\s+)?call\b
 def mark_volatile(image: Image, ptx: str) -> Image:
     """Set `Insn.STRONG` in some of a kernel's instructions, in place, and return the image.
 
-    These are loads from shared memory (LDS) whose source line has a volatile load in the PTX, and arrivals at the
-    cluster's barrier whose source line has a relaxed arrival in the PTX. An arrival right after a fence (CGAERRBAR) is
-    one with release, and is not marked. A relaxed one with fence.mbarrier_init before it in the text, or a call, which
-    may have the fence, makes initialisations of mbarriers known.
+    These are loads from shared memory (LDS) whose source line has a volatile, relaxed, acquire or mmio load in the PTX,
+    and arrivals at the cluster's barrier whose source line has a relaxed arrival in the PTX. An arrival right after a
+    fence (CGAERRBAR) is one with release, and is not marked. If any relaxed arrival has fence.mbarrier_init before it
+    in the text, or a call, which may have the fence, all that are marked make initialisations of mbarriers known.
     """
     body = list(body_of(ptx, image.function.name))
     fence = next((number for number, text in body if _FENCE_OR_CALL.search(text)), None)

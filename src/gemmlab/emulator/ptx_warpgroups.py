@@ -15,7 +15,8 @@ NAME = re.compile(r"(?<![\w.%])%?[A-Za-z_]\w*")
 _WITHOUT_RESULT = frozenset({"st", "red", "bra", "bar", "wgmma", "prefetch", "cp", "fence", "mbarrier", "ret"})
 FENCE = "wgmma.fence"
 PASSES = 2
-"""Passes over the code. The second one finds writes in one iteration of a loop that a later iteration reads."""
+"""Passes over the code. The second one finds writes in one iteration of a loop to registers of a multiplication in a
+later one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ class _Write:
 def unfenced(ptx: str, function: str) -> list[Unfenced]:
     """Return the multiplications with a register written after the last fence, or without any fence before them.
 
-    Copies between registers and writes of constants do not count, because the compiler places them anywhere; nor do
-    writes of other multiplications.
+    A copy between registers has the time of the write that it copies, and a write of a constant does not count, because
+    the compiler places them anywhere; nor do writes of other multiplications.
     """
     lines = list(body_of(ptx, function))
     writes: dict[str, _Write] = {}

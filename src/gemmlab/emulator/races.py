@@ -1,9 +1,9 @@
 """Races in shared memory: the last writer and readers of each element, and the barriers between the accesses.
 
 Vector clocks record the order between warps: a warp's clock advances at each barrier that it arrives at, and the warps
-that the barrier releases take over the clocks of all that arrived. An access conflicts with an earlier one of another
-warp unless its warp knows a later clock of that warp. Executing together does not order the lanes of a warp: they need
-a warp-level synchronisation.
+that the barrier releases take over the clocks of all that arrived. Two accesses of different warps, one of them a
+write, conflict unless the later one's warp knows the other warp's clock at the earlier access, or a later one.
+Executing together does not order the lanes of a warp: they need a warp-level synchronisation.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ UNKNOWN = 512
 
 
 def emit_race(fn: Function, module: Module) -> None:
-    """Emit the body of `race(warp, insn, execute, addresses, words, key)`, called before each access to shared memory.
+    """Emit the body of `race(warp, insn, execute, addresses, words, key)`, called before each access to shared memory
+    if races are checked.
 
-    It checks and records only accesses to the warp's own block.
+    It checks and records only accesses to the memory of the warp's own block.
     """
     warp_ptr, insn_ptr, execute, addresses, words, key = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)

@@ -20,9 +20,10 @@ _LOOP = 6
 
 
 def register_waits(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
-    """Yield a hazard for each request for registers at which warps wait in a deadlock.
+    """Yield a hazard for each instruction that requests registers and at which warps wait in a deadlock.
 
-    A request that the pool can never meet is an event of its own, and the result is empty.
+    It names the warps of the first block that waits there. After any event of setmaxnreg (`Kind.REGISTERS`) the result
+    is empty, because the event is reported instead.
     """
     if outcome.stopped != "deadlock" or any(event[Event.KIND // 8] == Kind.REGISTERS for event in outcome.events):
         return

@@ -122,8 +122,8 @@ class Resident:
     def begin(self, linear: int) -> None:
         """Reset the state to the start of block number `linear`.
 
-        Shared and local memory count as unwritten; they and the registers keep the bytes of the block before, except
-        that `Geometry.filling`, if set, fills the memory.
+        Shared and local memory count as unwritten; they and the vector registers keep the bytes of the block before,
+        except that `Geometry.filling`, if set, fills the memory.
         """
         syncs = self.warps[:, Warp.SYNCS : Warp.SYNCS + 8].copy()
         self.warps[:, : Warp.REGISTERS] = self._template
@@ -217,7 +217,8 @@ class Resident:
         return tuple(found)
 
     def unmet(self) -> Iterator[tuple[int, int, int, int]]:
-        """Yield (block, thread, instruction, lanes) for each group of lanes that waits at a warp-level synchronisation.
+        """Yield (block, thread, instruction, lanes) for each group of lanes that waits at a warp-level synchronisation
+        (WARPSYNC) for lanes that neither wait at one nor have ended.
 
         `thread` is the group's first thread, `lanes` the mask of the lanes that it waits for.
         """
@@ -253,7 +254,10 @@ class Resident:
         return found
 
     def next_places(self) -> list[list[int]]:
-        """Return the index of the next instruction of each group of lanes, by warp; the running group comes first."""
+        """Return the index of the next instruction of each group of lanes, by warp; the running group comes first.
+
+        If no group of a warp runs, the first index of the warp is that of the group that ran last.
+        """
         count = self.warps[:, Warp.GROUPS : Warp.GROUPS + 8].copy().view(np.int64)[:, 0].tolist()
         wide = self.warps[:, : Warp.PREDICATES].copy().view(np.int64)
         first, step = Warp.GROUP // 8, Warp.GROUP_SIZE // 8

@@ -1,4 +1,7 @@
-"""The compiled functions that handlers call: memory access, events, races. They are linked before any handler."""
+"""The compiled functions that handlers call (memory access, events, races) and the loops that call the handlers.
+
+They are linked before any handler.
+"""
 
 from __future__ import annotations
 

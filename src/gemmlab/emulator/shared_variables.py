@@ -21,7 +21,7 @@ _MOST_WORDS = 64
 
 @dataclass(frozen=True, slots=True)
 class SharedVariable:
-    """A `__shared__` variable, and its place in a block's shared memory in bytes."""
+    """A `__shared__` variable, and its place in bytes from the start of the kernel's own shared memory."""
 
     name: str
     start: int
@@ -30,7 +30,7 @@ class SharedVariable:
     align: int
 
     def holds(self, offset: int) -> bool:
-        """Return whether byte `offset` of the block's shared memory is in the variable.
+        """Return whether byte `offset` of the kernel's own shared memory is in the variable.
 
         An array whose size the launch gives holds all bytes from its start on.
         """
@@ -45,7 +45,9 @@ class SharedVariable:
 
     @property
     def of_words(self) -> bool:
-        """True if the variable may be an array of mbarriers alone: aligned to 8 bytes, and at most 64 words long."""
+        """True if the variable may be an array of mbarriers alone: declared with an alignment of 8 bytes, and 1 byte to
+        64 words long.
+        """
         return self.align == _WORD and 0 < self.nbytes <= _MOST_WORDS * _WORD
 
 
@@ -53,7 +55,8 @@ def shared_variables(ptx: str, function: str, nbytes: int) -> tuple[SharedVariab
     """Return the variables that a kernel's PTX declares, placed one after the other as ptxas does.
 
     These are the variables that the kernel names, if they fill the `nbytes` of static shared memory exactly, or else
-    all that the PTX declares, if these do. Otherwise the result is empty: the places are unknown.
+    all that the PTX declares, if these do. Arrays whose size the launch gives come last and take no part in the sum.
+    Otherwise the result is empty: the places are unknown.
     """
     declared = [*_DECLARED.finditer(ptx)]
     if not declared:
@@ -92,12 +95,12 @@ def _plain(symbol: str) -> str:
 
 
 def variable_at(variables: Iterable[SharedVariable], offset: int) -> SharedVariable | None:
-    """Return the variable that holds a byte of a block's shared memory; `None` if none does."""
+    """Return the variable that holds byte `offset` of the kernel's own shared memory; `None` if none does."""
     return next((variable for variable in variables if variable.holds(offset)), None)
 
 
 def array_at(variables: Iterable[SharedVariable], offset: int) -> str:
-    """Return the name of the variable that holds a byte of a block's shared memory; empty if none does.
+    """Return the name of the variable that holds byte `offset` of the kernel's own shared memory; empty if none does.
 
     For a byte after all variables it is the last variable, because an index past its end most likely led there.
     """

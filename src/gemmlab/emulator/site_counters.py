@@ -52,10 +52,10 @@ def unexecuted(instructions: Iterable[Instruction]) -> tuple[SiteCounters, ...]:
 
 
 def kind_of(instruction: Instruction, known: Mapping[str, int]) -> str:
-    """Return the kind of an instruction: its access to memory, a barrier, or empty for any other.
+    """Return the kind of an instruction: its access to memory, a barrier, or empty for any other and for an idle one.
 
     A generic access (LD, ST, ATOM) is one of shared memory if all its addresses were in shared memory, else of global
-    memory. `known` has the instruction's counters by field name.
+    memory, also if it never ran. `known` has the instruction's counters by field name.
     """
     if instruction.is_idle:
         return ""

@@ -1,4 +1,4 @@
-"""Conversion of 16- and 8-bit floats from and to float32 by bit arithmetic, without conversion instructions."""
+"""Conversion of 16- and 8-bit floats from and to float32, without the host's conversion instructions for them."""
 
 from __future__ import annotations
 

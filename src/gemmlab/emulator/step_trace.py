@@ -1,8 +1,8 @@
 """Recording of a launch: each step of chosen warps, the addresses of their accesses, and the bounds of each block's
 writes.
 
-A recording handler replaces the handler of every instruction and calls it. So without a recording, a launch takes only
-one more comparison an access. The Python side is `emulator.trace_buffers`.
+If a block is chosen, a recording handler replaces the handler of every instruction and calls it. So without a
+recording, a launch takes only one more comparison an access. The Python side is `emulator.trace_buffers`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ WRITES = 256
 
 
 def emit_trace_step(fn: Function) -> None:
-    """Emit the body of the handler `trace_step(warp, insn, execute)`: record the step if its warp is chosen, then call
-    the instruction's own handler.
+    """Emit the body of the handler `trace_step(warp, insn, execute)`: record the step if its warp is chosen, or only
+    count it if the buffer is full; then call the instruction's own handler.
     """
     warp_ptr, insn_ptr, execute = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
@@ -53,7 +53,8 @@ def emit_trace_step(fn: Function) -> None:
 def emit_trace_access(fn: Function) -> None:
     """Emit the body of `trace_access(warp, execute, addresses, key, space)`, called only if the launch is recorded.
 
-    It records the access if its warp is chosen and its step is recorded, and updates the bounds of the block's writes.
+    It records the access if its warp is chosen and its step is recorded, or only counts it if the buffer is full, and
+    updates the bounds of the block's writes.
     """
     warp_ptr, execute, addresses, key, space = fn.args
     warp = Raw(fn, warp_ptr)

@@ -19,7 +19,8 @@ class TextureMap:
     def handle(self, base: int, texels: int, channels: int, element: str) -> int:
         """Return the handle of a texture whose texel 0 is at address `base`; a texture that is not there is added.
 
-        `channels` and `element` are as in `Texture`. Raises `MemoryError` if the table is full.
+        `channels` is as in `Texture`, `element` a name in `Texture.ELEMENTS`. Raises `MemoryError` if the table is
+        full.
         """
         entry = base, texels, channels, Texture.ELEMENTS.index(element)
         if entry not in self._handles:

@@ -43,7 +43,9 @@ class Unit(Protocol):
 
 
 def unit(geometry: Geometry, launch_address: int, engine: Engine | None) -> Unit:
-    """Return a new unit for a launch: a block, or a cluster if it has several blocks or asynchronous operations."""
+    """Return a new unit for a launch: a `Resident`, or a `Cluster` if the launch has an engine or clusters of several
+    blocks.
+    """
     if engine is None and math.prod(geometry.cluster) == 1:
         return Resident(geometry, launch_address)
     return Cluster(geometry, launch_address, engine)
@@ -126,7 +128,7 @@ class Cluster(Resident):
         return status
 
     def excuse(self) -> bool:
-        """Let a warp go on if all wait, as `Engine.excuse` does; return whether one can. False without an engine."""
+        """Let warps go on if all wait, as `Engine.excuse` does; return whether any can. False without an engine."""
         return self.engine is not None and self.engine.excuse(self.members)
 
     def places(self) -> tuple[tuple[int, int, int], ...]:

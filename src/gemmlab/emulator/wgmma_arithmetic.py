@@ -1,10 +1,10 @@
-"""The sums of warpgroup multiplications, with the bits of the hardware as far as its rule is known.
+"""The sums of multiplications on tensor cores, with the bits of the hardware as far as its rule is known.
 
-Products are exact. The products of one block of k (32 bytes a row) and the accumulator are aligned to the largest
-exponent among them. The exponent of a product is the sum of its factors' exponents; a denormal number has the exponent
-of the least normal one. Each addend is truncated to `EXTRA` bits below one unit of the largest exponent, and the
-addends are summed exactly. The sum is truncated to float32, or for 8-bit inputs to 13 bits behind the point; sums in
-FP16 are rounded to nearest.
+Products are exact. The products of one block of k (32 bytes a row; the callers choose less for older tensor cores and
+for 8-bit floats of one warp) and the accumulator are aligned to the largest exponent among them. The exponent of a
+product is the sum of its factors' exponents; a denormal number has the exponent of the least normal one. Each addend is
+truncated to `EXTRA` bits below one unit of the largest exponent, and the addends are summed exactly. The sum is
+truncated to float32, or for 8-bit inputs to 13 bits behind the point; sums in FP16 are rounded to nearest.
 (P. Xie, Y. Wang, F. Yang, M. Yang, "MMA-Sim: bit-accurate reference model of tensor cores and matrix cores",
 arXiv:2511.10909.)
 """

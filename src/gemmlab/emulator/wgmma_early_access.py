@@ -1,7 +1,7 @@
-"""Registers of warpgroup multiplications that are accessed in flight, or written after the last fence.
+"""Registers of warpgroup multiplications that are accessed while these are in flight, or written after the last fence.
 
 They are found after the run by an analysis of the machine code that ran, so that nothing is compared during the run. An
-instruction accesses a register if it names it, or loads several words into it.
+instruction accesses the registers that it names, and a load of several words all that it writes.
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ def _named(instruction: Instruction) -> set[int]:
 def _written(instruction: Instruction) -> set[int]:
     """Return the vector registers that an instruction writes: its first operand after predicates, if a register.
 
-    A load of 64 or 128 bits writes the registers after that one too.
+    A load of 64 or 128 bits writes the registers after that one too. Of other results in several registers only the
+    first is returned.
     """
     if instruction.opcode in _WITHOUT_RESULT or instruction.opcode.endswith(("SETP", "SETP2")):
         return set()

@@ -60,7 +60,9 @@ OPERANDS = {1 << 9: "A", 2 << 9: "B"}
 
 
 class Flight:
-    """Byte offsets of one warp's multiplications in flight: a header, one entry for each, then space for operands."""
+    """Byte offsets of one warp's multiplications in flight: a header, one entry for each, then space for the operands
+    and the sums of the one that is executed.
+    """
 
     COUNT = 0
     """i64: entries in use."""
@@ -94,7 +96,8 @@ class Flight:
     ENTRY_SIZE = ENTRY_KNOWN + ROW
     CAPACITY = 128
     BYTES_A = ENTRY + CAPACITY * ENTRY_SIZE
-    """Bytes of A from memory, then those of B; after them factors (f32, or i32 for integers) and exponents (i32)."""
+    """Bytes of A, from shared memory or registers, then those of B; after them factors (f32, or i32 for integers) and
+    exponents (i32)."""
     BYTES_B = BYTES_A + ROWS * OPERAND_BYTES
     FACTORS_A = BYTES_B + MOST_COLUMNS * OPERAND_BYTES
     """Space for 16 rows of up to 32 factors of 4 bytes each, one for each k."""

@@ -58,8 +58,9 @@ def _insn(work: Work) -> Value:
 def emit_compare_proxies(fn: Function, module: Module) -> None:
     """Emit the body of `compare_proxies(warp, entry)`: check a multiplication's operands in shared memory at its issue.
 
-    It reports writes without a proxy fence, stores of other blocks that nothing orders before the issue, and operands
-    with another swizzle's phase. It does nothing if races are not checked.
+    It reports writes without a proxy fence, stores of other blocks that nothing orders before the issue, and, for the
+    first warp of a warpgroup, operands written in a swizzle pattern that begins elsewhere. It does nothing if races are
+    not checked.
     """
     warp = Raw(fn, fn.args[0])
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))

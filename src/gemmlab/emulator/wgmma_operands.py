@@ -52,7 +52,8 @@ WIDE = 8
 def emit_fetch(fn: Function, module: Module) -> None:
     """Emit the body of `fetch(...)` (arguments: `FETCH`).
 
-    When it copies, it records events for chunks that are out of bounds (these become zeros), unwritten or pending.
+    When it copies, it records events for chunks that are out of bounds (these become zeros) or have unwritten or
+    pending bytes, and calls `operand_race` if races are checked.
     """
     warp_ptr, insn, entry, word, transposed, first_row, rows, first_chunk, chunks, to, issue, operand = fn.args
     warp, descriptor = Raw(fn, warp_ptr), Descriptor(word)

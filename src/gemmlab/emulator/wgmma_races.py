@@ -56,7 +56,10 @@ def column_of(fn: Function, block: Raw, index: Value) -> tuple[Value, Value]:
 
 
 def emit_know(fn: Function) -> None:
-    """Emit the body of `know(warp, entry)`: store a warp's vector clock at an issue, and advance its own clock."""
+    """Emit the body of `know(warp, entry)`: store a warp's vector clock at an issue, and advance its own clock.
+
+    It does nothing if races are not checked.
+    """
     warp, entry = Raw(fn, fn.args[0]), Raw(fn, fn.args[1])
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     with fn.when(block.load(Block.RACES, I64).differs(0)):
@@ -89,7 +92,7 @@ class Elements:
 
 def emit_operand_race(fn: Function, module: Module) -> None:
     """Emit the body of `operand_race(...)` (arguments: `OPERAND_RACE`): check 16 bytes that a multiplication reads, at
-    its execution.
+    its execution, and record the read.
     """
     warp_ptr, insn_ptr, entry_ptr, address, operand = fn.args
     warp, insn, entry = Raw(fn, warp_ptr), Raw(fn, insn_ptr), Raw(fn, entry_ptr)

@@ -75,7 +75,8 @@ class _Shadow:
 def emit_operand_base(fn: Function, module: Module) -> None:
     """Emit the body of `operand_base(...)` (arguments: `OPERAND_BASE`), called when a multiplication is issued.
 
-    It looks at the first eight rows of the operand, which are one pattern.
+    It records an event if the last writes had a pattern that begins elsewhere. It looks at the first eight rows of the
+    operand, which are one pattern.
     """
     warp_ptr, insn, word, operand = fn.args
     warp, descriptor = Raw(fn, warp_ptr), Descriptor(word)
@@ -107,7 +108,7 @@ def emit_operand_base(fn: Function, module: Module) -> None:
 
 def _placed_from_start(fn: Function, shadow: _Shadow, bits: Lanes) -> Value:
     """Return 1 if threads wrote the first two chunks of all rows, and all that they wrote, in the order of a pattern
-    that begins at the start.
+    that begins at the start, else 0.
     """
     width = (bits.like(1) << bits).value
     right = fn.var(I64, 1)

@@ -34,7 +34,7 @@ def jump(x: Form, targets: Lanes, address: Lanes, how: int, lanes: Lanes | None 
 
     `address` has the addresses, for reports. Lanes whose target differs from the first lane's execute this instruction
     again. The launch ends if the first lane's target is not an instruction, or for a call (`how` is `CALLED`) not the
-    first one of a function.
+    first one of a function that may be called by address (`Insn.ENTRY`).
     """
     x.status(_go(x, targets, address, how, Lanes(x.exec_bits) if lanes is None else lanes))
 
@@ -79,7 +79,7 @@ def call(x: Form) -> None:
     """Call a label (`.REL.NOINC`), or the address in a register pair, relative to the section that the label names.
 
     With `.ABS` the address is absolute. The driver's functions, such as the one that a failed `assert` calls, are
-    outside the module: a call ends the launch, except for `printf`.
+    outside the module: a call of one ends the launch, except for `printf`.
     """
     operand = x.peek()
     direct = operand is not None and operand.kind == "label"

@@ -3,7 +3,7 @@
 Fragments are distributed over lanes as for PTX's mma.sync, with g = lane / 4 and t = lane % 4. For bytes, a register
 has four elements along k. Those of A begin at A(g, 4t), A(g + 8, 4t), A(g, 4t + 16), A(g + 8, 4t + 16), those of B at
 B(4t, g), B(4t + 16, g). A shape with 8 rows has no row g + 8. Accumulators are C(g, 2t), C(g, 2t + 1), C(g + 8, 2t),
-C(g + 8, 2t + 1). For doubles, registers are A(g, t), A(g + 8, t), A(g, t + 4), ... and B(t, g), B(t + 4, g), ...
+C(g + 8, 2t + 1). For doubles, register pairs are A(g, t), A(g + 8, t), A(g, t + 4), ... and B(t, g), ...
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ def _arrive(x: Form) -> Value:
 
 @opcode("ARRIVES")
 def arrives(x: Form) -> None:
-    """Arrive at an mbarrier when the thread's cp.async copies have landed: `TRANSCNT` with a byte of its transaction
-    count, else with an arrival.
+    """Complete the warp's cp.async copies at once, then arrive at an mbarrier: `TRANSCNT` with a byte of its
+    transaction count, else with an arrival. A GPU arrives when the thread's copies have landed.
     """
     x.allow("LDGSTSBAR", "64", "TRANSCNT", "ARVCNT")
     where = addresses(x, "shared")

@@ -1,8 +1,9 @@
 """The special function unit: reciprocals, roots, logarithm, exponential, sine, cosine, hyperbolic tangent.
 
-The hardware's results have about 22 correct bits. Here each result is the true value rounded once to float32. Denormal
-float32 arguments and results count as zero, except in `TANH`. A 16-bit result is truncated from that, as on an H200: of
-all results recorded there for FP16 and BF16, some of the exponential differ in one bit, and all others agree.
+The hardware's results have about 22 correct bits. Here each function is computed in float64 and its value rounded to
+float32. Denormal float32 arguments and results count as zero, except in `TANH`. A 16-bit result is truncated from that,
+as on an H200: of all results recorded there for FP16 and BF16, some of the exponential differ in one bit, and all
+others agree. `RCP64H` and `RSQ64H` give the upper word of the float64 value; denormal float64 numbers count as zero.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Copies of all predicates of a thread to bits of a register, and back."""
+"""Copies of a thread's predicates to bits of a register, and back."""
 
 from __future__ import annotations
 

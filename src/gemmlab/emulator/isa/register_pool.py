@@ -58,7 +58,9 @@ def _move(x: Form, present: Lanes, wanted: Lanes, pool: Lanes) -> None:
 
 
 def _releasable(x: Form) -> Lanes:
-    """Return the sum, over other warps that have not ended, of the registers that each thread can still release."""
+    """Return the sum, over the block's other warps that have not ended, of the registers that each of a warp's threads
+    can still release.
+    """
     fn, block = x.fn, x.block
     first, size = fn.cast(block.load(Block.WARPS, I64), I8), block.load(Block.WARP_SIZE, I64)
     total = fn.var(I64, 0)

@@ -35,7 +35,10 @@ def sign_of(value: Lanes) -> Lanes:
 
 
 def two_sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
-    """Return (`a + b` rounded to nearest, exact rounding error); the error is NaN if the sum is not finite."""
+    """Return (`a + b` rounded to nearest, exact rounding error).
+
+    The error is NaN or infinite if the sum is not finite.
+    """
     ordered = a.call("fabs").ge(b.call("fabs"))
     big, small = ordered.select(a, b), ordered.select(b, a)
     total = big + small

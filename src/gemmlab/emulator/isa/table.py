@@ -52,7 +52,10 @@ def opcode(*names: str, literals: tuple[int, ...] = ()) -> Callable[[Meaning], M
 
 
 def entry(instruction: Instruction) -> Entry:
-    """Return the opcode's entry. Raises `UnsupportedError` with the instruction and its line if there is none."""
+    """Return the entry of an instruction's opcode.
+
+    Raises `UnsupportedError` with the instruction and its source line (if known) if there is none.
+    """
     found = TABLE.get(instruction.opcode)
     if found is None:
         near = get_close_matches(instruction.opcode, TABLE, n=2)
@@ -65,8 +68,9 @@ def entry(instruction: Instruction) -> Entry:
 def form_key(instruction: Instruction) -> str:
     """Return the key of an instruction's handler: its opcode, its modifiers, and the form of each operand.
 
-    The form is kind, signs and suffixes, the bank of a constant, which base registers there are, and the name of a
-    special register. An operand's value is in the key only if it is one of `Entry.literals`.
+    The form is kind, signs and suffixes, the bank of a constant, which base registers there are, and the name or text
+    of a special register or of an operand of kind `text`. An operand's value is in the key only if it is one of
+    `Entry.literals`. Raises `UnsupportedError` for an opcode that is not in the table.
     """
     literals = {index % len(instruction.operands) for index in entry(instruction).literals if instruction.operands}
     parts = [".".join((instruction.opcode, *instruction.modifiers))]

@@ -1,4 +1,4 @@
-"""Tensor cores: HMMA on fragments, and loads and stores of their 8 x 8 matrices.
+"""Tensor cores: HMMA on fragments, and loads, stores and transposition of their 8 x 8 matrices.
 
 Fragments are distributed over a warp as for PTX's mma.sync. With g = lane / 4 and t = lane % 4, TF32 registers are
 A(g, t), A(g + 8, t), A(g, t + 4), A(g + 8, t + 4) and B(t, g), B(t + 4, g). 16-bit registers have two neighbours in k:

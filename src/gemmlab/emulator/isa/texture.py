@@ -61,7 +61,7 @@ def _handle(x: Form) -> Lanes:
 
 
 def _fetch_all(x: Form, index: Lanes, handle: Lanes, rows: Value) -> None:
-    """Emit the fetch for all lanes; lanes with the same texture are one request."""
+    """Emit the fetch for all lanes that execute; lanes with the same texture are one request."""
     fn, handles = x.fn, row(x, handle)
     left = fn.var(I32, x.exec_bits)
     with fn.range(LANES) as lane, fn.when(((Lanes(left.read()) >> Lanes(fn.convert(lane, I32))) & 1).ne(0).value):
@@ -102,7 +102,10 @@ def _fetch(x: Form, entry: Raw, index: Lanes, group: Lanes, rows: Value) -> None
 
 
 def _component(x: Form, words: Value, component: int, element: Lanes) -> Lanes:
-    """Return one component of a texel as a 32-bit register value, for every element type of the texture."""
+    """Return one component of a texel as a 32-bit register value.
+
+    `element` is the index of its type in `Texture.ELEMENTS`.
+    """
     word = Lanes(x.fn.load(words + LANES * component, LANES))
     pair = Lanes(x.fn.load(words + LANES * (component // 2), LANES))
     bits = (pair >> 16 * (component % 2)) & 0xFFFF

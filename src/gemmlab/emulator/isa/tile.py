@@ -66,7 +66,7 @@ class Tile:
 
 
 def scatter(x: Form, matrix: Value, place: Lanes, value: Lanes) -> None:
-    """Emit writes of each lane's value to a matrix in memory, at the index `place`."""
+    """Emit writes of each lane's value to a matrix in memory, at the lane's index in `place`."""
     places, values = x.fn.scratch(I32, LANES), x.fn.scratch(value.value.type.scalar, LANES)
     x.fn.store(places, place.value)
     x.fn.store(values, value.value)
@@ -75,7 +75,7 @@ def scatter(x: Form, matrix: Value, place: Lanes, value: Lanes) -> None:
 
 
 def collect(x: Form, matrix: Value, place: Lanes, kind: str = "f32") -> Lanes:
-    """Return for each lane the value in a matrix in memory at the index `place`, as one of type `kind`."""
+    """Return for each lane the value in a matrix in memory at the lane's index in `place`, as one of type `kind`."""
     places, values = x.fn.scratch(I32, LANES), x.fn.scratch(TYPES[kind], LANES)
     x.fn.store(places, place.value)
     with x.fn.range(LANES) as lane:

@@ -8,7 +8,10 @@ from gemmlab.emulator.lanes import Lanes
 
 
 def evaluate(table: int, inputs: Sequence[Lanes]) -> Lanes:
-    """Return the function of `inputs`: bit i of `table` is the result for inputs that form i, the first highest."""
+    """Return the function of `inputs` that `table` gives: bit i of it is the value where the inputs are the bits of i.
+
+    The first input is the highest bit.
+    """
     first, *rest = inputs
     full = (1 << (1 << len(inputs))) - 1
     if table in {0, full}:

@@ -22,7 +22,10 @@ _SUFFIXES = {
 
 
 def _shape(x: Form) -> int:
-    """Return the word that describes the form (`Shape`). Raises `UnsupportedError` if the form is not emulated."""
+    """Return the word that describes the form (`Shape`), without the flags that depend on the operands.
+
+    Raises `UnsupportedError` if the form is not emulated.
+    """
     size, *rest = x.modifiers
     if size == "SP":
         raise x.refuse("sparse multiplications are not emulated")
@@ -45,7 +48,7 @@ def _shape(x: Form) -> int:
 
 @opcode("HGMMA", "QGMMA", "IGMMA")
 def gmma(x: Form) -> None:
-    """Issue D = A B + C for 64 rows.
+    """Issue this warp's 16 rows of D = A B + C, which has 64 rows.
 
     Operands: D, registers of A (optional), descriptors of A and B, C, a predicate (optional; if false, C is zero), and
     a scoreboard (optional) if the group ends here.
@@ -126,7 +129,8 @@ def warpgroup(x: Form) -> None:
 def remember_fence(x: Form, count: Lanes) -> None:
     """Emit code that records a proxy fence: the warp's clock for each lane, and its vector clock if all lanes execute.
 
-    `count` is the number of fences of each lane before this one.
+    `count` is the number of fences of each lane before this one. In a kernel without warpgroup multiplications the code
+    does nothing.
     """
     fn = x.fn
     with fn.when(x.warp.load(Warp.FLIGHT, I64).differs(0)):

@@ -21,7 +21,7 @@ def runs(needed: str, target: str) -> bool:
 
     Code for `sm_80` runs on `sm_80` and newer. Code for `sm_90a` runs on `sm_90` and `sm_90a` only: it may use
     instructions that no other architecture has. Code for `sm_100f` runs on `sm_100`, `sm_103` and their variants. If
-    `needed` is empty, the code runs everywhere.
+    `needed` is empty, the code runs everywhere. A `target` that is no such name runs no other code.
     """
     least, actual = _ARCH.fullmatch(needed), _ARCH.fullmatch(target)
     if least is None or actual is None:

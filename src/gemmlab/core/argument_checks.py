@@ -41,7 +41,7 @@ def float32_array(call: str, name: str, value: object) -> Float32Array:
 def dtype_error(
     call: str, name: str, dtype: object, conversion: str = "", making: str = "", *, native: str = ""
 ) -> ArgumentTypeError:
-    """Return the error for the operand `name`, whose dtype is not float32. It suggests a remedy.
+    """Return the error for the operand `name`, whose dtype is not float32. It suggests a remedy if there is one.
 
     `conversion` is an expression that converts an operand `x`, `making` one that makes a float32 array of the shape of
     `x`; both are empty if the operand's package is unknown. In the message `x` becomes `name`. For `out` the remedy is

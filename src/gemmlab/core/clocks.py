@@ -19,9 +19,10 @@ def read_clocks(read: Reader | None = None, cpus: Iterable[int] | None = None) -
     """Return the clocks of the CPUs in `cpus` (by default those of this process) and their throttling counts.
 
     `mhz` is the clock in MHz by CPU number (a text), `source` is `"cpufreq"`, `"/proc/cpuinfo"` or `"unknown"`.
-    `throttled` says how often the `core`s and the `package` were throttled for heat since the system started. Values
-    that the system does not report are left out. Under a hypervisor /proc/cpuinfo often gives the rate of the
-    time-stamp counter instead of the clock.
+    `throttled` has the numbers of times that heat throttled the processor since the system started: `core` is the sum
+    over `cpus`, in which each hardware thread of a core counts, `package` the largest of any package. Values that the
+    system does not report are left out. Under a hypervisor /proc/cpuinfo often gives the rate of the time-stamp counter
+    instead of the clock.
     """
     file = read or _whole
     chosen = sorted(usable_cpus() if cpus is None else cpus)

@@ -36,7 +36,7 @@ SHARED_KINDS = (SHARED_LOAD, SHARED_STORE, SHARED_ATOMIC, ASYNC_COPY)
 GLOBAL_KINDS = (GLOBAL_LOAD, GLOBAL_STORE, GLOBAL_ATOMIC, ASYNC_COPY)
 THREADS_ON, THREADS_ON_BY_SITE = "smsp__thread_inst_executed_pred_on.sum", "thread_inst_executed_true"
 EXTRA = (THREADS_ON, THREADS_ON_BY_SITE)
-"""Names of `Counters.extra`: totals that a device does not count by instruction, as Nsight Compute calls them."""
+"""Nsight Compute's names of totals that are no sums over instructions; `Counters.extra` may have others, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +123,11 @@ class Counters(Display):
     sites: tuple[SiteCounters, ...]
     """Counts by instruction, in address order."""
     extra: Mapping[str, Metric] = field(default_factory=dict)
-    """Totals that are not sums over sites, by Nsight Compute's names."""
+    """Totals that are not sums over sites, by Nsight Compute's names where it has one."""
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """Return all names that `totals` and `facts` may have."""
+        """Return the names that `totals` and `facts` always have, and those in `EXTRA`."""
         nothing = Counters("", "", ())
         return (*nothing.totals(), *nothing.facts(), *EXTRA)
 
@@ -195,9 +195,9 @@ class Counters(Display):
         """Return counts by short names for expectations such as `shared_load_excess == 0`.
 
         `KIND_requests`, `KIND_sectors`, `KIND_sectors_distinct`, `KIND_sectors_per_request`, `KIND_wavefronts`,
-        `KIND_wavefronts_ideal` and `KIND_excess` for every kind of memory access (`shared_load`, `global_store`, ...),
-        then `instructions`, `threads_per_instruction` (predicated on, at most 32) and `barriers`. Instructions and
-        barriers count executions by warps. A kind of access that does not occur has zeros.
+        `KIND_wavefronts_ideal` and `KIND_excess` for every kind of memory access but matrix operands (`shared_load`,
+        `global_store`, ...), then `instructions`, `threads_per_instruction` (predicated on, at most 32) and `barriers`.
+        Instructions and barriers count executions by warps. A kind of access that does not occur has zeros.
         """
         found: dict[str, float] = {}
         for kind in _MEMORY_KINDS:
@@ -227,7 +227,7 @@ class Observation:
 
     @property
     def stopped(self) -> bool:
-        """True if a hazard ended the launch early."""
+        """True if there is a hazard of a kind in `STOPPING`, which ends a launch early or prevents it."""
         return any(hazard.kind in STOPPING for hazard in self.hazards)
 
 

@@ -29,7 +29,8 @@ class CpuInfo:
     """Facts of the processor, of one core where cores differ. Clocks are in GHz, `None` when unknown.
 
     `lanes` (float32 per vector), `fma_units` and `fma_rule` are those of `cpu_facts.fma_units`. `physical_cores` and
-    `logical_cpus` count what this process may use.
+    `logical_cpus` count what this process may use; on a Mac whose cores differ, `physical_cores` counts only
+    performance cores.
     """
 
     arch: str

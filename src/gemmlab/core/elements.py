@@ -23,7 +23,7 @@ class Element:
     """The type of an array's numbers: a float, or a whole number (signed or unsigned)."""
 
     name: str
-    """NumPy's name of the type, or `"bfloat16"`, `"float8_e4m3fn"`, `"float8_e5m2"`."""
+    """NumPy's name of the type; a type that NumPy lacks has another name, such as `"bfloat16"` or `"float8_e4m3fn"`."""
     storage: type[np.generic]
     """NumPy's type in which the numbers are stored: the same type, or an unsigned one with the same bits."""
     bits: int

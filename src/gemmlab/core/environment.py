@@ -19,8 +19,8 @@ def describe_environment(
 ) -> dict[str, Any]:
     """Return time, versions, processor, load, environment variables of BLAS libraries and gemmlab, and command line.
 
-    The defaults are this process's command line and variables. Of absolute paths only the last part stays, because
-    records are shared.
+    The defaults are this process's command line and variables. An absolute path with `/`, at the start of a text or
+    after one of `=,:;`, is shortened to its last part, because records are shared.
     """
     import numpy as np
 

@@ -1,7 +1,7 @@
 """The base class of gemmlab's errors, and the errors that several packages raise, with the command line's exit codes.
 
-Exit codes: 0 fine; 1 wrong result, regression or time limit; 3 no such device, or one that lacks what the kernel needs;
-2 for all other errors. Modules with errors of their own derive them from these.
+Exit codes: 0 fine; 1 wrong result, regression or time limit; 3 a device that does not exist here, fails, or does not
+fit the request; 2 for all other errors. Modules with errors of their own derive them from these.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class UsageError(GemmlabError, ValueError):
 
 
 class ArgumentTypeError(UsageError, TypeError):
-    """An operand of the wrong kind or dtype. Also a `TypeError`, as NumPy users expect."""
+    """An argument of the wrong type, such as an operand of another dtype. Also a `TypeError`, as NumPy users expect."""
 
 
 class WrongResultError(GemmlabError):
-    """A kernel computed something outside its bound, or a measured regression was confirmed."""
+    """A kernel computed wrong results or made an error that the emulator reports, or a regression was confirmed."""
 
     exit_code = 1
 
@@ -44,26 +44,26 @@ class TimeLimitError(GemmlabError):
 
 
 class DeviceError(GemmlabError):
-    """The requested device does not exist here, or lacks a feature that the kernel needs."""
+    """A device does not exist here, fails, or does not fit the request: it lacks a feature, or arrays lie elsewhere."""
 
     exit_code = 3
 
 
 class CompileError(GemmlabError):
-    """A kernel did not compile; the message names the kernel and its configuration."""
+    """A kernel did not compile, or its source could not be made; the message names the kernel."""
 
 
 class NoCompilerError(CompileError):
-    """A compiler is not installed, or its version does not match other packages; the message says what to install."""
+    """A compiler or disassembler is not installed, does not load, or its version does not match other packages."""
 
 
 class PeerError(GemmlabError):
-    """A library that kernels are compared with could not be loaded, or its process died; the message names it."""
+    """A library that kernels are compared with, or a program that measures, is not installed, cannot start or fails."""
 
 
 class ProfilerError(GemmlabError):
-    """Nsight Compute is not installed here, or may not read the GPU's counters; the message names the remedy."""
+    """Nsight Compute is not installed here, cannot be started, or may not read the GPU's counters."""
 
 
 class RecordError(GemmlabError):
-    """A record file that cannot be read or written, is malformed, or has a schema that this version does not know."""
+    """A record, journal or other file of results cannot be read or written, is malformed, or has another schema."""

@@ -24,7 +24,7 @@ _Run = Callable[[Names], float]
 LONGEST_TEXT = 2000
 DEEPEST = 40
 LARGEST = 2**63
-"""Every number and every result of an operation must be smaller than this in magnitude."""
+"""Every number in a text and every result of arithmetic must be smaller than this in magnitude."""
 ALLOWED = "names, whole numbers, + - * // % ** << >> & |, comparisons, and, or, not, if-else, ceil_div, min, max"
 
 _CHARACTERS = re.compile(r"[A-Za-z0-9_ .,()+\-*/%<>=!&|]*")
@@ -35,7 +35,8 @@ _MALFORMED_NUMBER = re.compile(r"(?<![A-Za-z0-9_.])[0-9]+[A-Za-z_.]")
 class Expression:
     """A checked expression; call it with values by name to evaluate it.
 
-    The call raises `UsageError` when a name has no value, a divisor is 0 or a result is out of range.
+    The call raises `UsageError` when a name has no value, a divisor is 0, a result is out of range or an operation does
+    not take its operands, such as a fraction for `&`.
     """
 
     text: str
@@ -70,7 +71,7 @@ class _ExprError(Exception):
 def parse(text: str) -> Expression:
     """Parse an expression. Each run of white space becomes one space.
 
-    Raises `UsageError` with the text, the column (from 1) and a list of what is allowed.
+    Raises `UsageError` with the text, the column (from 1) of a fault that has one, and a list of what is allowed.
     """
     text = " ".join(text.split())
     names: set[str] = set()

@@ -179,7 +179,7 @@ def _limit(cpus: int, quota: float | None) -> int:
 
 
 def usable_cpus() -> frozenset[int]:
-    """Return the logical CPUs that this process may run on now; all CPUs on a system without affinity."""
+    """Return the logical CPUs that this process may run on now; all CPUs where Python cannot ask (macOS, Windows)."""
     current: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     return frozenset(current(0) if current else range(os.cpu_count() or 1))
 

@@ -10,15 +10,19 @@ RACE = "race"
 OUTSIDE = "out of bounds"
 """Kind of hazard: an access outside all arrays of its memory (global, shared, ...)."""
 BARRIER = "barrier"
-"""Kind of hazard: a barrier of the block that only some of its threads reach together."""
+"""Kind of hazard: a barrier of the block that only some of its threads reach together, or that does not exist."""
 WARP_SYNC = "warp sync"
-"""Kind of hazard: an instruction at which lanes of a warp wait for each other, and some of them never reach it."""
+"""Kind of hazard: lanes of a warp take part in a common instruction (a shuffle, `__syncwarp()`) that others never
+reach, or whose mask lacks them.
+"""
 UNWRITTEN = "unwritten"
 """Kind of hazard: a read of memory that nothing has written."""
 UNFINISHED = "unfinished"
 """Kind of hazard: the launch was stopped because it executed too many instructions."""
 CLUSTER = "cluster"
-"""Kind of hazard: nothing was launched because the grid does not consist of whole clusters."""
+"""Kind of hazard: nothing was launched because the grid does not consist of whole clusters; or a block uses memory of a
+block that its cluster lacks, or that has ended.
+"""
 TWO_WRITES = "two threads write the same element"
 """Words in the message of a race of two plain writes to global memory, for which a barrier is no remedy."""
 STOPPING = frozenset({"deadlock", "endless loop", "trap", "call", UNFINISHED, CLUSTER})
@@ -54,19 +58,21 @@ class Hazard:
     kernel: str
     block: tuple[int, int, int]
     thread: tuple[int, int, int]
-    """The first thread that made the error, in `block`."""
+    """The first thread that made the error, in `block`; both are zeros if it is not recorded."""
     address: int | None
-    """The first address with the error, as the kernel computes it; `None` if the error is no access."""
+    """The first address with the error, as the kernel computes it; `None` if the error has none."""
     file: str = ""
     line: int = 0
     other_line: int = 0
-    """Line of the other access of a race; 0 if there is none."""
+    """Line of the other instruction, such as the other access of a race; 0 if there is none."""
     count: int = 1
     message: str = ""
     other_file: str = ""
     """The file of `other_line` if it is not `file`, else empty."""
     space: str = ""
-    """Memory of the access: `"global"`, `"shared"`, `"local"`, `"constant"`; empty if the error is no access."""
+    """Memory of the access: `"global"`, `"shared"`, `"local"`, `"constant"`; empty if the error is no access or
+    its memory is not recorded.
+    """
     array: str = ""
     """Name of the accessed array: the only array of that memory that the source lines name, or the one that contains
     `address`; empty if neither is known.
@@ -91,12 +97,12 @@ class Hazard:
     instruction: int = field(default=-1, compare=False, repr=False)
     """Byte address of the instruction in the loaded code; -1 if the hazard has none."""
     other_instruction: int = field(default=-1, compare=False, repr=False)
-    """Byte address of the instruction of the other access; -1 if there is none."""
+    """Byte address of the other instruction, as in `other_line`; -1 if there is none."""
 
     @property
     def place(self) -> str:
-        """`tile.cuh:3 called from mine.cu:12`, for inline PTX `mine.cu:12 (in tile.cuh:3)`; the kernel's name if the
-        line is not known.
+        """`mine.cu:12`; in an inlined function `tile.cuh:3 called from mine.cu:12`, for inline PTX `mine.cu:12 (in
+        tile.cuh:3)`; the kernel's name if the line is not known.
         """
         if not self.line:
             return self.kernel
@@ -106,7 +112,7 @@ class Hazard:
         return f"{where} called from {self.called_from}" if self.called_from else where
 
     def explain(self) -> str:
-        """Return the hazard as one line: kind, places, array, kernel, block, thread, address, count and message."""
+        """Return one line: kind, places, array, kernel, block, thread, address, count, message and mentions."""
         where = self.kernel
         if self.line:
             where = _line_in_words(self.file or self.kernel, self.line, self.text, self.called_from, self.called_text)

@@ -21,8 +21,8 @@ def with_cures(
     """Return hazards with their cure at the end of the message; those without a known cure stay as they are.
 
     A cure follows from all hazards of the kernel, `among`, by default from `hazards`: a barrier of the block orders
-    accesses of a warp, too. Of several hazards with the same cure the first one states it. `read` returns a file's
-    text.
+    accesses of a warp, too. Of several races that lack the same barrier, the first one says where to put it, and the
+    others that it orders them, too. `read` returns a file's text.
     """
     every = hazards if among is None else among
     barriers, faulty = missing_barriers(every, read), faulty_barrier(every, read)
@@ -43,7 +43,7 @@ def with_cures(
 
 
 def _without_cure(message: str) -> str:
-    """Return a message without the ending `: __syncthreads() is missing`: the cure names the barrier."""
+    """Return a message without its ending in `_MISSING`: the cure names the barrier."""
     for missing in _MISSING:
         message = message.removesuffix(missing)
     return message

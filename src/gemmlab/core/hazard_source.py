@@ -24,7 +24,7 @@ def with_source(hazards: Iterable[Hazard], texts: Mapping[str, str] | None = Non
 
     `texts` has sources by the file names in the hazards; any other file is read. The array is known if the lines of the
     hazard have only one such name in common: for shared memory that of a `__shared__` variable of the file, or else a
-    name with a subscript; for global memory a name with a subscript. Otherwise `Hazard.array` stays as it is.
+    name with a subscript; for global memory any other name with a subscript. Otherwise `Hazard.array` stays as it is.
     """
     sources: dict[str, str] = dict(texts or {})
     return tuple(_described(hazard, sources) for hazard in hazards)

@@ -14,8 +14,8 @@ class LateTexts(Mapping[str, str]):
     """Texts by name. Those in `ready` exist; each of `later` is made when it is first read, and then kept.
 
     A text is missing if a program for it is not installed; `[]` then raises `NoCompilerError`, which says what to
-    install. Threads that read a text at the same time may each make it. A copy and a pickle are dictionaries with all
-    texts.
+    install. `in`, `len` and iteration make texts, too. Threads that read a text at the same time may each make it. A
+    copy and a pickle are dictionaries with all texts.
     """
 
     def __init__(self, ready: Mapping[str, str], later: Mapping[str, Callable[[], str]]) -> None:

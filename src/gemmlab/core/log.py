@@ -1,8 +1,8 @@
 """The logger `gemmlab`: silent until a program gives it a handler, `logging.getLogger("gemmlab")`.
 
-Debug lines report code that came from the cache, compilations with their times, the kernel that `gemmlab.gemm` chose
-for a call, and entries removed because the cache was full. A repeated call logs nothing. Remarks that accompany a
-result are messages of level INFO, which the command line prints on standard error.
+Debug lines report whether code came from the cache or the package, compilations with their times, the kernel that
+`gemmlab.gemm` chose for a call, and entries removed because the cache was full. A repeated call logs nothing. Remarks
+that accompany a result are messages of level INFO, which the command line prints on standard error.
 """
 
 from __future__ import annotations

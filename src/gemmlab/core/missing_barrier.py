@@ -31,7 +31,9 @@ class _Cure:
     words: str = ""
     """The place in words; empty if `spans` have the place."""
     loop: Loop | None = None
-    """The loop whose iterations the barrier separates; `None` if it separates two lines of the same iteration."""
+    """The loop whose iterations the barrier separates; `None` if it separates two lines of the same iteration, or
+    if no loop is found.
+    """
     inner: Sequence[Loop] = ()
     """The loops within `loop`; empty without `loop`."""
 
@@ -114,7 +116,7 @@ def _between_iterations(first: int, second: int, loop: Loop | None, inner: Seque
 
 
 def _around(loops: Iterable[Loop], first: int, second: int) -> Loop | None:
-    """Return the outermost of the loops that contain line `second` and not line `first`.
+    """Return the outermost of the loops that contain line `second` and whose bodies lack line `first`.
 
     `None` if there is none, or if that loop is on a single line.
     """

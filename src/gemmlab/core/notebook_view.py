@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LONGEST = 299
 """Most characters of a `repr`."""
 MOST_ROWS = 60
-"""Most rows of a table that the HTML shows; the result's `rows()` has all."""
+"""Most rows of a table that the HTML shows; a line after them has the number of the others."""
 _STYLE = """
 .gemmlab-view{font-size:13px;line-height:1.45;max-width:100%;overflow-x:auto}
 .gemmlab-view p{margin:.25em 0}

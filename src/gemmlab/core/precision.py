@@ -38,7 +38,7 @@ PRECISIONS = (FLOAT32, BF16X9, BF16X6, TF32X3, BY_TILE, F16X3, BF16X3, TF32)
 PRODUCTS = {BF16X9: 9, BF16X6: 6, TF32X3: 3, BY_TILE: 3, F16X3: 3}
 """Precision -> the fewest products of parts by which it replaces one product of float32 numbers.
 
-These are the precisions whose errors are no larger than those of a chain of float32 multiply-adds.
+These are the precisions, besides float32, whose errors are no larger than those of a chain of float32 multiply-adds.
 """
 PARTS = tuple(PRODUCTS)
 """The precisions in `PRODUCTS`, the highest first."""

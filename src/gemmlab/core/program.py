@@ -23,7 +23,7 @@ class Program:
 
     `fingerprint` covers everything that `emit` depends on (source files, configuration, compiler version), so that a
     cached artifact is found without calling `emit`. A program with an empty fingerprint is always compiled and never
-    cached. For CUDA C++ the fingerprint is not used: the cache's keys are computed from the text itself.
+    cached. For CUDA C++ the cache does not use the fingerprint: its keys are computed from the text itself.
     """
 
     kernel: str
@@ -77,13 +77,15 @@ class Artifact(Display):
     """SHA-256 in hexadecimal, by which records identify the code; of a cubin without the sections that do not run."""
     compiler: str
     resources: Mapping[str, int] = field(default_factory=dict)
-    """For a cubin `registers`, `barriers`, `static_smem_bytes`, `code_bytes`; `max_threads` of a block if it is
-    limited; in bytes per thread `local_bytes` (the kernel's own stack frame), `stack_bytes` (with all functions that it
-    calls), `spill_stores`, `spill_loads`. For other code those of the program.
+    """Those of the program, and `code_bytes`. For a cubin also `registers`, `barriers`, `static_smem_bytes`;
+    `max_threads` of a block if it is limited; in bytes per thread `local_bytes` (the kernel's own stack frame),
+    `stack_bytes` (with all functions that it calls), `spill_stores`, `spill_loads`.
     """
     exports: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Readable texts about the code. A cubin has `ptx`, `sass` (`nvdisasm -g -hex -c`) and `log` (the compiler's)."""
+    """Readable texts about the code. A cubin that was compiled here has `ptx`, `sass` (`nvdisasm -g -hex -c`) and `log`
+    (the compiler's).
+    """
     searched: Mapping[str, str] | None = field(default_factory=dict, repr=False)
     """Places where the compiler looked for files, and what was there (see `toolchain.searched`); `None` if unknown."""
 

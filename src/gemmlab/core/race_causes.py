@@ -21,8 +21,8 @@ DIVERGENT = "divergent"
 
 
 def leading_kind(cases: Sequence[Sequence[Hazard]], usual: str) -> str:
-    """Return the kind of hazard that causes the others: accesses outside of shared arrays, or else a barrier that not
-    all threads reach. Without both, return `usual`.
+    """Return the kind of hazard that causes the others: accesses beyond arrays in shared memory, or else a barrier that
+    not all threads reach. Without both, return `usual`.
     """
     every = [hazard for case in cases for hazard in case]
     if any(hazard.kind == OUTSIDE and hazard.space == "shared" for hazard in every):
@@ -63,8 +63,8 @@ def _conditional(lines: Sequence[str], at: int) -> bool:
 def same_element(race: Hazard, read: Read = source_text) -> str:
     """Return why two threads store to the same element of a shared array: an index too large, or an array too small.
 
-    The race is between stores of one line in one iteration. Return `""` for any other race: between different lines,
-    or in a loop that has no barrier, so that it may be between iterations.
+    The race is between stores of one line in one iteration. Return `""` for any other hazard, such as a race between
+    different lines, or in a loop that has no barrier, so that it may be between iterations.
     """
     if race.kind != RACE or race.line != race.other_line or race.other_file or _STORE.search(race.message) is None:
         return ""

@@ -112,7 +112,7 @@ def _by_rows(columns: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
 
 
 def summary(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an encoded record without raw times (`raw_us`), its other times rounded to seven significant digits."""
+    """Return an encoded record without raw times (`raw_us`); times of turns and medians have seven digits."""
     return {**data, _ROWS: [_summarised(result) for result in data[_ROWS]]}
 
 

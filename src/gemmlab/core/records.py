@@ -1,6 +1,6 @@
 """Records of measurements: dataclasses with every raw sample, saved as JSON and loaded again.
 
-A contestant is a measured kernel or library. In each round every contestant has one turn: a series of calls.
+A contestant is a measured kernel or library. In a round each contestant has at most one turn: a series of calls.
 A record with raw times is saved as two files: `x.json`, a summary with the time of every turn, and `x.json.gz` with
 the raw times as well. Each is a complete record that can be loaded alone. The schema is `gemmlab.record/2`; `/1` is
 read too. Later versions may add fields with defaults; a change of meaning raises the number.
@@ -44,7 +44,7 @@ class Sample:
     time_us: float
     """Median time of one call over the turn, microseconds."""
     calls: int
-    """Calls timed in the turn; `raw_us` has at most `method.raw_limit` of their times, evenly chosen."""
+    """Measurements in the turn, each of `inner` calls; `raw_us` has at most `Method.raw_limit`, evenly chosen."""
     inner: int
     """Calls timed together as one, if a call is too short for the clock; a time is then divided by this number."""
     raw_us: tuple[float, ...] = ()
@@ -67,14 +67,16 @@ class Result(Display):
     flops: int
     threads: int
     facts: Facts = field(default_factory=dict)
-    """Library, version, core type, thread runtime, threads used, file name; for gemmlab's kernels target, compiler,
-    digest; from a counting device `counters` by name, and `hazards`.
+    """Facts such as library, version, core type, thread runtime, threads used, file name; for gemmlab's kernels target,
+    compiler, digest; from a counting device `counters` by name, and `hazards`.
     """
     samples: tuple[Sample, ...] = ()
     verified: bool | None = None
     """True if the result is right, False if wrong; `None`: not compared with the reference."""
     max_error_ratio: float | None = None
-    """Largest error divided by its tolerance: wrong above 1; infinite if a NaN or an infinity is wrong or missing."""
+    """Largest error divided by its tolerance, of elements whose reference and tolerance are finite: wrong above 1;
+    infinite if such an element is NaN, or infinite and wrong. `None`: not compared.
+    """
     notes: tuple[str, ...] = ()
     reference_us: float | None = None
     """Time of computing the float64 reference and its error bound on the CPU, microseconds; `None`: not computed."""

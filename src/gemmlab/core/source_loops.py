@@ -13,7 +13,10 @@ _BRACKETS = {"(": ")", "{": "}"}
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop: its body is on the lines after `first`, up to `last`."""
+    """A loop: its body is taken to be on the lines after `first`, up to `last`.
+
+    `first` is the line of its `{`, or without braces that of its head.
+    """
 
     first: int
     last: int

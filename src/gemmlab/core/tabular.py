@@ -33,7 +33,7 @@ class Tabular:
     def to_dataframe(self, package: str | None = None) -> Any:
         """Return the rows as a data frame of `package`, `"pandas"` or `"polars"`; by default the first one installed.
 
-        Raises `UsageError` for another package, or if none of them is installed.
+        Raises `UsageError` for another package, or if `package` (by default both) is not installed.
         """
         return dataframe(self.rows(), package)
 
@@ -74,7 +74,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
 def dataframe(rows: Sequence[Mapping[str, Any]], package: str | None = None) -> Any:
     """Return rows as a data frame of `package`, by default of the first of `PACKAGES` that is installed.
 
-    Raises `UsageError` for another package, or if none of them is installed.
+    Raises `UsageError` for another package, or if `package` (by default each of `PACKAGES`) is not installed.
     """
     if package not in (None, *PACKAGES):
         raise UsageError(f"to_dataframe: package is {package!r}; it must be one of {', '.join(PACKAGES)}")

@@ -70,7 +70,7 @@ TYPES = (
     ElementType("TFLOAT32", 4, 7, tf32=True),
     ElementType("TFLOAT32_FTZ", 4, 8, tf32=True),
 )
-"""All types of elements that a tensor map can have, in the order of the driver's enumeration."""
+"""The types of elements that a tensor map can have, except those of 4 and 6 bits, in the driver's order."""
 BY_NAME = {each.name: each for each in TYPES}
 INTERLEAVES, SWIZZLES, PROMOTIONS, FILLS = (0, 16, 32), (0, 32, 64, 128), (0, 64, 128, 256), ("zeros", "nan")
 """Possible values (bytes, except for fills), each at the index that stands for it in a map and in the driver's
@@ -91,7 +91,7 @@ class TiledMap:
     box: tuple[int, ...]
     """Extents in elements of the part of the tensor that one copy spans (the box)."""
     element_strides: tuple[int, ...]
-    """Steps in elements: with 2 in a dimension every second element of the box is copied."""
+    """Steps in elements: with 2 in a dimension every second element of the box is copied (but see `copied`)."""
     interleave: int = 0
     swizzle: int = 0
     promotion: int = 0

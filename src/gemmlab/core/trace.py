@@ -85,7 +85,10 @@ class Steps(Sequence[Step]):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One access of a warp to memory. An asynchronous copy is two accesses: a global read, then a shared write."""
+    """One access of a warp to memory. An asynchronous copy is two accesses: a global read, then a shared write.
+
+    Bulk copies and reductions are not recorded.
+    """
 
     order: int
     """Index of the access's step in `Trace.steps`."""
@@ -131,7 +134,9 @@ class MbarrierEvent:
     """Something that happened at an mbarrier, a barrier in shared memory that counts arrivals and bytes."""
 
     order: int
-    """Index in `Trace.steps` of the step that caused the event; if that step is not recorded, of the last before it."""
+    """Index in `Trace.steps` of the step that caused the event; if its warp is not recorded, of the last step before,
+    or -1. If the buffer was full, the index counts the lost steps, too.
+    """
     kind: str
     """`"arrive"` for an arrival or bytes to expect, `"copy"` for a copy that was issued and will count its bytes there,
     `"pass"` for a wait that ended.
@@ -174,9 +179,15 @@ class Trace:
     accesses: tuple[Access, ...] = field(repr=False)
     """Memory accesses of the recorded warps in order of execution."""
     writes: tuple[BlockWrites, ...] = field(repr=False)
-    """Writes of every block that wrote anything, in order of block numbers."""
+    """Writes of every block below `TraceRequest.most_blocks` that wrote to `written`, in order of block numbers.
+
+    Those of bulk copies and reductions are not among them.
+    """
     lost: int
-    """Number of steps and accesses that were not recorded because the buffers were full."""
+    """Number of steps and accesses that were not recorded because the buffers were full.
+
+    Accesses of lost steps are not counted.
+    """
     observation: Observation = field(repr=False)
     """Counters and hazards of the whole launch."""
     mbarriers: tuple[MbarrierEvent, ...] = field(default=(), repr=False)

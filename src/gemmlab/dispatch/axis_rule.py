@@ -33,7 +33,7 @@ _LINE_LANES = 8
 
 
 class KernelChoice(NamedTuple):
-    """The name of a kernel, and its parameters that differ from the defaults."""
+    """The name of a kernel, and values of its parameters; parameters that are left out have their defaults."""
 
     kernel: str
     config: Mapping[str, int]

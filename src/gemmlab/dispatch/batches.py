@@ -52,7 +52,10 @@ class Batch:
 
     @property
     def distances(self) -> tuple[int, ...]:
-        """Bytes between adjacent matrices along every leading axis, of all operands. They determine the alignment."""
+        """Bytes between adjacent matrices along every leading axis longer than 1, of all operands.
+
+        They determine the alignment.
+        """
         shape = self.fulls.shape[:-2]
         steps = [zip(shape, x.strides[:-2], strict=True) for x in self._operands]
         return tuple(step for one in steps for extent, step in one if extent > 1)

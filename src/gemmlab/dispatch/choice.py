@@ -4,9 +4,10 @@ The kernel with the least time wins. Times of exactly this problem that were mea
 estimates (`dispatch/waves.py`, `dispatch/correction.py`) at the same precision. A precision lower than requested is
 never considered.
 
-The choice depends on the problem, its layout and leading dimensions, whether all operands begin on 16 bytes, the GPU
-model and the table; a choice that `gemmlab tune --library` stored on this machine replaces it. It does not depend on
-other addresses, nor on other work of the GPU. The same holds for the order of each sum; `Choice.order` is its digest.
+The choice depends on the problem, its layout and leading dimensions, whether all operands begin on 16 bytes, the
+requested precision, `reproducible`, the GPU and the table; a choice that `gemmlab tune --library` stored on this
+machine replaces it. It does not depend on other addresses, nor on other work of the GPU. The same holds for the order
+of each sum; `Choice.order` is its digest.
 """
 
 from __future__ import annotations
@@ -97,8 +98,8 @@ def choose(
 
     Measured times come before estimates at the same precision. `precision` is a request by a caller
     (`dispatch/precision_rule.py`). With `reproducible`, only kernels are considered whose results are one chain of
-    multiply-adds in the order of k. `aligned` says that all operands begin on 16 bytes. Raises `UsageError` if no
-    kernel can run; the message has each one's reason.
+    multiply-adds in the order of k. `aligned` says that all operands begin on 16 bytes. Raises `UsageError` for an
+    unknown precision, and if no kernel can run, with the reason of each.
     """
     precision_for(precision, {entry.precision for entry in table.entries})
     refused: dict[str, str] = {}
@@ -152,8 +153,9 @@ def forced(
     """Return the choice by the caller's `kernel` and `config`.
 
     `config` replaces parameters of the kernel's reference configuration or, if no kernel is named, parameters of the
-    choice of `choose`. Raises `ArgumentTypeError` and `UsageError` for unknown names, for a kernel whose layouts or
-    precision do not fit the call and, with `reproducible`, for one that does not add in the order of k.
+    choice of `choose`. Raises `ArgumentTypeError` and `UsageError` for unknown names and illegal values, for a kernel
+    whose layouts or precision do not fit the call and, with `reproducible`, for one that does not add in the order of
+    k.
     """
     precision_for(precision, PRECISIONS)
     overrides = checked_config(config)
@@ -196,6 +198,7 @@ def _candidates(
     """Return a candidate for each entry and number of parts, with its time.
 
     Kernels of which no block fits on the GPU, or whose workspace is too large, are added to `refused` with the reason.
+    Splits into parts that make more than `MOST_BLOCKS` blocks are left out.
     """
     found, key = list[Guess](), time_key(problem)
     for entry in entries:

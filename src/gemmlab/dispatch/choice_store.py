@@ -106,7 +106,8 @@ def from_json(data: object, where: object) -> dict[tuple[str, ...], Entry]:
 def read_store(path: Path) -> dict[tuple[str, ...], Entry]:
     """Return the entries of the store at a path, by `Entry.key`; none if there is no file.
 
-    Raises `RecordError` if the file cannot be read or is no store, and if other users can write to it.
+    Raises `RecordError` if the file cannot be read, is larger than `MOST_BYTES` or is no store, and if another user may
+    have written it.
     """
     from gemmlab.toolchain import private_files
 
@@ -169,7 +170,7 @@ _objections: dict[tuple[str, ...], str] = {}
 def _entries() -> Mapping[tuple[str, ...], Entry]:
     """Return all entries, read once: choices do not change while a process runs.
 
-    The result is empty if `SWITCH` turns stored choices off, and, after a warning, if the file is invalid.
+    The result is empty if `SWITCH` turns stored choices off, without a file, and, after a warning, for an invalid one.
     """
     path = None if os.environ.get(SWITCH) == "0" else store_path()
     if path is None:

@@ -60,7 +60,8 @@ class Choice(Display):
     config: Mapping[str, int]
     basis: str
     """`"record"` if a time measured for this product decides, `"rule"` if an estimate or a fixed rule does, `"forced"`
-    if the caller names the kernel, `"tuned"` if `gemmlab tune --library` measured the choice on this machine.
+    if the caller names the kernel or parameters, `"tuned"` if `gemmlab tune --library` measured the choice on this
+    machine.
     """
     where: str
     """Name of the GPU model, or `"cpu"`."""
@@ -79,7 +80,8 @@ class Choice(Display):
     """Digest and compiler of the package's machine code that the GPU runs; empty if the code is compiled here."""
     considered: tuple[Candidate, ...] = ()
     """The kernels and configurations whose times were compared, the fastest first; empty on a CPU and if the caller
-    names the kernel. Estimates come last if times of the same precision were measured for this product.
+    names the kernel or parameters. Estimates come last if times of the same precision were measured for this product,
+    and estimates without correction if others of the same precision have one.
     """
     refused: Mapping[str, str] = field(default_factory=dict)
     """Kernel of the table of measured times that was not considered -> reason."""

@@ -39,7 +39,8 @@ class Guess(NamedTuple):
 def corrected(guesses: Sequence[Guess], problem: GemmProblem, where: Gpu, table: Table) -> list[Candidate]:
     """Return the candidates in the same order, the likely ones with corrected times.
 
-    Measured times, times of other precisions, and all times on a GPU of another architecture or size remain.
+    Measured times, times of precisions other than float32, and all times on a GPU of another architecture or size
+    remain.
     """
     found = [guess.candidate for guess in guesses]
     measured_on = gpu_model(table.gpu)

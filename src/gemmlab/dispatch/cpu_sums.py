@@ -34,7 +34,8 @@ class CpuSums:
     loaded: CpuLoaded
 
     def run(self, x: Float32Array, plan: SumPlan, threads: int | None) -> Any:
-        """Return the sums of `x` by its plan: a new array, or a scalar for a result without axes.
+        """Return the sums of `x` by its plan, as a new array; for a result without axes as a float, or without
+        `python_entry` as an array without axes.
 
         `threads=None` stands for the default number of threads. Raises `MemoryError`.
         """

@@ -65,8 +65,8 @@ def again(
 ) -> Any:  # fmt: skip
     """Return the product, in `out` or a new array; `None` if no stored call fits, or the call has to be checked.
 
-    `None` is returned before anything is written. The call has no `config`. Arguments are passed one by one to save
-    time; the caller makes a `Call` of them only after `None`.
+    `None` is returned before any of the caller's arrays is written. The call has no `config`. Arguments are passed one
+    by one to save time; the caller makes a `Call` of them only after `None`.
     """
     kind = type(a)
     package = _packages.get(kind)
@@ -152,7 +152,7 @@ def remember(
 
 
 def float32_scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
-    """Return alpha and beta rounded to float32; `None` if one has an unusual type or is too large.
+    """Return alpha and beta rounded to float32; `None` if one has an unusual type, or is too large for `float`.
 
     Beta after rounding decides whether c is read.
     """

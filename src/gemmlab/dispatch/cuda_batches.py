@@ -37,8 +37,8 @@ class CudaBatches:
     def plan(self, batch: Batch, what: Stored, call: Call) -> tuple[AnyPlan, tuple[Step, ...]] | None:
         """Return (plan for a whole batch, starts of its launches); `what` is the batch's first product.
 
-        `None` for a single product, if the caller names a kernel, or if it is faster to compute the products one after
-        the other. Raises `UsageError` and `CompileError`.
+        `None` for a single product, if the caller names a kernel, if no kernel of several products can compute them, or
+        if it is faster to compute them one after the other. Raises `UsageError` and `CompileError`.
         """
         if call.forced or batch.fulls.ndim == 2:
             return None

@@ -79,7 +79,10 @@ def checked_call(call: Call) -> Checked:
 
 
 def placed(driver: Driver, device: CudaDevice, one: Checked) -> Placed:
-    """Return `out` or a new array, into which c is copied if c is added. Its stream waits for those of the operands."""
+    """Return `out` or a new array. If c is added and is not `out`, it is copied there.
+
+    The stream of the result waits for those of the operands.
+    """
     values, found, operands, target = one.call.arrays, one.found, one.operands, one.target
     if target is None:
         place = place_for(one.beside, found[one.name], operands.shape, device)

@@ -85,7 +85,8 @@ class Plan:
     ) -> None:  # fmt: skip
         """Queue all launches of each product before those of the next.
 
-        Calls share the tickets of a stream, so no other call's launches may come between: a lock keeps them off.
+        Calls share the tickets of a stream, so launches of other plans that have several must not come between: a lock
+        keeps them off.
         """
         launches = (self.launch, *self.following)
         blocks = [launch.take() for launch in launches]

@@ -32,7 +32,8 @@ def device_sum(
 ) -> Any:  # fmt: skip
     """Return the sums of `x` along `axes`, none negative, as an array of its package, or `out` filled with them.
 
-    `found` describes the memory of `x`. `axis` is the caller's form of `axes`, under which later calls are found.
+    If `x` is of neither torch nor CuPy, `as_its_package_s` makes the array. `found` describes the memory of `x`. `axis`
+    is the caller's form of `axes`, under which later calls are found.
 
     Raises `ArgumentTypeError`, `UsageError`, `DeviceError` and `CompileError`, which name the remedy.
     """

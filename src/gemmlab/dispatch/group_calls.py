@@ -17,7 +17,7 @@ CALL = "gemm_group"
 
 @contextmanager
 def product_of_group(index: int) -> Iterator[None]:
-    """Raise errors of `gemmlab.gemm` within the block again, with the index of the product in the message."""
+    """Raise a `UsageError` or `DeviceError` of the block again, with the index of the product in the message."""
     try:
         yield
     except (UsageError, ArgumentTypeError, DeviceError) as error:
@@ -28,7 +28,8 @@ def product_of_group(index: int) -> Iterator[None]:
 def group_calls(a: Any, b: Any, c: Any, out: Any, one: Call) -> list[Call]:
     """Return a call for each product of a group, with the scalars and flags of the call `one`.
 
-    Raises `ArgumentTypeError` for arguments that are not lists, `UsageError` for lists of different lengths.
+    Raises `ArgumentTypeError` for arguments that are neither lists nor tuples (`c` and `out` may be `None`), and
+    `UsageError` for lists of different lengths.
     """
     lists = {name: _listed(name, value) for name, value in (("a", a), ("b", b), ("c", c), ("out", out))}
     count = len(lists["a"] or ())

@@ -1,7 +1,7 @@
 """Memory borrowed from other packages by DLPack: a reference is held until the work queued on it is done.
 
 As soon as the reference is dropped, the package may reuse the memory, on a stream that is not synchronised with ours.
-No call waits for queued work: each drops the references of earlier calls whose work is done.
+No call waits for queued work: each that borrows memory drops the references of earlier calls whose work is done.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _lock = threading.Lock()
 def hold(driver: Driver, arrays: Sequence[DeviceArray], stream: int) -> None:
     """Hold references to the borrowed ones of `arrays` until the work now queued on `stream` is done.
 
-    References of earlier calls whose work is done are dropped.
+    If an array is borrowed, references of earlier calls are dropped, up to the first call whose work is not done.
     """
     borrowed = [array.owner for array in arrays if array.borrowed]
     if not borrowed:

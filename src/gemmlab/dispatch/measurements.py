@@ -52,7 +52,7 @@ class Measurement:
     precision: str
     layouts: tuple[str, ...]
     arch: str
-    """The architecture that the kernel needs: `"sm_80"` or a newer one, or `"sm_90a"` and no other."""
+    """The architecture that the kernel needs, as in `core.architecture`: `"sm_80"` or a newer one, `"sm_90a"` alone."""
     config: Mapping[str, int]
     threads: int
     """Threads of a block."""

@@ -13,7 +13,7 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
 
 USUAL = "threaded"
-"""The kernel that runs on a CPU when the caller names none."""
+"""The CPU's kernel of multiply-adds. On a CPU, `config` without `kernel` is for this one."""
 
 
 def named_kernel(name: object, device: str) -> Kernel:

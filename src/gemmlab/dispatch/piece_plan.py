@@ -63,7 +63,7 @@ class PiecePlan(Display):
     workspace_bytes: int = 0
     """Bytes of device memory that the kernel needs besides operands and result."""
     memory_bytes: int = 0
-    """Bytes of device memory that the caller allows."""
+    """Bytes of device memory that may be used: the caller's bound or, without one, `PieceDevice.room`."""
     least_bytes: int = 0
     """The fewest bytes of device memory with which the product is possible."""
     staging_bytes: int = 0

@@ -18,11 +18,11 @@ REQUESTS: Mapping[str, tuple[str, ...]] = {
     BF16X3: (FLOAT32, BF16X3),
     TF32: (FLOAT32, BY_TILE, TF32),
 }
-"""The precisions that satisfy each request, the highest first. `highest` and `tf32` are JAX's names; `float32` allows
-errors no larger than those of float32's own chain of multiply-adds.
+"""The precisions that satisfy each request, the highest first. `highest` is JAX's name; `float32` allows errors no
+larger than those of float32's own chain of multiply-adds.
 """
 METHODS = (BF16X9, BF16X6, TF32X3, F16X3, BF16X3)
-"""Requests that name one way to compute. It is used wherever it runs, even if another one is faster."""
+"""Requests that name one way to compute. For one product it is used wherever it runs, even if another is faster."""
 
 
 def request_for(precision: str) -> str:

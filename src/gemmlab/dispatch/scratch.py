@@ -1,4 +1,4 @@
-"""Scratch memory of a launch on a GPU: a workspace, and tickets (words that are zero before and after each launch).
+"""Scratch memory on a GPU: a workspace, and tickets (words that are zero before and after all launches of a product).
 
 A workspace comes from the allocator of the caller's package, in the order of the stream: the array is dropped as soon
 as the launch is queued, and its memory is reused only by later work on the stream. For arrays of an unknown package the

@@ -21,7 +21,7 @@ Place = tuple[int, int]
 
 
 class Checkpoint:
-    """An open journal, to which only this process writes."""
+    """An open journal. Except on Windows it is locked: no other process can open it as a `Checkpoint`."""
 
     def __init__(self, path: Path, binding: Mapping[str, Any]) -> None:
         """Open the journal at `path`, or make a new one.

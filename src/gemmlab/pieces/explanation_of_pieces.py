@@ -23,7 +23,7 @@ from gemmlab.pieces.piece_devices import GpuPieces, PieceDevice, piece_device
 def explain_pieces(call: Call, device: object, memory_bytes: int) -> Choice:
     """Return the choice for a product in pieces, with its plan. No element is read.
 
-    Raises as `gemmlab.explain_choice` does, and `UsageError` if `memory_bytes` is too small.
+    Raises as `gemmlab.explain_choice` does, `UsageError` for vectors and stacks, and if `memory_bytes` is too small.
     """
     allowed = checked_bytes(memory_bytes) or 0
     large = request(call, _view)

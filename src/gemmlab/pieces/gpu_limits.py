@@ -48,7 +48,8 @@ def whole_choice(call: Call, problem: GemmProblem, where: Gpu) -> tuple[Choice, 
     """Return the choice for a product in pieces, and a note if it is not that of the whole product, or if the bits may
     depend on the pieces; else an empty note.
 
-    Raises as `choice_for` does, and `UsageError` for a kernel that the caller names and that cannot work in pieces.
+    Raises as `choice_for` does, and `UsageError` if the kernel that the caller names, or every one, cannot work in
+    pieces.
     """
     choice = choice_for(call, Stored(problem, 0, 0, 0), where)
     why = _objection(choice.kernel, choice.config)
@@ -111,7 +112,7 @@ def limits_for(frame: PiecePlan, choice: Choice, where: Gpu) -> Limits:
 
 
 def scratch_bytes(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> tuple[int, int]:
-    """Return the bytes of a kernel's workspace for a product, and of its tickets, counters that are 0 before a launch;
+    """Return the bytes of a kernel's workspace for a product, and of its tickets, words that are 0 before its launches;
     each is a multiple of `ALIGNED`.
     """
     instance = kernel.instantiate(config, GemmOp().scalars(problem))

@@ -118,7 +118,7 @@ class GpuPieces:
 
 
 class EmulatedPieces(GpuPieces):
-    """An emulated GPU, which computes pieces with a memory of `_EMULATED_BYTES`."""
+    """An emulated GPU, which computes pieces, by default with a memory of `_EMULATED_BYTES`."""
 
     def __init__(self, arch: str) -> None:
         from gemmlab.devices.emulated import MODELS, EmulatedDevice

@@ -82,8 +82,8 @@ class SiteCounters:
     place of `wavefronts`, `wavefronts_ideal` and `sectors`. They follow a separate rule (see `emulator.copy_counts`).
     """
     pattern: tuple[int | None, ...] = field(default=(), compare=False, repr=False)
-    """Byte address of each lane minus that of the first active lane, in the last access to shared memory; `None` for an
-    inactive lane. Empty if unknown.
+    """For a shared load or store: byte address of each lane minus that of the first active lane, in the most recent
+    access; `None` for an inactive lane. Empty if unknown, and for other kinds.
     """
 
     @property

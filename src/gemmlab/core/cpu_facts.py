@@ -61,7 +61,7 @@ def parse_cpuinfo(text: str) -> dict[str, str]:
 
 
 def parse_int(text: str | None) -> int | None:
-    """Return a decimal or hexadecimal (`0x...`) integer; `None` when absent or malformed."""
+    """Return a decimal (without leading zeros) or hexadecimal (`0x...`) integer; `None` when absent or malformed."""
     try:
         return int((text or "").strip(), 0)
     except ValueError:

@@ -32,8 +32,8 @@ class WrongResultError(GemmlabError):
 class TimeLimitError(GemmlabError):
     """A limit in seconds was reached. The message states the progress.
 
-    `progress` has the progress of a launch as numbers, if the device reports it: `blocks_finished`, `blocks` (all of
-    them), and `instructions` executed by warps.
+    `progress` has the progress of a launch as numbers, as far as the device reports it: `blocks_finished`, `blocks`
+    (all of them), and `instructions` executed by warps.
     """
 
     exit_code = 1

@@ -44,7 +44,10 @@ class Steps:
 
 
 def cpu_choice(call: Call, frame: PiecePlan) -> Choice:
-    """Return the choice for the whole product. Raises as `gemmlab.gemm` does on a CPU."""
+    """Return the choice for the whole product. Raises as `gemmlab.gemm` does on a CPU.
+
+    The exception is a named kernel whose precision does not fit: `multiply_by` raises then.
+    """
     label = f"{frame.m}x{frame.n}x{frame.k}, precision {call.precision!r}"
     if call.forced:
         kernel = named_kernel(USUAL if call.kernel is None else call.kernel, "cpu")
@@ -56,7 +59,8 @@ def cpu_choice(call: Call, frame: PiecePlan) -> Choice:
 
 def cpu_framed(frame: PiecePlan, call: Call, choice: Choice, steps: Steps) -> PiecePlan:
     """Return the plan with the fewest rows and columns with which a piece is computed by the method of the whole
-    product. For a kernel that the caller names, the plan is returned unchanged: such a kernel has only one method.
+    product. For a kernel that the caller names, the plan is returned unchanged: such a kernel has only one method,
+    unless it is `amx_bf16x6` with `EVERYWHERE` 0.
     """
     if call.forced:
         return frame

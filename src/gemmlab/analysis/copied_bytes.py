@@ -39,7 +39,8 @@ def copied_bytes(counters: Counters, launch: Launch) -> Copied:
     """Return bounds of the bytes that tensor copies bring into shared memory, and the number of copies of unknown size.
 
     `counters` say how many copies a run executed. A tensor copy has the size of a box of one of the tensor maps among
-    `launch.args`: the smallest box gives the lower bound, the largest one the upper bound.
+    `launch.args`: the smallest box gives the lower bound, the largest one the upper bound. Arguments of several maps
+    (`FourMaps`) do not count as tensor maps.
     """
     sizes = [count * BYTES for count in MAP_TYPES.values()]
     maps = [one.tobytes() for one in launch.args if isinstance(one, np.void) and one.nbytes in sizes]

@@ -123,8 +123,7 @@ class Explanation(Display, Tabular):
 def explain(kernel: Kernel, arch: str, model: GpuModel, config: Mapping[str, int], sizes: str = "") -> Explanation:
     """Compile the kernel for `arch`, run it once on the emulator and explain the run for the GPU `model`.
 
-    `sizes` is the problem's size, such as `"256x256x256"`; by default `observe` chooses one. Raises `CompileError`,
-    `UsageError`, `MemoryError`.
+    `sizes` is the problem's size, such as `"256x256x256"`; by default `observe` chooses one. Raises as `observe` does.
     """
     return explain_subject(observe(kernel, arch, model, config, sizes))
 

@@ -33,7 +33,9 @@ class Finding(Display):
 
     key: str
     weight: float
-    """Estimated cost in percent of the running time, more than 100 for errors. It serves only to rank findings."""
+    """Estimated cost in percent of the running time; more than 100 for errors and others that are to come first. It
+    serves only to rank findings and to drop light ones (`LEAST`).
+    """
     text: str
     attempt: str
     rung: str

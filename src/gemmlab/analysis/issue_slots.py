@@ -46,7 +46,10 @@ class IssueReport:
     slots: float
     """Number of all instructions per iteration, one issue slot each."""
     cycles: Mapping[str, float]
-    """Busy cycles by unit: `ISSUE`, the pipes, and `L1`, which serves one warp of each partition in this time."""
+    """Busy cycles by unit: `ISSUE`, the pipes, and `L1`, which serves one warp of each partition in this time.
+
+    Tensor cores and the half-precision pipe are left out unless they do the `arithmetic`.
+    """
     work: float
     """Cycles that the arithmetic alone takes at the peak of its pipe; one per instruction if the peak is unknown."""
     conflict_cycles: int

@@ -31,7 +31,8 @@ def facts_of(
 ) -> dict[str, float]:
     """Return all figures that `advice.ADVICE` may name, including those of `Counters.facts`.
 
-    Figures of the main loop are 0 for a kernel without one. Each of `rows` belongs to one instruction.
+    Figures of the main loop are 0 for a kernel without one, but `fill_pct` is 100. Each of `rows` belongs to one
+    instruction.
     """
     op = "" if subject.kernel is None else subject.kernel.op.partition(":")[0]
     return {

@@ -87,7 +87,7 @@ class LoopReport:
 
 
 def explain_loop(function: SassFunction, sites: Sequence[SiteCounters], arch: str) -> LoopReport | None:
-    """Return the report of a kernel's main loop; `None` if no loop contains its arithmetic.
+    """Return the report of a kernel's main loop; `None` if no loop that ran contains its arithmetic.
 
     `sites` are the counters of a run of `function`.
     """

@@ -174,7 +174,8 @@ _COUNTED: Mapping[str, Callable[[Profile], str]] = {
 
 
 def overview(profiles: Sequence[Profile]) -> tuple[list[str], list[list[str]], list[str]]:
-    """Return a table of several profiles: headings, one row a profile, and the reasons why `~` figures are inexact.
+    """Return a table of several profiles: headings, one row a profile, and the reasons why their excess wavefronts are
+    inexact (`~`).
 
     The first columns are times and rates if one of the profiles is from a GPU, else counts. A column without any figure
     is left out.

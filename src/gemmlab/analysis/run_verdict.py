@@ -10,8 +10,9 @@ from gemmlab.core.words import counted
 def run_verdict(explained: Explanation) -> str:
     """Return the verdict: `"Right at 256x256x256. Bound by L1: at most 8,299 GFLOP/s."`.
 
-    It begins with "Wrong" for wrong results, and with the number of hazards and the first one if there are any. A
-    launch of any code has no reference, so its results are not judged.
+    If there are hazards, it begins with their number and the first one of the kind that causes the others
+    (`leading_kind`), else with "Wrong" for wrong results. A launch of any code has no reference, so its results are not
+    judged.
     """
     subject, roofline = explained.subject, explained.roofline
     if subject.hazards:

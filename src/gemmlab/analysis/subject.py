@@ -103,7 +103,7 @@ class Subject(Display):
 
     @property
     def arithmetic(self) -> bool:
-        """True for a kernel of the catalog, and for a launch that executed floating-point operations."""
+        """True for a kernel that a file describes, and for a launch that executed floating-point operations."""
         return self.kernel is not None or self.unit == GFLOPS
 
     @property
@@ -147,7 +147,8 @@ def machine(arch: str = "", model: str = "") -> tuple[str, gpu.GpuModel]:
     By default, `arch` is the newest one of the emulator's architectures whose code the GPU runs, and `model` is the
     emulator's model GPU of `arch`; without both, `arch` is sm_90. Code runs on GPUs of its own major version with the
     same or a later minor version; code for an architecture such as sm_90a only runs on its own. Raises `UsageError` for
-    a pair that does not fit, and for an architecture that the emulator lacks.
+    a pair that does not fit, for an architecture that the emulator lacks, and for a GPU that is unknown or runs none of
+    the emulator's architectures.
     """
     if not model:
         named = arch or "sm_90"
@@ -169,7 +170,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     """Compile the kernel for `arch`, run it once on the emulator, compare its results, and return the run as a subject.
 
     `sizes` names one size, such as `"256x256x256"`; by default it is one that the kernel accepts. Raises
-    `CompileError`, `UsageError`, `MemoryError`.
+    `CompileError`, `UsageError`, `MemoryError`, and `DeviceError` for an `arch` on which the kernel does not run.
     """
     if kernel.device != "cuda":
         raise UsageError(f"{kernel.id} is a kernel for {kernel.device}; only GPU kernels are explained")

@@ -101,7 +101,8 @@ class PlacedKernel:
 
         `workspace` is that of an earlier binding, to be used again; by default it is allocated.
 
-        Raises `CompileError`, `UsageError` (a problem that the kernel does not take), `MemoryError`.
+        Raises `CompileError`, `DeviceError`, `MemoryError`, and `UsageError` for a problem that the kernel does not
+        take and for an impossible launch.
         """
         scalars = op.scalars(problem)
         if why := self.kernel.refusal(self.config, scalars):
@@ -124,7 +125,7 @@ class PlacedKernel:
         return BoundKernel(self.device, loaded, launches, buffers, workspace, tickets)
 
     def code(self, instance: Mapping[str, int]) -> Loaded:
-        """Return the loaded code for the parameters that `Kernel.instantiate` gives. Raises `CompileError`."""
+        """Return the loaded code for the parameters that `Kernel.instantiate` gives. Raises as `load` does."""
         key = tuple(sorted(instance.items()))
         if key not in self.loaded:
             self.loaded[key] = load(self.kernel, self.device, instance)
@@ -178,7 +179,7 @@ def bind(
     themselves.
 
     `arrays` has, by each operand's name, a contiguous one-dimensional float32 array that starts at the operand's first
-    element and spans all its rows. Raises `CompileError`, `UsageError`, `MemoryError`.
+    element and spans all its rows. Raises as `PlacedKernel.bind` and `place` do.
     """
     buffers = {operand.name: device.upload(arrays[operand.name]) for operand in op.operands(problem)}
     return place(kernel, device, config).bind(op, problem, buffers, threads=threads)

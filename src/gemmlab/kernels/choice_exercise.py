@@ -48,7 +48,9 @@ class ChoiceExercise:
     start: Chosen
     """The values to start from."""
     expect: tuple[Mapping[str, str], ...]
-    """Statements on the figures, as tables with `that` and `says`."""
+    """The criteria that a solution must meet, as tables: `that` is a condition on its figures, as `l1_misses <= 70`;
+    `says` has the figure in words (optional).
+    """
     size: str = ""
     """The problem for which figures are computed, in the size grammar of the operation; `{NAME}` stands for a chosen
     value.
@@ -131,7 +133,7 @@ def read_solution(path: Path) -> tuple[ChoiceExercise, dict[str, int | str]]:
     """Return the exercise that a file solves, and all values: those in the file, and those to start from for the rest.
 
     Raises `UsageError`, with the file, for a file that cannot be read or that is no such solution, and for values that
-    may not be chosen.
+    may not be chosen. For an unknown rung the error names the rung, not the file.
     """
     try:
         stated: dict[str, Any] = tomllib.loads(read_text(path))
@@ -158,8 +160,8 @@ def read_solution(path: Path) -> tuple[ChoiceExercise, dict[str, int | str]]:
 def kernel_with_values(path: Path) -> tuple[ChoiceExercise, Kernel, dict[str, int | str]]:
     """Return the exercise that a file solves, the rung's kernel, and all values (`read_solution`).
 
-    The values that are parameters of the kernel are its defaults. Raises `UsageError` as `read_solution`, and for
-    values that the kernel does not take.
+    The values that are parameters of the kernel are its defaults, as are those of `ChoiceExercise.config`. Raises
+    `UsageError` as `read_solution`, and for values that the kernel does not take.
     """
     from gemmlab.kernels.catalog import find_kernel
 

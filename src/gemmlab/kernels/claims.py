@@ -14,7 +14,7 @@ from gemmlab.core.program import Config
 from gemmlab.kernels.names import problem_names
 
 DEFAULT_SHAPE = "128"
-"""The default size of the problem that a statement applies to: a multiple of every tile."""
+"""The size of the problem that a statement applies to if it states none."""
 _EXECUTED = "executed_"
 OF_EXERCISE = "exercise "
 """The beginning of `Expectation.where`, and so of the verdict, for a check of an exercise."""

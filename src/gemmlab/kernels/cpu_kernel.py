@@ -133,9 +133,10 @@ def job_arguments(fn: Function, g: Gemm) -> tuple[Value, ...]:
 
 
 def thread_resources(_lanes: int) -> dict[str, int]:
-    """Return the bytes of each thread's workspace, as `workspace_bytes`, for `resources` of `cpu_kernel`.
+    """Return the bytes of a thread's workspace, as `{"workspace_bytes": ...}`.
 
-    They are the same for every kernel and vector width, because all share one pool.
+    The function itself is the argument `resources` of `cpu_kernel`. The bytes are the same for every kernel and vector
+    width, because all share one pool.
     """
     tiled = 0 if tiles_refusal() else tile_blocks(cpu_info().l2_bytes, 9).workspace_bytes
     return {"workspace_bytes": multiply_add_bytes() + tiled}
@@ -150,7 +151,10 @@ def multiply_add_bytes() -> int:
 
 
 def blocks_for(lanes: int, tile: Tile | None = None) -> Blocks:
-    """Return this machine's cache blocks for a register tile, by default `best_tile` for vectors of `lanes` floats."""
+    """Return this machine's cache blocks for a register tile, by default `best_tile` for vectors of `lanes` floats.
+
+    With `tile`, `lanes` is not used.
+    """
     return cache_blocks(tile or best_tile(host_target(lanes)), *_caches())
 
 
@@ -196,8 +200,9 @@ def cpu_kernel(
 
     `emit` writes the function's body; the function returns 0 unless the body returns something else. The kernel takes
     the arguments `args`, whose types are in `types`. `resources(lanes)` states the resources that the code needs.
-    `LANES` (float32 vector width; 0 is the processor's widest) is added to `params` if missing. `meant` replaces zeros
-    in the other parameters by the values that they stand for. The other arguments are those of `Kernel`.
+    `LANES` (float32 vector width; 0 is the processor's widest) is added to `params` if missing, and 4, 8 and 16 to
+    `tune`. `meant` replaces zeros in the other parameters by the values that they stand for. The other arguments are
+    those of `Kernel`.
     """
     path = Path(file)
     name = path.stem

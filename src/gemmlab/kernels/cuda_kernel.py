@@ -39,7 +39,7 @@ _REQUIRED = ("summary", "idea", "source", "op", "grid", "threads")
 def shipped_kernel(path: Path) -> Kernel:
     """Return the kernel of a file in an `OP_cuda` folder, whose header states all facts.
 
-    `UsageError` names file, line and key.
+    `UsageError` names the file, and line and key of a statement that is at fault.
     """
     origin, text = f"{path.parent.name}/{path.name}", read_text(path)
     header = read_header(origin, text)
@@ -196,10 +196,13 @@ def _check_layouts(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) -
 def _restrictions(
     facts: Facts, op: Op, signature: Signature, matched: ArgumentMatch, flags: Sequence[str]
 ) -> tuple[Restriction, ...]:
-    """Return the kernel's restrictions on problems: those stated by `require`, then those that the code implies.
+    """Return the kernel's restrictions on problems: those stated by `require`, then those that its signature and other
+    statements of its file imply.
 
-    The code implies one by a missing argument (unless `require` mentions its name), aligned rows, tensor maps, an
-    argument of an integer type for alpha or another real scalar, and operands that are always read.
+    By the signature: an argument that is lacking has a fixed value, such as `beta == 0`, unless `require` mentions its
+    name; extents are equal if one argument stands for all; a real scalar is whole if its argument is of an integer
+    type. By other statements: rows are aligned (`align`, and `maps` with one map of an operand), and the factor of an
+    operand in `always_reads` is not 0.
     """
     required = [expression for expression in facts.require if not expression.names <= set(facts.params)]
     spoken_of = {name for expression in required for name in expression.names}

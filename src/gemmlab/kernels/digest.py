@@ -14,10 +14,11 @@ _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
 def source_digest(kernel: Kernel) -> str:
-    """Return the SHA-256, in hexadecimal, of a kernel's file and all headers that are included in quotes.
+    """Return the SHA-256, in hexadecimal, of a kernel's file and of the headers that it includes in quotes, directly or
+    not. Headers count that lie in the including file's folder or in `cuda_common`.
 
     For a CPU kernel it is that of the fingerprint of its default configuration on this machine, which covers the code
-    generator.
+    generator. Raises `DeviceError` for a CPU kernel that is `unavailable`.
     """
     if kernel.device == "cpu":
         from gemmlab.ir.target import host_target

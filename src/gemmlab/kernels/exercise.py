@@ -67,7 +67,10 @@ class Exercise:
         return f"{lines}\n\n{self.start.replace('my_kernel', kernel)}"
 
     def criteria(self) -> list[str]:
-        """Return what the counters must show, in words and numbers: `barriers: at most 80 at 128x64x128`."""
+        """Return what the counters must show, in words and numbers: `barriers: at most 80 at 128x64x128`.
+
+        If a solution is not tried with all contents of operands, the first line says so.
+        """
         from gemmlab.kernels.catalog import find_kernel
 
         op = find_op(find_kernel(self.rung).op)

@@ -27,7 +27,8 @@ _MAP_WORDS = BYTES // _WORD_BYTES
 def load(kernel: Kernel, device: Device, parameters: Config) -> Any:
     """Return the code of a kernel with these compile-time parameters, loaded on a device: a `Loaded`.
 
-    Raises `CompileError`, `UsageError` for parameters that no target of the device supports, and `DeviceError`.
+    Raises `CompileError`, `DeviceError` for parameters or a kernel that no target of the device supports, and
+    `UsageError` for a kernel in a language that the device does not compile.
     """
     return device.load(device.build(kernel.program(parameters, device.target(parameters))))
 
@@ -79,6 +80,7 @@ class Instance:
     def further_words(self, *names: str) -> tuple[tuple[int, int, int], ...]:
         """Return the other words that hold addresses of operands: those of the second to last map of an operand with
         several, each as (index of the operand in `names`, position as in `words`, bytes from the operand's address).
+        There must be a launch.
         """
         found = []
         args = self.launches[0].args if self.launches else ()

@@ -126,8 +126,8 @@ class Kernel:
     `fma(beta, c, alpha * sum)`.
     """
     arch: str = ""
-    """The lowest CUDA architecture that runs the kernel, `"sm_80"`; one with a letter, `"sm_90a"`, is the only one that
-    does. Empty if all do, and for a CPU kernel.
+    """The lowest CUDA architecture that runs the kernel, `"sm_80"`. With `a`, `"sm_90a"`, it is the only one that does;
+    with `f`, `"sm_100f"`, only later ones of its major version do, too. Empty if all do, and for a CPU kernel.
     """
     align: int = 4
     """Number of bytes of which the address of each operand must be a multiple; `restrictions` has the conditions on
@@ -213,7 +213,10 @@ class Kernel:
         return found
 
     def program(self, instance: Config, target: str) -> Program:
-        """Return the program that a device builds to run this kernel. Raises `UsageError` for an unsupported target."""
+        """Return the program that a device builds to run this kernel.
+
+        Raises `DeviceError` for a target on which the kernel does not run, and for a CPU kernel that is `unavailable`.
+        """
         return self.make_program(instance, target)
 
     def launches(self, instance: Config, bound: Bound, threads: int = 1) -> list[Launch]:

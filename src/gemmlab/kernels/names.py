@@ -34,7 +34,7 @@ class OpNames:
     records: tuple[str, ...] = ()
     """Names of structures that a kernel takes by value (`np.void` in `Op.scalars`)."""
     factors: Mapping[str, str] = field(default_factory=dict)
-    """The scalar that multiplies each operand (`Op.factors`)."""
+    """Operand -> the scalar that multiplies it (`Op.factors`); operands without such a scalar are left out."""
     extents: tuple[str, ...] = ()
     """Names of sizes, without leading dimensions, strides and flags."""
 

@@ -17,7 +17,7 @@ from gemmlab.kernels.kernel import Kernel
 
 
 class PlaceError(UsageError):
-    """An error in the order of a ladder; the other kernels do not have it if the kernels `misplaced` are left out."""
+    """An error in the order of a ladder. It does not occur if the kernels `misplaced` are left out; another one may."""
 
     def __init__(self, message: str, *misplaced: Kernel) -> None:
         super().__init__(message)
@@ -29,8 +29,8 @@ START = ""
 
 
 def in_order(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Return kernels sorted by operation and device, and there in ladder order, with their `step`. Those that are no
-    rungs come last, by id.
+    """Return kernels sorted by operation and device, and within these in ladder order, with their `step`. Kernels that
+    are no rungs follow the ladder of their operation and device, by id.
 
     Raises `PlaceError`, which names the files, for an id or alias that two kernels have, for `after` that names no rung
     of the same ladder, for two rungs that continue one, for a circle, for a ladder without a first rung, and for a

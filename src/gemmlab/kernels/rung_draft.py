@@ -38,7 +38,7 @@ class Draft:
     """Id of the rung that will come after the new one; empty if the new one is a branch or the last of its line."""
 
     def write(self) -> None:
-        """Write every file. `UsageError` if one cannot be written."""
+        """Write every file. `UsageError` if one cannot be written; those written before it stay."""
         for path, text in self.texts.items():
             try:
                 replace_file(path, text.encode())
@@ -50,7 +50,8 @@ def draft_rung(name: str, after: str, *, branch: bool = False) -> Draft:
     """Return the draft of a rung `name` that comes after the rung `after`; nothing is written yet.
 
     The new rung is inserted between `after` and the rung that follows it; with `branch`, it is a side branch. Raises
-    `UsageError` for a name that exists or is impossible, for an unknown rung, and outside a checkout.
+    `UsageError` for a name that exists or is impossible, for an unknown rung, outside a checkout, and if the page has
+    no section of an earlier rung.
     """
     before = find_kernel(after)
     if before.step is None:
@@ -121,7 +122,7 @@ def _follower(before: Kernel) -> Kernel | None:
 
 def _copied(before: Kernel, rung: Kernel) -> str:
     """Return the text of the new rung's file: that of `before`, with the new name and place, and `OPEN` in place of
-    every description.
+    every description. Its aliases and expectations are left out.
     """
     placeholders = dict.fromkeys(("summary", "idea", "source"), f"{OPEN}.")
     text = restated(before.path, {**placeholders, "after": before.id, "branch": True if rung.branch else None,

@@ -43,9 +43,9 @@ def flow_graph(function: SassFunction) -> FlowGraph:
     """Return the control flow graph of a function.
 
     A block ends after a branch, a call, a return or an exit. A block begins at the target of each branch and at the
-    start of each function in the section. BSSY, BSYNC, WARPSYNC and BAR end no block. After a predicated branch, return
-    or exit, control may also continue with the next instruction. An indexed branch whose targets nvdisasm did not find
-    may go to any label.
+    start of each function in the section. BSSY, BSYNC, WARPSYNC and BAR end no block. After a conditional branch,
+    return or exit, control may also continue with the next instruction. An indexed branch whose targets nvdisasm did
+    not find may go to any label.
     """
     code = function.instructions
     following = [tuple(successors(function, instruction)) for instruction in code]
@@ -66,8 +66,8 @@ def flow_graph(function: SassFunction) -> FlowGraph:
 def successors(function: SassFunction, instruction: Instruction) -> Iterator[int]:
     """Yield the indices of the instructions that may run right after an instruction.
 
-    A call continues behind itself. A return or exit has no successor unless it is predicated. An index may be that of
-    the end of the function, where there is no instruction.
+    A call continues behind itself. A return or exit has no successor unless it is conditional: on its guard, on a
+    predicate operand or on a vote. An index may be that of the end of the function, where there is no instruction.
     """
     opcode = instruction.opcode
     if opcode not in _LEAVING or not _always(instruction):

@@ -56,7 +56,11 @@ class Use:
 
 
 def use_of(instruction: Instruction) -> Use:
-    """Return the cells that an instruction reads and writes. Both sets may have too many cells, but never too few."""
+    """Return the cells that an instruction reads and writes.
+
+    Both sets may have too many cells. They have too few only for some opcodes outside `CALCULATING`, such as HGMMA,
+    BMMA, STSM and TXD.
+    """
     operands = instruction.operands
     count = _width(instruction)
     reads = {cell for operand in operands for cell in _within(operand, count)}
@@ -120,7 +124,8 @@ def _following(function: SassFunction, place: int) -> Iterable[int]:
 def replaced(instruction: Instruction) -> frozenset[int]:
     """Return the cells whose old values an arithmetic instruction discards: its first result's, unless it reads them.
 
-    The set is empty for a predicated instruction, which may write nothing, and for a uniform result.
+    Of a result in two registers only the first counts, except with `.WIDE`. The set is empty for a predicated
+    instruction, which may write nothing, and for a uniform result.
     """
     if instruction.predicate is not None or not instruction.operands:
         return frozenset()
@@ -160,7 +165,10 @@ def _within(operand: Operand, count: int) -> Iterator[int]:
 
 
 def _width(instruction: Instruction) -> int:
-    """Return an upper bound on the number of registers that an operand of the instruction occupies."""
+    """Return an upper bound on the number of registers that an operand of the instruction occupies.
+
+    It is too low for the opcodes that `use_of` excepts.
+    """
     names = instruction.modifiers
     if instruction.opcode in _QUADS or any("128" in name for name in names):
         return 4

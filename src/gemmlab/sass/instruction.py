@@ -19,7 +19,9 @@ URZ = 63
 PT = 7
 """Number of the predicate that is always true, both `PT` and `UPT`."""
 UNRESOLVED = -1
-"""`value` of a label outside the function, and `bank` of a constant whose bank is in a register or not linked yet."""
+"""`value` of a label outside the function; `bank` of a constant whose bank is in a register, and of a constant or
+memory operand in code that is not linked yet.
+"""
 
 SourceLine = tuple[str, int]
 """File name as given to the compiler, and line counted from 1."""
@@ -120,7 +122,7 @@ class Instruction:
 
     @property
     def is_idle(self) -> bool:
-        """True if no lane ever executes the instruction: `@!PT LDS RZ, [RZ]`, put around asynchronous copies."""
+        """True with the guard `@!PT`: no lane executes it, as `@!PT LDS RZ, [RZ]`, put around asynchronous copies."""
         guard = self.predicate
         return guard is not None and guard.kind == "pred" and guard.index == PT and guard.invert
 

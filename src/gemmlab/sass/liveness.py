@@ -2,8 +2,9 @@
 
 The analysis is the usual backward one over the control flow graph (Aho, Lam, Sethi and Ullman, "Compilers", 9.2.5). A
 predicated instruction may leave its result unchanged, so it ends no live range. A call reads the registers that the
-called function reads, and without a predicate ends the live ranges of those that it writes. At a return, a register is
-live if it is live after one of the calls. The stack pointer R1 is live everywhere if the first instruction sets it.
+called function may read before it writes them, and without a predicate ends the live ranges of those that the function
+may write. At a return, a register is live if it is live after one of the calls. The stack pointer R1 is live everywhere
+if the first instruction sets it.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ def _target(instruction: Instruction) -> int | None:
 
 
 def _summaries(code: _Code) -> dict[int, tuple[int, int]]:
-    """Return (mask of the registers read, mask of those written) of each called function, by its first index."""
+    """Return two masks of registers for each called function: those that it may read before it writes them, and those
+    that it may write. The key is the index of the function's first instruction.
+    """
     found = dict.fromkeys(code.calls.values(), _NOTHING)
     changed = bool(found)
     while changed:

@@ -49,10 +49,10 @@ def reuse_rate(instructions: Iterable[Instruction]) -> float | None:
 def flops(instruction: Instruction) -> int:
     """Return the operations that an instruction does in a full warp; a multiply-add counts as two.
 
-    Floating-point instructions count, and integer matrix instructions such as IMMA. An instruction that four warps
-    execute together counts a quarter in each. The result is 0 for instructions that only move or convert values (one of
-    the first two sources is RZ, or `HADD2.F32`), and for the UTC instructions of tensor cores, whose shape is in a
-    descriptor.
+    Additions, multiplications and multiply-adds of floating-point numbers count, and matrix instructions, also those of
+    integers such as IMMA; comparisons and MUFU do not. An instruction that four warps execute together counts a quarter
+    in each. The result is 0 for instructions that only move or convert values (one of the first two sources is RZ, or
+    `HADD2.F32`), and for the UTC instructions of tensor cores, whose shape is in a descriptor.
     """
     if instruction.opcode in _PER_LANE:
         idle = any(operand.kind == "reg" and operand.index == RZ for operand in instruction.operands[1:3])

@@ -75,7 +75,8 @@ class Accesses:
 def accesses_of(instruction: Instruction) -> Accesses:
     """Return the exact accesses of an instruction.
 
-    Raises `UnknownAccessError` for the opcodes in `ASYNCHRONOUS` and for a matrix instruction of unknown shape.
+    Raises `UnknownAccessError` for the opcodes in `ASYNCHRONOUS`, for a matrix instruction of unknown shape, and for
+    BMMA.
     """
     opcode, operands = instruction.opcode, instruction.operands
     if opcode in ASYNCHRONOUS:

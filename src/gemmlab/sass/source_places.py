@@ -63,9 +63,10 @@ def with_call_sites(
 ) -> Iterator[Hazard]:
     """Yield the hazards with the kernel's lines that call the lines of each hazard and of its mentions.
 
-    The fields are `called_from` and `other_called_from`; values that a hazard has already stay. Lines of the kernel
-    itself need no caller. No caller is known if the artifact has no disassembly or line tables. `texts` has sources by
-    the file names in the hazards; any other file is read.
+    The fields are `called_from` and `other_called_from`, whose present values stay in a hazard and not in its mentions.
+    `called_text` and `other_called_text` are replaced: by the calling line's text for inline PTX, else by `""`. Equal
+    mentions become one. Lines of the kernel itself need no caller. No caller is known if the artifact has no
+    disassembly or line tables. `texts` has sources by the file names in the hazards; any other file is read.
     """
     found = tuple(hazards)
     chains: dict[int, tuple[SourceLine, ...]] = {}

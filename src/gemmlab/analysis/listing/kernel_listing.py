@@ -30,7 +30,10 @@ class Listing:
     pins: tuple[Pin, ...] = ()
     pictures: tuple[LanePicture, ...] = field(default=(), repr=False)
     facts: tuple[tuple[str, str], ...] = ()
-    """(name, text) pairs: device and size of the counted run, occupancy, bound."""
+    """(name, text) pairs: device and size of the counted run, occupancy, bound, agreement of prediction and profile.
+
+    Empty for code that was not run; the last one only if both are in the listing.
+    """
     notes: tuple[str, ...] = ()
     """Reasons why parts of the listing are missing."""
     verdict: str = ""
@@ -95,7 +98,10 @@ def _measured(code: Code, samples: Sequence[Samples]) -> list[Column]:
 
 
 def _agreement(code: Code, columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
-    """Yield the fact (name, text) on the agreement of predicted and measured times, if both are known."""
+    """Yield the fact (name, text) on where predicted and sampled time lie, if the listing has both.
+
+    It says which part of the time both have at the same instructions, and which at the same lines.
+    """
     found = {column.name: column for column in columns}
     if not {"time", "sampled"} <= set(found):
         return
@@ -114,7 +120,7 @@ def _agreement(code: Code, columns: Sequence[Column]) -> Iterator[tuple[str, str
 def _pictures(explained: Explanation, code: Code) -> tuple[tuple[LanePicture, ...], list[str]]:
     """Return pictures of the first block's accesses and no note, or no pictures and a note with the reason.
 
-    The size is a small one at which the same code runs.
+    The size is a small one if the same code runs there, else the explained one.
     """
     subject = explained.subject
     assert subject.kernel is not None  # noqa: S101 - narrows the type

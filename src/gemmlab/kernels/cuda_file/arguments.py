@@ -38,7 +38,9 @@ for a transposed one, and the flag that tells these apart.
 
 @dataclass(frozen=True, slots=True)
 class ArgumentMatch:
-    """A kernel's arguments in order: each is a name of the operation's values or an expression over such names."""
+    """A kernel's arguments in order: each is a name of the operation's values, or an expression over its numbers, the
+    kernel's parameters and `phase`.
+    """
 
     values: tuple[str | Expression, ...]
     square: bool

@@ -51,7 +51,7 @@ def element_of(argument: Argument) -> Element | None:
 
 
 def is_whole(argument: Argument) -> bool:
-    """Return whether an argument is passed by value and is a whole number; `bool` is none."""
+    """Return whether an argument is passed by value and is a whole number. `bool` is none, a texture object is one."""
     return issubclass(C_TYPES.get(argument.type, np.void), np.integer)
 
 

@@ -40,8 +40,8 @@ class DeviceCode:
 
     text: str
     headers: dict[str, str] = field(default_factory=dict)
-    """Texts of headers by the name in `#include`: the user's without host code, cuRAND's unchanged, and for headers
-    that were not found a comment, or a few other includes.
+    """Texts of headers by the name in `#include`: of the user's those that had host code, without it; cuRAND's
+    unchanged; for headers that were not found a comment, for torch's with a few other includes.
     """
 
 

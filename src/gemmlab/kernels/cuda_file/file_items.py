@@ -28,7 +28,7 @@ class Item:
     removed: a static assertion, assembly, a using-directive, or an operator.
     """
     names: frozenset[str]
-    """The names that it defines; empty for a macro and a rule."""
+    """The names that it defines; empty for a call of a macro, for an operator, and if it defines none."""
 
     @property
     def words(self) -> frozenset[str]:

@@ -94,7 +94,7 @@ class HeaderValues:
 def read_header(origin: str, text: str) -> Statement | None:
     """Return the facts in the `/* gemmlab` comment of a kernel file; `None` if it has none.
 
-    `origin` is the file's name in messages. `UsageError` names file, line and key.
+    `origin` is the file's name in messages. `UsageError` names file and line, and a key that does not exist.
     """
     openings = list(_OPENING.finditer(text))
     if not openings:
@@ -111,7 +111,7 @@ def read_header(origin: str, text: str) -> Statement | None:
 
 
 def read_toml(path: Path) -> Statement:
-    """Return the facts in a `.toml` file. `UsageError` names file, line and key."""
+    """Return the facts in a `.toml` file. `UsageError` names the file, and the line of a fault in its text."""
     return _read_toml(path.name, read_text(path), 1)
 
 

@@ -54,7 +54,7 @@ class Instances:
         """Return the program of one instance for a target; `DeviceError` if the kernel does not run on the target.
 
         The text is the file's, without host code if there are `options`. A kernel for a single architecture, as sm_90a,
-        is built for that one.
+        or for a family, as sm_100f, is built for that name.
         """
         # Features of a single architecture, as of sm_90a, need that target, which runs on all GPUs of the architecture.
         target = self.arch if is_only(self.arch) and runs(self.arch, target) else target
@@ -81,7 +81,7 @@ def find_instances(
     path: Path, text: str, facts: Facts, signature: Signature, options: tuple[str, ...] = ()
 ) -> Instances:
     """Return the instances of a kernel. Each template parameter gets its value from the configuration, from the problem
-    or from its default.
+    or from its default; or all from the instance that the file states.
 
     `UsageError` names file, line and parameter if one has no value, or if a stated parameter is used nowhere.
     """

@@ -29,7 +29,9 @@ from gemmlab.kernels.names import OpNames
 ALIGNMENT = 16
 """Alignment of the base and the rows of a tensor, in bytes."""
 CLASSES = ALIGNMENT // FLOAT_BYTES
-"""Classes of an operand's rows, by the row's number: rows of one class are a multiple of `ALIGNMENT` apart."""
+"""Number of classes of an operand's rows. Row i is in class i % `CLASSES`; the rows of a class begin a multiple of
+`ALIGNMENT` apart.
+"""
 _TYPES = tuple(name.lower() for name, kind in BY_NAME.items() if kind.floating and kind.nbytes == FLOAT_BYTES)
 _STORED: Mapping[str, tuple[str, str]] = {
     "a": ("K if TRANS_A else M", "M if TRANS_A else K"),
@@ -41,7 +43,7 @@ _STORED: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class OperandMap:
-    """The tensor map over one operand of a product."""
+    """The tensor map over one operand of a product, or its four maps (`classes`)."""
 
     operand: str
     """Name of the operand, in lower case."""

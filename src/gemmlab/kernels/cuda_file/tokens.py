@@ -69,7 +69,9 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def pieces(text: str) -> Iterator[Token]:
-    """Yield what `tokens` yields, and every other directive as one token: `#define N 4`, `#include <mma.h>`."""
+    """Yield what `tokens` yields, and as one token each directive that may be compiled, such as `#define N 4` or
+    `#include <mma.h>`; conditional ones (`#if` and its like) only as `tokens` does.
+    """
     line = 1
     branches: list[_Branch] = []
     for found in _TOKEN.finditer(text):

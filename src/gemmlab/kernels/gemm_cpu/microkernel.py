@@ -1,9 +1,9 @@
 """The innermost tile in vector registers, generated for the processor's width.
 
-The tile of C lives in registers while all of a k-block passes by; a step loads one row of B's strip (2 vectors),
-broadcasts MR elements of A and does 2 MR fused multiply-adds. On AVX2 the tile is 6 x 16, the article's 16 x 6 kernel
-for row-major matrices: 12 multiply-adds, 2 loads and 6 broadcasts a step, 15 of 16 registers. On AVX-512 it is
-12 x 32 (24 accumulators of 32 registers), on NEON 8 x 12.
+The tile of C lives in registers while all of a k-block passes by; a step loads one row of B's strip (2 vectors, on NEON
+3), broadcasts MR elements of A and does MR fused multiply-adds with each vector. On AVX2 the tile is 6 x 16, the
+article's 16 x 6 kernel for row-major matrices: 12 multiply-adds, 2 loads and 6 broadcasts a step, 15 of 16 registers.
+On AVX-512 it is 12 x 32 (24 accumulators of 32 registers), on NEON 8 x 12.
 
 Around it lie the cache blocks of `codegen/macrokernel.py`; their sizes come from this machine's caches by the
 formula in `codegen/blocking.py`. MC, KC and NC override it (0: the formula). One thread.

@@ -58,7 +58,8 @@ class Latency:
     source: str
     """Text with the pair of kinds, the cycles and the architecture; it says if they are estimated or measured."""
     least: int
-    """Cycles below which the pair is a sure fault: results of this kind take so long, whatever reads them.
+    """Cycles below which the pair is a sure fault: results of this kind take so long, whatever reads them, or a write
+    would come before the one that it replaces. 0 or less if no number of cycles is a sure fault.
 
     A pair between `least` and `cycles` may be correct: perhaps the recorded code has no such pair.
     """
@@ -83,8 +84,9 @@ class Latencies:
         """Return the latency for a meeting of these two; `None` if no row has the producer's kind, file and relation.
 
         A tight row for a result that is read is the latency. Otherwise the latency is estimated from the producer's
-        tight rows for this part: the least of those whose consumer has the same pipe, else the median of all, else the
-        least row of any kind. A row for the pair itself is an upper bound of the estimate.
+        tight rows for this part: the least of those whose consumer has the same pipe, else the (lower) median of all;
+        without tight rows it is the least of the producer's rows for any part. A row for the pair itself is an upper
+        bound of the estimate.
         """
         row = row_of(meeting, producer, consumer)
         if row not in self._found:

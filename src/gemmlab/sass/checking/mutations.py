@@ -94,9 +94,10 @@ def _may_swap(function: SassFunction, place: int) -> bool:
 
 
 def independent(first: Instruction, second: Instruction) -> bool:
-    """Return whether two adjacent instructions surely give the same results in either order, latencies ignored.
+    """Return whether two adjacent instructions give the same results in either order, as far as their registers show.
 
-    The result is false if both access memory, or if the registers of one are not known.
+    Latencies are ignored, and so are the effects of barriers and branches. The result is false if both access memory
+    (surfaces and textures not included), or if the registers of one are not known.
     """
     try:
         one, two = accesses_of(first), accesses_of(second)

@@ -37,7 +37,10 @@ _READ_TOGETHER: dict[Queue, Queue] = {"global": "shared"}
 """Queue -> the queue with which it shares one order of reading operands. Each queue reads in the order of issue."""
 NO_BARRIER = 7
 BARRIER = UNIFORM_PREDICATE + 8
-"""A cell that stands for the block's barrier: `BAR` writes it, and accesses of shared and global memory read it."""
+"""A cell that stands for the block's barrier.
+
+`BAR` writes it, and instructions of the queues `shared` and `global` read it.
+"""
 _MEMORY: frozenset[Queue] = frozenset({"shared", "global"})
 
 

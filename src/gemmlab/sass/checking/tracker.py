@@ -58,7 +58,7 @@ class State:
     operands: dict[Key, Barriers] = field(default_factory=dict)
     """Register that the producer reads after issue -> barriers, as in `late`."""
     fresh: dict[int, tuple[int, frozenset[Key]]] = field(default_factory=dict)
-    """Dependency barrier -> (time of its last setting, the results and operands that no earlier setting protects).
+    """Dependency barrier -> (time of its latest setting, the results and operands that no earlier setting protects).
 
     The time is in cycles on the tracker's clock.
     """
@@ -71,8 +71,8 @@ class State:
     def join(self, other: State) -> bool:
         """Merge another path's state into this one; return whether this one changed.
 
-        What is pending in either stays. A result of fixed latency keeps its latest issue, and any other entry keeps the
-        barriers that both states have for it.
+        What is pending in either stays. A result of fixed latency keeps its latest issue. Any other entry keeps the
+        barriers that both states have for it, or those of the only state that has the entry.
         """
         different = False
         for key, time in other.fixed.items():
@@ -117,7 +117,10 @@ class Tracker:
         _wait(self.steps, self.steps[number], self.state, self.now)
 
     def meet(self, number: int) -> Iterator[Meeting]:
-        """Yield the meetings of an instruction before its issue."""
+        """Yield a `Meeting` for each access of instruction `number` to a register that is pending now.
+
+        It is called after `wait` and before `issue`, which replaces what is pending for the registers written.
+        """
         step = self.steps[number]
         for cell, access in step.reads:
             for producer in self._cells.get(cell, ()):
@@ -127,7 +130,10 @@ class Tracker:
                 yield from _met(self.steps, self.state, producer, number, cell, None, self.now)
 
     def issue(self, number: int) -> None:
-        """Add an instruction's results and late-read operands to the state, and advance the time by its stall."""
+        """Add an instruction's results and late-read operands to the state, and advance the time by its stall.
+
+        An instruction without a guard removes what was pending for the cells that it writes.
+        """
         _issue(self.steps, number, self.state, self._cells, self.now)
         self.skip(number)
 

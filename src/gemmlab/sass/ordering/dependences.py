@@ -11,13 +11,14 @@ _ORDERED = frozenset({
     "BAR", "DEPBAR", "LDGDEPBAR", "MEMBAR", "ERRBAR", "CCTL", "BSSY", "BSYNC", "BREAK", "WARPSYNC", "BRA", "EXIT",
     "CALL", "RET", "NANOSLEEP", "YIELD", "BMOV", "VOTE", "VOTEU", "NOP", "R2UR", "S2UR", "S2R", "CS2R",
 })  # fmt: skip
-"""Opcodes without a queue (see `sass.checking.steps`) that must stay in order with memory accesses."""
+"""Opcodes that must stay in order with memory accesses, whether they have a queue (`sass.checking.steps`) or not."""
 
 
 def is_ordered(step: Step) -> bool:
     """Return whether an instruction is one of those that must keep their order among each other.
 
-    These are memory accesses and other instructions with a queue, barriers, branches, and moves from special registers.
+    These are memory accesses and all other instructions with a queue, and those in `_ORDERED`: barriers, branches,
+    votes, moves from special registers and others.
     """
     return step.queue is not None or step.instruction.opcode in _ORDERED
 

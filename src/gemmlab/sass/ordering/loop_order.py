@@ -17,7 +17,8 @@ _ARITHMETIC = "FFMA"
 _WINDOW = 48
 """Indices from the first ready FFMA within which the next FFMA is chosen.
 
-An FFMA that moves forward further leaves later ones behind, whose registers the next step's loads then wait for.
+If one from further behind came first, earlier ones would be left over, and the next step's loads would wait for their
+registers.
 """
 _APART = 4
 """Issue slots from an instruction to an FFMA that reads its result, such as the sum, so that it does not wait."""

@@ -25,7 +25,7 @@ from gemmlab.sass.ordering.registers import better_banks, with_registers
 from gemmlab.sass.writing.slots import EncodingError
 
 PASSES = ("registers", "ffma", "memory", "reuse", "stalls")
-"""Names of the passes, in the order in which they run.
+"""Names of the passes. `registers` runs first, then `ffma` and `memory` together, then `stalls`, and `reuse` last.
 
 `registers` exchanges registers between banks; `ffma` puts FFMAs with shared operands beside each other; `memory`
 spreads all other instructions among the FFMAs; `reuse` sets the FFMAs' reuse flags; `stalls` lowers their stalls.
@@ -80,14 +80,15 @@ class Ordered:
 
 
 def ordered(function: SassFunction, arch: str, passes: Collection[str] = PASSES) -> Ordered:
-    """Return a compiled function after the passes over the largest block of its main loop.
+    """Return a compiled function after the passes over the largest block of each version of its main loop.
 
     Pairs of instructions that are closer in the compiler's code than their recorded latency may stay as close, but not
     come closer. If no control codes make the new order correct, the compiler's order stays, and a notice says why.
 
-    Raises `UsageError` for an unknown pass or a function without a main loop, and `UnknownAccessError` for asynchronous
-    instructions. Raises `EncodingError` if an instruction cannot be encoded, if the compiler's control codes have
-    faults, or if no control codes are correct for the compiler's order either.
+    Raises `UsageError` for an unknown pass, a function without a main loop or an architecture without recorded
+    latencies, and `UnknownAccessError` for asynchronous instructions. Raises `EncodingError` if an instruction cannot
+    be encoded, if the compiler's control codes have faults, or if no control codes are correct for the compiler's order
+    either.
     """
     if unknown := sorted(set(passes) - set(PASSES)):
         raise UsageError(f"no pass {unknown[0]!r}; there are {', '.join(PASSES)}")

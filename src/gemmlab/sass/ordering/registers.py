@@ -1,4 +1,4 @@
-"""Exchanges of registers between banks, so that no FFMA reads three operands from one bank.
+"""Exchanges of registers between banks, so that fewer instructions of a loop lose cycles to bank conflicts.
 
 Only registers that every instruction of the function accesses as operands of one register are exchanged. Registers of
 addresses stay, and so do parts of pairs and of groups of four, which memory instructions use.

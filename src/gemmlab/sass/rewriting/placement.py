@@ -17,8 +17,8 @@ STEP = 128
 GROUP, COPIES = 0, 1
 """Dependency barriers of the copies to shared memory.
 
-`GROUP` is released when the copies are complete, `COPIES` when the last one has read its operands. Loads of constants,
-which come earlier in the iteration, use `COPIES` too.
+`GROUP` is released when the copies are complete, `COPIES` when the last one has read its operands. Loads of constants
+use `COPIES` too. If they come after the copies, the first instruction there waits for `COPIES` before.
 """
 EVEN, ODD, EVEN_REST, ODD_REST = 2, 3, 4, 5
 """Dependency barriers of the loads of fragments for even and odd steps.

@@ -48,7 +48,10 @@ class Registers:
 
 
 def planned(loop: CompiledLoop, variant: Variant, limit: int = LIMIT) -> Registers:
-    """Return the registers of a rewritten loop, all below `limit`. Raises `UsageError` if these are too few."""
+    """Return the registers of a rewritten loop; those that the compiled loop does not have are below `limit`.
+
+    Raises `UsageError` if these are too few.
+    """
     first = {*loop.a.values(), *loop.b.values()}
     taken = loop.carried | first | {*loop.sums.values(), 1} | loop.through
     free = [register for register in range(limit) if register not in taken]

@@ -55,11 +55,11 @@ def stage_address(
 def needed(
     code: Sequence[Instruction], loads: Sequence[Instruction], roots: Sequence[Instruction], behind: frozenset[int]
 ) -> tuple[Instruction, ...]:
-    """Return the instructions that a loop needs beside FFMAs, loads and `roots`, in order.
+    """Return the instructions of `code` that a rewritten loop keeps besides FFMAs, `loads` and `roots`, in order.
 
-    These are `CONTROLLING` and idle instructions, writes of uniform registers or predicates, and writes of registers
-    that a needed instruction or a root reads. Writes of registers in `behind` are needed too: the next iteration, or
-    code after the loop, reads these.
+    These are `CONTROLLING` ones, writes of uniform registers or predicates, and writes of values that another of them
+    or a root reads. A value in a register of `behind` counts as read: by the next iteration, or by code after the loop.
+    Instructions that no lane executes (`is_idle`) stay, too.
     """
     found: list[Instruction] = []
     wanted = set(behind)

@@ -95,8 +95,8 @@ def _values(
 
 def _shares(found: Sequence[Named], values: Iterable[int]) -> list[list[int]]:
     """Return the values divided into lists that can share a register each: a value begins after the last read of the
-    one before. A value that an instruction without a fixed latency reads, after its issue, or that no instruction
-    begins, has a list of its own.
+    one before. A value that an instruction without a fixed latency reads or writes, or that is read before any
+    instruction writes it, has a list of its own.
     """
     begins: dict[int, int] = {}
     ends: dict[int, int] = {}

@@ -22,7 +22,7 @@ class Variant:
     no_idle: bool = False
     """Leave out the compiler's instructions that never execute."""
     halves: bool = False
-    """Wait for three of a step's six loads before its first FFMA, and for the rest four rows later."""
+    """Wait for three of a step's six loads before its first FFMA, and for the rest before the first FFMA of row 4."""
 
 
 NEAR = (1, 14, 27, 40, 53, 66)

@@ -1,7 +1,8 @@
 """A cubin with changed or reordered instruction words in one of its functions.
 
 The code is replaced. If the order changed, so are relative targets, attributes with instruction offsets, relocations
-and line tables. Only line tables may change in size; one that grows moves to the end of the file. All other bytes stay.
+and line tables; with other lines, line tables alone. Only line tables may change in size; one that grows moves to the
+end of the file, and its section header says so. All other bytes stay.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def with_words(
     `words[i]` is the new word of instruction i of `function`. `order[j]` is the index i of the instruction that moves
     to place j; by default none moves. `lines[j]` is the index of the instruction whose source line place j has; by
     default that of the instruction there. Raises `EncodingError` if `order` is not a permutation of the instructions,
-    or if they cannot move as it says. Raises `UsageError` if the file is not a cubin with that function; messages about
-    the file begin with `name`.
+    if they cannot move as it says, or if lines change in a file with line tables and several functions. Raises
+    `UsageError` if the file is not a cubin with that function; messages about the file begin with `name`.
     """
     order = range(len(words)) if order is None else order
     if sorted(order) != list(range(len(function.instructions))) or len(words) != len(order):

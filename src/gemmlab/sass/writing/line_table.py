@@ -23,7 +23,8 @@ _INLINED = 0x90
 class Row:
     """One row of a line table.
 
-    `extended` has (kind, bytes) of the last extended operation of each kind before the row.
+    `extended` has (kind, bytes) of the latest extended operation of each kind before the row, without those that end
+    the sequence or set an address.
     """
 
     address: int

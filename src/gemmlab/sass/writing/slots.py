@@ -57,7 +57,7 @@ def slots_of(instruction: Instruction) -> tuple[Slot, ...]:
     """Return the slot of every register number of an instruction.
 
     For opcodes of unknown layout, such as those in `ASYNCHRONOUS`, only the guard has a slot. Raises `EncodingError` if
-    no place is known for a register, or if the bits there differ from nvdisasm's text.
+    no place is known for a register, if the bits there differ from nvdisasm's text, or if two slots share a bit.
     """
     found = tuple(_slots(instruction))
     for slot in found:

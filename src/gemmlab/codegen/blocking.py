@@ -32,7 +32,7 @@ class Blocks:
     nc: int
     crowd_period: int = 0
     """Rows of A are crowded if their distance is a multiple of this many floats, or nearly so (`crowd_slack`). It is a
-    power of two, or 0 if rows are crowded at no distance.
+    power of two, or 0 if rows count as crowded at no distance: also if L1's size / ways is no power of two.
     """
     crowd_slack: int = 0
     """Distances that are at most this many floats from the multiple count as crowded, too."""

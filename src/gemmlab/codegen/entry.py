@@ -126,9 +126,11 @@ def emit_python_entry(module: Module, product: Function, stack: Function, name: 
     """Emit the Python function `name(a, b, out, c, alpha, beta, trans_a, trans_b, threads)`.
 
     It returns the result, or None, without an effect, if an argument is not as follows. a, b: float32 `numpy.ndarray`s
-    of two axes and with elements; out: None for a new array, or such an array that is writeable, has contiguous rows
-    and shares no memory with a and b; c: the same object as out, or None with beta == 0. If a, b or out has another
-    number of axes, `stack` is called with the same arguments.
+    of two axes and with elements, whose extents match; out: None for a new array, or such an array that is writeable,
+    has contiguous rows and shares no memory with a and b; c: the same object as out, or None with beta == 0; alpha,
+    beta: Python floats; trans_a, trans_b: bools; threads: as in `thread_word`. It also returns None if no workspace or
+    no memory is free, or if workers must be started first. If a, b or out has another number of axes, `stack` is called
+    with the same arguments.
     """
     with module.function(name, METHOD, pointer(I8), exported=True) as fn:
         _self, args, count = fn.args

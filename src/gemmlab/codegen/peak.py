@@ -30,7 +30,7 @@ Burst = Callable[[], float]
 
 def chains(module: Module) -> int:
     """Return the number of independent accumulators: three quarters of the registers, enough to keep all multiply-add
-    units busy while each waits for its last result.
+    units busy while each accumulator waits for its previous result.
     """
     return module.target.registers * 3 // 4
 

@@ -2,8 +2,9 @@
 
 A plan is made in Python once for a layout (`dispatch/sum_plans.py`). The elements reduced to a result are a nest of
 rows (`codegen/nests.py`). Either each result is reduced by itself, or adjacent results together, as columns
-(`codegen/columns.py`). A result of at least `SERIAL` terms is cut into parts for the threads, the same for any number
-of threads; others are not cut. So results are the same to the bit for any number of threads.
+(`codegen/columns.py`). A result that is reduced by itself and has at least `SERIAL` terms is cut into parts for the
+threads, the same for any number of threads; others are not cut. So results are the same to the bit for any number of
+threads.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ PLAN = (
     elements, terms, results        elements in all, elements of each result, results
     result_axes                     axes of the results
     length .. nest_axes             the nest of the first result, as in `nests.NEST`
-    cols, col_apart, out_apart      the innermost axis of results: extent, step in x, step in out
+    cols, col_apart, out_apart      the axis of columns, else the longest axis of results: extent, step in x and in out
     free_axes                       number of the other axes of results
 
 Words that end in `_at` are positions of lists in the plan. `nest_at`: extent and step of the nest's outer axes.

@@ -3,7 +3,7 @@
 Packing, cache blocks and prefetches cost more than a small product itself. Here the rows of B are read in place, the
 last vector of each under a mask, and the elements of A are broadcast from their places:
 
-    for each product                      its operands lie at even distances from the last one's
+    for each product                      its operands lie at even distances from those of the one before
       for each step of k                  acc[r][v] += a[r, k] * b[k, v]
       C[r, v] = alpha * acc[r][v] + beta * C[r, v]
 

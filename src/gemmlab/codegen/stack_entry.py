@@ -67,7 +67,8 @@ def emit_python_stack(module: Module, stack: Function, name: str) -> Function:
     It returns the result, or None, without an effect, if an argument is not as follows. a, b: float32 `numpy.ndarray`s
     with elements, whose leading axes can be broadcast; out: None for a new array, or such an array of the result's
     shape that is writeable, shares no memory with a and b, and whose matrices do not overlap, lie in C order, and are
-    contiguous along rows or along columns; c: the same object as out, or None with beta == 0.
+    contiguous along rows or along columns; the others: as in `entry.emit_python_entry`, and so are the other reasons
+    for None. The number of arguments is not checked.
     """
     with module.function(name, METHOD, pointer(I8)) as fn:
         _self, args, _count = fn.args

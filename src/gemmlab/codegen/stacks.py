@@ -1,8 +1,9 @@
 """Stacks of products in one call: the code that multiplies them, and the division of the stack among threads.
 
 Products along the innermost axis of a stack are a run: one call computes all of them, with one distance for each
-operand. A thread takes a share of the stack. If products are large and few, the threads share each product instead,
-one after the other. Either way each product is the same to the bit as if computed alone.
+operand. A thread takes a share of the stack. If products are large and few, or of at least `_LARGE` multiply-adds, the
+threads share each product instead, one after the other. Either way each product is the same to the bit as if computed
+alone.
 """
 
 from __future__ import annotations

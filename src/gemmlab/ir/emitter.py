@@ -157,7 +157,8 @@ class Emitter(ABC):
     def convert(self, value: Value, type_: Type) -> Value:
         """Emit the conversion of a number or vector to `type_`, of another width, and return the result.
 
-        An integer is sign-extended or truncated, a float widened or rounded. A value of `type_` is returned as it is.
+        An integer is sign-extended or truncated; a float is widened to double or rounded to a narrower type. A value of
+        `type_` is returned as it is.
         """
         if value.type.name == type_.name:
             return value

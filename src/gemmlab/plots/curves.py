@@ -1,4 +1,7 @@
-"""Charts of speed by size: one line per entry, speeds from zero, sizes on a logarithmic axis unless they are many."""
+"""Charts of speed by size: one line per series, speeds from zero.
+
+The axis of sizes is logarithmic; with more than `MANY` sizes it is linear.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +40,8 @@ class Point:
 def bench_points(record: Record, threads: int) -> list[Point]:
     """Return the points of a bench's record at one thread count: medians with first and third quartiles.
 
-    Only cubic sizes (`512x512x512`) and lengths are included. Probes of the peak, the baseline and results without
-    samples are left out.
+    Only sizes with equal extents (`512x512x512`) and lengths are included. Probes of the peak, the baseline and results
+    without samples are left out.
     """
     unit, points = unit_of(record.op), []
     for result in record.results:

@@ -24,7 +24,7 @@ axis.
 
 
 def rungs_by_size(record: Record, order: Sequence[str], vendor: str = "cublas") -> alt.LayerChart:
-    """Draw one line per rung, the last rung first, and the vendor's library in black; cubic sizes up to `LARGEST`.
+    """Draw the vendor's library in black, then one line per rung, the last rung first; cubic sizes up to `LARGEST`.
 
     `order` lists the ids of the rungs from first to last, `vendor` is the library's contestant name. Rungs that the
     record lacks are left out.

@@ -31,8 +31,8 @@ class Bar:
     speed: float
     size: str
     peak_share: float | None = None
-    """Fraction of the peak that was probed in the same rounds; `None` without a probe. The chart's line is another
-    peak: the median over all sizes.
+    """Fraction of the peak that was probed in the same rounds; `None` without a probe. The line in `climb_chart` is
+    another peak: the median over all sizes.
     """
 
 

@@ -16,7 +16,7 @@ from gemmlab.timing.turns import Crew
 from gemmlab.timing.verification import judge_outputs
 
 CALL_LIMIT_S = 0.05
-"""Seconds: a size is not timed if a call is expected to last longer, judging by the next smaller size."""
+"""Seconds: timing ends at the first size at which a call is expected to last longer, by the time at the size before."""
 TURNS = 5
 
 
@@ -36,11 +36,12 @@ def sizes_for_baseline(op: Op, problems: Sequence[Any], family: str) -> list[Any
 
 
 def time_baseline(crew: Crew, spec: Spec, *, verify: bool = True) -> tuple[list[Result], list[str]]:
-    """Return the results of `spec`, from the crew's smallest problem to the largest that it finishes in time, and the
-    reasons of failures.
+    """Return the results of `spec` on the crew's problems, smallest first, and the reasons why contestants were lost.
 
-    It has `TURNS` turns on one thread, not interleaved with other contestants: for a ratio near 100 that is exact
-    enough. With `verify` the result of the smallest problem is compared with the reference.
+    Timing ends at the first problem on which a call is expected to last longer than `CALL_LIMIT_S`. A problem that the
+    contestant does not support gives no result and no reason. The contestant has `TURNS` turns on each problem, on one
+    thread, with no turns of other contestants in between. That is exact enough for a ratio of speeds near 100
+    (`Row.to_naive`). With `verify` the result of the smallest problem is compared with the reference.
     """
     if not crew.join(spec):
         return [], [crew.lost[spec.name]]

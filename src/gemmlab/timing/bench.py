@@ -1,7 +1,7 @@
-"""Time contestants against each other in new pinned processes with interleaved turns; record every sample.
+"""Time contestants against each other in new processes with interleaved turns; record every sample.
 
-In a round each contestant has at most one turn (module `turns`) at each problem, in a random order. A turn gives one
-sample.
+The processes are pinned to CPUs if these compute and the system can pin. In a round each contestant has at most one
+turn (module `turns`) at each problem, in a random order. A turn gives one sample.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class _Bench:
             self._say(f"{spec.name} {problem.label}, {crew.threads} threads, process {process + 1}, round {round_ + 1}")
 
     def _takes_turn(self, round_: int, last_us: float) -> bool:
-        """Return whether a contestant whose last call took `last_us` microseconds takes a turn in this round.
+        """Return whether a contestant whose call took `last_us` microseconds in its latest turn has one in this round.
 
         It does if that time is unknown (0). Long calls are timed in only some of the rounds, evenly spread.
         """
@@ -235,8 +235,9 @@ def run_bench(
 ) -> Record:
     """Verify and time everything in `plan`; return the record, with `device` as the description of the device.
 
-    A contestant that dies, does not answer or does not load is dropped with a note in the record. Raises `PeerError`
-    if nothing could be timed, `UsageError` for a core type that a library does not accept, `MemoryError` for problems
-    that do not fit. However it ends, no process and no shared memory is left.
+    Results are verified only if `plan.verify`. A contestant that dies, does not answer or does not load is dropped at
+    this thread count, with a note in the record. Raises `PeerError` if nothing could be timed, not even the probe,
+    `UsageError` for a core type that a library does not accept, `MemoryError` for problems that do not fit. However it
+    ends, no process and no shared memory is left.
     """
     return _Bench(plan, device or {}, progress, launcher).run()

@@ -29,7 +29,8 @@ class Progress:
 class Plan:
     """The plan of a bench: problems, contestants and settings of the measurement.
 
-    Raises `UsageError` if it has nothing to time, names a contestant twice, or needs more threads than there are CPUs.
+    Raises `UsageError` if it has nothing to time, less than one round or process, a problem without work, or a
+    contestant named twice, or if it needs more threads than there are CPUs.
     """
 
     op: Op
@@ -41,13 +42,15 @@ class Plan:
     timing: Timing = field(default_factory=Timing)
     seed: int = 0
     budget_s: float = inf
-    """Seconds, the baseline's timing included. After them no contestant is timed again at a size and thread count."""
+    """Seconds, the baseline's timing included. After them a contestant has no further turn at a size and thread count
+    at which it has had one.
+    """
     verify: bool = True
     """True if each contestant's result is compared with the float64 reference before the turns of the first process."""
     probe: bool = True
     """True if the device's limit (FMA peak or memory rate) is measured in turns with the contestants."""
     only: Callable[[str, Any], bool] = field(default=lambda _name, _problem: True)
-    """(contestant, problem) -> whether the contestant is timed at the problem."""
+    """(name of a contestant, problem) -> whether the contestant is timed at the problem; not called for the probe."""
     kind: str = "bench"
     """The kind of the record: `"bench"` or `"climb"`."""
     device: DeviceName = CPU

@@ -90,7 +90,9 @@ class Climb:
 
     @property
     def library(self) -> list[Spec]:
-        """A list of one contestant, gemmlab's own call; empty if gemmlab has none for this device and operation."""
+        """A list of one contestant, gemmlab's own call for arrays of the host (`Family.library_call`); empty without
+        one.
+        """
         return [replace(LIBRARY, mode=self.mode)] if self.family.library_call else []
 
     @property
@@ -103,8 +105,9 @@ def run_climb(climb: Climb, *, bench: Callable[..., Record] = run_bench) -> tupl
     and the reports of all rungs.
 
     A rung is timed at the largest problem that it finishes quickly, the library call at the largest of these, and the
-    peers and the peak probe at each of them. Raises `UsageError` if there is nothing to climb, `WrongResultError` if
-    every rung is wrong.
+    peers and the peak probe at each of them. Raises `UsageError` if there is nothing to climb or a library does not
+    accept a peer's core type, `WrongResultError` if every rung is wrong, `PeerError` if nothing could be timed,
+    `MemoryError` if a problem does not fit.
     """
     if not climb.kernels:
         raise UsageError(f"no ladder of {climb.op.name} for {climb.device.id}")
@@ -157,8 +160,9 @@ def largest_quick_problem(
 ) -> tuple[Problem, float]:
     """Return the largest of `problems` at which one call stays within the climb's limit, and the seconds of a call.
 
-    `problems` are sorted by size. If even the first takes longer, it is returned. `contents` caches the operands of
-    each problem; missing ones are added.
+    `problems` are sorted by size. The search ends at the first problem that takes longer or is expected to. If even the
+    first takes longer, it is returned. `contents` caches the operands of each problem; missing ones are added. Raises
+    `UsageError` without problems, `MemoryError` if one does not fit.
     """
     chosen: tuple[Problem, float] | None = None
     for problem in problems:
@@ -267,7 +271,7 @@ def default_peers(
     device: DeviceName = CPU, mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
 ) -> list[Spec]:
     """Return the installed peers that compute in one of `precisions`: NumPy with the core type that it chooses itself,
-    OpenBLAS with the core type that is fastest on one thread.
+    OpenBLAS with the core type that is fastest on one thread. Raises `PeerError` if OpenBLAS runs with no core type.
     """
     names = ["numpy" if name.startswith("numpy") else name for name in installed_peers(device, op, precisions)]
     return [with_best_core_type(parse_contestant(name, device, mode, op), 1) for name in sorted(names)]

@@ -20,7 +20,7 @@ _NAMED = re.compile(r"kernel:(?P<kernel>[^\[]+)\[(?P<config>.*)\]\Z")
 
 
 def spread(kernel: Kernel, count: int) -> list[dict[str, int]]:
-    """Return `count` legal configurations of the tuning space, the default first; all if there are fewer.
+    """Return `count` legal configurations of the tuning space, at least one, the default first; all if there are fewer.
 
     Each next configuration is the one with the most parameter values that none before it has; among equals, the one
     whose nearest predecessor is farthest. The result depends only on the arguments.
@@ -56,7 +56,9 @@ def config_specs(
     """Return kernels as contestants on a device, in some configurations or, without `named` and `some`, in the default.
 
     `named` are configurations of the only kernel; `some` is `"all"` or the number to take from each tuning space. On a
-    device with separate memory, configurations of one kernel share a worker process. Raises `UsageError`.
+    GPU, configurations of one kernel share a worker process. Raises `UsageError` if the device does not run a kernel,
+    if a configuration is not legal, if `some` is malformed or a kernel has nothing to tune, if both `named` and `some`
+    are given, if either is given without a kernel, and if `named` is given with several kernels.
     """
     specs = [kernel_spec(kernel, device, mode) for kernel in kernels]
     if named and some is not None:

@@ -46,7 +46,7 @@ def require_core_types(specs: Iterable[Spec]) -> None:
 def reported_core_type(kind: str, core_type: str) -> str | None:
     """Return the core type that `kind`, `"openblas"` or `"numpy"`, reports if `core_type` is requested.
 
-    `None` if it does not run. The answer is cached for the process.
+    `None` if it does not run. The answer is cached for the process. Raises `PeerError` if OpenBLAS is not installed.
     """
     spec = Spec(kind, kind, core_type=core_type, path=find_library("openblas") if kind == "openblas" else None)
     op = GemmOp()
@@ -72,7 +72,7 @@ def best_core_type(kind: str, threads: int) -> str | None:
     """Return the fastest core type of `kind`, `"openblas"` or `"numpy"`; `None` if that is the library's own choice.
 
     Times the types that this processor can execute, interleaved, for a few seconds; the answer is cached for the
-    process. Raises `PeerError` if the library runs with none.
+    process. Raises `PeerError` if the library is not installed or runs with none.
     """
     path = find_library("openblas") if kind == "openblas" else None
     specs = [Spec(core or "own choice", kind, core_type=core, path=path) for core in (None, *core_types())]

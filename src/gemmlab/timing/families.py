@@ -1,4 +1,4 @@
-"""The settings of measurements for each family of devices: everything that differs between them."""
+"""The settings of measurements for each family of devices: sizes, peers, durations of turns, notes on the method."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Timing:
     """Durations of a turn (a warm-up, then timed calls of one contestant) in microseconds, and a worker's timeout."""
 
     min_us: float = 3000.0
-    """The timed calls of a turn last at least this long together."""
+    """The timed calls of a turn last about this long together, the work beside them (copies) included."""
     warm_us: float = 1000.0
-    """The calls of the warm-up last at least this long together."""
+    """The warm-up lasts at least this long, the work beside its calls included; it has at least one call."""
     inner_us: float = 20.0
-    """Calls shorter than this are timed several at a time."""
+    """Calls shorter than this are timed several at a time; 0: always one at a time."""
     raw_limit: int = 16
     """Most single times of a turn that a record stores."""
     timeout_s: float = 300.0
@@ -51,7 +51,7 @@ class Family:
     """Default sizes of `gemmlab bench`, as text."""
     climb_sizes: str
     profile_sizes: str
-    """Default sizes of `gemmlab profile`; empty if nothing can be profiled."""
+    """Default sizes of `gemmlab profile`; empty for CPUs, except for an operation that states its own usual sizes."""
     array_call: str = ""
     """gemmlab's own function for arrays that are already on these devices, such as `"gemmlab.gemm"`; empty if there is
     none. Only `bench` times it.

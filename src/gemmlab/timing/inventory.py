@@ -27,8 +27,8 @@ _COMPUTE_CAPABILITY = (75, 76)
 
 
 def processor(*, measure: bool = True, seconds: float = 0.3) -> dict[str, Any]:
-    """Return the facts of `cpu_info()` with the computed peak, and if `measure` the measured peaks and the speed of the
-    register tile, in GFLOP/s.
+    """Return the facts of `cpu_info()` with the computed peak, and if `measure` the measured peaks of one thread and of
+    all cores and the speed of the register tile, in GFLOP/s.
 
     Each measurement lasts `seconds`. If measuring fails, `measured_peak_error` says why.
     """
@@ -136,7 +136,7 @@ def _load(name: str) -> ctypes.CDLL | None:
 
 
 def compilers() -> dict[str, str | None]:
-    """Return the version of each compiler package, `None` if it is not installed, and LLVM's version as `llvm`."""
+    """Return the version of each compiler package, `None` without it; with llvmlite also LLVM's (`llvm`)."""
     found = {name: package_version(name) for name in COMPILERS}
     if found["llvmlite"]:
         from llvmlite import binding
@@ -146,7 +146,10 @@ def compilers() -> dict[str, str | None]:
 
 
 def cuda_compiler() -> dict[str, Any]:
-    """Return the CUDA compiler's name, architectures and disassembler; `reason` names a missing package, if any."""
+    """Return the CUDA compiler's name, architectures and disassembler, up to the first that is missing.
+
+    `reason` says why it is missing; it is empty if nothing is.
+    """
     from gemmlab.toolchain import nvdisasm, nvrtc
 
     facts: dict[str, Any] = {"compiler": None, "architectures": [], "disassembler": None, "reason": ""}
@@ -167,8 +170,8 @@ def shipped_code() -> dict[str, int]:
 
 
 def gpu_code() -> dict[str, dict[str, Any]]:
-    """Return the contents of the package's archive of machine code for GPUs, by architecture; empty if the environment
-    requests compilation (`GEMMLAB_COMPILE=1`).
+    """Return a summary of the package's archive of machine code for GPUs (`code_archive.contents`), by architecture;
+    empty if the environment requests compilation (`GEMMLAB_COMPILE=1`).
     """
     from gemmlab.toolchain import code_archive
 

@@ -56,7 +56,7 @@ class Spec:
     core_type: str | None = None
     """OpenBLAS core type; `"best"` for the fastest one here; `None` for OpenBLAS's own choice, and without OpenBLAS."""
     path: str | None = None
-    """The file of a shared library; `None` for a kernel or a Python package."""
+    """The file of a shared library; `None` for other kinds."""
     kernel: str | None = None
     """The id of a kernel, or the absolute path of the user's file; `None` for other kinds."""
     config: Mapping[str, int] = field(default_factory=dict)
@@ -117,7 +117,10 @@ def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op
 
 
 def kernel_spec(named: NamedKernel, device: DeviceName = CPU, mode: str = "warm") -> Spec:
-    """Return a kernel of the catalog or of the user's own file as a contestant. Raises `UsageError`."""
+    """Return a kernel of the catalog or of the user's own file as a contestant.
+
+    Raises `UsageError` if the kernel does not run on the device.
+    """
     kernel = require_device(named.kernel, device)
     return Spec(
         f"kernel:{kernel.id}", "kernel", kernel=named.origin, device=device, mode=mode, flags=dict(named.flags),
@@ -129,7 +132,7 @@ def parse_peers(
     text: str, device: DeviceName = CPU, mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
 ) -> list[Spec]:
     """Return the peers in a comma-separated text. `none` and the empty text mean none, `installed` means
-    `installed_peers`. Raises as `parse_contestant` does.
+    `installed_peers`. Raises as `parse_contestant` does, and `UsageError` for a contestant that is no peer.
     """
     if text == "none":
         return []
@@ -169,7 +172,7 @@ def core_types() -> list[str]:
 def worker_environment(spec: Spec, threads: int, base: Mapping[str, str]) -> dict[str, str]:
     """Return the environment `base` without variables that change a BLAS, with the thread count and `spec`'s core type.
 
-    Unless `spec` computes in TF32, the environment forbids CUDA libraries to round inputs to TF32.
+    If `spec.precision` is one of `AS_FLOAT32`, the environment forbids CUDA libraries to round inputs to TF32.
     """
     environment = {name: value for name, value in base.items() if not name.startswith(THREAD_VARIABLES)}
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",

@@ -32,8 +32,8 @@ def prebuild(
     """Compile the `wanted` kernels for `device` into the cache; `report` gets a text after each.
 
     A kernel is not compiled if the cache has its code by any compiler, or if `device` is a GPU and the package's
-    archive has it; with `compiled` the archive is not used. Failures are ignored: a later use of the kernel reports
-    them. For a CPU, where compiling is quick, nothing is done.
+    archive has it; with `compiled` the archive is used only for kernels whose main loop gemmlab rewrites. Failures to
+    compile are ignored: a later use of the kernel reports them. For a CPU, where compiling is quick, nothing is done.
     """
     if family_of(device.family).host_threads:
         return
@@ -57,7 +57,8 @@ def of_plan(plan: Plan) -> Iterator[tuple[Kernel, dict[str, Any]]]:
 def of_library(plan: Plan, device: Device) -> Iterator[tuple[Kernel, dict[str, Any]]]:
     """Yield the kernels that `gemmlab.gemm` will choose on a GPU for the problems of a bench.
 
-    Yields nothing if the bench does not time `gemmlab.gemm`, and for batches, which all run the same few kernels.
+    Yields nothing if the bench does not time `gemmlab.gemm`, for a device other than a GPU, and for operations other
+    than `gemm`. (Batches all run the same few kernels.)
     """
     calls = [spec for spec in plan.contestants if spec.kind == "gemmlab"]
     precisions = {request_for(spec.precision) for spec in calls}

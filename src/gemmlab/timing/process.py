@@ -27,8 +27,8 @@ _WINDOWS = sys.platform == "win32"
 class WorkerProcess:
     """One running worker; errors call it `name`. A context manager that kills it at the end.
 
-    It is pinned to `cpus`, if there are any, and inherits the open `descriptors`. Raises `PeerError` if it cannot be
-    started.
+    Where the system can pin processes, it is pinned to `cpus`, if there are any. Except on Windows it inherits the open
+    `descriptors`. Raises `PeerError` if it cannot be started.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class WorkerProcess:
     def ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         """Let the worker run for one request, then stop it again; return its reply.
 
-        Raises `PeerError` with the tail of its standard error when it dies, hangs or answers no JSON object; it is
-        dead afterwards.
+        Raises `PeerError` with the tail of its standard error when it dies, does not answer within `timeout_s` or
+        answers no JSON object; it is dead afterwards.
         """
         self.send(request)
         return self.receive(timeout_s)
@@ -101,7 +101,7 @@ class WorkerProcess:
             raise self._failed("died") from error
 
     def receive(self, timeout_s: float) -> dict[str, Any]:
-        """Return the reply to the last request and stop the worker. Raises as `ask` does."""
+        """Return the reply to the request sent before, and stop the worker. Raises as `ask` does."""
         try:
             reply = json.loads(self._read_line(time.monotonic() + timeout_s))
             self._stop()

@@ -1,6 +1,6 @@
 """The workers of all contestants on one arena: start and prepare them, time turns, and drop those that fail.
 
-A turn is one measurement of one contestant at one problem: a warm-up, then timed calls.
+A turn times one contestant at one problem: a warm-up, then timed calls.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Crew:
     """The workers of contestants, one or several contestants in each. Contestants are named, problems are indices.
 
     `lost` maps a contestant to the reason why it failed; `skipped` maps (contestant, problem) to the reason why it is
-    not timed there; `facts` has what a contestant last said about itself. A context manager that kills every worker at
-    its end, also after an error.
+    not timed there; `facts` has what a contestant said about itself at its latest `prepare`. A context manager that
+    kills every worker at its end, also after an error.
     """
 
     op: Op

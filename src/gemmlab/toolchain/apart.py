@@ -69,7 +69,7 @@ class _Children:
 
 
 class _BreakdownError(Exception):
-    """The child process ended without an answer, because the compiler crashed."""
+    """The child process ended without an answer; the usual reason is a crash of the compiler."""
 
 
 def _environment() -> dict[str, str]:

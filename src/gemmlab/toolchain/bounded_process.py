@@ -1,4 +1,7 @@
-"""Run external programs with a time limit: no program keeps running if it hangs or, on Linux, if this process ends."""
+"""Run external programs with a time limit: no program keeps running if it hangs.
+
+On Linux with util-linux's setpriv, none keeps running if this process ends, either.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,10 @@ On a machine with a load of 15, valid code took 35 s.
 def run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
     """Run a program for at most `PATIENCE` times `seconds` of wall time, and on Linux `seconds` of processor time.
 
-    Raises `OSError` if it cannot be started, and `subprocess.TimeoutExpired` if it reaches a limit: it and, except on
-    Windows, its child processes are then killed. On Linux the program is also killed when this process ends, and the
-    kernel enforces the limit of processor time.
+    Raises `OSError` if it cannot be started (if setpriv starts it, the return code is 126 or 127 instead), and
+    `subprocess.TimeoutExpired` if it reaches a limit or is killed otherwise. At the limit of wall time, it and, except
+    on Windows, its child processes are killed. At the limit of processor time, in whole seconds rounded up, the kernel
+    kills the program alone. With setpriv (`_tie`) the program is also killed when the calling thread ends.
     """
     group: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}
     with subprocess.Popen(

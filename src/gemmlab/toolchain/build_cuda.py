@@ -30,9 +30,10 @@ from gemmlab.toolchain.virtual_files import CompilerInput, place
 def build(program: Program) -> Artifact:
     """Return the compiled program: from the cache, made by any compiler, or compiled by the installed one.
 
-    If gemmlab rewrites the main loop in its archive's machine code of the program, return that code. Without a
-    compiler, code shipped with the package is used, too. Line information names `program.path`. Raises `CompileError`,
-    and `NoCompilerError` if the code is not found and cannot be compiled.
+    If gemmlab rewrites the main loop in its archive's machine code of the program, return that code, unless
+    `GEMMLAB_COMPILE=1` is set. Without a compiler, code shipped with the package is used, too. The artifact's texts,
+    such as the disassembly, name files by their real paths. Raises `CompileError`, and `NoCompilerError` if the code is
+    not found and there is no compiler.
     """
     files = place(program)
     source = _source(program, files)
@@ -75,9 +76,10 @@ def source_of(program: Program) -> str:
 
 
 def compile_here(program: Program) -> tuple[Artifact, bool]:
-    """Return the installed compiler's artifact of a program, and whether the cache had it. Later `build`s return it.
+    """Return the installed compiler's artifact of a program, and whether the cache had it.
 
-    Raises `CompileError`, `NoCompilerError`.
+    Later `build`s return it, except for a program whose main loop gemmlab rewrites. Raises `CompileError`,
+    `NoCompilerError`.
     """
     files = place(program)
     source, by = _source(program, files), _made_by()
@@ -89,10 +91,10 @@ def compile_here(program: Program) -> tuple[Artifact, bool]:
 
 
 def ship(program: Program, folder: Path) -> Path:
-    """Compile a program, or fetch its code from the cache, and write it into `folder` for `shipped_code`. Return the
-    file.
+    """Write a program's code into `folder` for `shipped_code`, and return the file.
 
-    Raises `CompileError`, `NoCompilerError`.
+    If gemmlab rewrites the program's main loop, the code is the archive's; otherwise it is fetched from the cache or
+    compiled. Raises `CompileError`, `NoCompilerError`.
     """
     files = place(program)
     source = _source(program, files)

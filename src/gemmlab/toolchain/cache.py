@@ -74,7 +74,8 @@ def encode(artifact: Artifact, level: int = -1, key: str = "") -> bytes:
 def decode(data: bytes, key: str | None = None) -> Artifact:
     """Return the artifact in the bytes of `encode`. `key`, if it is given, must be the one in the bytes.
 
-    Raises `ValueError` for another key, and for bytes that are damaged or no artifact.
+    Raises `ValueError` for another key, and for bytes that are damaged or no artifact; `KeyError` or `TypeError` for an
+    artifact with other facts, from another version of gemmlab.
     """
     checked = len(MAGIC) + 32
     digest, body = data[len(MAGIC) : checked], data[checked:]
@@ -94,7 +95,7 @@ def decode(data: bytes, key: str | None = None) -> Artifact:
 def load(key: str) -> Artifact | None:
     """Return the artifact that the cache has under `key`; `None` if there is none that can be trusted.
 
-    A damaged file is removed.
+    A file that is damaged or from another version is removed.
     """
     name = f"{key}.bin"
     data = read(name)

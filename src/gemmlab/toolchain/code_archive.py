@@ -36,7 +36,7 @@ _DIGITS = 32
 _PTX = (".nv_debug",)
 _LINES = (".debug_line", ".debug_str")
 """`_PTX` and `_LINES` are beginnings of the names of sections that no GPU reads. A cubin from the archive has zeros
-there.
+there, but in `_LINES` only if its line tables are not kept.
 """
 _FACTS = ("entry", "digest", "compiler", "resources", "exports")
 
@@ -54,7 +54,8 @@ class Made:
 def find(program: Program, source: str, path: IncludePath) -> Artifact | None:
     """Return the archive's code of a program with the source key `source`, and headers in the folders of `path`.
 
-    `None` if there is none for exactly this source, or `GEMMLAB_COMPILE=1` requests compilation. The code has no texts.
+    `None` if there is none for exactly this source and these headers, if it cannot be read (a damaged file, no lzma),
+    or if `GEMMLAB_COMPILE=1` requests compilation. The code has no texts.
     """
     known = _index(FOLDER, program.target).get(program.kernel)
     name = known["sources"].get(source[:_DIGITS]) if known and os.environ.get(SWITCH) != "1" else None

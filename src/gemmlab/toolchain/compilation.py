@@ -30,9 +30,10 @@ _ADDING = {"-D", "-U", "-Xptxas", "-ptxas-options"}
 def compile_cubin(program: Program, files: CompilerInput | None = None) -> Artifact:
     """Compile the instance `program.entry` for `program.target` (`"sm_90a"`). No cache is used.
 
-    `files` are the texts and folders that `place` collects. The artifact names files by their virtual paths, so that it
-    is the same wherever the sources lie. nvdisasm makes its `sass` when it is first read. Raises `CompileError` with
-    the compiler's messages, `NoCompilerError`.
+    `files` are the texts and folders that `place` collects; `None` to collect them here. The artifact names files by
+    their virtual paths, so that it is the same wherever the sources lie; only if the real headers are compiled (see
+    `_Compilation.artifact`), it names these by their real paths. nvdisasm makes its `sass` when it is first read.
+    Raises `CompileError` with the compiler's messages, `NoCompilerError`.
     """
     library = loaded()
     check_architecture(program.target, program.kernel)

@@ -26,8 +26,8 @@ def with_constants(artifact: Artifact, values: Mapping[str, npt.NDArray[Any]]) -
     """Return a copy of an artifact in whose cubin `__constant__` variables hold `values`, arrays by the variables'
     names.
 
-    Names are without namespaces. Raises `UsageError` for a name that the code does not have, and for an array whose
-    bytes are not as many as the variable's.
+    Names are without namespaces. Raises `UsageError` for a name that no `__constant__` variable of the code has, and
+    for an array whose bytes are not as many as the variable's.
     """
     cubin = read_cubin(artifact.code, artifact.kernel)
     code = bytearray(artifact.code)

@@ -127,7 +127,8 @@ class Cubin:
 def read_cubin(data: bytes, name: str) -> Cubin:
     """Parse a cubin. Raises `UsageError` with `name` and the fault for a malformed one.
 
-    The result is consistent: symbols and relocations lie within their sections, parameters within their bank.
+    The result is consistent: variables lie within their sections, relocations begin there, and parameters lie within
+    their bank.
     """
     elf = read_elf(data, name)
     if elf.machine != MACHINE:

@@ -19,8 +19,8 @@ _VERSION = re.compile(r"#\s*define\s+CUDART_VERSION\s+(\d+)")
 def options(compiler: str) -> list[str]:
     """Return compiler options with which CUDA's headers are found; `compiler` is a name such as `"NVRTC 13.5.37"`.
 
-    A compiler that contains the headers unpacks them, once, into the cache's folder. Without any headers there are no
-    options.
+    A compiler that contains the headers unpacks them, once, into the cache's folder, or into a temporary one if that
+    cannot be trusted or written to. Without any headers there are no options.
     """
     if brings_headers(compiler):
         return [f"--use-bundled-headers={_unpacked(compiler)}"]
@@ -78,7 +78,10 @@ def _temporary() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def random_folder() -> Path | None:
-    """Return the folder of cuRAND's headers, of a toolkit or of the package `nvidia-curand`; `None` without either."""
+    """Return the folder of cuRAND's headers, of a toolkit or of the package `nvidia-curand`.
+
+    `None` without either, or without the package `cuda-pathfinder`.
+    """
     try:
         from cuda.pathfinder import find_nvidia_header_directory
     except ImportError:

@@ -35,7 +35,7 @@ class FunctionLines:
     """Rows (byte address in the function, line of the PTX text, counted from 1)."""
 
     def places(self, address: int) -> tuple[Place, ...]:
-        """Return the places of an instruction, its own first and then those of inlined calls; empty if unknown."""
+        """Return an instruction's place, then those of the calls by which it was inlined; empty if unknown."""
         at = bisect_right(self.source, address, key=lambda row: row[0])
         return self.source[at - 1][1] if at else ()
 
@@ -50,7 +50,7 @@ class LineTables:
     """All line tables of a cubin."""
 
     functions: Mapping[str, FunctionLines]
-    """Mangled name -> the function's tables."""
+    """Mangled name -> the function's tables. Functions without source lines are left out."""
     ptx: tuple[str, ...] = field(repr=False)
     """Lines of the PTX from which the code was assembled; empty if the cubin does not contain it."""
 
@@ -205,7 +205,7 @@ def _joined(folders: list[str], file: str, reader: _Reader) -> str:
 
 
 def _ordered(rows: list[_Row]) -> list[_Row]:
-    """Return the rows by ascending address, and only the last of several rows at one address."""
+    """Return the rows by ascending address; of several rows at one address, only the one latest in the table."""
     return [row for _, row in sorted({row.address: row for row in rows}.items())]
 
 

@@ -33,8 +33,8 @@ def opened(folder: Path, known: Collection[str]) -> list[str] | None:
     """Return the absolute paths of the files in the listing in `folder`, and remove it. Headers in `known` are left
     out.
 
-    `known` are the names of headers that were passed as text. A file that was opened twice is there twice. `None` if
-    the run wrote no listing or an empty one.
+    `known` are the names of headers that were passed as text. NVRTC's built-in headers are left out, too. A file that
+    was opened twice is there twice. `None` if the run wrote no listing or an empty one.
     """
     file = folder / _TRACE
     try:

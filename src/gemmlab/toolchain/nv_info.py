@@ -35,7 +35,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class FunctionInfo:
-    """The attributes in a function's own section (see `cubin.CubinFunction`); `None` for absent ones."""
+    """The attributes in a function's own section (`cubin.CubinFunction`); `None`, or `()` for `params`, if absent."""
 
     params: tuple[Param, ...]
     param_base: int | None

@@ -19,8 +19,8 @@ _FIRST_WITH = {"": 0, "a": 90, "f": 100}
 def compiler() -> str:
     """Return the compiler's name and version, such as `"NVRTC 13.5.37"`.
 
-    The version is that of the installed wheel; only without one the library is loaded. Raises `NoCompilerError` if
-    there is no compiler that matches cuda-bindings.
+    The version is that of the installed wheel of cuda-bindings' CUDA version; only without one the library is loaded.
+    Raises `NoCompilerError` without cuda-bindings, and if no compiler matches it.
     """
     bindings = _version("cuda-bindings")
     if bindings is None:
@@ -52,7 +52,10 @@ def architectures() -> tuple[int, ...]:
 
 
 def check_architecture(target: str, asker: str) -> None:
-    """Raise `CompileError` if the installed compiler cannot make code for `target`. The message begins with `asker`."""
+    """Raise `CompileError` if the installed compiler cannot make code for `target`. The message begins with `asker`.
+
+    Raises `NoCompilerError` without a compiler.
+    """
     match = _ARCH.fullmatch(target)
     known = architectures()
     if match is None or int(match[1]) not in known or int(match[1]) < _FIRST_WITH[match[2]]:

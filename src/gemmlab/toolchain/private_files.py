@@ -48,7 +48,7 @@ def folder(path: Path) -> Iterator[int]:
 
 
 def read(path: Path) -> bytes:
-    """Return the bytes of a file that only this user or root can have written, and set its time of last use.
+    """Return the bytes of a file that only this user or root can have written; set its time of last use (`_note_use`).
 
     Raises `UntrustedError` for any other file, for a link, a file with a second name and anything but a plain file;
     `OSError` if the file cannot be read. On Windows nothing is checked, and no time is set.

@@ -22,8 +22,8 @@ _SECONDS, _SECONDS_A_MEGABYTE = 60.0, 300.0
 def assemble(ptx: bytes, arch: str, name: str) -> bytes:
     """Return the cubin of PTX for an architecture (`"sm_90a"`); `name` names the PTX in errors.
 
-    Raises `CompileError` with the assembler's message, or with both versions if the PTX is newer than the assembler or
-    for a newer architecture;
+    Raises `CompileError` with the assembler's message, with both versions if the PTX is newer than the assembler, with
+    both architectures if the PTX is for a newer one, and if ptxas does not run or reaches its time limit;
     `NoCompilerError` if there is no `ptxas` on `PATH`.
     """
     program = shutil.which("ptxas")

@@ -93,7 +93,7 @@ def serialized(log: str, ptx: str, entry: str) -> Remark | None:
 
 
 def setmaxnreg_ignored(log: str, ptx: str, entry: str) -> Remark | None:
-    """Return ptxas's remark that it ignored `setmaxnreg`; `None` without one, or if the kernel's PTX has none.
+    """Return ptxas's remark that it ignored `setmaxnreg`; `None` without one, or if its PTX has none.
 
     The log names no kernel: the caller must leave out a kernel whose machine code has the instruction. The place is
     that of the kernel's first `setmaxnreg`. `entry` is a mangled name.

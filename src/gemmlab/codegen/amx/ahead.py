@@ -20,8 +20,8 @@ from gemmlab.ir.values import Operand, Value
 
 _LEFT, _SOURCE, _ROW, _OUT, _STRIDE, _NEXT, _EXTREMES = 0, 1, 2, 3, 4, 5, 8
 _LINES_A_CALL = 4
-"""Cache lines that a call prefetches. Multiplying four panels by a strip makes 768 calls, which prefetch 3,072 lines,
-as many as the next strip has.
+"""Cache lines that a call prefetches. With six products of parts and 1024 steps of k, multiplying four panels by a
+strip makes 768 calls, which prefetch 3,072 lines, as many as the next strip has.
 """
 WORDS = _EXTREMES + ROWS
 AHEAD = pointer(I64)
@@ -42,7 +42,8 @@ def start(fn: Function, state: Value, depth: Value, source: Value, stride: Value
     """Emit code after which calls of `split_ahead` split a strip of 32 columns with contiguous rows, `stride` floats
     apart, from `source` to `out`.
 
-    Of `depth` steps of k, those after the last multiple of 32 are not split. The extremes are not reset.
+    If `depth`, the number of steps of k, is no multiple of 32, the last `depth` % 32 steps are not split. The extremes
+    are not reset.
     """
     for word, item in ((_LEFT, depth // DEPTH * ROWS), (_ROW, 0), (_STRIDE, stride)):
         state[word] = item

@@ -40,7 +40,10 @@ class Workspaces:
     pages: Function
     """`pages()`: map zeroed memory for one workspace and return its address, or 0 if the system refuses."""
     take: Function
-    """`take()`: take a free workspace, which may be mapped for it, and return its number, or -1 if there is none."""
+    """`take()`: take a free workspace, which may be mapped for it, and return its number.
+
+    It returns -1 if there is none, or if the system refuses the memory.
+    """
 
     @staticmethod
     def at(fn: Function, slot: Operand) -> Value:

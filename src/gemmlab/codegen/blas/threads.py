@@ -29,9 +29,9 @@ _CPU_WORDS = 128
 def emit_threads(module: Module, pages: Function, cpus_a_core: int) -> Function:
     """Emit `helped()`, which starts threads if need be and returns how many may share a product, the caller included.
 
-    The number is the argument of the exported `gemmlab_blas_set_threads(int)`, else GEMMLAB_NUM_THREADS, else the
-    number of CPUs that the process may use, divided by `cpus_a_core`; it is 1 while another call starts threads. The
-    module must have a pool.
+    The number is the argument of the exported `gemmlab_blas_set_threads(int)` if it is positive, else
+    GEMMLAB_NUM_THREADS, else the number of CPUs that the process may use, divided by `cpus_a_core`; it is at most
+    `MOST_THREADS`, and 1 while another call starts threads. The module must have a pool.
     """
     with module.function("gemmlab_blas_set_threads", [("count", I32)], exported=True) as fn:
         fn.atomic_store(word(fn, THREADS_AT), fn.maximum(0, fn.minimum(fn.convert(fn.args[0], I64), MOST_THREADS)))

@@ -50,7 +50,8 @@ class Subject:
 
     @cached_property
     def deep(self) -> KernelTrace:
-        """Complete trace like `trace`, but the small problem has many steps along k, so that a ring of stages fills.
+        """Complete trace like `trace`, but the small problem has, if possible, many steps along k, so that a ring of
+        stages fills.
 
         Raises the errors of `trace_whole`.
         """

@@ -25,7 +25,7 @@ class LaneMap:
     moves: tuple[tuple[int, int], ...]
     """For each bit of the thread's number, lowest first, the masks of the row and column bits that it flips."""
     own: tuple[int, int]
-    """Masks of the row and column bits in which the results of one thread differ."""
+    """Masks of the row and column bits in which the results of the first thread differ."""
 
 
 def lane_map(kernel_trace: KernelTrace) -> LaneMap | None:

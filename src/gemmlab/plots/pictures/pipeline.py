@@ -115,7 +115,7 @@ class _Boxes:
     """Tensor copies by the copy engine, from their issue to this warp's wait at the barrier that counts their bytes.
 
     An arrival at a barrier announces bytes and begins a stage; the copies that follow belong to it. The warp waits for
-    the stages in order. A wait is for a stage if the instruction has the same offset in shared memory as the last
+    the stages in order. A wait is for a stage if the instruction has the same offset in shared memory as the latest
     arrival. A warp that never waits has no spans.
     """
 

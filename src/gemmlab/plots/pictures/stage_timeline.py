@@ -1,8 +1,8 @@
 """Timelines of all warps of a block that wait for each other at mbarriers, and of the stages that copies fill.
 
 A *stage* is the shared memory whose copies count their bytes at one mbarrier. It is free again when the warp that
-refills it has passed the wait before its next copy; if nothing refills it, when the last of those who passed a wait for
-its bytes arrives at another mbarrier.
+refills it has passed the wait before its next copy; if nothing refills it, when the last warp that passed a wait for
+its bytes arrives at an mbarrier that counts no bytes of copies.
 """
 
 from __future__ import annotations

@@ -62,7 +62,10 @@ def _draw_count(sheet: Sheet, line: StageTimeline, top: float, high: float) -> N
 
 
 def waits_in_words(line: StageTimeline, events: Sequence[MbarrierEvent], block: int = 0) -> Iterator[str]:
-    """Yield a sentence for each group of mbarriers, who fills or arrives and who waits; then one on full stages."""
+    """Yield a sentence for each group of mbarriers at which warps wait: which warps wait there, and for whom.
+
+    The last sentence is about full stages.
+    """
     groups: dict[str, set[int]] = defaultdict(set)
     for event in events:
         if event.owner == block:

@@ -53,7 +53,7 @@ class Fill:
     free: int | None = None
     """The time from which it may be filled again; `None` if unknown."""
     readers: set[int] = field(default_factory=set)
-    """Warps that have waited for it and have arrived at no other mbarrier since."""
+    """Warps that have waited for it and have not arrived since at an mbarrier that counts no bytes of copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class WarpReplay:
     def _queued(
         self, steps: Iterable[tuple[int, Instruction]], events: Sequence[MbarrierEvent]
     ) -> dict[int, deque[_Step]]:
-        """Return the steps of each warp, without waits that did not end, and count who comes to each meeting."""
+        """Return the steps of each warp, without waits that did not end; count the arrivals at each meeting."""
         by_step: dict[int, list[MbarrierEvent]] = defaultdict(list)
         for event in events:
             by_step[event.order].append(event)

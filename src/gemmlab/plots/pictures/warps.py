@@ -87,7 +87,7 @@ def _between_barriers(executed: Sequence[Instruction]) -> list[list[Instruction]
 def warps_chart(line: BlockTimeline) -> VegaChart:
     """Draw one row per warp, or one for adjacent warps that do the same.
 
-    Time is cut into equal pieces, each in the colour of the kind of instruction that takes most of it.
+    Time is cut into equal pieces, each in the colour of what takes most of it: a kind of instruction, or waiting.
     """
     sheet, scale = Sheet(square=1.0), WIDTH / max(1, line.cycles)
     bottom = draw_warps(sheet, line.warps, line.cycles)

@@ -74,7 +74,8 @@ class BlasLibrary:
     def facts(self) -> dict[str, Any]:
         """Return library, version, core type, thread runtime, thread count and file; complete only after a first call.
 
-        Of a library other than OpenBLAS, MKL and oneDNN, return only the file and the thread runtime.
+        For a library other than OpenBLAS, MKL and oneDNN, `library` is the file's name, and only the thread runtime and
+        the file are returned besides.
         """
         for describe in (self._openblas_facts, self._mkl_facts, self._dnnl_facts):
             found = describe()
@@ -161,7 +162,7 @@ def thread_runtime() -> str:
 
 
 def openmp_threads() -> int | None:
-    """Return the thread count of the loaded OpenMP runtime, by threadpoolctl; `None` if none is loaded."""
+    """Return the thread count of the first loaded OpenMP runtime, by threadpoolctl; `None` if none is loaded."""
     from threadpoolctl import threadpool_info
 
     counts = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"]

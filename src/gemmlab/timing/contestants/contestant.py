@@ -87,9 +87,10 @@ class Prepared(Protocol):
         """Execute once, untimed, so that the outputs can be verified."""
 
     def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:
-        """Warm up for `warm_us`, then time calls for at least `min_us`.
+        """Warm up for `warm_us`, then time calls for about `min_us`, the work beside them (copies) included.
 
-        Calls shorter than `inner_us` are timed several at a time. At most `raw_limit` measurements are returned.
+        The time of a call is estimated from the warm-up. Calls shorter than `inner_us` are timed several at a time. At
+        most `raw_limit` measurements are returned.
         """
 
 
@@ -142,8 +143,10 @@ class Calls:
         self.call()
 
     def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:
-        """Take a turn as `Prepared.turn` says. If `warm_us` is 0 and the first call lasts at least `min_us`, that call
-        is the whole turn.
+        """Take a turn as `Prepared.turn` says, with at least one call as a warm-up and at most `MAX_CALLS` timed ones.
+
+        If `warm_us` is 0 and the first call lasts at least `min_us`, that call is the whole turn. `before` is not
+        called for the warm-up.
         """
         started = time.perf_counter_ns()
         warm = self.timer(1, 1)

@@ -23,7 +23,7 @@ from gemmlab.timing.contestants.status_library import StatusLibrary
 HEURISTICS = 16
 """The number of algorithms to request from cublasLt, which may list fewer."""
 WORKSPACE_BYTES = 32 << 20
-"""Scratch memory that an algorithm may use: cuBLAS's own default on this generation of GPUs."""
+"""Scratch memory that an algorithm may use: cuBLAS's own default on GPUs of compute capability 9.0."""
 REPEATS, LONG_US = 5, 10_000.0
 """Each algorithm is timed by the median of `REPEATS` calls after a first one, or by the first one alone if it takes
 `LONG_US` microseconds or longer.
@@ -60,7 +60,8 @@ class CublasLtCall:
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         """Return a callable that enqueues the fastest algorithm, which is searched at the first use of a shape.
 
-        Raises `UnsupportedError` if cublasLt lists none, if beta is not 0, and for extents beyond 32 bits.
+        Raises `UnsupportedError` for operations other than products, if cublasLt lists no algorithm, if beta is not 0,
+        and for extents beyond 32 bits.
         """
         call: Callable[[], object] = call_for("cublasLt", work.op, dict.fromkeys(("gemm", "batch"), self._product))(
             work, buffers
@@ -158,9 +159,10 @@ class CublasLtCall:
         self._library.check(function, what, ctypes.c_int(attribute), ctypes.byref(value), size)
 
     def facts(self) -> dict[str, Any]:
-        """Return library, version, file, and for the last shape the rank of the fastest heuristic.
+        """Return library, version, arithmetic (`core_type`), file, and the rank of the fastest heuristic.
 
-        `heuristic` is that rank, from 1 on; `heuristics` is the number of heuristics that cublasLt listed.
+        `heuristic` is that rank, from 1 on, for the shape that was prepared most recently; `heuristics` is the number
+        of usable heuristics that cublasLt listed for it.
         """
         at, count = self._last
         return {

@@ -136,6 +136,7 @@ class TorchCall:
 
     A batch is `torch.bmm(out=)` or `torch.baddbmm(out=)`. If all products share a matrix it is `torch.matmul`, which
     computes them as one product; it is called without `out`, whose memory it would replace instead of writing to it.
+    Such a batch is supported only for alpha 1 and beta 0.
     """
 
     def __init__(self, device: CudaDevice, *, tf32: bool = False) -> None:

@@ -79,7 +79,7 @@ def library_reduction(arrays: Arrays, work: Work, buffers: Mapping[str, Buffer])
 
 
 class FreshResult:
-    """A call that returns a new array each time; `deliver` copies the last one to `out`, which is verified."""
+    """A call that returns a new array each time; `deliver` copies the latest one to `out` for verification."""
 
     def __init__(self, call: Callable[[], object], out: Any) -> None:
         self._call, self._out = call, out
@@ -89,7 +89,7 @@ class FreshResult:
         self._last = self._call()
 
     def deliver(self) -> None:
-        """Enqueue the copy of the last result to `out`."""
+        """Enqueue the copy of the latest result to `out`."""
         self._out[...] = self._last
 
 

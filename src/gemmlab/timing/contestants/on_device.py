@@ -53,7 +53,7 @@ class OnDevice:
             self.device.download(there[name], self.work.flat[name])
 
     def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:
-        """Take a turn on the operands that the last `run` uploaded; without one, `run` first."""
+        """Take a turn on the operands that the latest `run` of any contestant uploaded; without one, `run` first."""
         if not self.work.uploaded:
             self.run()
         attached = self._ready()

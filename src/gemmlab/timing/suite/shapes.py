@@ -60,7 +60,7 @@ def read_suite(text: str, name: str = NAME) -> Suite:
     """Return the suite that a TOML text describes.
 
     A table `family` maps names to descriptions. Each `[[group]]` has a `family`, a `source` and `shapes`. Raises
-    `UsageError` that names the file and the group for anything missing, unknown, malformed, empty or written twice.
+    `UsageError`, which names the file as `name`, for anything missing, unknown, malformed, empty or written twice.
     """
     try:
         data = tomllib.loads(text)

@@ -66,7 +66,7 @@ class CpuDevice(DeviceIdentity):
     def target(self, config: Mapping[str, int]) -> str:
         """Return the name of the compilation target. `LANES` in the configuration is the vector width in float32.
 
-        Without it, or with 0, the vectors are the widest.
+        Without it, or with 0, the vectors are the widest. Raises `DeviceError` for a width that the processor lacks.
         """
         return host_target(config.get("LANES") or None).name
 
@@ -83,7 +83,8 @@ class CpuDevice(DeviceIdentity):
     def load(self, artifact: Artifact) -> CpuLoaded:
         """Link an artifact into this process, once for each distinct code; it is never unloaded.
 
-        Raises `DeviceError` for a target that is not this processor, `UsageError` for code that is no object code.
+        Raises `DeviceError` for a target that is not this processor, `UsageError` for code that is no object code,
+        `CompileError` if it is damaged or lacks a symbol.
         """
         if artifact.kind != "object":
             raise UsageError(f"{artifact.kernel}: the cpu device loads object code, not a {artifact.kind}")
@@ -111,9 +112,9 @@ class CpuDevice(DeviceIdentity):
             np.copyto(out, buffer.array.view(out.dtype).reshape(out.shape))
 
     def launch(self, loaded: CpuLoaded, launch: Launch) -> None:
-        """Run once and wait for the end; if every workspace is in use, wait for one first.
+        """Run once and wait for the end. If every workspace is in use, add one; if no more can be added, wait for one.
 
-        Raises `TimeLimitError` if the time limit has passed before; compiled code is not interrupted.
+        Raises `TimeLimitError` if the time limit has passed before the run; compiled code is not interrupted.
         """
         require_time(loaded.artifact.kernel)
         call, args = self._prepare(loaded, launch)

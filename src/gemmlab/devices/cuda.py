@@ -25,7 +25,7 @@ class CudaDevice(CudaLaunches):
     """A device that runs kernels on GPU number `ordinal`, in the context that torch, CuPy and the CUDA runtime use too.
 
     `mode` is the state of the caches for `time` (`cuda_timing`). Work is queued on the device's own `stream`. The
-    constructor raises `DeviceError` that says what is missing: this GPU, a driver or the Python binding.
+    constructor raises `DeviceError` if there is no such GPU, and as `open_driver` does.
     """
 
     def __init__(self, ordinal: int = 0, mode: Mode = "cold") -> None:

@@ -161,7 +161,7 @@ class WordsLaunch:
         self._spare: list[ArgumentBlock] = []
 
     def take(self) -> ArgumentBlock:
-        """Return a block for one caller. Words hold the launch's own arguments, or what the last caller wrote there."""
+        """Return a block for one caller. Words hold the launch's own arguments, or those of an earlier caller."""
         try:
             return self._spare.pop()
         except IndexError:

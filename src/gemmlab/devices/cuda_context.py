@@ -1,4 +1,6 @@
-"""The context of one GPU, with driver and stream. After a kernel's fault has destroyed it, every use is refused."""
+"""The context of one GPU, with driver and stream. Uses are refused after a kernel's fault or a kernel that did not end
+in time.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,7 @@ from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 class CudaContext(DeviceIdentity):
     """The primary context of GPU number `ordinal`, which torch, CuPy and the CUDA runtime use too, and a new `stream`.
 
-    The constructor makes it current. It raises `DeviceError` that says what is missing: this GPU, a driver or the
-    Python binding.
+    The constructor makes it current. It raises `DeviceError` if there is no such GPU, and as `open_driver` does.
     """
 
     def __init__(self, ordinal: int = 0, mode: Mode = "cold") -> None:

@@ -79,7 +79,7 @@ class Driver:
         return DeviceError(f"{who}{function} failed: {name}, {self.text_of(status)}")
 
     def name_of(self, status: Any) -> str:
-        """Return the name of a status, such as `"CUDA_ERROR_NO_DEVICE"`."""
+        """Return the name of a status, such as `"CUDA_ERROR_NO_DEVICE"`; `"status N"` for one unknown to the driver."""
         found, name = self.module.cuGetErrorName(status)
         return f"status {int(status)}" if int(found) else _text(name)
 
@@ -107,8 +107,8 @@ class Driver:
 
 @cache
 def open_driver() -> Driver:
-    """Return the driver, initialised; one for the process. `DeviceError` says what is missing: package, driver or GPU,
-    or that the driver is too old for the installed compiler.
+    """Return the driver, initialised; one for the process. `DeviceError` says what is missing (package, driver or GPU),
+    that the driver does not start, or that it is too old for the installed compiler.
     """
     try:
         from cuda.bindings import driver as module

@@ -19,7 +19,9 @@ from gemmlab.devices.texels import owner_of, texels_of
 
 
 class CudaStorage(CudaContext):
-    """The memory of a GPU, as the device protocol has it. Every function makes the GPU's context current."""
+    """The memory of a GPU, as the device protocol has it. Functions that use the GPU, except `free`, make its context
+    current.
+    """
 
     def allocate(self, nbytes: int) -> CudaBuffer:
         """Return uninitialised memory on a 256-byte boundary; `MemoryError` if the GPU has too little."""

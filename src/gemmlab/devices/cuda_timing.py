@@ -1,6 +1,6 @@
 """Time work on a GPU by events on its stream, with cold caches or with the contents that the last run left.
 
-Mode `cold`: before every run a buffer twice the size of the level-2 cache is written (the flush), so that operands come
+Mode `cold`: before every run a buffer of at least twice the level-2 cache is written (the flush), so that operands come
 from memory. Meanwhile the host queues the run; if that takes the host longer, the buffer is written several times. Mode
 `warm`: runs follow each other. If several of them (`inner`) are timed together, they are replayed as one graph, because
 the host may not queue short runs fast enough.

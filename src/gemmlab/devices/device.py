@@ -90,7 +90,10 @@ class Device(Protocol):
         """
 
     def build(self, program: Program) -> Artifact:
-        """Compile a program, or fetch its code from the cache. Raises `CompileError`."""
+        """Compile a program, or fetch its code from the cache.
+
+        Raises `CompileError`, and `UsageError` or `DeviceError` for a program that the device cannot run.
+        """
 
     def load(self, artifact: Artifact) -> Any:
         """Load an artifact, so that it can be launched."""
@@ -168,7 +171,8 @@ class CountingDevice(Protocol):
     def observe(self, loaded: Any, launch: Launch, *, races: bool = False, filling: int | None = None) -> Observation:
         """Run once and return counters and hazards.
 
-        With `races`, races in global memory are detected too. `filling` is the byte that unwritten memory reads as.
+        With `races`, races in global memory are detected too. `filling` is the byte that unwritten memory reads as; if
+        `None`, that memory is left as it is.
         """
 
 

@@ -40,7 +40,7 @@ MODELS = {
 }  # fmt: skip
 """Architecture -> the GPU model whose number of multiprocessors determines how many blocks are resident together."""
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
-"""The architectures that every rung is compiled for."""
+"""The architectures for which rungs are compiled: each rung for those that have the features that it needs."""
 
 _UNCOOPERATIVE = "this_grid().sync() needs a cooperative launch (cooperative=True)"
 GRID_WORKSPACE_BYTES = 64
@@ -100,8 +100,8 @@ class EmulatedDevice(DeviceIdentity):
     def load(self, artifact: Artifact) -> EmulatedLoaded:
         """Decode the machine code of a cubin for this architecture.
 
-        Raises `UsageError` that names an instruction unknown to the emulator, `NoCompilerError` if the artifact has no
-        disassembly and no disassembler is installed, `DeviceError` for code of another architecture.
+        Raises `UsageError` if it is no cubin or has an instruction unknown to the emulator, `NoCompilerError` if the
+        artifact has no disassembly and no disassembler is installed, `DeviceError` for code of another architecture.
         """
         if artifact.kind != "cubin":
             raise UsageError(f"{artifact.kernel}: {self.id} loads a cubin, not a {artifact.kind}")
@@ -169,9 +169,10 @@ class EmulatedDevice(DeviceIdentity):
     ) -> Observation:
         """Run once, and return counters and hazards. Only hazards of the kinds in `core.hazard.STOPPING` end the run.
 
-        `races` also detects races in global memory, which takes several times as long and 64 bytes for each word.
-        `filling` is the byte that unwritten memory reads as. The kernel's `printf` is written to `sys.stdout` at the
-        end. Raises `TimeLimitError` when the time limit (`core.time_limit`) passes.
+        `races` also detects races in global memory, which takes several times as long and 64 bytes for each word, or
+        for each narrower element that the code accesses. `filling` is the byte that unwritten memory reads as. The
+        kernel's `printf` is written to `sys.stdout` at the end. Raises `TimeLimitError` when the time limit
+        (`core.time_limit`) passes, and `UsageError` for a cooperative launch of more blocks than are resident together.
         """
         geometry, outcome = self._run(loaded, launch, races=races, filling=filling)
         observation = observe(loaded.image, geometry, outcome, self.id)

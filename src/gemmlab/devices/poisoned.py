@@ -31,8 +31,8 @@ class PoisonedDevice(EmulatedDevice):
     ) -> Observation:
         """Run once, and return counters and hazards; reads and overwrites that came too early are added to `found`.
 
-        Raises `UnknownAccessError` for code with asynchronous instructions, `UsageError` if no latencies are known for
-        the architecture.
+        Raises `UnknownAccessError` for code with instructions whose registers are not known, such as asynchronous ones,
+        and `UsageError` if no latencies are known for the architecture.
         """
         watch = PoisonWatch(loaded.image.code, self.arch, self.warps)
         made = replace(loaded, image=replace(loaded.image, code=watch.code))

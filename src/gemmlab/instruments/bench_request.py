@@ -53,7 +53,7 @@ class BenchRequest:
     precision: str = HIGHEST
     """The precision of gemmlab's own call; kernels have their own."""
     factors: Mapping[str, float] = field(default_factory=dict)
-    """alpha and beta of every problem; the defaults are 1 and 0."""
+    """Name -> value of alpha or beta, for every problem; by default alpha is 1 and beta 0."""
     budget_s: float = inf
     """Seconds after which no contestant is timed a second time at a size (`Plan.budget_s`)."""
 
@@ -104,9 +104,7 @@ class BenchRequest:
         return Count(op, self.device, kernels, problems, self.seed, verify=self.verify)
 
     def _with_factors(self, op: Op, problems: Sequence[Any]) -> list[Any]:
-        """Return the problems with alpha and beta set to `factors`. Raises `UsageError` for an operation without
-        them.
-        """
+        """Return the problems with the values in `factors`. Raises `UsageError` if the operation lacks one of them."""
         for name in self.factors:
             if name not in op.factors.values():
                 raise UsageError(f"--{name}: the operation {op.name} has no {name}")

@@ -66,22 +66,21 @@ def bench(
     `kernels` are ids, paths of `.cu` files or CUDA C++ as text; without any, `gemmlab.gemm` or `gemmlab.sum` is timed,
     or the ladder of `op` if it has no library call. `op` may also be a Python file or an `Operation`. `sizes` are 512,
     (M, N, K), a list of such, or the text of `--sizes`; `facts` about a `.cu` file are as for `check`. `suite` replaces
-    sizes: `True` for the frozen suite of shapes, or the name of a family of it (`"squares"`). `configs`
-    says which configurations of a single kernel to time: a list of them, `"all"` of its tuning space, or a number of
-    them; by default its own one.
+    sizes: `True` for the frozen suite of shapes, or the name of a family of it (`"squares"`). `configs` says which
+    configurations of a single kernel to time: a list of them, `"all"` of its tuning space, or a number of them; by
+    default its own one.
 
     `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, on which kernels are counted and nothing is timed; by
-    default the CPU, and for GPU kernels a GPU, else the emulator.
-    `mode` is the state of the caches before a call, `"warm"` or `"cold"`. `peers` are names of libraries, `"installed"`
-    or `"none"`; `threads` one number or several. `alpha` and `beta` are the factors of the product, `precision` that
-    of the library call on a GPU.
+    default the CPU, and for GPU kernels a GPU, else the emulator. `mode` is the state of the caches before a call,
+    `"warm"` or `"cold"`. `peers` are names of libraries, `"installed"` or `"none"`; `threads` one number or several.
+    `alpha` and `beta` are the factors of the product, `precision` that of the library call on a GPU.
 
     Contestants are processes, started `processes` times, that take `rounds` turns each. One that does not answer for
     `timeout_s` seconds is left out. After `budget_s` seconds of timing no contestant is timed a second time at a size.
     `seed` determines the data and the order of turns. With `verify` every result is compared with the float64 reference
     first; with `naive` the lowest rung is timed, too. `target` and `floor` request a verdict on the ratios of speeds to
     the fastest peer: by their 95 % intervals, the geometric mean must not be below `target`, and none below `floor`.
-    `progress(text, done, total)` is called between turns.
+    `progress(text, done, total)` is called between turns, and while code is compiled or kernels are counted.
 
     Raises `ArgumentTypeError`, `UsageError` (an unknown kernel, size or option), `DeviceError`, `PeerError` for a peer
     that is not installed, and `MemoryError`. A wrong result raises nothing: it is in `wrong` of the result.

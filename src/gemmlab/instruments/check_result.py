@@ -19,8 +19,9 @@ class CheckResult(Display, Tabular):
 
     reports: tuple[CheckReport, ...] = ()
     errors: Mapping[str, GemmlabError] = field(default_factory=dict)
-    """Kernel -> the error that ended its check: it does not compile, does not fit the device, or reached the time
-    limit.
+    """Kernel -> the error that ended its check, such as a compiler's, or `UsageError` for an unknown parameter.
+
+    A check that the time limit ended while it ran a case usually has a report instead (`CheckReport.time_limit`).
     """
     not_checked: tuple[str, ...] = ()
     """Names of the checks that were not started because the process had to end."""

@@ -65,8 +65,9 @@ def check(
     `seed` give equal data. `timeout_s` limits the check of each kernel, in seconds. `progress(name, done, total)` is
     called after each case.
 
-    A kernel that does not compile or reaches the time limit is in `errors` of the result; the others are checked.
-    Raises `ArgumentTypeError`, `UsageError` (an unknown kernel, size or parameter) and `DeviceError`.
+    A kernel that does not compile, or lacks a parameter in `config`, is in `errors` of the result; the others are
+    checked. A time limit ends a kernel's check with a report that is `timed_out`, or else with an error in `errors`.
+    Raises `ArgumentTypeError`, `UsageError` (an unknown kernel or size), `DeviceError` and `MemoryError`.
     """
     require_seconds("check: timeout_s", timeout_s)
     names = kernel_names(kernels)

@@ -44,7 +44,7 @@ def _caches(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figures
 
 
 def _division(exercise: ChoiceExercise, kernel: Kernel, chosen: Chosen) -> Figures:
-    """Return the largest job per 1000 of an equal share of C, and the micro-kernel's loads per 1000 multiply-adds."""
+    """Return the largest job per 1000 of an equal share of C, and the micro-kernel's loads per 1000 of its FMAs."""
     from gemmlab.ops.catalog import find_op
 
     (problem,) = find_op(kernel.op).parse_sizes(exercise.size_for(chosen))

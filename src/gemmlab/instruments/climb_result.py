@@ -29,7 +29,7 @@ class ClimbPart(Display):
     counts: tuple[CountRow, ...] = ()
     notes: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
-    """A sentence for each wrong result."""
+    """A text for each rung with a wrong result or another fault, and for each other wrong result of gemmlab's own."""
     files: tuple[Path, ...] = ()
     elsewhere: Record | None = None
     """A recorded climb of the same ladder on a GPU, if `"cuda"` was requested and this machine has no GPU."""
@@ -80,7 +80,7 @@ class ClimbResult(Display, Tabular):
 
     @property
     def wrong(self) -> list[str]:
-        """A sentence for each wrong result."""
+        """`ClimbPart.wrong` of all parts."""
         return [line for part in self.parts for line in part.wrong]
 
     @property

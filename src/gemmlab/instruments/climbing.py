@@ -44,10 +44,11 @@ def climb(
 
     On an emulated GPU the rungs are counted instead of timed.
 
-    `op` is `"gemm"`, `"reduce"` or `"batch"`. `device` is `"cpu"`, `"cuda[:N]"` or `"emulated[:sm_XX]"`. If there is no
-    GPU, `"cuda"` without `sizes` counts the rungs on an emulated GPU, and gives the times of a recorded climb beside
-    the counts. If `device` is `None`, the CPU's ladder is climbed, then the GPU's: it is timed on a GPU, or counted on
-    an emulated one if there is none. `threads`, `peers` and `sizes` are then for the CPU alone.
+    `op` is `"gemm"`, `"reduce"` or, for a GPU named as `device`, `"sums"`. `device` is `"cpu"`, `"cuda[:N]"` or
+    `"emulated[:sm_XX]"`. If there is no GPU, `"cuda"` without `sizes` counts the rungs on an emulated GPU, and gives
+    the times of a recorded climb beside the counts. If `device` is `None`, the CPU's ladder is climbed, then the GPU's:
+    it is timed on a GPU, or counted on an emulated one if there is none. `threads`, `peers` and `sizes` are then for
+    the CPU alone.
 
     `threads` is the number for the threaded rung, by default all physical cores. `peers` are names of libraries,
     `"installed"` or `""`. Each rung takes the largest of `sizes` that it finishes quickly. `quick` uses smaller sizes

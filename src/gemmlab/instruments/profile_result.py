@@ -24,7 +24,7 @@ class ProfileResult(Display, Tabular):
 
     @property
     def wrong(self) -> list[str]:
-        """A sentence for each wrong result."""
+        """A sentence for each wrong result; of counted kernels, also for each with a hazard."""
         results = [] if self.record is None else self.record.results
         return [f"{r.contestant} at {r.label}: {'; '.join(r.notes)}" for r in results if r.verified is False]
 

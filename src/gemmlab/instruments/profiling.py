@@ -73,8 +73,9 @@ def profile(
     while the emulator counts.
 
     A wrong result raises nothing: it is in `wrong` of the result. Raises `ArgumentTypeError`, `UsageError` (an unknown
-    kernel, size or parameter; nothing that could be run), `DeviceError`, `RecordError`, `MemoryError` and
-    `TimeLimitError`.
+    kernel, size or parameter; nothing that could be run), `DeviceError`, `RecordError`, `MemoryError`,
+    `TimeLimitError`; with `device`, `ProfilerError` if Nsight Compute is missing or lacks permission; `PeerError` if it
+    fails.
     """
     require_seconds("profile: timeout_s", timeout_s)
     names = kernel_names(kernels)

@@ -66,7 +66,8 @@ def arguments(text: str, values: Mapping[str, Any] = MappingProxyType({})) -> li
     """Return the arguments in a list separated by commas: numbers, `null` (`None`), arrays, and names in `values`.
 
     `float32[64x64]` is an array of random floats from -1 to 1, of an integer type one of random zeros and ones; the
-    random numbers are the same in each call. Raises `UsageError` that names a part that is none of these.
+    random numbers are the same in each call. Raises `UsageError` that names a part that is none of these, or an array
+    with too many elements.
     """
     import numpy as np
 

@@ -38,9 +38,10 @@ def tune(
     submitted and after each turn.
 
     Raises `ArgumentTypeError`, `UsageError` (nothing to tune, an unknown kernel or size, a budget that ends before the
-    first time, a search that another process runs, a folder that cannot be written), `CompileError` if no
-    configuration compiles, `WrongResultError` if none is right, `DeviceError` and `MemoryError`. Compilers are new
-    processes, which import the script that was started: its calls stand under `if __name__ == "__main__":`.
+    first time, a search that another process runs, a folder that cannot be written), `CompileError` if no configuration
+    compiles, `WrongResultError` if none is right, `DeviceError`, `RecordError` for a damaged journal, and
+    `MemoryError`. Compilers are new processes, which import the script that was started: its calls stand under
+    `if __name__ == "__main__":`.
     """
     if not 0.0 < budget_s < float("inf"):
         raise UsageError(f"tune: budget_s is {budget_s}; it must be a number of seconds above 0")

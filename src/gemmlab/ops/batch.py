@@ -62,7 +62,7 @@ class BatchOp:
         return problem.k
 
     def in_layouts(self, problem: BatchProblem, layouts: Sequence[str]) -> list[BatchProblem]:
-        """Return the same batch once in each of `layouts`."""
+        """Return the same batch once in each of `layouts`, with the smallest leading dimensions."""
         return [problem.with_layout(layout) for layout in layouts]
 
     def flops(self, problem: BatchProblem) -> int:

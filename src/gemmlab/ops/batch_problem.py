@@ -10,7 +10,9 @@ from gemmlab.core.errors import UsageError
 from gemmlab.ops.gemm_problem import GemmProblem
 
 PACKED = -1
-"""A stride that stands for the number of elements of a matrix: there is no gap between matrices."""
+"""A stride that stands for a matrix's stored rows times its leading dimension: the next matrix begins where a further
+row would.
+"""
 OPERANDS = ("a", "b", "c")
 
 

@@ -173,8 +173,8 @@ class DeclaredOp:
     ) -> dict[str, Expected]:  # fmt: skip
         """Return the stated results in float64, and the stated bounds plus the error of rounding to the result's type.
 
-        `precision` is the type whose roundoff the bound gets as `u`; `roundings` is ignored. The bound is 0 where a
-        result is not finite, and everywhere if no bound is stated.
+        `precision` is the type whose roundoff the bound gets as `u`: the first of `precisions` if it is none of them.
+        `roundings` is ignored. The bound is 0 where a result is not finite, and everywhere if no bound is stated.
         """
         stated, numbers = self._stated, self._numbers(problem)
         arrays = {

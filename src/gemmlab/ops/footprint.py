@@ -1,7 +1,7 @@
 """Check that there is enough memory for given sizes, before any of it is allocated.
 
-An allocation itself does not fail: the system provides pages when they are first written, and kills the process if none
-is left.
+On Linux an allocation itself rarely fails: the system provides pages when they are first written, and kills the process
+if none is left.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class GemmOp:
         return problem.k
 
     def in_layouts(self, problem: GemmProblem, layouts: Sequence[str]) -> list[GemmProblem]:
-        """Return the same product once in each of `layouts`."""
+        """Return the same product once in each of `layouts`, with the smallest leading dimensions."""
         return [problem.with_layout(layout) for layout in layouts]
 
     def flops(self, problem: GemmProblem) -> int:
@@ -150,11 +150,13 @@ class GemmOp:
 
         The bound is (K + c) u (|alpha| |A||B| + |beta C|) + (K + c) tiny max(1, |alpha|), where u is 2^-24, tiny is the
         smallest normal number and c is `ROUNDINGS`; `roundings`, if it is given, replaces K. Precisions with parts have
-        more roundings. For TF32, |alpha| times the largest change of the product by rounding the inputs is added, and K
-        is doubled, because a tensor core truncates its sums, while float32 arithmetic rounds.
+        more roundings. If A and B are not read, the bound is c (u |beta C| + tiny), and 0 without C. For TF32, |alpha|
+        times the largest change of the product by rounding the inputs is added, and K is doubled, because a tensor core
+        truncates its sums, while float32 arithmetic rounds.
 
         NaN and infinities are those of IEEE arithmetic, with bound 0. If a partial sum may overflow in some order of
-        evaluation, the bound is infinite, unless all terms have one sign: then the result is infinite in every order.
+        evaluation, the bound is infinite, unless the result certainly overflows, with terms of one sign: then it is
+        infinite in every order.
         """
         p = problem
         a = (inputs["a"].T if p.trans_a else inputs["a"]).astype(np.float64)

@@ -25,7 +25,7 @@ _EXTRA_COLUMNS = ((1, 0, 0), (0, 3, 0), (0, 0, 5), (7, 11, 13), (211, 471, 215),
 
 
 def contract_cases(layouts: Iterable[str], rng: np.random.Generator, scale: str) -> Iterator[GemmProblem]:
-    """Yield problems that cover the contract, once in each layout. `scale` is `"quick"` (0.2 GFLOP per layout) or
+    """Yield problems that cover the contract, once in each layout. `scale` is `"quick"` (0.1 GFLOP per layout) or
     `"full"`.
     """
     if scale not in ("quick", "full"):

@@ -153,7 +153,10 @@ class Op(Protocol):
         """Return the number of terms of one result (GEMM: K)."""
 
     def in_layouts(self, problem: Any, layouts: Sequence[str]) -> Sequence[Any]:
-        """Return the same problem once in each of `layouts`, or only itself if the operation has no layouts."""
+        """Return the same problem once in each of `layouts`, without gaps between rows.
+
+        If the operation has no layouts, return only the problem itself.
+        """
 
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterable[Any]:
         """Yield problems that cover the whole contract (edges, zero sizes, strides, scalars, specials).

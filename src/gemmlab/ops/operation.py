@@ -35,7 +35,8 @@ class Array:
     `shape` has names of extents, and numbers. `role` is `"in"`, `"out"` or `"inout"`. `type` is the name of the
     elements' type (see `core.elements`); without it they have the type in the kernel's signature. `fill(rng, shape)`
     returns the contents; without it floats are uniform in [-1, 1), times a factor of `Operation.scales`, and whole
-    numbers are uniform over all values of their type.
+    numbers are uniform over all values of their type. Raises `UsageError` for an unknown role or type, and for an empty
+    shape.
     """
 
     name: str
@@ -81,7 +82,10 @@ class Operation:
     flops: Callable[..., int] | None = None
     """Function that returns the number of arithmetic operations; by default one for each element of a result."""
     bytes: Callable[..., int] | None = None
-    """Function that returns the bytes that every kernel must move; by default all arrays once, `inout` arrays twice."""
+    """Function that returns the bytes that every kernel must move; by default all arrays once, `inout` arrays twice.
+
+    It may also name `x_bytes`: bytes of an element of array `x`.
+    """
     unit: str = GBS
     """The unit of the operation's speed, `"GB/s"` or `"GFLOP/s"`."""
     scales: tuple[float, ...] = (1.0,)

@@ -109,7 +109,8 @@ class ReduceOp:
         then at most `roundings * u * (sum of magnitudes)`, u = 2^-24. Without `roundings`, the bound has 64 additions,
         or the square root of the length if that is more: a tree needs the logarithm of the length, sums by threads or
         lanes little more, and one long chain is not acceptable for a long sum. If a partial sum may overflow in some
-        order, the bound is infinite, unless all terms have one sign: then the result is infinite in every order.
+        order, the bound is infinite, unless the sum certainly overflows, with terms of one sign: then the result is
+        infinite in every order.
 
         The maximum and the minimum are exact, and NaN if any element is. Without elements the result is that in
         `IDENTITIES`.

@@ -20,7 +20,7 @@ _FULL_LONG = (131_071, 1_000_003)
 
 
 def contract_cases(rng: np.random.Generator, scale: str) -> Iterator[ReduceProblem]:
-    """Yield problems that cover the contract. `scale` is `"quick"` (0.3 million elements) or `"full"`."""
+    """Yield problems that cover the contract. `scale` is `"quick"` (0.4 million elements) or `"full"`."""
     if scale not in ("quick", "full"):
         raise UsageError(f"scale {scale!r}: quick or full")
     full = scale == "full"

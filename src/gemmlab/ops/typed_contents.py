@@ -75,7 +75,7 @@ def _uniform(rng: np.random.Generator, shape: tuple[int, int], kind: Element) ->
 def _exact(terms: int, result: Element) -> tuple[int, float]:
     """Return the largest magnitude and the share of nonzero numbers with which sums of `terms` products stay exact.
 
-    `result` is the type of sums and results.
+    `result` is the type of the sums or that of the results, whichever has fewer bits.
     """
     # A quarter of the type's range leaves room for chance, for the factors and for the addend.
     most = 2.0 ** (min(result.bits or FLOAT32.bits, FLOAT32.bits) - 2) / max(1, terms)

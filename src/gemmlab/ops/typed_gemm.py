@@ -102,7 +102,8 @@ class TypedGemmOp(GemmOp):
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[GemmProblem]:
         """Yield the cases of the float32 product that these types can have.
 
-        Every other one of those with uniform contents gets whole numbers instead, with which every wrong term shows.
+        About every other one of those with uniform contents gets whole numbers instead, with which every wrong term
+        shows. alpha and beta are changed to numbers of few bits; if C is whole, to whole ones.
         """
         found: dict[GemmProblem, None] = {}
         for index, problem in enumerate(super().cases(layouts, rng, scale)):
@@ -132,7 +133,10 @@ class TypedGemmOp(GemmOp):
 
 
 def typed_gemm(types: Mapping[str, Element]) -> Op:
-    """Return the operation `gemm` for operands of these types; those without a type are float32."""
+    """Return the operation `gemm` for operands of these types; those without a type are float32.
+
+    Raises `UsageError` if C has whole numbers, but A or B has not.
+    """
     a, b, c = (types.get(name, FLOAT32) for name in OPERANDS)
     return GemmOp() if a == b == c == FLOAT32 else TypedGemmOp(a, b, c)
 

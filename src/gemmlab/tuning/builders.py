@@ -39,8 +39,8 @@ class Builders:
     """A pool of `count` compiler processes for one kernel. A program that several configurations share is compiled
     once.
 
-    The pool is a context manager. On exit, processes that still compile are ended; they also end with this process,
-    even if it is killed.
+    The pool is a context manager. On exit, processes that still compile are ended; on Linux they also end with this
+    process, even if it is killed.
     """
 
     def __init__(self, named: NamedKernel, count: int) -> None:

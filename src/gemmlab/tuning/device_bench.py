@@ -1,6 +1,6 @@
 """A bench on a real device. Each configuration is a contestant in a worker process, as in `gemmlab bench`.
 
-Configurations for a GPU share a worker. It is restarted regularly, and after each configuration that crashed it. A
+Configurations for a GPU share a worker. It is restarted regularly, and after each configuration with a fault. A
 configuration that crashes or hangs is recorded as a fault and does not end the search.
 """
 

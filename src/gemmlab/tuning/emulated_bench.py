@@ -100,5 +100,5 @@ def _fault(report: CheckReport) -> str:
 
 
 def _size(op: str) -> str:
-    """Return the sizes to check for an operation; for a user's own operation the emulator's default."""
+    """Return the sizes to check for an operation; for one that `SIZES` lacks the emulator's default."""
     return SIZES.get(op) or family_of("emulated", op).bench_sizes

@@ -33,7 +33,7 @@ _STEP_LATENCY = 7.5
 _MEMORY_LATENCY = 500.0
 """Cycles of a load from global memory: between those of a hit and of a miss in the L2 cache."""
 _BARRIER = 40.0
-"""Cycles that the threads of a block wait for each other, per tile."""
+"""Cycles that the threads of a block wait for each other, once per tile along k (`Tiles.depth` steps)."""
 _SPILLED = 1.5
 """The factor on the time if a thread's results do not fit into its registers."""
 
@@ -59,8 +59,8 @@ class Multiprocessors:
 def forecasts(kernel: Kernel, op: Op, problem: Any, space: Space, of: Multiprocessors) -> list[float]:
     """Return a forecast for every configuration, in cycles.
 
-    A configuration that cannot be launched gets twice the most cycles, so that it comes last. All forecasts are 1 for
-    an operation without dot products or results, and for a kernel without `make_launches`.
+    A configuration that cannot be launched gets twice the most cycles, so that it comes last. All forecasts are 1 for a
+    problem whose results have no terms, or that has no results, and for a kernel without `make_launches`.
     """
     results = sum(operand.rows * operand.cols for operand in op.operands(problem) if operand.role != "in")
     if op.dot_length(problem) < 1 or not results or kernel.make_launches is None:

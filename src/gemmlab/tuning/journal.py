@@ -40,8 +40,9 @@ class Journal:
     """An append-only file: a header line, then a line for each outcome. A context manager that closes the file.
 
     The file at `path` is continued, or begun if there is none; with `fresh`, it is emptied first. `events` has its
-    outcomes so far. `header` identifies the search: kernel, digest of its source, problem, device. Raises `UsageError`
-    if another process writes the file or it cannot be written, and `RecordError` if it is no journal of this search.
+    outcomes so far. `header` identifies the search (`session.header_of`). Raises `UsageError` if the file cannot be
+    written or, except on Windows, another process has it open as a journal, and `RecordError` if it is no journal of
+    this search.
     """
 
     def __init__(self, path: Path, space: Space, header: Mapping[str, Any], *, fresh: bool = False) -> None:

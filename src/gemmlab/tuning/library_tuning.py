@@ -54,12 +54,12 @@ def tune_library(request: Request) -> Iterator[Entry]:
     """Find the fastest kernel or configuration of `gemmlab.gemm` here; store each entry immediately, and yield it.
 
     On a CPU, one search over all products gives one entry. On a GPU, each product has an entry of its own. Products
-    that have a valid entry in the store (unless `request.fresh`), or of which no right time was measured, are left out,
-    and no product is begun after the budget. If nothing is `LEAST_GAIN` times as fast as the shipped choice, the entry
-    names that.
+    that have a valid entry in the store (unless `request.fresh`), or at which the shipped choice has no right time, are
+    left out, and no product is begun after the budget. If nothing is `LEAST_GAIN` times as fast as the shipped choice,
+    the entry names that.
 
-    Raises `UsageError` for a device whose times are meaningless, if nothing can be stored, and if the search on a CPU
-    ended before it had timed the shipped configuration; `RecordError` for a damaged store.
+    Raises `UsageError` for a device whose times are meaningless, and if nothing can be stored; `RecordError` for a
+    damaged store; on a CPU also as `processor_entry` does.
     """
     family = request.device.family
     if not family_of(family).timed:
@@ -138,7 +138,7 @@ def machine_of(device: Device) -> str:
 def states(gpus: Mapping[str, Any]) -> dict[str, Any]:
     """Return the name of this processor and of each GPU -> the state of its entries in the store.
 
-    A state has the numbers of entries (`entries`) and of invalid ones among them (`stale`), and the time of the last
+    A state has the numbers of entries (`entries`) and of invalid ones among them (`stale`), and the time of the newest
     (`taken`, `""` without one). `gpus` is as `timing.inventory.gpus` returns it. If the store cannot be read, the
     result has only an `error`.
     """

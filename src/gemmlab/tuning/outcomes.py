@@ -19,7 +19,7 @@ class Build:
     place: int
     """Number of the configuration in the space."""
     fault: str = ""
-    """The reason why the configuration cannot be compiled or loaded; empty if it can."""
+    """The reason why there is no code that the device can run; empty if there is."""
     seconds: float = 0.0
     """Time of the compilation; 0 if another configuration with the same program had it already."""
     facts: Mapping[str, float] = field(default_factory=dict)

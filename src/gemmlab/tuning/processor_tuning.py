@@ -22,7 +22,7 @@ from gemmlab.tuning.session import tune
 from gemmlab.tuning.space import space_of
 
 _COMPARED, _COMPARED_S = 0.15, 10.0
-"""The last comparison has the fraction `_COMPARED` of the budget.
+"""The final comparison has the fraction `_COMPARED` of the budget.
 
 It has at least `_COMPARED_S` seconds, or a quarter of the budget if that is less.
 """
@@ -31,7 +31,8 @@ It has at least `_COMPARED_S` seconds, or a quarter of the budget if that is les
 def processor_entry(request: Request) -> Entry:
     """Return the entry of the fastest configuration, or of the shipped one if none is `LEAST_GAIN` times as fast.
 
-    Raises `UsageError` if the search ended before it had timed the shipped configuration.
+    Raises `UsageError` if the search, or the comparison after it, has no time of the shipped configuration; otherwise
+    as `session.tune` does.
     """
     named = named_kernel(USUAL)
     subject = Subject(

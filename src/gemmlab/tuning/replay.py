@@ -63,7 +63,7 @@ class RecordedSpace:
     builders: int = 1
     """Number of compilers that worked at a time."""
     header: Mapping[str, Any] = field(default_factory=dict)
-    """The journal's first line: kernel, device and other facts of the search."""
+    """Kernel, device and other facts of the search: a journal's first line, or what another format has of it."""
     programs: tuple[int, ...] = ()
     """A number for each configuration; those with the same number share a program. Empty if each has its own."""
 

@@ -98,9 +98,9 @@ def tune(
 
     The search continues from its journal in `folder`, if there is one; with `fresh`, that is emptied first. `report` is
     called when configurations are submitted and after each turn. Raises `CompileError` if no configuration tried
-    compiles, `WrongResultError` if every one has another fault, `UsageError` if the budget ends before one is timed,
-    another process runs the same search or the journal cannot be written, and `KeyboardInterrupt`; the journal then has
-    all outcomes so far.
+    compiles, `WrongResultError` if some compile and all tried have a fault, `UsageError` if the budget ends before one
+    is tried, another process runs the same search (not noticed on Windows) or the journal cannot be written,
+    `RecordError` for a damaged journal, and `KeyboardInterrupt`; the journal then has all outcomes so far.
     """
     kernel, predicted = of.named.kernel, of.device.family == "emulated"
     header = header_of(of)

@@ -67,8 +67,8 @@ def import_file(source: Path) -> tuple[int, list[str]]:
     """Merge the entries of a file that `export` wrote into the store.
 
     Returns the number of merged entries, and a line of text for each that was left out: its kernel has changed. Raises
-    `RecordError` for a file to which other users can write, of another schema, or with an entry that the header of its
-    kernel does not allow; then nothing is merged. Otherwise raises as `add` does.
+    `RecordError` for a file that is missing, damaged or of another schema, to which other users can write, or with an
+    entry that the header of its kernel does not allow; then nothing is merged. Otherwise raises as `add` does.
     """
     if not source.is_file():
         raise RecordError(f"no file {source}")

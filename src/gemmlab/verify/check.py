@@ -42,22 +42,24 @@ def check_kernel(
 ) -> CheckReport:
     """Run `kernel` on every case (default: the operation's, in the layouts the kernel reads) and check each result.
 
-    Results must lie within the elementwise bound. Inputs, guard bands and the gaps between rows must not change;
-    memory that must not be read holds NaN. Operands start at varying distances from an aligned address. The same
-    `seed` gives the same data.
+    Results must lie within the elementwise bound. Inputs, guard bands and the gaps between rows must not change; memory
+    that must not be read holds NaN. Operands start at varying distances from an aligned address. The same `seed` gives
+    the same data.
 
-    On a device that counts (`CountingDevice`), a case with a hazard fails. Cases that the kernel does not take are left
-    out; instead of default cases, similar ones are run that it takes. If the kernel reads an operand whatever its
-    factor is, a factor 0 becomes 1 (`with_factors`). A few failures or a time limit (`core.time_limit`) end the check,
-    and the report says how far it came.
+    On a device that counts (`CountingDevice`), a case with a hazard fails; reads of unwritten memory that reach no
+    result are only reported. Cases that the kernel does not take, or with contents in `Kernel.untried`, are left out;
+    instead of default cases, similar ones are run that it takes. If the kernel reads an operand whatever its factor is,
+    a factor 0 becomes 1 (`with_factors`). A few failures, an unfinished run or a time limit (`core.time_limit`) end the
+    check, and the report says how far it came.
 
     Without `config` and `cases`, more follows. If the kernel failed, a search finds the conditions under which it is
     right (`needs`). If it passed, or conditions were found, it runs with rows far apart (`far_rows`). If it passed, a
     device that counts compares the statements of the kernel's file with its counters.
 
     Before the first case is run, raises `MemoryError` for a case that needs more memory than there is, and `UsageError`
-    if no case is left or if a statement names nothing that is counted; then the errors of building and launching.
-    Several threads may check at once.
+    for an illegal `config`, if no case is left, if a statement names nothing that is counted, or if counters judge the
+    kernel (an exercise) and the device does not count; then the errors of building and launching. Several threads may
+    check at once.
     """
     require_known_names(kernel, op)
     device = own(device)

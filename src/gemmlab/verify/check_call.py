@@ -78,8 +78,8 @@ def check_callable(
 
 
 def default_calls(rng: np.random.Generator, scale: str = "quick") -> Iterator[Call]:
-    """Yield every case of the operation, with array layouts and destinations in rotation; then small products with each
-    layout of each array; then batches.
+    """Yield every case of the operation, with destinations and array layouts in rotation (b's layout at random); then
+    small products with each layout of each array; then batches.
     """
     inputs, outputs, places = cycle(VIEWS), cycle(WRITABLE_VIEWS), cycle(_OUTPUTS)
     for problem in GemmOp().cases(("nn", "nt", "tn", "tt"), rng, scale):

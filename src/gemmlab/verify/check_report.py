@@ -31,7 +31,9 @@ def _rank(hazard: Hazard, cause: str) -> tuple[bool, int]:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One case that failed: a wrong result, a forbidden access, or counters that contradict the kernel's file."""
+    """One case that failed: a wrong result, a forbidden access, another fault in words, or counters that contradict the
+    kernel's file.
+    """
 
     subject: str
     config: Mapping[str, int]
@@ -158,7 +160,7 @@ class CheckReport(Display):
         return [f"    {one}" for one in self.criteria]
 
     def headline(self) -> str:
-        """Return the verdict, and below it, for an exercise that is not solved, each criterion with its figure."""
+        """Return the verdict, and below it each criterion of an exercise with its figure."""
         return "\n".join([f"{self.subject}: {self.verdict}", *self._criteria_lines()])
 
     def explain(self) -> str:

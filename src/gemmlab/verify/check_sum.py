@@ -32,7 +32,7 @@ _ROWS = (1, 3, 70)
 class Call:
     """One call to try: the problem's elements as an array of `rows` rows in the layout `view`, summed along `axis`.
 
-    With `axis` `None` it is summed along both.
+    With `axis` `None` it is summed along both. Elements left over by the division into rows are not summed.
     """
 
     problem: ReduceProblem

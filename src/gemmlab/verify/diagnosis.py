@@ -44,7 +44,8 @@ class FarCase:
 def described(artifact: Artifact | None, hazards: Iterable[Hazard], places: Places) -> tuple[Hazard, ...]:
     """Return hazards of a run with source lines, call sites and the names of arrays.
 
-    `artifact` is the code that ran, `places` the arrays' addresses in global memory.
+    `artifact` is the code that ran; if it is `None`, none are returned. `places` are the arrays' addresses in global
+    memory.
     """
     every = tuple(hazards)
     if artifact is None or not every:
@@ -85,10 +86,10 @@ def _serious(observation: Observation | None, *, wrong: bool) -> tuple[Hazard, .
 def needs(
     placed: PlacedKernel, op: Op, failing: Sequence[Any], passing: Sequence[Any], *, threads: int, seed: int
 ) -> tuple[Sequence[Condition] | None, bool]:
-    """Return the conditions under which the kernel is right (`passes_where`), and True.
+    """Return the result of `passes_where`, the conditions under which the kernel is right, and True.
 
-    The conditions are `None` if it is wrong at whole tiles, too. If it takes no problem of whole tiles, return `None`
-    and False: nothing was found out. `failing` are problems at which it fails, `passing` those at which it is right.
+    If it takes no problem of whole tiles, return `None` and False: nothing was found out. `failing` are problems at
+    which it fails, `passing` those at which it is right.
     """
 
     def passes(problem: Any, shift: int) -> bool | None:

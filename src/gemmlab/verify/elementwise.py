@@ -72,7 +72,7 @@ class Comparison:
     mismatch: Mismatch | None
     worst_ratio: float
     """Largest error of an element divided by its bound: at most 1 if the output is right; infinite if an element is NaN
-    or infinite where it must be finite.
+    or infinite where it must be finite, or has an error where its bound is 0.
     """
     source_error: float
     """Largest relative error of an element, divided by the number of terms of a result (`dot_length` of `compare`).
@@ -91,7 +91,7 @@ def compare(
     An element is right if its error is at most the bound, if it is an infinity and a number within the bound rounds to
     that infinity in the type `kind`, if it and the reference are infinite with the same sign, or if both are NaN. An
     infinite bound accepts anything. `dot_length` is K; the largest relative error is also reported divided by it, as
-    the source listings test it.
+    the test in the published sources of the kernels does.
     """
     rows = max(1, _BLOCK // max(1, actual.shape[1]))
     starts = range(0, actual.shape[0], rows)

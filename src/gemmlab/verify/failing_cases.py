@@ -38,7 +38,8 @@ def shared_by(op: Op, passes: Passes, failing: Sequence[Any], passing: Sequence[
 def _bound(op: Op, passes: Passes, failing: Sequence[Any], name: str, right: int) -> int:
     """Find by bisection where a failing problem begins to fail as its extent `name` grows; return the value before.
 
-    The problem is the failing one with the least such extent, and only this extent is changed. At `right` it passes.
+    The problem is the failing one with the least such extent, and only this extent is changed. At extent `right` it is
+    assumed to pass.
     """
     base = min(failing, key=lambda problem: int(getattr(problem, name)))
     wrong = int(getattr(base, name))

@@ -15,7 +15,9 @@ from gemmlab.ops.op import Operand
 SENTINEL = 0x7FE1DEAD
 """Bit pattern of 4-byte guards and gaps: a quiet NaN, so that reading them shows in the result, too."""
 _SENTINELS = {1: 0x5D, 2: 0x7FE1, 4: SENTINEL, 8: 0x7FF9DEAD_7FE1DEAD}
-"""Bit patterns of guards and gaps by the bytes of an element: a NaN as a float, a rare value as an integer."""
+"""Bit patterns of guards and gaps by the bytes of an element: a NaN as a float of 16 bits or more, a rare value as an
+8-bit float or an integer.
+"""
 GUARD_ROWS = 72
 LEAST_GUARD_WORDS = 1024
 MOST_GUARD_WORDS = 1 << 18

@@ -10,7 +10,8 @@ from gemmlab.ops.op import Operand
 
 
 def with_operands(hazards: Iterable[Hazard], operands: Mapping[str, tuple[int, Operand | None]]) -> Iterator[Hazard]:
-    """Yield all hazards; those in global memory name their array and, unless they are races, the element.
+    """Yield all hazards; those at an address in global memory name their array and, unless they are races, the element
+    of an operand.
 
     `operands` has, by name, the address of each array in global memory, and its shape if it is an operand. Allocations
     lie far apart, so an address out of bounds belongs to the array that begins nearest to it.

@@ -16,7 +16,8 @@ NAN_BEFORE = "held NaN before the call"
 
 
 def nan_cause(wrong: Mismatch, contents: Contents, own: Kernel | None = None) -> str | None:
-    """Return a sentence that names the operands that held only NaN before the call, if the result is NaN; else `None`.
+    """Return a sentence that names the operands that held only NaN before the call; `None` if there are none, or if the
+    result is not NaN, or must be.
 
     `contents` are the operands before the call (`Op.fill`): all NaN where the problem does not read the operand, such
     as the output of a product with `beta == 0`, or the inputs with `alpha == 0` or K = 0. With the kernel `own` of a

@@ -19,8 +19,8 @@ def nan_sources(
     """Return `contents` without the operands that hold only NaN and are not the cause of a result that is NaN.
 
     The problem runs with zeros in place of all such operands: if a result is still NaN, none of them is the cause, but
-    memory such as that behind the end of a row. Otherwise the problem runs once for each of them, with zeros in the
-    others. If no single one is the cause, or no wrong result is NaN, all of `contents` are returned.
+    memory such as that behind the end of a row. Otherwise, if there are several, the problem runs once for each, with
+    zeros in the others. If no single one is the cause, or no wrong result is NaN, all of `contents` are returned.
     """
     suspects = [name for name, values in contents.items() if values.size and np.isnan(values).all()]
     if not suspects or not any(math.isnan(wrong.value) for wrong in wrongs):

@@ -29,7 +29,8 @@ def passes_where(
     kernel: Kernel, op: Op, passes: Passes, failing: Sequence[Any] = (), passing: Sequence[Any] = (),
     *, addresses: bool = False,
 ) -> list[Condition] | None:  # fmt: skip
-    """Return the conditions that the kernel needs; `[]` if none is found, `None` if it is wrong at whole tiles, too.
+    """Return the conditions that the kernel needs. If none is found, return `None` if the kernel is wrong at all whole
+    tiles, else `[]`.
 
     `passes` runs a problem (`whole_tiles.Passes`). `failing` and `passing` are problems whose outcome is known. These
     conditions are tried in turn, until no failing problem fulfils them: multiples of extents, factors, distances of
@@ -194,7 +195,9 @@ def _others(kernel: Kernel, op: Op, whole: Whole) -> Iterator[Condition]:
 
 
 def _addresses(op: Op, whole: Whole) -> Iterator[Condition]:
-    """Yield the condition on the alignment of the kernel's arrays in bytes; nothing if any address will do."""
+    """Yield the condition on the alignment of the kernel's arrays in bytes; nothing if any address will do, or none
+    that is tried.
+    """
     nbytes = op.operands(whole.problem)[0].element.nbytes
     steps = [1 << power for power in range(6)]
     least = next((step for step in steps if whole.passes(whole.problem, step)), 0)

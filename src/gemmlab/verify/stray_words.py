@@ -31,9 +31,9 @@ def without_stray(
 ) -> tuple[tuple[Hazard, ...], tuple[str, ...]]:  # fmt: skip
     """Return the hazards of a run that remain, and in words the reads of unwritten memory that reach no result.
 
-    If the run has only such reads, no hazard remains. If it has any other hazard, or if one of the reads reaches a
-    result, all hazards remain, and there are no words. `left` are the operands after the run, `shift` is the run's
-    (`GuardedRun`).
+    If the run has only such reads, no hazard remains. If it has any other hazard, or if other contents of unwritten
+    memory change an operand or how often an instruction runs, all hazards remain, and there are no words. `left` are
+    the operands after the run, `shift` is the run's (`GuardedRun`).
     """
     hazards = observation.hazards
     if not hazards or any(hazard.kind != UNWRITTEN for hazard in hazards):

@@ -38,7 +38,8 @@ class Whole:
 
 
 def whole_tiles(kernel: Kernel, op: Op, passes: Passes, factors: Mapping[str, float] | None = None) -> Whole | None:
-    """Return the smallest problem of whole tiles at which the kernel is right; `None` if it is wrong at all of them.
+    """Return the smallest problem of whole tiles at which the kernel is right; `None` if it is wrong at all that it
+    takes.
 
     The operands have a layout that the kernel reads. `factors` replaces values of the problems. Raises `UsageError` if
     the kernel takes none of them.

@@ -68,8 +68,8 @@ def gemm(
 
     `a`, `b`, `c` and `out` are float32 arrays of one package, with any strides: of NumPy, of torch on the CPU, or of
     any package with DLPack there. The result is of the same package (of NumPy if that package has no `from_dlpack`),
-    and nothing is copied. Shapes are those of `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n), leading
-    axes broadcast, and a one-dimensional operand is a row on the left or a column on the right, which no flag
+    and no array is copied for that. Shapes are those of `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n),
+    leading axes broadcast, and a one-dimensional operand is a row on the left or a column on the right, which no flag
     transposes.
 
     `b` may be a packed operand (`gemmlab.pack`).
@@ -108,12 +108,13 @@ def gemm(
     journal: an interrupted call goes on when it is repeated. It needs an `out` that outlives the process.
 
     Raises `ArgumentTypeError` (a TypeError) for an operand that is not a float32 array, has a mask or requires a
-    gradient, for arrays of several packages and for an `out` of JAX, which never changes an array, `UsageError` (a
-    ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, a thread count
-    below 1 or one for arrays on a GPU, an unknown precision, kernel or parameter and a kernel that cannot compute this,
-    for too little `memory_bytes` and a `checkpoint` of another product, `RecordError` for one that is no checkpoint,
-    `CompileError` for a kernel that does not compile here, `DeviceError` for operands on two GPUs, for bfloat16 parts
-    on a CPU without AMX and for a device that does not exist here, and `MemoryError`.
+    gradient, for arrays of several packages, for an `out` of JAX, which never changes an array, and for factors, flags
+    and counts of a wrong type, `UsageError` (a ValueError) for shapes that do not fit, a `beta` without `c`, an `out`
+    that is read-only, of another shape or overlapping, a thread count below 1 or one for arrays on a GPU, an unknown
+    precision, kernel or parameter and a kernel that cannot compute this, for too little `memory_bytes` and a
+    `checkpoint` of another product, `RecordError` for one that is no checkpoint, `CompileError` for a kernel that does
+    not compile here, `DeviceError` for operands on two GPUs, for bfloat16 parts on a CPU without AMX and for a device
+    that does not exist here, and `MemoryError`.
     """
     global _again
     # Half of a short call's time is Python's, and comparisons with None in a condition are the cheapest.
@@ -180,7 +181,8 @@ def _load(precision: str = HIGHEST) -> CpuProduct:
 
 
 def checked(call: Call) -> tuple[Request, Float32Array | None, int | None]:
-    """Return the operands of a call for the CPU, a view of `out` if it is given, and the number of threads.
+    """Return the operands of a call for the CPU, a view of `out`, and the number of threads; these two are `None` if
+    they are not given.
 
     Raises the errors of `gemm` for arrays that it does not take.
     """

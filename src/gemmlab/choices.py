@@ -33,9 +33,10 @@ def explain_choice(
     `"emulated:sm_80"`, or a model by name, `"H200"`, `"L4"`.
 
     Print it for a table of everything that was considered, or read `kernel`, `config`, `basis` (`"record"`: measured at
-    this size on this model; `"rule"`: estimated; `"forced"`: by `kernel` or `config`), `reason`, `considered` and
-    `order`: `"k"` where each sum is one chain of multiply-adds in the order of k, else a digest of its order;
-    `workspace_bytes` is the memory that the call takes beside operands and result.
+    this size on this model; `"tuned"`: measured here by `gemmlab tune --library`; `"rule"`: by an estimate or a fixed
+    rule; `"forced"`: by `kernel` or `config`), `reason`, `considered` and `order`: `"k"` where each sum is one chain of
+    multiply-adds in the order of k, else a digest of its order (empty on a CPU); `workspace_bytes` is the memory that
+    the call takes beside operands and result.
 
     With `memory_bytes`, the choice is that of a product in pieces that takes at most this memory of the device. Its
     `pieces` has their size, the bytes copied, and the predicted times of the link and the kernel.

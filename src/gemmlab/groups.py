@@ -38,13 +38,14 @@ def gemm_group(
     `beta`, `trans_a`, `trans_b`, `threads`, `precision` and `reproducible` apply to all products, as in `gemm`. If
     `beta` is 0, `c` may contain `None`.
 
-    On a GPU a launch takes 64 products whose operands are stored in one layout; larger groups take several launches.
-    The table of products is part of the launch, so a group can be captured in a graph. Each sum is one chain of
-    multiply-adds in the order of k: `reproducible` costs nothing there. On a CPU the products are computed in turn.
+    On a GPU a launch takes up to 64 products whose operands are stored in one layout; other groups take several. The
+    table of products is part of the launch, so a group can be captured in a graph. Each sum is one chain of
+    multiply-adds in the order of k: `reproducible` costs nothing there. On a CPU, and on a GPU that does not run the
+    kernel for groups, the products are computed in turn.
 
-    Raises the errors of `gemm`, with the number of the product, `ArgumentTypeError` for operands that are no lists, and
-    `UsageError` for lists of different lengths and for an `out` that shares memory with an array of another product.
-    All products are checked first: if one is refused, none is computed.
+    Raises the errors of `gemm`, with the number of the product, `ArgumentTypeError` for operands that are no lists or
+    tuples, and `UsageError` for lists of different lengths and for an `out` that shares memory with an array of another
+    product. All products are checked first: if one is refused, none is computed.
     """
     global _again
     if _again is not None and threads is None is c is out:

@@ -53,8 +53,8 @@ def pack(b: Any, *, trans_b: bool = False) -> Packed:
     with `trans_b` its transpose is packed. Later changes of `b` have no effect. The product has the same bits as that
     of an array in C order, on any number of threads. It pays for few rows of `a`, where the time goes to reading b.
 
-    Raises `ArgumentTypeError` for what is no float32 array, `UsageError` for an array on a GPU or without two axes, and
-    `MemoryError`.
+    Raises `ArgumentTypeError` for what is no float32 array, `UsageError` for a packed operand and for an array on a GPU
+    or without two axes, and `MemoryError`.
     """
     if isinstance(b, Packed):
         raise UsageError("pack: b is packed already")

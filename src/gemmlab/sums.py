@@ -55,7 +55,7 @@ def sum(  # noqa: A001 - as NumPy calls it
     `x` is a float32 array with any strides, of NumPy, or of torch or any package with DLPack on the CPU. The result is
     of the same package; where NumPy's is a number, it is an array without axes. With `keepdims` the axes summed along
     stay, each with an extent of 1. `out`, of the result's shape and of the package of `x`, receives the result and is
-    returned; it may share memory with `x`.
+    returned; it may share memory with `x`, on a GPU only if it is of torch or CuPy.
 
     Elements are read in place, and those that a broadcast repeats are read once. Up to millions of terms, a term goes
     through at most some hundred consecutive additions, whatever the axes. `threads` bounds the threads used, by default
@@ -68,9 +68,10 @@ def sum(  # noqa: A001 - as NumPy calls it
     start address modulo 16 bytes.
 
     Raises `ArgumentTypeError` (a TypeError) for anything but a float32 array without a mask, for an `out` of another
-    package or of JAX and for an axis that is no whole number, `UsageError` (a ValueError) for an axis that does not
-    exist or is named twice, an `out` that is read-only or of another shape and arrays that a GPU cannot sum,
-    `DeviceError` where there is no such GPU, and `MemoryError`.
+    package or of JAX and for an axis or a thread count that is no whole number, `UsageError` (a ValueError) for an axis
+    that does not exist or is named twice, an `out` that is read-only or of another shape, a thread count below 1 or one
+    for an array on a GPU, and arrays that a GPU cannot sum, `DeviceError` where there is no such GPU, `CompileError`
+    for sums that do not compile here, and `MemoryError`.
     """
     few = threads is None or (type(threads) is int and threads > 0)
     if type(x) is np.ndarray and out is None and few and _plain(axis):

@@ -33,7 +33,10 @@ class FilePart(NamedTuple):
 
 
 def file_part(value: Any) -> FilePart | None:
-    """Return the part of a file that an array spans; `None` if `numpy.memmap` did not map it, or if it is empty."""
+    """Return the part of a file that an array spans.
+
+    `None` if `numpy.memmap` did not map the array from a file with a name, or if the array is empty.
+    """
     owner: Any = value
     while owner is not None and not _is_mapping(owner):
         owner = getattr(owner, "base", None)

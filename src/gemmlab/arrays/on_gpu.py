@@ -1,6 +1,7 @@
 """Arrays of other packages that lie on a GPU (torch, CuPy, Numba, JAX): their addresses and layouts.
 
-`__cuda_array_interface__` is read if an array has it and it says when the array is ready; otherwise DLPack is read.
+`__cuda_array_interface__` is read if an array has it and it says when the array is ready, and also of torch's tensors
+and of arrays without DLPack; otherwise DLPack is read.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ def is_device_array(value: Any) -> bool:
 def device_array(value: Any, name: str = "") -> DeviceArray:
     """Return the address and layout of an array on a GPU. Messages call it `name`, by default the array.
 
-    Raises `ArgumentTypeError` if `value` is no such array or does not show its memory, `DeviceError` if it has DLPack
-    alone and the package cuda-core, which reads that, is missing.
+    Raises `ArgumentTypeError` if `value` is no such array, does not show its memory or has a mask or an unusable dtype,
+    `DeviceError` if DLPack is to be read and the package cuda-core, which reads it, is missing.
     """
     negated = getattr(value, "is_neg", None)
     if negated is not None and negated():

@@ -17,7 +17,7 @@ __all__ = ["cblas_sgemm", "pointers", "set_xerbla", "sgemm", "sgemm_", "write_li
 cblas_sgemm: Any
 """CBLAS's `cblas_sgemm` as a ctypes function: 14 arguments, integers of 32 bits, addresses for a, b and c. It returns
 nothing, and for an illegal argument calls the handler (`set_xerbla`). It is compiled at the first access, which may
-raise `CompileError`.
+raise `CompileError`, and on Windows raises `UsageError`.
 """
 sgemm_: Any
 """Fortran's `SGEMM` as a ctypes function: 13 addresses (`ctypes.byref`), matrices are stored by columns. Otherwise like

@@ -31,7 +31,7 @@ def pointers() -> dict[str, int]:
     The functions do not hold the interpreter's lock and never call the interpreter, unless `set_xerbla` gave them a
     handler. The first call compiles them, or finds them in the cache; after that their addresses do not change.
 
-    Raises `CompileError`.
+    Raises `CompileError`, and `UsageError` on Windows.
     """
     return {name: addresses()[name] for name in SIGNATURES}
 
@@ -46,7 +46,8 @@ def set_xerbla(handler: Handler | None) -> None:
     """Have `handler(routine, number)` called for an illegal argument, by its number in the routine's signature.
 
     It is called in the thread of the call, which then returns with C unchanged. `None` goes back to the program's own
-    `xerbla_` and `cblas_xerbla`, and without these to a line on standard error. Raises `CompileError`, as `pointers`.
+    `xerbla_` and `cblas_xerbla`, and without these to a line on standard error. Raises `CompileError` and `UsageError`,
+    as `pointers`.
     """
     global _handler
     callback = _HANDLER(lambda name, number: handler(name.decode(), number)) if handler else _HANDLER()

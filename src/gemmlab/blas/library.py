@@ -25,7 +25,7 @@ def write_library(path: str | Path, lanes: int | None = None) -> Path:
     `clang`) links it. An existing file is replaced atomically. `lanes` is the number of float32 in a vector (4, 8 or
     16), by default that of the processor's widest vectors. Raises `UsageError` for another ending, a folder that does
     not exist or cannot be written to, an impossible width, and a system without such libraries or without a compiler,
-    `DeviceError` for vectors that this processor lacks, `CompileError` when linking fails.
+    `DeviceError` for vectors that this processor lacks, `CompileError` when compiling or linking fails.
     """
     path = Path(path)
     if lanes is not None and lanes not in WIDTHS:

@@ -35,8 +35,8 @@ def sgemm(
     and `c` itself is returned, if it is float32, in Fortran order, writeable, and shares no memory with a and b; else
     `c` is unchanged.
 
-    Raises `ArgumentTypeError` (a TypeError) for operands that cannot be cast, `UsageError` (a ValueError) for shapes
-    that do not fit and invalid flags, and `MemoryError`.
+    Raises `ArgumentTypeError` (a TypeError) for operands that cannot be cast and for factors and flags that are no
+    numbers, `UsageError` (a ValueError) for shapes that do not fit and other flags, and `MemoryError`.
     """
     left, right = _matrix("a", a), _matrix("b", b)
     turned_a, turned_b = _flag("trans_a", trans_a), _flag("trans_b", trans_b)

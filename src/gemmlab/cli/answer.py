@@ -118,7 +118,10 @@ def json_errors(*, wanted: bool) -> Iterator[None]:
 
 
 def error_document(error: Exception) -> dict[str, Any]:
-    """Return `{"error": {"type", "message", "exit_code"}}`; after a timeout also `"timed_out": true` and `progress`."""
+    """Return `{"error": {"type", "message", "exit_code"}}`.
+
+    After a timeout also `"timed_out": true`, and `progress` in the error.
+    """
     facts = {"type": type(error).__name__, "message": error_message(error), "exit_code": exit_code(error)}
     if isinstance(error, TimeLimitError):
         return {"timed_out": True, "error": {**facts, "progress": dict(error.progress)}}

@@ -31,7 +31,8 @@ class _Verbs(TyperGroup):
 
     A `GemmlabError` or `MemoryError` of a verb ends the command with the error's exit code and prints its message on
     standard error; `--debug` adds a traceback. With the verb's `--json` the error is also printed as JSON on standard
-    output, unless the verb has already printed its answer. Other exceptions are bugs and are not caught.
+    output, unless the verb has already printed its answer. A closed pipe ends the command, too. The parser's exceptions
+    are left to typer; all others are bugs and are not caught.
     """
 
     def invoke(self, ctx: Any) -> Any:

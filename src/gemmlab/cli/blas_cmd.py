@@ -21,7 +21,7 @@ def write_blas(
 ) -> None:
     """Write `sgemm_` and `cblas_sgemm`, compiled for this processor, into a file to link or to preload.
 
-    Exits with 2 if the file cannot be made.
+    Exits with 2 if the file cannot be made, with 3 if this processor lacks vectors of that width.
     """
     from gemmlab.blas import write_library
     from gemmlab.blas.native import SYMBOLS

@@ -45,7 +45,7 @@ def compare(
 ) -> None:
     """Compare two records case by case, from their samples.
 
-    Exits with 1 if a kernel of gemmlab, or gemmlab.gemm, is slower with certainty, or has become wrong.
+    Exits with 1 if a kernel of gemmlab, gemmlab.gemm or gemmlab.sum is slower with certainty, or has become wrong.
     """
     from gemmlab.instruments.comparing import compare as judge
     from gemmlab.kernels.aliases import read_record

@@ -95,7 +95,7 @@ def seldom(
     show: Callable[[str, int, int], object], seconds: float, last: float = -math.inf
 ) -> Callable[[str, int, int], None]:
     """Return a function of a text, the steps done and those in all. It calls `show` with them if `seconds` have gone by
-    since `last` (by `time.monotonic`), or since the call before.
+    since it last called `show`; before the first such call, since the time `last` (of `time.monotonic`).
 
     Progress is drawn seldom, because a thread that draws during a turn would disturb the measurement.
     """

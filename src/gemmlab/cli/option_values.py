@@ -12,7 +12,7 @@ from gemmlab.core.errors import UsageError
 def parse_config(texts: list[str]) -> dict[str, int]:
     """Return `{"MR": 12, "NR": 32}` for `["MR=12", "NR=32"]`.
 
-    Raises `UsageError` for texts of another form, and for two values of one parameter.
+    Raises `UsageError` for texts of another form, and for two different values of one parameter.
     """
     config: dict[str, int] = {}
     for text in texts:
@@ -33,7 +33,10 @@ def parse_thread_count(text: str | None) -> int | None:
 
 
 def seconds_of(text: str) -> float:
-    """Return the seconds of a `--budget`: `60s`, `5m`, `1.5h`, or a number of seconds. Raises `UsageError`."""
+    """Return the seconds of a `--budget`: `60s`, `5m`, `1.5h`, or a number of seconds.
+
+    Raises `UsageError` for other texts, and unless the time is above 0 and below 10 million seconds.
+    """
     units = {"s": 1.0, "m": 60.0, "h": 3600.0}
     number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1.0)
     try:

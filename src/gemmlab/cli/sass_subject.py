@@ -55,9 +55,9 @@ class Wanted:
 
 
 def listed(wanted: Wanted, samples: Sequence[Samples], *, counts: bool) -> Listing:
-    """Return the listing of `wanted` with the samples of a profiler; with `counts`, also with those of the emulator.
+    """Return the listing of `wanted` with the samples of a profiler; with `counts`, also with the emulator's counts.
 
-    Raises `CompileError`, `UsageError`, `NoCompilerError`.
+    Raises `CompileError`, `UsageError`, `NoCompilerError`, `TimeLimitError`.
     """
     from gemmlab.analysis.explanation import explain
     from gemmlab.analysis.listing.kernel_listing import explained_listing, static_listing

@@ -196,7 +196,7 @@ def _status(console: Console) -> Iterator[Callable[[str, int, int], object]]:
 
 
 def _usual_device(kernel: str, mode: str | None) -> str:
-    """Return the device for a command line that names none: for a `.cu` file a GPU, or else an emulated one."""
+    """Return the device if the command line names none: the CPU; for a `.cu` file a GPU, or else an emulated one."""
     from gemmlab.instruments.defaults import open_gpu
     from gemmlab.kernels.by_name import is_own
 

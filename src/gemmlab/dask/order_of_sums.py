@@ -31,7 +31,8 @@ def chains(blocks_of_c: int, blocks_of_k: int) -> tuple[Chain, ...]:
 def groups(count: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
     """Return the levels of the tree that adds `count` sums: on each, groups of sums by their numbers.
 
-    The first of a group is the number of the group's sum. The last level is one group, whose sum has number 0.
+    The first of a group is the number of the group's sum. The last level is one group, whose sum has number 0. One sum
+    has no levels.
     """
     levels, apart = [], 1
     while apart < count:

@@ -41,7 +41,7 @@ def gemm(
     bounds the threads of one task; by default the tasks of a host share its cores.
 
     Raises `ArgumentTypeError` (a TypeError) for other arrays and dtypes, `UsageError` (a ValueError) for shapes that do
-    not fit, chunks of unknown size and an unknown `precision`.
+    not fit, a `beta` without `c`, chunks of unknown size, an unknown `precision` and a thread count below 1.
     """
     _check(a, b, c, beta)
     precision_for(precision, PRECISIONS)

@@ -23,7 +23,8 @@ def agree(facts: Sequence[tuple[str, object]], mesh: Any) -> None:
     """Compare the (name, value) pairs `facts` of all ranks of a mesh; every rank passes the same names in one order.
 
     Raises `UsageError` on every rank if any value differs, with the names of these values, or if a rank has called
-    `decline`. Both raise `DeviceError` if a rank does not answer within the time limit of its process group.
+    `decline`. This function and `decline` raise `DeviceError` if a rank does not answer within the time limit of its
+    process group.
     """
     values = [*facts, VERSION]
     status, *digests = _compared([0, *(crc32(repr(value).encode()) for _, value in values)], mesh)
@@ -60,7 +61,8 @@ def _compared(digests: list[int], mesh: Any) -> list[int]:
 def answered(collective: Any) -> Any:
     """Run a collective operation and return its result.
 
-    Raises `DeviceError` if another rank does not take part: it ended, or the time limit of the process group passed.
+    Any `RuntimeError` of torch becomes a `DeviceError`: the usual reasons are that another rank ended, or that the time
+    limit of the process group passed.
     """
     try:
         return collective()

@@ -33,8 +33,9 @@ Other precisions have the rate of `"highest"`.
 CONVERTS = ("float32", *METHODS)
 """Precisions whose kernels convert both operands before they multiply."""
 LEAST_TERMS, LEAST_TERMS_CONVERTED = 8192, 2048
-"""The fewest terms of k in a panel that has all lines (rows of A or columns of B). The second number is for precisions
-in `CONVERTS`. Panels of fewer terms would cost too many passes over C.
+"""The fewest terms of k that a panel with all lines (rows of A or columns of B) must have room for, if such panels are
+to be sent in place of panels with some lines (`Candidate.by_terms`). Panels of fewer terms would cost too many passes
+over C. The second number is for precisions in `CONVERTS`.
 """
 MEMORY = {"cuda": 4.0e12, "cpu": 10e9}
 """Bytes of C that a rank reads and writes in a second, both added, by kind of device."""
@@ -49,7 +50,9 @@ class Candidate:
     columns along the second; `"k"`: each rank multiplies its part of k, and the partial sums are reduced; `"local"`:
     each rank has both operands and makes all of C."""
     a: tuple[str, ...]
-    """Layouts of A, B and C when the algorithm begins: a word (`placements.py`) for each dimension of the mesh."""
+    """Layouts of A and B when the algorithm begins, and of the result: a word (`placements.py`) for each dimension of
+    the mesh.
+    """
     b: tuple[str, ...]
     c: tuple[str, ...]
     bytes_before: float
@@ -85,7 +88,8 @@ class Choice:
 
 
 def explain_choice(a: Any, b: Any, *, precision: str = HIGHEST, reproducible: bool = False) -> Choice:
-    """Return the choice of `gemmlab.distributed.gemm` for the DTensors `a` (m x k) and `b` (k x n). Nothing is sent.
+    """Return the choice of `gemmlab.distributed.gemm` for the DTensors `a` (m x k) and `b` (k x n). Nothing is sent. An
+    unknown `precision` has the rate of `"highest"`.
 
     Raises `ArgumentTypeError` for other operands.
     """
@@ -156,7 +160,10 @@ def _hides_one_owner(stay: int, ranks: int, rate: float, link: float) -> bool:
 def _algorithms(
     a: tuple[str, ...], b: tuple[str, ...], mesh: tuple[int, ...]
 ) -> list[tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:
-    """Return the algorithms for a mesh, each with the layouts of A, B and C. A replicated operand stays replicated."""
+    """Return the algorithms for a mesh, each with the layouts of A, B and C.
+
+    Where k of an operand would be cut, a replicated operand stays replicated, except for the algorithm `"k"`.
+    """
     if len(mesh) == 1:
         whole_a, whole_b = a[0] == REPLICA, b[0] == REPLICA
         found = [("local", (REPLICA,), (REPLICA,), (REPLICA,))] if whole_a and whole_b else []

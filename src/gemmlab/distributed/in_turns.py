@@ -30,7 +30,7 @@ def product_in_turns(
     """Return this rank's part of C. While the panels of one turn are multiplied, those of the next are sent.
 
     `agreed` raises an exception if the ranks' calls differ; it is `None` if the ranks have agreed before. It is called
-    before the first message, but after the product of the rank's own terms has begun.
+    before the first message, but after the product of the rank's own terms, if there is one, has begun.
     """
     # Both operands have k as their first axis. For A this is a transposed view.
     left, right = a.to_local().t(), b.to_local()
@@ -139,7 +139,7 @@ def sources_of(
 
 def _beside_messages(left: torch.Tensor, right: torch.Tensor, options: dict[str, Any]) -> dict[str, Any]:
     """Return options that choose a kernel of many short blocks, if gemmlab would take a persistent one; else no
-    options.
+    options. There are none on a CPU, for other precisions than `"highest"`, and if no such kernel was considered.
 
     A persistent kernel has one long block for each multiprocessor. While NCCL occupies some of these, blocks that find
     no free one would begin only after others have ended.
@@ -154,7 +154,7 @@ def _beside_messages(left: torch.Tensor, right: torch.Tensor, options: dict[str,
 
 
 def _group(x: DTensor, way: tuple[str, ...], cut: str) -> Any:
-    """Return the process group among whose ranks k of an operand is cut; `None` if k is not cut."""
+    """Return the process group among whose ranks k of an operand is cut; `None` if k is whole on every rank."""
     mesh = x.device_mesh
     return next(
         (mesh.get_group(dimension) for dimension, word in enumerate(way) if word == cut and mesh.size(dimension) > 1),

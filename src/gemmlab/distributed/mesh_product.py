@@ -38,8 +38,8 @@ def gemm(
     the same panels, and the algorithm `"k"`, which adds sums of different ranks, is not taken.
 
     Raises `ArgumentTypeError` (a TypeError) for other operands, `UsageError` (a ValueError) for shapes and meshes that
-    do not fit, and on every rank when the ranks' calls differ or another rank's arguments are wrong; `DeviceError` when
-    a rank does not take part.
+    do not fit, an unknown `precision` and a `beta` without `c`, and on every rank when the ranks' calls differ or
+    another rank's arguments are wrong; `DeviceError` when a rank does not take part.
     """
     try:
         factors = checked_factors(a, b, c, alpha, beta, precision, traffic)

@@ -42,8 +42,8 @@ def host_group(group: Any) -> Any:
     """Return a group of the same ranks that sends data in host memory: `group` itself, or one of gloo if that is
     NCCL's.
 
-    All ranks of the group call this. The group is used again for later calls with the same `group`, and has its time
-    limit.
+    All ranks of the group call this. The group is used again for later calls with the same `group`, and has the time
+    limit of `group`.
     """
     if dist.get_backend(group) != dist.Backend.NCCL:
         return group

@@ -8,7 +8,7 @@
       v    | 1 |    |    |                               turn 3    -------
 
 Turn 0 needs no message: it multiplies a rank's own terms of k, while the panel of turn 1 is sent. Turn 1 adds the other
-terms. Each later turn has all terms, so that its part of C is written once.
+terms. Each later turn has all terms, if k is at most `panels.DEPTH`, so that its part of C is written once.
 
 If few panels with all lines and some terms of k (`by_terms`) hold the operand, these are sent instead: turn 0
 multiplies all own terms, and each later turn adds the terms of one panel to all of C. So does a product whose kernel
@@ -86,7 +86,9 @@ def pieces(extent: int, most: int) -> list[range]:
 
 
 def _lines(extent: int, depth: int) -> list[range]:
-    """Return ranges of lines for panels of `depth` terms; the first, whose part of C is written twice, is a quarter."""
+    """Return ranges of lines for panels of `depth` terms. The first, whose part of C is written twice, has a quarter of
+    the most lines.
+    """
     most = max(1, panels.WORDS // max(1, min(depth, panels.DEPTH)))
     first = min(extent, max(1, most // 4))
     rest = pieces(extent - first, most)

@@ -92,8 +92,8 @@ class Panels:
     def start(self, turn: int) -> None:
         """Begin to broadcast a panel.
 
-        Nothing is multiplied while the first panel is sent, so the mesh's own group, which takes more multiprocessors,
-        sends it.
+        While the first panel is sent, nothing but the rank's own terms is multiplied. So the mesh's own group, which
+        takes more multiprocessors, sends it.
         """
         now = self._panels[turn]
         panel = self._local.new_empty((len(now.terms), len(now.lines)))

@@ -3,8 +3,8 @@
 The copy engines write the slots, so a message takes no multiprocessor from a product. Streams wait for flags in
 hardware; the host waits for nothing. torch allocates the memory and maps it into all processes (symmetric memory).
 
-A product uses two streams in turns: the blocks of a product begin on multiprocessors that the product before has left,
-while its last blocks still run.
+The turns of a call use two streams alternately: the blocks of a turn's product begin on multiprocessors that the turn
+before has left, while its last blocks still run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Rectangle:
 
 
 class PeerMemory:
-    """The slots and flags of one group of ranks, and the streams for copies and for every other product.
+    """The slots and flags of one group of ranks, and the streams for copies and for the product of every other turn.
 
     Flags are counts of panels over all calls: `ARRIVED` from a rank says how many panels it has sent here, `READY` up
     to which panel it can receive. They are compared as 32-bit numbers that wrap around.
@@ -130,8 +130,8 @@ class PeerMemory:
             self._tell(READY, rank, count, here)
 
     def tell_ready(self, count: int) -> None:
-        """Tell all ranks that panels below `count` may be sent, after the work that the current stream has now and the
-        call before.
+        """Tell all ranks that panels below `count` may be sent, after the work that the current stream has now and
+        after the flags of the call before.
         """
         stream = torch.cuda.current_stream(self._device)
         stream.wait_event(self._last_ready)
@@ -186,7 +186,8 @@ def peer_memory(group: Any, device: torch.device) -> PeerMemory | None:
     """Return the memory that the ranks of a group share; `None` if they cannot. All ranks of the group call this, and
     get the same answer. The memory is used again for later calls with the same group.
 
-    It needs NCCL, all ranks on one host, GPUs that reach each other's memory, and torch's symmetric memory.
+    It needs NCCL, all ranks on one host, GPUs that reach each other's memory and wait for flags in hardware, and
+    torch's symmetric memory.
     """
     if group not in _made:
         _made[group] = _new(group, device)

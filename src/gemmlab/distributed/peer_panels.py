@@ -42,7 +42,7 @@ class PeerPanels:
         memory.open(self._first + SLOTS, begun)
 
     def start(self, turn: int) -> None:
-        """Send this rank's part of a panel to each rank, once the other has finished the last panel in its slot."""
+        """Send this rank's part of a panel to each rank, once that rank has finished the previous panel in its slot."""
         memory, now, number = self._memory, self._panels[turn], self._first + turn
         theirs = share(self._depth, memory.ranks, memory.own)
         part = common(theirs, now.terms)

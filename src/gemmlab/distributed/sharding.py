@@ -23,7 +23,7 @@ def shardings(
     a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, trans_a: bool = False,
     trans_b: bool = False, precision: str = "highest",
 ) -> list[tuple[list[Any], list[Any]]]:  # fmt: skip
-    """Return pairs (placement of the result, placements of a, b and c that give this result without messages)."""
+    """Return pairs (placement of the result, placements of a, b and, if given, c that give it without messages)."""
     del alpha, precision
     found = [([Replicate()], [Replicate(), Replicate(), Replicate()])]
     if all(len(x.shape) == MATRIX for x in (a, b, *([] if c is None else [c]))):

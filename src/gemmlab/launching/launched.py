@@ -25,8 +25,8 @@ class Launched(Display):
     """The outcome of a launch."""
 
     outputs: list[Array] | dict[str, Array]
-    """Copies in C order of all array arguments, made after the kernel has ended: a list in the order of the arguments,
-    or a dictionary if arguments were passed by name.
+    """Copies in C order of all array arguments and of the arrays of tensor maps, made after the kernel has ended: a
+    list in the order of the arguments, or a dictionary if arguments were passed by name.
     """
     counters: Counters | None
     """Counters of the launch; `None` if the device does not count."""
@@ -40,10 +40,11 @@ class Launched(Display):
     """Grid, threads and shared memory, without arguments."""
 
     def explain(self, gpu: str = "") -> Explanation:
-        """Explain what limits the kernel on a GPU (`"A100"`; by default the one that its code is for), from its machine
-        code and its counters.
+        """Explain what limits the kernel on a GPU (`"A100"`; by default the emulator's model GPU of the code's
+        architecture), from its machine code and its counters.
 
-        `print(result.explain())` says it in words. Raises `UsageError` for a launch on a GPU, which has no counters.
+        `print(result.explain())` says it in words. Raises `UsageError` for a launch on a GPU, which has no counters,
+        and for a GPU that cannot run the code.
         """
         from gemmlab.analysis.launch_subject import explain_launch
 

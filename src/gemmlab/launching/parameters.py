@@ -46,7 +46,9 @@ class Parameter:
 
 
 def parameters(kernel: str, sizes: Sequence[Param], signature: Signature | None) -> list[Parameter]:
-    """Return a kernel's parameters: sizes from its machine code, types and names from its source if there is one."""
+    """Return a kernel's parameters: sizes from its machine code, types and names from its source, if there is one that
+    has as many.
+    """
     stated = signature.args if signature is not None and len(signature.args) == len(sizes) else None
     found = []
     for index, param in enumerate(sizes):
@@ -164,7 +166,7 @@ class Bound:
         return self._device.upload(copy), copy
 
     def outputs(self) -> list[npt.NDArray[Any] | None]:
-        """Return for each argument a copy of its array from the device; `None` for an argument that is no array."""
+        """Return for each argument a copy of its array, or of its tensor map's, from the device; `None` without one."""
         copies: dict[int, npt.NDArray[Any]] = {}
         for key, (buffer, array) in self._buffers.items():
             self._device.download(buffer, array.reshape(-1))
@@ -181,9 +183,9 @@ class Bound:
 def scalar(parameter: Parameter, value: Any) -> np.generic:
     """Return a value as the kernel receives it.
 
-    A NumPy scalar must have the parameter's size and, if the type is known, its kind. A Python number is converted to
-    the parameter's type; if only the size is known, to an integer or float of this size. `None` is a null pointer.
-    Raises `ArgumentTypeError`, and `UsageError` for a number that does not fit.
+    A NumPy scalar must have the parameter's size and, if the type is known, be a float exactly if the type is one. A
+    Python number is converted to the parameter's type; if only the size is known, to an integer or float of this size.
+    `None` is a null pointer. Raises `ArgumentTypeError`, and `UsageError` for a number that does not fit.
     """
     known = C_TYPES.get(parameter.type)
     if value is None:

@@ -60,8 +60,8 @@ def launch(
     order). Arrays (NumPy, of any layout and the dtype that the parameter points to; on a GPU also torch, CuPy and
     others there) are passed as copies in C order, so that your arrays are never written to. The same array passed twice
     is the same memory, and `gemmlab.TensorMap(array, box)` is a tensor map over it. Scalars are NumPy scalars of the
-    exact type, or Python numbers, which get the parameter's type; None is a null pointer. `constants` are the values of
-    `__constant__` variables by name, NumPy arrays or scalars of the variable's size.
+    parameter's size and kind (float or not), or Python numbers, which get the parameter's type; None is a null pointer.
+    `constants` are the values of `__constant__` variables by name, NumPy arrays or scalars of the variable's size.
 
     `device` is `"cuda[:N]"`, `"emulated[:sm_XX]"` or an open device; by default a GPU if there is one, else the
     emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s` limits the

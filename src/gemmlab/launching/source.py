@@ -139,9 +139,10 @@ class PtxText:
 def read_source(source: Source) -> CudaText | ReadyCubin | PtxText:
     """Read CUDA C++ (text, a file, a kernel of the catalog), PTX (a file) or machine code (a file, bytes).
 
-    A `str` of one line that ends in `.cu`, `.cuh`, `.ptx` or `.cubin` is a path, and a single word the id of a kernel
-    for GPUs, as `gemmlab list` shows it. Raises `ArgumentTypeError` for
-    anything else, `UsageError` for a file that cannot be read and for an invalid cubin.
+    A `str` of one line that ends in `.cu`, `.cuh`, `.ptx` or `.cubin` is a path, a single word that begins with a small
+    letter the id of a kernel for GPUs, as `gemmlab list` shows it, and any other `str` CUDA C++. Raises
+    `ArgumentTypeError` for other types, `UsageError` for an unknown id, a file that cannot be read or is no text, and
+    an invalid cubin.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return _ready(bytes(source), "the cubin")

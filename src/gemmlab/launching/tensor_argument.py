@@ -15,17 +15,19 @@ from gemmlab.core.tensor_map import BY_NAME, ElementType, TiledMap, packed_strid
 class TensorMap:
     """A tensor map (`const __grid_constant__ CUtensorMap`) over an array, for `gemmlab.launch`.
 
-    `array` has 1 to 5 axes and is copied to the device in C order, like any array argument; it may also be an argument
-    of its own, which is then the same memory. `box` has the elements that one copy spans along each axis, in the order
-    of the array's axes; the last axis is the contiguous one (the driver's first dimension).
+    The tensor has 1 to 5 axes: those of `array`, unless `shape` and `strides` give others. `array` is copied to the
+    device in C order, like any array argument; it may also be an argument of its own, which is then the same memory.
+    `box` has the elements that one copy spans along each axis, in the order of the tensor's axes; the last axis is the
+    contiguous one (the driver's first dimension).
 
     `swizzle` is 0, 32, 64 or 128, `interleave` 0, 16 or 32, `promotion` (of requests to the level-2 cache) 0, 64, 128
-    or 256, all in bytes; `fill` is `"zeros"` or `"nan"`. `element_strides` n copies every n-th element along an axis.
-    `dtype` names the type as the driver does, in lower case (`"bfloat16"`, `"float32_ftz"`, `"tfloat32"`), unless it is
-    the array's own. `shape` is the tensor's extent along each axis, if the array is padded. With `strides`, in
-    elements, the tensor of this `shape` may have any layout in the array: strips of 64 columns of a matrix with rows of
-    k elements are `shape=(k // 64, rows, 64), strides=(64, k, 1)`, and `box` has as many extents. The launch refuses a
-    map that the driver would refuse with a `UsageError` that says why.
+    or 256, all in bytes; `fill` is `"zeros"` or `"nan"`. With an element stride of n every n-th element along an axis
+    is copied; along the last axis it counts only with `interleave`. `element_strides` has one for each axis. `dtype`
+    names the type as the driver does, in lower case (`"bfloat16"`, `"float32_ftz"`, `"tfloat32"`), unless it is the
+    array's own. `shape` is the tensor's extent along each axis, if the array is padded. With `strides`, in elements,
+    the tensor of this `shape` may have any layout in the array: strips of 64 columns of a matrix with rows of k
+    elements are `shape=(k // 64, rows, 64), strides=(64, k, 1)`, and `box` has as many extents. If the driver would
+    refuse the map, the launch raises a `UsageError` that says why.
     """
 
     array: Any
@@ -40,7 +42,11 @@ class TensorMap:
     strides: Sequence[int] | None = None
 
     def over(self, address: int, shape: tuple[int, ...], dtype: Any) -> TiledMap:
-        """Return the map for a copy of the array at `address`. Raises `UsageError` if the driver would refuse it."""
+        """Return the map for a copy of the array at `address`, of this `shape` and `dtype`.
+
+        Raises `UsageError` if the driver would refuse it or if it is not inside the array, `ArgumentTypeError` for a
+        type that tensor maps do not have or that is not of the array's size.
+        """
         kind = self._type(dtype)
         extents = tuple(self.shape) if self.shape is not None else shape
         steps = self.element_strides if self.element_strides is not None else (1,) * len(extents)
@@ -59,8 +65,8 @@ class TensorMap:
         return found
 
     def _within(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the checked `strides`. Raises `UsageError` if the tensor of these extents is not inside an array of
-        `shape`.
+        """Return the checked `strides`. Raises `UsageError` if they are not one per axis, none negative and the last 1,
+        and if the tensor of these extents is not inside an array of `shape`.
         """
         strides = tuple(int(stride) for stride in self.strides or ())
         if len(strides) != len(extents) or strides[-1:] != (1,) or min(strides) < 0:

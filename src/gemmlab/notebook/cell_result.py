@@ -18,7 +18,7 @@ class CellResult(Display):
     """
 
     artifacts: tuple[Artifact, ...] = ()
-    """Machine code of every kernel, for a cell that is only compiled."""
+    """Machine code of the named kernel, or of every kernel that is no template, for a cell that is only compiled."""
     check: CheckResult | None = None
     explanation: ExplainResult | None = None
     launched: Launched | None = None

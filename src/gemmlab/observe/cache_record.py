@@ -62,7 +62,9 @@ class CacheRow:
     from_memory: float
     """Traffic between L2 and memory, both ways."""
     packing_bytes: float | None
-    """Fraction of the bytes loaded and stored that is due to packing; `None`, as the next two, without packing."""
+    """Fraction of the bytes loaded and stored that is due to packing; `None`, as the next two, for a kernel without a
+    workspace.
+    """
     packing_l2_misses: float | None
     """Fraction of the misses of L2 that is due to packing."""
     packing_time: float | None

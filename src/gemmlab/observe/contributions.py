@@ -101,7 +101,7 @@ class _Backwards:
     def arithmetic(self, step: Step, instruction: Instruction) -> None:
         """Process another instruction: its source registers become live in lanes where its result is live.
 
-        The first operand is the result. If it is no register, nothing changes.
+        The first operand is the result. If it is no register, or the zero register, nothing changes.
         """
         operands = instruction.operands
         if not operands or operands[0].kind != "reg" or operands[0].index == RZ:

@@ -52,8 +52,8 @@ def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total
     """Run every kernel once on every problem and return a record of the device's counters.
 
     The record has a note in place of counters for a kernel that does not compile, does not take a problem or fails on
-    the device. Raises `UsageError` if the device does not count or there is nothing to count, `MemoryError` for
-    problems that need too much memory, `TimeLimitError` when the current time limit passes.
+    the device. Raises `UsageError` if the device does not count, there is nothing to count or a kernel has no such
+    `config`, `MemoryError` for problems that need too much memory, `TimeLimitError` when the current time limit passes.
     """
     device = count.device
     if not isinstance(device, CountingDevice):

@@ -65,7 +65,7 @@ def find_element_use(
     """Run the kernel once on one thread, on inputs whose elements are numbered consecutively.
 
     `notes` is the largest number of reads of the workspace to record. Raises the errors of `cache_misses.simulate`, and
-    `UsageError` for too many operands or, with `notes`, for elements with numbers beyond 2^24.
+    `UsageError` for too many operands or, with `notes`, for an operand whose first element has a number beyond 2^24.
     """
     chosen = kernel.configure(config)
     operands = op.operands(problem)
@@ -161,7 +161,10 @@ def _stretch(state: Times, number: int, address: int, floats: int, table: int) -
 
 
 def _numbered(operands: Sequence[Operand]) -> list[tuple[Operand, int]]:
-    """Return operands with the number of their first element: 1 for the first input, 0 for other operands."""
+    """Return operands with the number of their first element; 0 for operands that are no inputs.
+
+    Inputs are numbered from 1 on, each where the one before ends.
+    """
     found, following = [], 1
     for operand in operands:
         found.append((operand, following if operand.role == "in" else 0))

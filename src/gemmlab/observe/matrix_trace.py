@@ -172,8 +172,8 @@ def bank(address: int) -> int:
 def tile_of_block(kernel_trace: KernelTrace) -> tuple[int, int] | None:
     """Return the numbers of rows and columns of the tile of the result that the traced blocks write.
 
-    `None` if the kernel writes several operands, or if the blocks do not write every element of these rows in these
-    columns.
+    `None` if the kernel does not write exactly one operand, if the blocks write nothing of it, or if they do not write
+    every element of these rows in these columns.
     """
     if kernel_trace.result is None:
         return None

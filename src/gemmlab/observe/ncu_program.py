@@ -56,8 +56,8 @@ def version(ncu: str) -> str:
 def run(command: Sequence[str], precision: str = FLOAT32) -> str:
     """Run ncu and return its standard output. `precision` is the type to which a profiled library may round its inputs.
 
-    Raises `ProfilerError` when it cannot be started or lacks permission, `PeerError` with the end of its output when it
-    fails, `TimeLimitError` when the current time limit passes.
+    Raises `ProfilerError` when it cannot be started or may not count (`TROUBLE`), `PeerError` with the end of its
+    output when it fails, `TimeLimitError` when the current time limit passes.
     """
     # The package's machine code has no line tables, which are needed to count samples by source line.
     inherited = {**os.environ, "LC_ALL": "C", "PYTHONPATH": importable_here(), SWITCH: "1"}

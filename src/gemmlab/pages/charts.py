@@ -42,8 +42,9 @@ class Drawing:
 def ladder_drawing(record: Record) -> Drawing | None:
     """Draw the ladder as bars; `None` if the record has no ladder.
 
-    The record of a climb has a bar for each of its entries. That of a bench on a GPU has one for each float32 entry at
-    the largest cubic size at which all kernels were timed, if it timed at least three rungs and speeds are in GFLOP/s.
+    The record of a climb has a bar for each of its entries. That of a bench on a GPU has one for each float32 rung and
+    peer at the largest cubic size at which all kernels were timed, if it timed at least three rungs and speeds are in
+    GFLOP/s.
     """
     if record.kind == "climb":
         spec = specification(climb_chart(record))
@@ -68,9 +69,10 @@ def ladder_drawing(record: Record) -> Drawing | None:
 
 
 def curve_drawings(record: Record) -> Iterator[Drawing]:
-    """Yield a chart of speed by size for each thread count with several sizes; up to `LARGEST` if they are `MANY`.
+    """Yield a chart of speed by size for each thread count with several sizes.
 
-    The record of a climb yields none, because it times most entries at one size.
+    If there are more than `MANY` sizes, only those up to `LARGEST` are drawn. The record of a climb yields none,
+    because it times most entries at one size.
     """
     if record.kind == "climb":
         return

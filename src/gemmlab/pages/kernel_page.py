@@ -58,7 +58,7 @@ def _name(listing: Listing) -> str:
 
 
 def _labels(listings: Sequence[Listing]) -> list[str]:
-    """Return a short name of each side, all different: the kernel's name, if need be with what differs.
+    """Return a short name of each side: the kernel's name, and if two kernels have one name, what differs.
 
     That is parameters and architecture, or if these are equal, the beginning of the code's digest.
     """

@@ -76,9 +76,9 @@ def results_by_kernel(records: Iterable[Record]) -> dict[str, list[KernelResult]
 def request_for(kernel: Kernel, name: str, results: Sequence[KernelResult], model: str) -> Request:
     """Return the request to explain a kernel, in the configuration of one of its `results` and for the GPU `model`.
 
-    Results with machine code are preferred if they were timed, then if their configuration is the reference; without
-    any, the request has the default configuration. If `model` is empty, the GPU is that of the result. `name` is the
-    kernel's id or file. The request for a CPU kernel has only the name.
+    Results with machine code are preferred if they were timed, then if their configuration is the kernel's default;
+    without any, the request has the default configuration. If `model` is empty, the GPU is that of the result. `name`
+    is the kernel's id or file. The request for a CPU kernel has only the name.
     """
     if kernel.device != "cuda":
         return Request(name)

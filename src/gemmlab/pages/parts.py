@@ -79,10 +79,10 @@ def _part(path: Path, record: Record) -> Part:
 
 
 def headline(record: Record, summary: Summary) -> str:
-    """Return a sentence on gemmlab's fastest kernel at the largest problem, with its share of the peak and its ratio to
-    the fastest peer.
+    """Return a sentence on gemmlab's fastest kernel or call at the largest problem, with its share of the peak and its
+    ratio to the fastest peer, if these are known.
 
-    Kernels that were verified and found wrong do not count. Empty if no kernel of gemmlab was timed.
+    Those that were verified and found wrong do not count. Empty if none is left.
     """
     ours = [row for row in summary.rows if row.role in OURS and row.verified is not False]
     if not ours:

@@ -117,8 +117,8 @@ def _flat(value: Any) -> str:
 def _table(results: Sequence[KernelResult], now: Mapping[str, Any] | None, predicted: str) -> Table:
     """Return the table of times: the largest timed problem of each record, configuration and thread count.
 
-    For the explained configuration the table has the results at the size `predicted`, too. `now` is the explanation as
-    JSON values, if there is one.
+    For the explained configuration, and results that state none, the table has those at the size `predicted`, too.
+    `now` is the explanation as JSON values, if there is one.
     """
     largest: dict[tuple[int, str, int], KernelResult] = {}
     for one in results:

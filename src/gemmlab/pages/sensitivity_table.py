@@ -21,7 +21,7 @@ def sensitivity_table(results: Sequence[KernelResult]) -> Table | None:
     """Return the table for the record, size and thread count with the most configurations, without wrong results.
 
     `None` if there are fewer than three of them, if they set different parameters, or if none differs from the best one
-    in one parameter alone.
+    in one parameter alone. The best one is the fastest of those with the most samples.
     """
     found = _around_best(results)
     if found is None or not found.single:

@@ -149,7 +149,7 @@ def verified_table(results: Iterable[Result]) -> Table:
 
 
 def kernel_of(result: Result) -> str:
-    """Return the id of a result's kernel, without its configuration; empty for peers and probes."""
+    """Return the id of a result's kernel, without its configuration; empty for peers, probes and library calls."""
     name = result.contestant
     if name.startswith("kernel:"):
         return name.removeprefix("kernel:").partition("[")[0]

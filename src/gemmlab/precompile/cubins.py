@@ -44,7 +44,7 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """The outcome of a job; sizes in bytes, spills and stack in bytes a thread. `time_ms` is the time to compile, or to
-    find the code in the cache if it was `cached`.
+    find the code in the cache if it was `cached`, and to disassemble it.
     """
 
     kernel: str
@@ -145,10 +145,11 @@ def write_code(program: Program, file: Path) -> None:
 def run_all(
     planned: Sequence[Job], processes: int, make: Callable[[Job], Outcome]
 ) -> Iterator[tuple[Job, Outcome | GemmlabError]]:
-    """Run `make` on every job and yield each job with its result, or with its error, in order of completion.
+    """Run `make` on every job and yield each job with its result, or with its `GemmlabError`, in order of completion.
 
     `make` is a function of a module, such as `run`, because other processes call it. The compiler uses only one core of
-    a process, so `processes` are started, unless there are fewer than 4 jobs. Jobs without `origin` run in this one.
+    a process, so `processes` are started if they are 2 or more, unless there are fewer than 4 jobs. Jobs without
+    `origin` run in this process.
     """
     if processes < 2 or len(planned) < _WORTH_PROCESSES:
         for job in planned:
@@ -196,8 +197,9 @@ def _kernel(name: str, instance: str, options: Sequence[str]) -> Kernel | None:
 
 
 def _plain(path: Path, arch: str, config: Config, instance: str, options: Sequence[str]) -> Iterator[Job]:
-    """Return the jobs for a file without a kernel description: one for each kernel; for a template only the named
-    instance.
+    """Yield the jobs for a file without a kernel description: one for each kernel, or only the named `instance`.
+
+    Raises `UsageError` for a file without a kernel, and without an `instance` for a template that needs arguments.
     """
     text = read_text(path)
     found = signatures(text)

@@ -32,7 +32,8 @@ def ship_all(
 
     `progress` is called with the number of instances done and the number of all, first with 0 done.
 
-    Raises the first `CompileError`; it is a `NoCompilerError` if the compiler or the disassembler is missing.
+    Raises the first error of an instance, such as a `CompileError`; it is a `NoCompilerError` if the compiler or the
+    disassembler is missing.
     """
     apart = shipped_jobs(kernels)
     made = list[Path]()

@@ -52,8 +52,9 @@ class SweepRow:
 
 
 def save_sweep(rows: Sequence[Compiled], errors: Mapping[str, GemmlabError], path: Path) -> None:
-    """Write the record of a sweep; `errors` has the errors of kernels that were not compiled, by kernel. Raises
-    `RecordError` if it cannot be written.
+    """Write the record of a sweep; `errors` has the errors of jobs that failed, by a name such as `ENTRY for TARGET`.
+
+    Raises `RecordError` if it cannot be written.
     """
     kernels: dict[str, Any] = {}
     for row in rows:
@@ -73,7 +74,7 @@ def save_sweep(rows: Sequence[Compiled], errors: Mapping[str, GemmlabError], pat
 
 
 def load_sweep(path: Path) -> list[SweepRow]:
-    """Return every row of a sweep's record. Raises `RecordError` if it cannot be read."""
+    """Return every row of a sweep's record. Raises `RecordError` if it cannot be read or has another schema."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

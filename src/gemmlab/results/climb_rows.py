@@ -49,10 +49,10 @@ class ClimbRow:
 
 
 def climb_rows(record: Record) -> list[ClimbRow]:
-    """Return the rungs in ladder order, then the library calls by thread count, each followed by its peers.
+    """Return the rungs in ladder order, then for each thread count the library calls and after them the peers.
 
     Without a library call, the peers are those at the size and thread count of the rung that did the most work. The
-    ladder is that of the current catalog; rungs that it does not have come last, in the order of the record.
+    ladder is that of the current catalog; rungs that it does not have come last, by the `step` in the record.
     """
     facts = {(r.label, r.threads, r.contestant): r.facts for r in record.results}
     rows = summarise(record).rows
@@ -117,7 +117,10 @@ def short_size(label: str) -> str:
 
 
 def digits(value: float) -> str:
-    """Return a number with three significant digits, or below 0.01 with four decimals, never with an exponent."""
+    """Return a number with three significant digits, from 100 on without decimals, below 0.01 with four decimals.
+
+    It never has an exponent.
+    """
     return f"{value:.0f}" if value >= 100 else f"{value:#.3g}" if value >= 0.01 else f"{value:.4f}"
 
 

@@ -41,7 +41,9 @@ def require_comparable(old: Record, new: Record, *, other_device: bool) -> None:
 
 
 def sameness_warnings(old: Record, new: Record, threshold: float) -> list[str]:
-    """Return a sentence for each difference between the records, other than in kernels, that may explain their times.
+    """Return a sentence for each thing beside the kernels that may explain a difference of the records' times.
+
+    These are other devices, methods, versions, clocks and peaks, a clock that was reduced, and a record of one process.
 
     A change of the probed peak is reported if it exceeds `threshold` percent.
     """

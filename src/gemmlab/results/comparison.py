@@ -2,9 +2,9 @@
 
 A case is one contestant at one size with one thread count.
 
-The records were taken at different times, perhaps on two machines of one model, so that their samples cannot be
-paired: each record is resampled by itself (`stats.ratio_of_medians`), and its medians are divided. Speeds relative to
-a peer or the FMA probe of the same record (`relative_to`) cancel changes of the machine between the records.
+The records were taken at different times, perhaps on two machines of one model, so that their samples cannot be paired:
+each record is resampled by itself (`stats.ratio_of_medians`), and its medians are divided. Speeds relative to a peer or
+the probe of the peak in the same record (`relative_to`) cancel changes of the machine between the records.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Geometric mean of one contestant's ratios over the problems in both records."""
+    """Geometric mean of one contestant's ratios over the problems in both records, without wrong and mended cases."""
 
     contestant: str
     role: str
@@ -132,8 +132,8 @@ def compare(
     `probe`, speeds are divided by its speed. With `ignore_same_code`, a slower case with the same machine code is no
     regression.
 
-    Raises `RecordError` for records without comparable cases, and `UsageError` for a threshold outside [0, 100) or for
-    different devices unless `other_device`.
+    Raises `RecordError` for records of other kinds or of two operations, with invalid times or without a case to
+    compare, and `UsageError` for a threshold outside [0, 100) or for different devices unless `other_device`.
     """
     if not 0 <= threshold < 100:
         raise UsageError(f"a threshold of {threshold:g} %: from 0 to below 100")

@@ -37,7 +37,7 @@ class Side:
     """One of two compared records. Raises `RecordError` if a sample's time is not a positive number.
 
     `cases` maps keys to results; `beside` maps (size, threads, contestant) to the same results and those of the probe.
-    The naive kernel of a bench is in neither.
+    Results without samples, and the naive kernel of a bench, are in neither.
     """
 
     def __init__(self, record: Record) -> None:

@@ -116,7 +116,10 @@ class Verdict:
 
 
 def summarise(record: Record) -> Summary:
-    """Return a row for each timed result but the probe's, in the record's order, and the geometric means of ratios."""
+    """Return a row for each timed result but the probe's, and the geometric means of ratios.
+
+    Rows have the record's order, but those of one size and thread count follow one another.
+    """
     groups: dict[tuple[str, int], list[Result]] = {}
     for result in record.results:
         if result.samples:
@@ -134,7 +137,7 @@ def judge(summary: Summary, geomean_target: float, floor: float) -> Verdict:
     """Compare each of gemmlab's contestants with the fastest peer.
 
     A problem fails if the upper end of the 95 % interval of its speed ratio is below `floor`, a geometric mean if its
-    upper end is below `geomean_target`. A wrong result always fails, and so does a summary without peers.
+    upper end is below `geomean_target`. A wrong result of gemmlab's always fails, and so does a summary without peers.
     """
     failures = []
     ours = [row for row in summary.rows if row.role in OURS]

@@ -49,9 +49,9 @@ def gemm(
     first. `torch.set_num_threads` bounds the threads used on the CPU.
 
     Raises `ArgumentTypeError` (a TypeError) for operands that are no tensors or have another dtype, device or layout,
-    `UsageError` (a ValueError) for shapes that do not fit, an unknown `precision` and forward-mode derivatives,
-    `DeviceError` for tensors of several devices, and torch's own errors for other arguments of a wrong type. Under
-    `torch.compile` these texts are part of torch's error.
+    `UsageError` (a ValueError) for shapes that do not fit, a `beta` without `c`, an unknown `precision` and
+    forward-mode derivatives, `DeviceError` for tensors of several devices, and torch's own errors for other arguments
+    of a wrong type. Under `torch.compile` these texts are part of torch's error.
     """
     for name, x in (("a", a), ("b", b), ("c", c)):
         if not isinstance(x, torch.Tensor) and (x is not None or name != "c"):

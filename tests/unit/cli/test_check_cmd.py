@@ -100,7 +100,7 @@ def test_the_whole_contract_is_the_default(run: Run) -> None:
 
 
 def test_a_size_that_states_its_layout_and_padding_is_checked_as_it_is(run: Run) -> None:
-    (report,) = json.loads(run("check", "good", "--sizes", "8,9:tn:lda+4", "--json").stdout)["reports"]
+    (report,) = json.loads(run("good", "--sizes", "8,9:tn:lda+4", "--json").stdout)["reports"]
     assert (report["cases"], report["padded"]) == (3, 1)
 
 

@@ -89,13 +89,14 @@ class CudaGemm:
         if "tickets" in kernel.args and len(scratch_at) < len(NO_MEMORY):
             raise UsageError(f"gemm: {kernel.id} has tickets, so it must take a workspace too")
         parameters = instance.parameters
-        needs = Needs(kernel.workspace_bytes(problem, parameters), kernel.tickets(problem, parameters))
+        several = len(instance.launches) > 1
+        needs = Needs(kernel.workspace_bytes(problem, parameters), kernel.tickets(problem, parameters), several)
         code = load(kernel, self.device, parameters)
         launch, *following = (self.device.words_launch(code, each) for each in instance.launches)
         alpha, a, b, beta, c = at
         return Plan(
             kernel=kernel, config=choice.config, launch=launch, at=(a, b, c), scalars_at=(alpha, beta),
-            needs=needs if any(needs) else None, scratch_at=scratch_at, following=tuple(following),
+            needs=needs if needs.nbytes else None, scratch_at=scratch_at, following=tuple(following),
             mask=kernel.align - 1 if kernel.align > FLOAT_BYTES else 0, any_alignment=any_alignment,
             further=instance.further_words("a", "b", "c"),
         )  # fmt: skip

@@ -51,6 +51,16 @@ def test_a_kernel_may_have_a_workspace_and_no_tickets(driver: GemmDriver) -> Non
     assert first == second != 0
 
 
+def test_what_a_later_launch_reads_is_not_in_the_workspace_that_a_stream_s_calls_share(driver: GemmDriver) -> None:
+    """Another thread's launch on the stream could write there between the two launches."""
+    gemmlab.gemm(OnGpu(A, 7), OnGpu(B, 7), **SPLIT["split_k"])
+    ((shared, _),) = driver.scratch
+    close(gemmlab.gemm(OnGpu(A, 7), OnGpu(B, 7), kernel="mma_f16x3", precision="f16x3"), A @ B)
+    first, second = driver.workspaces[-2:]
+    assert first == second
+    assert not shared <= first < shared + (1 << 16)
+
+
 @pytest.mark.parametrize("name", SPLIT)
 def test_launches_of_a_stream_share_a_small_workspace_and_tickets(driver: GemmDriver, name: str) -> None:
     small = needs(A, B, SPLIT[name])

@@ -1,4 +1,6 @@
-"""Python's objects and NumPy's arrays in compiled code: offsets in structures, and calls to both."""
+"""Python's objects and NumPy's arrays in compiled code: offsets in their structures, and calls of Python's and NumPy's
+functions.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ from gemmlab.ir.types import I64
 from gemmlab.ir.values import Operand, Value, Var
 
 ROW = COLUMN = 10
-"""Cost of an element of A and of one of B, in multiply-adds. Packing B overlaps with multiply-adds."""
+"""Cost, in multiply-adds, of bringing an element of A (`ROW`) or of B (`COLUMN`) into a core's own caches. `COLUMN`
+contains nothing for packing B: of contiguous rows, it overlaps with multiply-adds; otherwise `packing_cost` is added.
+"""
 TRANSPOSED, SCATTERED = 10, 80
 """Cost of packing an element of B in addition to `COLUMN`, in multiply-adds: if B's columns are contiguous, and if
 neither rows nor columns are. Nothing hides this cost.

@@ -31,7 +31,8 @@ class Element:
     smallest: float
     """The smallest positive number, subnormal ones included; 0 for whole numbers."""
     overflow: float
-    """Magnitudes from here on round to infinity (NaN if `infinite` is False); infinite for whole numbers, which wrap.
+    """The smallest magnitude that is rounded to infinity, or to NaN in a type without infinities. For whole numbers,
+    which wrap around, it is `inf`, which no number reaches.
     """
     fraction: int = 0
     """Stored bits behind the point of an 8-bit float; 0 for all other types."""

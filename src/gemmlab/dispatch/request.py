@@ -135,9 +135,10 @@ def checked_target(target: Float32Array, request: Request) -> Float32Array:
 
 
 def _require_other_parts(target: Float32Array, request: Request) -> None:
-    """Raise `UsageError` if the result would overwrite an operand through another mapping of the same file.
+    """Raise `UsageError` if the result and an operand are mapped from overlapping parts of one file.
 
-    Only c may be the same elements as the result.
+    A part reaches from the first byte of an array to its last: gaps count, so no element need be shared. Only c may
+    have the same part, if its strides are the same, too. Only mappings by `numpy.memmap` are known.
     """
     part = file_part(target)
     if part is None:

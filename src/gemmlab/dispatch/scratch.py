@@ -45,8 +45,8 @@ class Needs(NamedTuple):
     tickets: int
     """Number of tickets, which are words of 32 bits."""
     passed_on: bool = False
-    """True if a launch reads data that an earlier launch of the same call left in the workspace. The workspace is then
-    not the shared one of the stream, to which a launch of another call could write in between.
+    """True if a call has several launches, and a later one reads data that an earlier one left in the workspace. The
+    call then does not get the stream's shared workspace, to which a launch of another call could write in between.
     """
 
     @property

@@ -200,9 +200,9 @@ def cpu_kernel(
 
     `emit` writes the function's body; the function returns 0 unless the body returns something else. The kernel takes
     the arguments `args`, whose types are in `types`. `resources(lanes)` states the resources that the code needs.
-    `LANES` (float32 vector width; 0 is the processor's widest) is added to `params` if missing, and 4, 8 and 16 to
-    `tune`. `meant` replaces zeros in the other parameters by the values that they stand for. The other arguments are
-    those of `Kernel`.
+    If `params` has no `LANES` (float32 vector width), it gets `LANES` = 0, which stands for the processor's widest. If
+    `tune` has no `LANES`, it gets 4, 8 and 16. `meant` replaces zeros in the other parameters by the values that they
+    stand for. `exports` and `vectorize` are those of `Program`; all other arguments are those of `Kernel`.
     """
     path = Path(file)
     name = path.stem

@@ -91,7 +91,10 @@ class Instance:
         return tuple(found)
 
     def _starts(self) -> list[int]:
-        """Return the position of each argument, as in `words`; empty without launches."""
+        """Return the start of each argument of the first launch, in 64-bit words from the start of the first argument.
+
+        The list is empty if there are no launches.
+        """
         args = self.launches[0].args if self.launches else ()
         return list(accumulate((-(-argument.nbytes // _WORD_BYTES) for argument in args), initial=0))[: len(args)]
 

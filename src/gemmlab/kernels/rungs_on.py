@@ -1,4 +1,4 @@
-"""The rungs of a ladder that run on a device, and the reasons why others do not."""
+"""The kernels of an operation's ladder (its rungs) that run on a device, and the reasons why the other rungs do not."""
 
 from __future__ import annotations
 

@@ -24,9 +24,10 @@ _PAIRS: Mapping[str, str] = {"__half2": "half", "__nv_bfloat162": "half", "nv_bf
 def fits(pointer: str, dtype: np.dtype[Any]) -> bool:
     """Return whether elements of `dtype` can be passed for a kernel's parameter `pointer` (`"float*"`, `"int4*"`).
 
-    An integer type takes integers of the same size, a real type floats of the same size; half and bfloat16 also take
-    `uint16`. For a vector type its base type counts, a complex number counts as two floats, and a byte string as bytes.
-    Structures, `void*` and unknown types take any dtype, and a structured dtype fits any pointer.
+    A real type takes floats of the same size; half and bfloat16 also take `uint16`. A type of integers or `bool` takes
+    any dtype of the same size that is no float; one of a single byte also takes byte strings of any length. For a
+    vector type its base type counts, and a complex number counts as two floats. Structures, `void*` and unknown types
+    take any dtype, and a structured dtype fits any pointer.
     """
     base = pointer.removesuffix("*")
     vector = _VECTOR.fullmatch(base)

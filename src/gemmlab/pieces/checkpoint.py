@@ -97,9 +97,9 @@ class Checkpoint:
 
     @staticmethod
     def _cut_off(content: bytes) -> bool:
-        """Return whether `content`, which has no line end, is the beginning of a first line.
+        """Return whether `content`, which has no line end, is the beginning of a journal's first line.
 
-        The process that wrote it then ended before the line was whole.
+        If it is, the process that wrote it ended before the line was whole.
         """
         begin = json.dumps({"schema": SCHEMA}).encode()[:-1]
         return content.startswith(begin) or begin.startswith(content)

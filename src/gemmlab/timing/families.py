@@ -198,7 +198,10 @@ def family_of(family: str, op: str = "gemm") -> Family:
 
 
 def library_operation(name: str) -> str:
-    """Return the operation of gemmlab's function `name`: `"gemm"` for `"gemmlab.gemm"`; empty for other names."""
+    """Return the operation that gemmlab's function `name` computes on a CPU; empty for other names.
+
+    `"gemmlab.gemm"` gives `"gemm"`, and `"gemmlab.sum"` gives `"reduce"`.
+    """
     return next((op.name for op in all_ops() if name == family_of("cpu", op.name).library_call), "")
 
 

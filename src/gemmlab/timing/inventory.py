@@ -55,8 +55,10 @@ def processor(*, measure: bool = True, seconds: float = 0.3) -> dict[str, Any]:
 def blas_libraries() -> tuple[list[dict[str, Any]], list[str]]:
     """Return library, version, core type and thread runtime of each BLAS found, and a list of warnings.
 
-    NumPy's BLAS is inspected in this process, since a program started from here would load it in the same way; all
-    installed peers, NumPy among them, in separate processes, as a bench runs them.
+    NumPy's BLAS has two entries. The first is inspected in this process, whose environment a program started from here
+    inherits. The second is inspected as a bench runs it, in a process without the variables that change a BLAS, and so
+    are the other installed libraries that a bench compares with. Warnings name such variables that are set here, and
+    libraries that did not start.
     """
     warnings = [
         f"{name}={os.environ[name]} is set: it can halve the speed of NumPy and OpenBLAS"

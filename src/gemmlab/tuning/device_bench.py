@@ -49,7 +49,7 @@ class Subject:
     """State of the caches before a timed call: `"warm"` or `"cold"`."""
     space: Space
     threads: int = 1
-    """Number of threads of a CPU kernel; 1 for a GPU."""
+    """Number of threads of a CPU kernel. A kernel for a GPU does not use it, but records contain it."""
     limits: GpuLimits | None = None
     """The GPU's limits; `None` for a CPU."""
 

@@ -23,7 +23,9 @@ _LETTER = 5.6
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """The adjacent words, as wide as the access, that one wavefront transfers for some lanes."""
+    """Adjacent words that one wavefront transfers for some lanes: together as wide as a lane's access, at least one
+    word.
+    """
 
     wavefront: int
     bank: int

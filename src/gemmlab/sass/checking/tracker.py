@@ -42,7 +42,9 @@ class Meeting:
     age: int | None
     """Cycles since the producer's issue; `None` if the producer has no fixed latency."""
     barriers: Barriers = frozenset()
-    """Dependency barriers, of which the consumer must wait for any one; empty if none protects the register."""
+    """Dependency barriers that protect the register: the consumer must wait for one of them, no matter which. It is
+    empty if none protects the register.
+    """
     operand: bool = False
     """True if the producer may still have to read the register; false if it has to write it."""
 

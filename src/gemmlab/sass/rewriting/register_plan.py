@@ -34,7 +34,7 @@ class Registers:
     sums: dict[tuple[int, int], int]
     """(row, column) -> register of the sum."""
     zeroed: tuple[int, ...]
-    """Registers of sums that the compiler's code before the loop does not set to zero."""
+    """Registers of sums that the rewritten code sets to zero before the loop, because the compiler's code does not."""
     base_a: int
     base_b: int
     """`base_a`, `base_b`: registers with the addresses of A's and of B's fragments in shared memory, in the stage that

@@ -65,7 +65,8 @@ def test_source_and_code_are_all_there(opened: Browser) -> None:
         "[...document.querySelectorAll('#source tr:has(td.heat[class*=h9])')].map((one) => one.textContent)"
     )
     assert len(hottest) <= 2
-    assert any("sum += As" in text for text in hottest)
+    # Warps wait for loads at the barrier, or multiply: which of both is hotter is for the model to say.
+    assert any("sum += As" in text or "__syncthreads" in text for text in hottest), hottest
     heads = opened.run("[...document.querySelectorAll('#code thead th')].map((one) => one.textContent)")
     assert {"executions", "lanes", "wavefronts", "excess", "% of time", "live"} <= set(heads)
 

@@ -44,7 +44,8 @@ def times(record: Mapping[str, Any]) -> str:
         f"{markdown_table(heading, rows)}\n\n{made}, {when}; a `LocalCluster`, medians of {record['rounds']} turns "
         f"(2 where a limit is given), until the result is in the workers' memory; geometric mean "
         f"{geometric_mean(ratios):.2f}, least {min(ratios):.2f}. *Peak* is the most memory that a worker had resident, "
-        "with gemmlab and with Dask; there operands and result exceed 60 % of the limit, and Dask spills blocks."
+        "with gemmlab and with Dask. In the rows with a limit, operands and result exceed 60 % of it, and Dask spills "
+        "blocks."
     )
 
 

@@ -180,9 +180,9 @@ SOURCE = Source(
         ),
         Claim(
             "2D thread tiles of 64/64/8 have 402,653,184 conflicts of shared loads at 4096.",
-            "The emulator's count for that counter of `thread_tile_2d` with those tiles, which reads As and Bs at the "
-            "same "
-            "addresses. (The source's 100,663,296 conflicts of stores come from an order of copying that no rung has.)",
+            "The emulator's count of bank conflicts of shared loads in `thread_tile_2d` with those tiles, which reads "
+            "As and Bs at the source's addresses. (The source's 100,663,296 conflicts of stores come from an order of "
+            "copying that no rung has.)",
             _conflicts_2d,
         ),
         Claim(
@@ -191,7 +191,7 @@ SOURCE = Source(
         ),
         Claim(
             "With shared tiles the hardware counts 34,046,671 conflicts of stores and none of loads.",
-            "The same counter of Nsight Compute for `block_tile` at 4096: each within 25%.", _counter_of_tiles,
+            "Nsight Compute's counters of bank conflicts for `block_tile` at 4096: each within 25%.", _counter_of_tiles,
         ),
         Claim(
             "With 1D thread tiles it counts 78,468 conflicts of loads and 7,390,414 of stores.",

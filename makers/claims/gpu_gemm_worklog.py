@@ -244,8 +244,9 @@ SOURCE = Source(
         Claim(
             "Blocks start in the order of their numbers; once some have ended, no one can predict which SM gets "
             "which block, so a swizzle helps little.",
-            "The SM and the start of each block of a launch, twice: 95% or more of those that fit at first are the "
-            "first by number, and half or fewer of the later ones run on the same SM both times.", _blocks_on_sms,
+            "The SM and the start of each block, in two launches: of the blocks that start first, as many as fit, 95% "
+            "or more have the lowest numbers; of the later ones half or fewer run on the same SM both times.",
+            _blocks_on_sms,
         ),
         Claim(
             "TF32 through WMMA passes a test of 1e-6 relative to the dot length.",

@@ -97,6 +97,8 @@ def thread_tile(config: Config) -> tuple[int, int]:
         return MAXAS
     if "STRIP" in config:
         return config["STRIP"], config.get("LINES", LANE_LINES)
+    if "TS" in config:
+        return config["TS"], config["TT"]
     rows, cols = config.get("TM", 1), config.get("TN", 1)
     if "WM" in config:
         across = config.get("WNITER", 1)

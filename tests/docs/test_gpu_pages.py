@@ -151,6 +151,7 @@ def test_a_thread_of_a_warp_tile_has_all_its_subtiles() -> None:
     assert gpu_bounds.thread_tile({"WM": 64, "WN": 32, "WNITER": 2, "TM": 8, "TN": 4}) == (8, 8)
     assert gpu_bounds.thread_tile({"BM": 64, "BN": 64, "BK": 8, "TM": 8}) == (8, 1)
     assert gpu_bounds.thread_tile({"BM": 32, "BN": 32}) == (1, 1)
+    assert gpu_bounds.thread_tile({"TS": 8, "TT": 4, "LS": 2, "BK": 16}) == (8, 4)
 
 
 def test_the_rung_below_is_the_one_that_a_rung_comes_after() -> None:

@@ -55,7 +55,7 @@ PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loa
 test: $(STAMP)
 	$(PYTEST) --quick
 
-# Every test and every case, some half an hour on two cores; its result is recorded.
+# Every test and every case, some seventy minutes on two cores; its result is recorded.
 test-all: $(STAMP)
 	$(PYTEST) --record-run=benchmarks/results/tests.json
 	$(BIN)/python makers/build_tables.py

@@ -2,7 +2,7 @@
 
     git worktree add --detach FOLDER 8a23a7e0
     python makers/timed_codes.py FOLDER --out codes.npz
-    python makers/predict_ladder.py --codes codes.npz
+    python makers/predict_ladder.py FOLDER --codes codes.npz
 
 The rungs have changed since the times of benchmarks/results/h200 were recorded. So the model is judged with this code.
 The program says for how many times the code has the recorded digest. No GPU is needed; it takes some minutes.

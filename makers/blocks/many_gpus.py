@@ -40,9 +40,10 @@ def measured(record: Mapping[str, Any]) -> str:
     return (
         f"{markdown_table(heading, rows, ('precision',))}\n\n{record['ranks']} {record['device']['name']} of one host, "
         f"torch {record['torch']}, {when}; medians of {_rounds(record)} rounds, in a new order each, of the slowest "
-        "rank. Squares, both operands cut into rows. *Share alone* is a rank's rows of C with all operands at hand; "
-        "*hidden* the part of the messages' time that the product does not take longer than that. *By NCCL*: panels "
-        "sent by NCCL, as between hosts, in place of the copy engines."
+        "rank. Squares, both operands cut into rows. *Share alone*: a rank multiplies its rows of C with all operands "
+        "at hand. *Hidden*: the part of the messages' time that is not added to that of the share alone. "
+        "*By NCCL*: panels sent by NCCL, as between hosts, in place of the copy engines. *Bytes / formula*: the bytes "
+        "that a rank received, divided by those of `explain_choice`."
     )
 
 

@@ -28,8 +28,8 @@ _SUGGESTED = (
     "*x best of cublasLt's 16*: speed relative to the fastest of the first 16 algorithms of cublasLt's heuristic."
 )
 _AT_MOST = (
-    "*At most*: the mean that a library call would have whose products take as long as `reduce_peak` takes to read as "
-    f"many bytes, or a launch and their multiply-adds at {TFLOPS:g} TFLOP/s, whichever is longer."
+    "*At most*: the mean of a library call that takes no longer than it must. That is as long as `reduce_peak` takes "
+    f"to read as many bytes, or as a launch and the multiply-adds at {TFLOPS:g} TFLOP/s, whichever is longer."
 )
 _CAPTION = "Speed of gemmlab.gemm relative to the faster of torch and CuPy, by shape"
 

@@ -128,7 +128,7 @@ DRAWING = Drawing(
     title="Pipeline of copies: who waits for whom, and how many stages are full",
     caption="The first block as it was executed at a problem with many steps along k. Adjacent warps that do the same "
     "share a row. Below are the stages: shared memory whose copies count their bytes at one mbarrier. A stage is in "
-    "use from the first wait for its bytes that ends until the warp that refills it may go on. Time is the sum of "
+    "use from the end of the first wait for its bytes until the warp that refills it may go on. Time is the sum of "
     "stall fields; at an mbarrier a warp waits for the latest arrival and the last copy of the phase.",
     applies=lambda subject: subject.on_gpu and any(event.kind == "copy" for event in subject.trace.trace.mbarriers),
     draw=_draw,

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much is run on a device."""
+    """The amount of work that runs on a device: turns and repeats of loops, and words of memory."""
 
     sms: int
     turns: int

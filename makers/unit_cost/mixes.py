@@ -58,7 +58,7 @@ class Loop:
     warps: int
     blocks: int = 1
     source: str = ""
-    """Where its global loads and copies find their words: `NEAR`, `FAR`, or nowhere."""
+    """The place of the words that its global loads and copies read: `NEAR`, `FAR`, or empty for a loop without them."""
     span: int = 0
     counts: Counts = field(default_factory=Counts)
 

@@ -100,7 +100,7 @@ def test_loops_written_anew_give_the_bits_of_the_compiler_s_loops(
 
 
 def is_miscompiled(kernel: Kernel, gpu: CudaDevice, config: Config) -> bool:
-    """Whether the compiler at hand writes descriptors that no GPU reads, as NVRTC 13.0.88 does.
+    """Return whether the compiler at hand writes descriptors that no GPU reads, as NVRTC 13.0.88 does.
 
     Such code ends with "illegal instruction", which takes the process's context, and so all tests after it.
     """

@@ -80,22 +80,26 @@ class Instance:
     def further_words(self, *names: str) -> tuple[tuple[int, int, int], ...]:
         """Return the other words that hold addresses of operands: those of the second to last map of an operand with
         several, each as (index of the operand in `names`, position as in `words`, bytes from the operand's address).
-        There must be a launch.
+        The result is empty if there are no launches.
         """
         found = []
-        args = self.launches[0].args if self.launches else ()
-        for name, start, value in zip(self.kernel.args, self._starts(), args, strict=False):
+        for name, start, value in zip(self.kernel.args, self._starts(), self._first_args, strict=False):
             for index in (at for at, each in enumerate(names) if map_over(each) == name):
                 words = np.frombuffer(value.tobytes(), np.uint64)
                 found += [(index, start + at, int(words[at])) for at in range(_MAP_WORDS, len(words), _MAP_WORDS)]
         return tuple(found)
+
+    @property
+    def _first_args(self) -> tuple[Any, ...]:
+        """The arguments of the first launch; empty if there are no launches."""
+        return self.launches[0].args if self.launches else ()
 
     def _starts(self) -> list[int]:
         """Return the start of each argument of the first launch, in 64-bit words from the start of the first argument.
 
         The list is empty if there are no launches.
         """
-        args = self.launches[0].args if self.launches else ()
+        args = self._first_args
         return list(accumulate((-(-argument.nbytes // _WORD_BYTES) for argument in args), initial=0))[: len(args)]
 
 

@@ -3,11 +3,12 @@
     torchrun --nproc-per-node 2 makers/distributed_times.py FILE [--sizes 16384,32768] [--precisions highest,float32]
 
 Both operands are cut into rows, so one of them is sent. The ways take turns; a time is that of the slowest rank, from a
-barrier on. `alone` is a rank's share of the product with all operands in its memory, `panels` the messages without the
-products, and `messages` the product with panels that NCCL sends in place of the copy engines. A result is compared with
-that of one GPU, whose sums may have another order; a result with `reproducible` must have the bits of one rank that
-adds panel by panel. Rank 0 writes the record after each size and precision. Without CUDA it runs on CPUs, with gloo,
-for tests.
+barrier on. `alone` is a rank's share of the product with all operands in its memory, by one call, and `pieces` the same
+by the products of a call of several GPUs, so that nothing but messages is missing. `panels` are the messages without
+the products, and `messages` the product with panels that NCCL sends in place of the copy engines. A result is compared
+with that of one GPU, whose sums may have another order; a result with `reproducible` must have the bits of one rank
+that adds panel by panel. Rank 0 writes the record after each size and precision. Without CUDA it runs on CPUs, with
+gloo, for tests.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -37,12 +38,16 @@ from gemmlab.core.precision import UNIT_ROUNDOFF
 from gemmlab.devices.select import open_device
 from gemmlab.distributed import in_turns
 from gemmlab.distributed.algorithm import choose
-from gemmlab.distributed.panel_turns import turns_of
-from gemmlab.distributed.panels import PANEL
+from gemmlab.distributed.panel_sources import common_memory, sources_of
+from gemmlab.distributed.panel_turns import Turn, turns_of_ranks
+from gemmlab.distributed.panels import PANEL, Panel, Source, Whole
 from gemmlab.distributed.peer_memory import peer_memory
+from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
 
 SCHEMA = "gemmlab.distributed/1"
+PAUSE = 0.15
+"""Seconds in which the GPUs rest before each call that is timed."""
 MESHES = (
     ((8,), None, "NVLink, 383 GB/s a GPU"), ((8, 8), 50e9, "InfiniBand, 50 GB/s a GPU"),
     ((32, 32), 50e9, "InfiniBand, 50 GB/s a GPU"),
@@ -67,7 +72,7 @@ def main() -> None:
         mesh = init_device_mesh(kind, (dist.get_world_size(),))
         own_device = open_device(str(own or kind))
         record: dict[str, Any] = {
-            "schema": SCHEMA, "environment": describe_environment(), "ranks": mesh.size(),
+            "schema": SCHEMA, "environment": describe_environment(), "ranks": mesh.size(), "pause_s": PAUSE,
             "device": asdict(own_device.describe()), "torch": torch.__version__, "rounds": options.rounds,
             "panel": PANEL, "copy_engines": peer_memory(mesh.get_group(0), own or torch.device("cpu")) is not None,
             "predictions": predictions(), "results": [],
@@ -101,11 +106,12 @@ def measured(mesh: DeviceMesh, size: int, precision: str, rounds: int) -> dict[s
         "ours": lambda: gemmlab.distributed.gemm(left, right, precision=precision),
         "torch": lambda: left @ right,
         "alone": lambda: gemmlab.gemm(own_a, b, precision=precision),
+        "pieces": lambda: in_pieces(left, right, b, precision),
         "panels": lambda: messages(own_b, mesh, by_terms=choice.best.by_terms),
         "messages": lambda: by_messages(left, right, precision),
     }
     times: dict[str, list[float]] = {name: [] for name in ways}
-    # A new order each round: what ran before decides how warm the GPUs are. All ranks have the same orders.
+    # A new order each round, the same on all ranks.
     order = random.Random(size)  # noqa: S311 - an order of measurements
     for turn in range(-1, rounds):
         for name in order.sample(list(ways), len(ways)):
@@ -115,7 +121,9 @@ def measured(mesh: DeviceMesh, size: int, precision: str, rounds: int) -> dict[s
     start_memory(kind)
     product = gemmlab.distributed.gemm(left, right, precision=precision, traffic=traffic)
     most = most_memory(kind)
-    worst = error(product.to_local(), gemmlab.gemm(own_a, b, precision=precision), own_a, b)
+    alone = gemmlab.gemm(own_a, b, precision=precision)
+    worst = error(product.to_local(), alone, own_a, b)
+    pieces = torch.equal(product.to_local(), in_pieces(left, right, b, precision))
     panels_of_one = by_panels(own_a, b, size) if precision == "highest" else None
     fixed = gemmlab.distributed.gemm(left, right, reproducible=True).to_local() if panels_of_one is not None else None
     same = None if fixed is None or panels_of_one is None else bool(torch.equal(fixed, panels_of_one))
@@ -124,7 +132,7 @@ def measured(mesh: DeviceMesh, size: int, precision: str, rounds: int) -> dict[s
         "predicted_ms": choice.best.seconds * 1e3, "times_ms": times, "received_bytes": traffic.received,
         "formula_bytes": choice.best.bytes_meanwhile + choice.best.bytes_before,
         "buffer_bytes": traffic.largest_buffer, "most_bytes": most, "error_in_units": worst,
-        "same_bits_as_one_rank": same,
+        "same_bits_as_one_rank": same, "same_bits_as_pieces": bool(pieces),
     }  # fmt: skip
 
 
@@ -147,7 +155,13 @@ def predictions() -> list[dict[str, Any]]:
 
 
 def slowest(way: Callable[[], object], kind: str) -> float:
-    """Call `way` on every rank after a barrier; return the slowest rank's milliseconds."""
+    """Call `way` on every rank after a pause and a barrier; return the slowest rank's milliseconds.
+
+    Without the pause, what ran before decides how warm the GPUs are, and so their clocks.
+    """
+    dist.barrier()
+    synchronize(kind)
+    time.sleep(PAUSE)
     dist.barrier()
     synchronize(kind)
     start = time.perf_counter()
@@ -161,27 +175,59 @@ def slowest(way: Callable[[], object], kind: str) -> float:
 def messages(own: torch.Tensor, mesh: DeviceMesh, *, by_terms: bool) -> None:
     """Send all panels as a product of squares does, but without multiplying. `own` are this rank's rows of B."""
     rows, depth = own.shape
-    turns = turns_of(rows, depth, depth, sends_a=False, sends_b=True, fixed=False, own=range(0), by_terms=by_terms)
+    group, device = mesh.get_group(0), own.device
     begun = torch.cuda.current_stream().record_event() if own.is_cuda else None
-    (_, sent), memory = in_turns.sources_of((own.t(), own), (None, mesh.get_group(0)), depth, turns, Traffic(), begun)
+    groups = (None, group)
+    memory = common_memory(groups, device)
+    turns = turns_of_ranks(
+        rows, depth, depth, sends_a=False, sends_b=True, fixed=False, by_terms=by_terms, apart=memory is not None,
+        shares=[share(depth, mesh.size(), rank) for rank in range(mesh.size())],
+    )  # fmt: skip
+    rank = dist.get_rank(group)
+    _, sent = sources_of((own.t(), own), groups, depth, turns, rank, Traffic(), begun, memory)
     sent.start(0)
-    for turn in range(len(turns)):
+    for turn in range(len(turns[rank])):
         with memory.alternate(turn, after_all=False) if memory else nullcontext():
             sent.take(turn)
-            if turn + 1 < len(turns):
+            if turn + 1 < len(turns[rank]):
                 sent.start(turn + 1)
             sent.finish(turn)
     if memory:
+        memory.meet()
         memory.join()
 
 
 def by_messages(a: DTensor, b: DTensor, precision: str) -> None:
     """Multiply with panels that the process group sends."""
-    found, vars(in_turns)["peer_memory"] = peer_memory, lambda *_: None
-    try:
+    with changed("common_memory", lambda *_: None):
         gemmlab.distributed.gemm(a, b, precision=precision)
+
+
+def in_pieces(a: DTensor, b: DTensor, whole: torch.Tensor, precision: str) -> torch.Tensor:
+    """Return this rank's rows of the product, by the products and streams of a call of several GPUs, but without
+    messages: panels of B are read from `whole`, all of B in this rank's memory.
+    """
+
+    def at_hand(
+        local: tuple[torch.Tensor, torch.Tensor], _groups: tuple[Any, Any], _depth: int, turns: list[list[Turn]],
+        rank: int, *_: Any,
+    ) -> list[Source]:  # fmt: skip
+        mine = turns[rank]
+        left = Whole(local[0], [Panel(turn.terms, turn.rows, turn.parts) for turn in mine])
+        return [left, Whole(whole, [Panel(turn.terms, turn.columns, turn.parts) for turn in mine])]
+
+    with changed("sources_of", at_hand):
+        return gemmlab.distributed.gemm(a, b, precision=precision).to_local()
+
+
+@contextmanager
+def changed(name: str, value: object) -> Iterator[None]:
+    """Within this block, let a name of the module `in_turns` have another value."""
+    found, vars(in_turns)[name] = vars(in_turns)[name], value
+    try:
+        yield
     finally:
-        vars(in_turns)["peer_memory"] = found
+        vars(in_turns)[name] = found
 
 
 def by_panels(a: torch.Tensor, b: torch.Tensor, depth: int) -> torch.Tensor:

@@ -23,27 +23,29 @@ def measured(record: Mapping[str, Any]) -> str:
     rows = []
     for one in record["results"]:
         times = {name: median(values) for name, values in one["times_ms"].items()}
-        shown = times["ours"] - times["alone"]
+        exposed = {name: times["ours"] - times[name] for name in ("alone", "pieces")}
+        hidden = {name: min(1.0, max(0.0, 1 - took / times["panels"])) for name, took in exposed.items()}
         rows.append([
             f"{one['size']:,}", f"`{one['precision']}`", f"{times['one']:.4g}", f"**{times['ours']:.4g}**",
             f"{times['one'] / times['ours']:.2f}", f"{times['torch']:.4g}", f"{times['torch'] / times['ours']:.2f}",
-            f"{one['predicted_ms']:.4g}", f"{times['alone']:.4g}", f"{times['panels']:.3g}",
-            f"{min(1.0, max(0.0, 1 - shown / times['panels'])):.0%}", f"{times['messages']:.4g}",
+            f"{one['predicted_ms']:.4g}", f"{times['alone']:.4g}", f"{times['pieces']:.4g}", f"{times['panels']:.3g}",
+            f"{hidden['pieces']:.0%}", f"{hidden['alone']:.0%}", f"{times['messages']:.4g}",
             f"{one['received_bytes'] / one['formula_bytes']:.2f}",
         ])  # fmt: skip
     heading = [
         "extent", "precision", "one GPU, ms", f"{record['ranks']} GPUs, ms", "x one", "torch's DTensor, ms", "x torch",
-        "predicted, ms", "share alone, ms", "messages alone, ms", "hidden", "by NCCL, ms",
-        "bytes / formula",
+        "predicted, ms", "share at once, ms", "in pieces, ms", "messages alone, ms", "hidden behind pieces",
+        "behind the share", "by NCCL, ms", "bytes / formula",
     ]  # fmt: skip
     when = str(record["environment"].get("time_utc", ""))[:10]
     return (
         f"{markdown_table(heading, rows, ('precision',))}\n\n{record['ranks']} {record['device']['name']} of one host, "
         f"torch {record['torch']}, {when}; medians of {_rounds(record)} rounds, in a new order each, of the slowest "
-        "rank. Squares, both operands cut into rows. *Share alone*: a rank multiplies its rows of C with all operands "
-        "at hand. *Hidden*: the part of the messages' time that is not added to that of the share alone. "
-        "*By NCCL*: panels sent by NCCL, as between hosts, in place of the copy engines. *Bytes / formula*: the bytes "
-        "that a rank received, divided by those of `explain_choice`."
+        "rank. Squares, both operands cut into rows. *Share at once*: a rank multiplies its rows of C with all "
+        "operands at hand, by one call. *In pieces*: the same by the products of the distributed call, without its "
+        "messages. *Hidden*: the part of the messages' time that is not added to that of the pieces, or of the share "
+        "at once. *By NCCL*: panels sent by NCCL, as between hosts, in place of the copy engines. *Bytes / formula*: "
+        "the bytes that a rank received, divided by those of `explain_choice`."
     )
 
 

@@ -23,7 +23,7 @@ MOST = 4
 
 def played_there(rank: int, ranks: int, by_copies: bool) -> dict[str, Any]:
     if not by_copies:
-        vars(in_turns)["peer_memory"] = lambda *_: None
+        vars(in_turns)["common_memory"] = lambda *_: None
     device = torch.device("cuda", rank)
     shared = peer_memory(line_or_grid(ranks).get_group(0), device) is not None
     return play(rank, ranks) | {"shared": shared}

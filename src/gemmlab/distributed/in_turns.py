@@ -15,10 +15,8 @@ from gemmlab.choices import explain_choice as library_choice
 from gemmlab.dispatch.precision_rule import HIGHEST
 from gemmlab.distributed.agreement import answered
 from gemmlab.distributed.algorithm import Candidate
-from gemmlab.distributed.panel_turns import Turn, turns_of
-from gemmlab.distributed.panels import Panel, Panels, Source, Whole
-from gemmlab.distributed.peer_memory import PeerMemory, peer_memory
-from gemmlab.distributed.peer_panels import PeerPanels
+from gemmlab.distributed.panel_sources import common_memory, sources_of
+from gemmlab.distributed.panel_turns import Turn, own_turn, turns_of_ranks
 from gemmlab.distributed.placements import COLUMNS, ROWS, share
 from gemmlab.distributed.traffic import Traffic
 
@@ -42,10 +40,12 @@ def product_in_turns(
             agreed()
         return result.zero_() if c is None else beta * c
     groups = _group(a, way.a, COLUMNS), _group(b, way.b, ROWS)
-    turns = turns_of(
-        left.shape[1], right.shape[1], a.shape[1], sends_a=groups[0] is not None, sends_b=groups[1] is not None,
-        fixed=options["reproducible"], own=_own_terms(a.shape[1], groups), by_terms=way.by_terms,
-    )  # fmt: skip
+    shares, rank = _shares(a.shape[1], groups)
+    extents = left.shape[1], right.shape[1], a.shape[1]
+    sends: dict[str, Any] = {
+        "sends_a": groups[0] is not None, "sends_b": groups[1] is not None, "fixed": options["reproducible"],
+        "by_terms": way.by_terms,
+    }  # fmt: skip
     written: tuple[range, range] | None = None
 
     def multiply_part(one: torch.Tensor, two: torch.Tensor, turn: Turn, how: dict[str, Any]) -> None:
@@ -58,8 +58,7 @@ def product_in_turns(
         multiply(one.t(), two, c=onto, alpha=alpha, beta=factor, out=into, **how)
 
     begun = _recorded(left.device)
-    if turns and turns[0].own:
-        mine = turns.pop(0)
+    if mine := own_turn(*extents, own=shares[rank], **sends):
         one, two = (
             local if group else local[mine.terms.start : mine.terms.stop]
             for local, group in zip((left, right), groups, strict=True)
@@ -69,7 +68,10 @@ def product_in_turns(
         )
     if agreed:
         agreed()
-    sources, memory = sources_of((left, right), groups, a.shape[1], turns, traffic, begun)
+    memory = common_memory(groups, left.device)
+    turns_of_all = turns_of_ranks(*extents, shares=shares, apart=memory is not None, **sends)
+    turns = turns_of_all[rank]
+    sources = sources_of((left, right), groups, a.shape[1], turns_of_all, rank, traffic, begun, memory)
     by_messages = memory is None and groups != (None, None)
     for source in sources:
         answered(lambda source=source: source.start(0))
@@ -87,54 +89,25 @@ def product_in_turns(
             for source in sources:
                 source.finish(number)
     if memory:
+        memory.meet()
         memory.join()
     return result
 
 
-def _own_terms(depth: int, groups: tuple[Any, Any]) -> range:
-    """Return this rank's part of k, if k of one operand alone is cut; else an empty range."""
+def _shares(depth: int, groups: tuple[Any, Any]) -> tuple[list[range], int]:
+    """Return the parts of k that the ranks of a group own, and this rank's number in the group, if k of one operand
+    alone is cut; else an empty part, as if of a single rank.
+    """
     group = groups[0] or groups[1]
     if group is None or None not in groups:
-        return range(0)
-    return share(depth, dist.get_world_size(group), dist.get_rank(group))
+        return [range(0)], 0
+    ranks = dist.get_world_size(group)
+    return [share(depth, ranks, rank) for rank in range(ranks)], dist.get_rank(group)
 
 
 def _recorded(device: torch.device) -> Any:
     """Return an event after the work that the current stream has now; `None` on a CPU."""
     return torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
-
-
-def sources_of(
-    local: tuple[torch.Tensor, torch.Tensor],
-    groups: tuple[Any, Any],
-    depth: int,
-    turns: list[Turn],
-    traffic: Traffic,
-    begun: Any,
-) -> tuple[list[Source], PeerMemory | None]:
-    """Return the sources of the panels of A and B, and the memory that they have in common with other ranks, if any.
-
-    `local` are this rank's parts of A and B, k first; `groups` the ranks among which k of A and B, `depth` terms, is
-    cut, or `None`. `turns` are those with panels. `begun` is an event after which the local parts are complete; `None`
-    on a CPU.
-    """
-    panels = (
-        [Panel(turn.terms, turn.rows, turn.parts) for turn in turns],
-        [Panel(turn.terms, turn.columns, turn.parts) for turn in turns],
-    )
-    travels = [group for group in groups if group is not None]
-    # If both operands are sent, each with a group of its own, their copies would need two sets of slots.
-    memory = peer_memory(travels[0], local[0].device) if len(travels) == 1 else None
-
-    def source(each: torch.Tensor, group: Any, some: list[Panel], *, of_a: bool) -> Source:
-        if group is None:
-            return Whole(each, some)
-        if memory is not None:
-            return PeerPanels(each, depth, some, memory, traffic, begun, of_a=of_a)
-        return Panels(each, depth, some, group, traffic)
-
-    found = [source(local[0], groups[0], panels[0], of_a=True), source(local[1], groups[1], panels[1], of_a=False)]
-    return found, memory
 
 
 def _beside_messages(left: torch.Tensor, right: torch.Tensor, options: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@
              products             | panel 0            | panel 1              | panel 2
                                                        ^ the receiver has finished panel 0, whose slot panel 2 takes
 
-A rank sends its part of each panel to all ranks, itself too if it reads that part, as soon as they can receive it.
+A rank sends its part of each panel to each rank that reads it, itself too, as soon as that rank can receive it.
 """
 
 from __future__ import annotations
@@ -24,42 +24,46 @@ from gemmlab.distributed.traffic import Traffic
 class PeerPanels:
     """The panels of an operand whose k is cut between ranks with a common `memory` (`PeerMemory`).
 
-    `local` is this rank's part, k first. Of B (`of_a` false) a panel has a row for each term of k; of A (`of_a` true) a
-    row for each line, as the operand has. `begun` is an event after which `local` is complete.
+    `panels` has a list for each rank, of the panels that it receives, and all lists are equally long. `local` is this
+    rank's part, k first. Of B (`of_a` false) a panel has a row for each term of k; of A (`of_a` true) a row for each
+    line, as the operand has. `begun` is an event after which `local` is complete.
     """
 
     def __init__(
-        self, local: torch.Tensor, depth: int, panels: Sequence[Panel], memory: Any, traffic: Traffic, begun: Any,
-        *, of_a: bool,
+        self, local: torch.Tensor, depth: int, panels: Sequence[Sequence[Panel]], memory: Any, traffic: Traffic,
+        begun: Any, *, of_a: bool,
     ) -> None:  # fmt: skip
         rows = local.t() if of_a else local
         self._rows = rows if rows.stride(1) == 1 or rows.numel() == 0 else rows.contiguous()
         self._depth, self._panels, self._of_a = depth, panels, of_a
         self._memory, self._traffic = memory, traffic
-        memory.reserve(max((len(one.terms) * len(one.lines) * FLOAT_BYTES for one in panels), default=0))
+        memory.reserve(max(len(one.terms) * len(one.lines) for each in panels for one in each) * FLOAT_BYTES)
         self._first = memory.count
-        memory.count += len(panels)
+        memory.count += len(panels[memory.own])
         memory.open(self._first + SLOTS, begun)
 
     def start(self, turn: int) -> None:
-        """Send this rank's part of a panel to each rank, once that rank has finished the previous panel in its slot."""
-        memory, now, number = self._memory, self._panels[turn], self._first + turn
-        theirs = share(self._depth, memory.ranks, memory.own)
-        part = common(theirs, now.terms)
-        at = range(part.start - theirs.start, part.stop - theirs.start)
+        """Send this rank's part of the turn's panel of each rank, once that rank has finished the panel before in the
+        same slot.
+        """
+        memory, number = self._memory, self._first + turn
+        own = share(self._depth, memory.ranks, memory.own)
         for apart in range(1, memory.ranks + 1):
             rank = (memory.own + apart) % memory.ranks
+            now = self._panels[rank][turn]
+            part = common(own, now.terms)
             memory.await_ready(rank, number + 1)
-            # Copies within a GPU run on its multiprocessors, between two products.
-            read = rank != memory.own or any(common(part, each) for each in now.read)
-            if part and now.lines and read:
+            # Copies within a GPU run on its multiprocessors, between two products: only what is read is copied.
+            if now.lines and any(common(part, each) for each in now.read):
+                at = range(part.start - own.start, part.stop - own.start)
                 memory.send(rank, number, *self._piece(now, at, part.start - now.terms.start))
             memory.tell_arrived(rank, number + 1)
-        self._traffic.received += (len(now.terms) - len(part)) * len(now.lines) * FLOAT_BYTES
+        now = self._panels[memory.own][turn]
+        self._traffic.received += (len(now.terms) - len(common(own, now.terms))) * len(now.lines) * FLOAT_BYTES
 
     def take(self, turn: int) -> torch.Tensor:
         """Make the current stream wait for the panel of a turn, and return it."""
-        now, number = self._panels[turn], self._first + turn
+        now, number = self._panels[self._memory.own][turn], self._first + turn
         self._memory.await_arrived(number + 1)
         shape = (len(now.lines), len(now.terms)) if self._of_a else (len(now.terms), len(now.lines))
         found: torch.Tensor = self._memory.slot(number, shape)
@@ -69,8 +73,6 @@ class PeerPanels:
     def finish(self, turn: int) -> None:
         """Let all ranks write over the panel after the work that the current stream has now."""
         self._memory.tell_ready(self._first + turn + 1 + SLOTS)
-        if turn + 1 == len(self._panels):
-            self._memory.meet()
 
     def _piece(self, now: Panel, at: range, skipped: int) -> tuple[int, int, Rectangle]:
         """Return where this rank's terms `at` of a panel lie in the slot (byte offset, pitch), and in this rank's part

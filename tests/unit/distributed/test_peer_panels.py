@@ -21,7 +21,8 @@ pytest.importorskip("torch")
 import torch
 
 from gemmlab.core.precision import FLOAT_BYTES
-from gemmlab.distributed.panel_turns import Turn, pieces, without
+from gemmlab.distributed import panels as panels_module
+from gemmlab.distributed.panel_turns import Turn, pieces, turns_of_ranks, without
 from gemmlab.distributed.panels import Panel
 from gemmlab.distributed.peer_memory import ARRIVED, READY, SLOTS, Rectangle
 from gemmlab.distributed.peer_panels import PeerPanels
@@ -141,13 +142,13 @@ def same(found: torch.Tensor, expected: torch.Tensor) -> bool:
     return True
 
 
-def multiply_all(memory: Memory, whole: torch.Tensor, panels: list[Panel], *, of_a: bool) -> Traffic:
+def multiply_all(memory: Memory, whole: torch.Tensor, everyone: list[list[Panel]], *, of_a: bool) -> Traffic:
     """Queue one rank's part of a product, as `in_turns.product_in_turns` does; `whole` has k first."""
-    depth, traffic = whole.shape[0], Traffic()
+    depth, traffic, panels = whole.shape[0], Traffic(), everyone[memory.own]
     own = share(depth, memory.ranks, memory.own)
     local = whole[own.start : own.stop].clone()
     local = local.t().contiguous().t() if of_a else local
-    source = PeerPanels(local, depth, panels, memory, traffic, None, of_a=of_a)
+    source = PeerPanels(local, depth, everyone, memory, traffic, None, of_a=of_a)
     source.start(0)
     for turn, now in enumerate(panels):
         memory.alternate(turn)
@@ -160,6 +161,7 @@ def multiply_all(memory: Memory, whole: torch.Tensor, panels: list[Panel], *, of
             for _ in ("begins", "ends"):
                 memory.current.append(lambda found=found[at], expected=expected[at]: same(found, expected))  # type: ignore[misc]
         source.finish(turn)
+    memory.meet()
     memory.join(lambda: written_over(local, source))
     return traffic
 
@@ -173,29 +175,43 @@ def written_over(local: torch.Tensor, _source: PeerPanels) -> bool:
 def cut(depth: int, lines: int, terms_each: int, lines_each: int, multiplied: range) -> list[Panel]:
     """The panels of an operand; `multiplied` are terms that the rank has multiplied before."""
     found = []
-    for some in pieces(lines, lines_each):
-        for terms in pieces(depth, terms_each):
+    for some in pieces(range(lines), lines_each):
+        for terms in pieces(range(depth), terms_each):
             left = without(Turn(terms, some, range(0), (terms,)), multiplied)
             found.append(Panel(terms, some, left.parts))
     return found
 
 
-CALL = st.tuples(*[st.integers(1, 14)] * 4, st.booleans(), st.booleans())
+def cut_apart(depth: int, lines: int, terms_each: int, ranks: int) -> list[list[Panel]]:
+    """The panels of each rank if it receives the other ranks' terms alone, in an order of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(panels_module, "WORDS", terms_each * lines)
+        turns = turns_of_ranks(
+            1, lines, depth, sends_a=False, sends_b=True, fixed=False, by_terms=True, apart=True,
+            shares=[share(depth, ranks, rank) for rank in range(ranks)],
+        )  # fmt: skip
+    return [[Panel(turn.terms, turn.columns, turn.parts) for turn in each] for each in turns]
+
+
+CALL = st.tuples(*[st.integers(1, 14)] * 4, st.booleans(), st.sampled_from(["all", "others", "apart"]))
 
 
 @given(st.integers(1, 4), st.lists(CALL, min_size=1, max_size=3), st.integers(0, 2**32))  # fmt: skip
 def test_every_product_meets_its_panel(
-    ranks: int, calls: list[tuple[int, int, int, int, bool, bool]], seed: int
+    ranks: int, calls: list[tuple[int, int, int, int, bool, str]], seed: int
 ) -> None:  # fmt: skip
     everyone = Ranks(ranks)
     memories = [Memory(everyone, own) for own in range(ranks)]
-    for depth, lines, terms_each, lines_each, of_a, reads_own in calls:
+    for depth, lines, terms_each, lines_each, of_a, read in calls:
         whole: Any = torch.rand((depth, lines), generator=torch.Generator().manual_seed(seed))
-        sizes = depth, lines, terms_each, lines_each
-        counted = [
-            multiply_all(memory, whole, cut(*sizes, range(0) if reads_own else own), of_a=of_a)
-            for memory, own in zip(memories, (share(depth, ranks, rank) for rank in range(ranks)), strict=True)
-        ]
+        apart = read == "apart" and ranks > 1
+        if apart:
+            panels = cut_apart(depth, lines, terms_each, ranks)
+        else:
+            own = [range(0) if read == "all" else share(depth, ranks, rank) for rank in range(ranks)]
+            panels = [cut(depth, lines, terms_each, lines_each, each) for each in own]
+        counted = [multiply_all(memory, whole, panels, of_a=of_a) for memory in memories]
         assert sum(one.received for one in counted) == (ranks - 1) * whole.nbytes
-        assert all(one.largest_buffer <= SLOTS * terms_each * lines_each * FLOAT_BYTES for one in counted)
+        most = SLOTS * terms_each * (lines if apart else lines_each) * FLOAT_BYTES
+        assert all(one.largest_buffer <= most for one in counted)
     everyone.run(random.Random(seed))  # noqa: S311 - an order of steps

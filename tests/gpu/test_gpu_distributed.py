@@ -14,7 +14,7 @@ import torch
 
 from gemmlab.distributed import in_turns
 from gemmlab.distributed.peer_memory import peer_memory
-from support.distributed_scenes import line_or_grid, play, with_special_values
+from support.distributed_scenes import DISAGREED, line_or_grid, play, with_special_values
 from support.ranks import on_ranks
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]
@@ -62,7 +62,7 @@ def test_special_values_are_data_and_ranks_that_disagree_are_told(by_copies: boo
     expected = (with_nan @ with_infinity).numpy()
     for answer in played(2, by_copies):
         np.testing.assert_array_equal(np.isnan(answer["special_values"]), np.isnan(expected))
-        for text, named in zip(answer["disagreement"], ("the shape of a", "alpha", "precision"), strict=True):
+        for text, named in zip(answer["disagreement"], DISAGREED, strict=True):
             assert f"the ranks disagree about {named}" in text
 
 

@@ -145,6 +145,10 @@ def with_special_values() -> tuple[torch.Tensor, torch.Tensor]:
     return a, b
 
 
+DISAGREED = ("the shape of a", "alpha", "precision", "the placements of c")
+"""What the errors of `disagreement` name."""
+
+
 def disagreement(rank: int, ranks: int) -> list[str]:
     mesh = line_or_grid(ranks)
     texts = []

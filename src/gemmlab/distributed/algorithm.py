@@ -25,7 +25,7 @@ from gemmlab.distributed.placements import share as part_of
 
 LINK = {"cuda": 383e9, "cpu": 2e9}
 """Bytes a second that a rank receives. cuda: measured between two H200s over NVLink; cpu: gloo on one host."""
-RATE = {"cuda": {"highest": 53e12, "float32": 155e12, "tf32": 380e12}, "cpu": {"highest": 100e9}}
+RATE = {"cuda": {"highest": 55.5e12, "float32": 167e12, "tf32": 380e12}, "cpu": {"highest": 100e9}}
 """Floating-point operations a second of one rank by device and precision; cuda: large products on one H200.
 
 Other precisions have the rate of `"highest"`.

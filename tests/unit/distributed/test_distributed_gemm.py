@@ -16,7 +16,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Shard, distribute_tensor
 
 import gemmlab.distributed
-from support.distributed_scenes import PANEL, play, with_special_values
+from support.distributed_scenes import DISAGREED, PANEL, play, with_special_values
 from support.ranks import on_ranks
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]
@@ -76,8 +76,7 @@ def test_special_values_are_data() -> None:
 
 def test_ranks_that_disagree_are_told_so_on_every_rank() -> None:
     for answer in played(2):
-        different = ("the shape of a", "alpha", "precision", "the placements of c")
-        for text, named in zip(answer["disagreement"], different, strict=True):
+        for text, named in zip(answer["disagreement"], DISAGREED, strict=True):
             assert f"the ranks disagree about {named}" in text
 
 

@@ -121,7 +121,10 @@ def digits(value: float) -> str:
 
     It never has an exponent.
     """
-    return f"{value:.0f}" if value >= 100 else f"{value:#.3g}" if value >= 0.01 else f"{value:.4f}"
+    if value < 0.01:
+        return f"{value:.4f}"
+    # What rounds to 100 has a point without decimals after it.
+    return f"{value:.0f}" if value >= 100 else f"{value:#.3g}".removesuffix(".")
 
 
 def percent(share: float | None) -> str:

@@ -40,18 +40,18 @@ class Point:
 def bench_points(record: Record, threads: int) -> list[Point]:
     """Return the points of a bench's record at one thread count: medians with first and third quartiles.
 
-    Only sizes with equal extents (`512x512x512`) and lengths are included. Probes of the peak, the baseline and results
-    without samples are left out.
+    Only sizes with equal extents (`512x512x512`) and lengths are included, in a label that has nothing else. Probes of
+    the peak, the baseline and results without samples are left out.
     """
     unit, points = unit_of(record.op), []
     for result in record.results:
-        sides = set(result.label.split("x"))
+        side, *others = set(result.label.split("x"))
         beside = result.facts.get("role") in ("peak", BASELINE)
-        if result.threads != threads or not result.samples or len(sides) != 1 or beside:
+        if result.threads != threads or not result.samples or others or not side.isdecimal() or beside:
             continue
         speeds = sample_speeds(result, unit.of_op)
         low, middle, high = (float(value) for value in np.percentile(speeds, (25, 50, 75)))
-        points.append(Point(result.contestant.removesuffix(":best"), int(*sides), middle, low, high))
+        points.append(Point(result.contestant.removesuffix(":best"), int(side), middle, low, high))
     return points
 
 

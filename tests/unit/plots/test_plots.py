@@ -10,7 +10,7 @@ import pytest
 from gemmlab.core.errors import UsageError
 from gemmlab.core.records import Record, Result, Sample
 from gemmlab.plots.chart import render, save, specification
-from gemmlab.plots.curves import Point, bench_chart, curve_chart
+from gemmlab.plots.curves import Point, bench_chart, bench_points, curve_chart
 from gemmlab.plots.ladder import KINDS, Bar, climb_chart, ladder_chart
 from gemmlab.results.climb_rows import short_size
 
@@ -137,6 +137,14 @@ def test_bench_chart_takes_the_cubic_sizes_of_one_thread_count() -> None:
     for wanted in ("gemmlab", "openblas", "64", "FMA peak 104", "Speed by size, 1 thread", "A CPU"):
         assert wanted in shown
     assert not {"late", "probe", "baseline:slow", "128", "4096"} & set(shown)
+
+
+def test_curves_leave_out_lengths_with_another_operator() -> None:
+    results = tuple(
+        Result("numpy", {}, label, 1024, 1, {"role": "peer"}, (Sample(0, 0, 1.0, 1, 1, (1.0,)),), bytes=4096)
+        for label in ("1024", "2048 min", "4096 max wide")
+    )
+    assert [point.size for point in bench_points(Record("bench", "reduce", {}, {}, None, results), 1)] == [1024]
 
 
 def test_sums_are_shown_in_bytes_and_beside_what_memory_gives() -> None:

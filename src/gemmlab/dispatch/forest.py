@@ -7,6 +7,7 @@ them. All sums are of integers and all comparisons are exact, so the same number
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,5 +86,5 @@ def read_forest(path: Path) -> Forest:
             ends = np.cumsum(file["counts"])[:-1]
             nodes = {name: file[name].astype(np.int32) for name in NODES}
             return Forest(tuple(head["features"]), tuple(np.split(file["cuts"], ends)), facts=head["facts"], **nodes)
-    except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, BadZipFile, zlib.error) as error:
         raise RecordError(f"{path} has no forest: {error}") from error

@@ -138,7 +138,7 @@ def table_from_json(data: Mapping[str, Any]) -> Table:
         entries = tuple(_measured(entry) for entry in data["entries"])
         rates = float(data["memory_gbs"]), float(data["parts_gbs"])
         return Table(str(data["gpu"]), str(data["taken"]), *rates, entries)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RecordError(f"no table of choices: {error}") from error
 
 

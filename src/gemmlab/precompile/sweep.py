@@ -74,13 +74,22 @@ def save_sweep(rows: Sequence[Compiled], errors: Mapping[str, GemmlabError], pat
 
 
 def load_sweep(path: Path) -> list[SweepRow]:
-    """Return every row of a sweep's record. Raises `RecordError` if it cannot be read or has another schema."""
+    """Return every row of a sweep's record.
+
+    Raises `RecordError` if it cannot be read, is damaged or has another schema.
+    """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RecordError(f"cannot read the record {path}: {error}") from error
-    if data.get("schema") != SCHEMA:
-        raise RecordError(f"{path} is no {SCHEMA}")
+        if data.get("schema") != SCHEMA:
+            raise RecordError(f"{path} is no {SCHEMA}")
+        return _rows(data)
+    except OSError as error:
+        raise RecordError(f"cannot read the record {path}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise RecordError(f"{path} is no {SCHEMA}, or damaged: {error}") from error
+
+
+def _rows(data: Mapping[str, Any]) -> list[SweepRow]:
     found = []
     for kernel, known in data["kernels"].items():
         kernel_id, names = current_id(kernel, notice=False), known["params"]

@@ -14,6 +14,7 @@ import json
 import math
 import random
 import statistics
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -183,12 +184,12 @@ def read_space(path: Path) -> RecordedSpace:
         names = tuple(first["names"])
         space = space_from(names, [dict(zip(names, line["config"], strict=True)) for line in lines])
         events = [event for line in lines if (event := event_of(line, space.places)) is not None]
-    except (OSError, EOFError) as error:
+        name = str(first.get("title", f"{first.get('kernel')} in {path.name}"))
+        return RecordedSpace(name, space, _outcomes(events, len(space)), int(first.get("builders", 1)), first)
+    except (OSError, EOFError, zlib.error) as error:
         raise RecordError(f"cannot read the recorded space {path}: {error}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise RecordError(f"{path} is no recorded space: {error}") from error
-    name = str(first.get("title", f"{first.get('kernel')} in {path.name}"))
-    return RecordedSpace(name, space, _outcomes(events, len(space)), int(first.get("builders", 1)), first)
 
 
 def _outcomes(events: Sequence[Event], count: int) -> tuple[Recorded, ...]:

@@ -230,6 +230,8 @@ def test_tables_come_back_from_json_and_others_are_refused() -> None:
         {**data, "schema": "gemmlab.choices/9"},
         {**data, "entries": [{"kernel": "naive"}]},
         {"schema": data["schema"]},
+        {**data, "memory_gbs": "fast"},
+        {**data, "parts_gbs": 10**400},
     ):
         with pytest.raises(RecordError, match="no table of choices"):
             table_from_json(bad)

@@ -74,7 +74,14 @@ def test_a_forest_comes_back_from_its_file(tmp_path: Path) -> None:
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    for name, content in {"text.npz": b"no archive", "cut.npz": CORRECTION.read_bytes()[:5000]}.items():
+    shipped = CORRECTION.read_bytes()
+    # No block of compressed data begins with bits that are all set.
+    packed = shipped[:80] + b"\xff" * 200 + shipped[280:]
+    # The method of compression, in the first entry of the archive's directory.
+    method = shipped.index(b"PK\1\2") + 10
+    unknown = shipped[:method] + b"\x63" + shipped[method + 1 :]
+    files = {"text.npz": b"no archive", "cut.npz": shipped[:5000], "packed.npz": packed, "method.npz": unknown}
+    for name, content in files.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(RecordError, match=f"{name} has no forest"):
             read_forest(tmp_path / name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import signal
 import subprocess
@@ -121,6 +123,39 @@ def test_a_journal_is_a_recorded_space(tmp_path: Path) -> None:
     assert found.median_us(place) == pytest.approx(best.median)
     assert found.builders == 2
     assert sum(one.wrong for one in found.outcomes) == sum(one.fault == "wrong result" for one in search.faults())
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed"),
+    [
+        ("", {"builders": "many"}),
+        ("", {"builders": []}),
+        ("", {"schema": "other/1"}),
+        ("build", {"at": 10**400}),
+        ("verdict", {"seconds": "long"}),
+        ("turn", {"seconds": None}),
+        ("turn", {"kind": "guess"}),
+    ],
+)
+def test_a_damaged_recorded_space_is_told_with_its_name(kind: str, changed: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    record = valley(turns=1)
+    searched(path, ReplayBench(record), record, 20.0)
+    lines = [json.loads(text) for text in path.read_text().splitlines()]
+    next(line for line in lines if line.get("kind", "") == kind).update(changed)
+    path.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(RecordError, match=r"a\.jsonl"):
+        read_space(path)
+
+
+def test_a_damaged_compressed_space_is_told_with_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    whole = gzip.compress(b"{}" * 1000)
+    # No block of compressed data begins with bits that are all set.
+    for content in (b"no archive", whole[:-10], whole[:10] + b"\xff" * 10 + whole[20:]):
+        path.write_bytes(content)
+        with pytest.raises(RecordError, match=r"cannot read the recorded space .*a\.jsonl\.gz"):
+            read_space(path)
 
 
 PROGRAM = """

@@ -42,6 +42,7 @@ class CheckRequest:
         from gemmlab.core.hardware import physical_cores, require_cpus
         from gemmlab.instruments.defaults import rungs_here
         from gemmlab.kernels.by_name import NamedKernel, is_own, require_device
+        from gemmlab.kernels.rungs_on import no_ladder
         from gemmlab.timing.families import family_of
 
         if self.config and not self.names:
@@ -71,7 +72,7 @@ class CheckRequest:
                 raise UsageError(f"{name} is a kernel for {kernel.op}, not for {op.name}")
             found[name if is_own(name) else kernel.id] = self._kernel_run(kernel, workers)
         if not found:
-            raise UsageError(f"no ladder of {op.name} for {where}")
+            raise no_ladder(op.name, self.device)
         return found
 
     def _kernel_run(self, kernel: Kernel, workers: int) -> Callable[[Progress], CheckReport]:

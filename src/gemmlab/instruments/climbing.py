@@ -44,11 +44,11 @@ def climb(
 
     On an emulated GPU the rungs are counted instead of timed.
 
-    `op` is `"gemm"`, `"reduce"` or, for a GPU named as `device`, `"sums"`. `device` is `"cpu"`, `"cuda[:N]"` or
+    `op` is `"gemm"`, `"reduce"` or, for GPUs alone, `"sums"`. `device` is `"cpu"`, `"cuda[:N]"` or
     `"emulated[:sm_XX]"`. If there is no GPU, `"cuda"` without `sizes` counts the rungs on an emulated GPU, and gives
     the times of a recorded climb beside the counts. If `device` is `None`, the CPU's ladder is climbed, then the GPU's:
     it is timed on a GPU, or counted on an emulated one if there is none. `threads`, `peers` and `sizes` are then for
-    the CPU alone.
+    the CPU alone, if the operation has a ladder on it.
 
     `threads` is the number for the threaded rung, by default all physical cores. `peers` are names of libraries,
     `"installed"` or `""`. Each rung takes the largest of `sizes` that it finishes quickly. `quick` uses smaller sizes
@@ -88,11 +88,11 @@ def _no_gpu(named: str | None) -> str:
 
 def _devices(named: str | None, op: str) -> list[Device]:
     """Return the named device. Without a name return the CPU and, if the operation has a ladder on GPUs, also a GPU or
-    else the emulated one.
+    else the emulated one; for a ladder on GPUs alone, no CPU.
     """
     if named is not None:
         return [open_device(named)]
-    devices = [open_device("cpu")]
+    devices = [] if ladder(op, "cuda") and not ladder(op, "cpu") else [open_device("cpu")]
     for name in ("cuda", "emulated") if ladder(op, "cuda") else ():
         try:
             return [*devices, open_device(name)]

@@ -16,6 +16,7 @@ from gemmlab.devices.device import Device
 from gemmlab.devices.device_name import CPU, DeviceName
 from gemmlab.kernels.bound import bind
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.rungs_on import no_ladder
 from gemmlab.ops.footprint import operand_bytes, require_memory
 from gemmlab.ops.op import Float32Array, Op, Problem
 from gemmlab.results.climb_rows import short_size
@@ -110,7 +111,7 @@ def run_climb(climb: Climb, *, bench: Callable[..., Record] = run_bench) -> tupl
     `MemoryError` if a problem does not fit.
     """
     if not climb.kernels:
-        raise UsageError(f"no ladder of {climb.op.name} for {climb.device.id}")
+        raise no_ladder(climb.op.name, climb.device)
     sizes = climb.sizes or climb.family.climb_sizes
     problems = sorted(climb.op.parse_sizes(sizes), key=climb.op.flops)
     if not problems or climb.op.flops(problems[0]) == 0:

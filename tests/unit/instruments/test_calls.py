@@ -164,6 +164,12 @@ def test_climb_counts_and_writes_only_where_it_is_told(tmp_path: Path, monkeypat
     ]
 
 
+def test_climb_without_a_device_takes_those_that_have_a_ladder() -> None:
+    found = gemmlab.climb("sums", sizes="4x64x1", peers="", quick=True)
+    assert [part.record.op for part in found.parts] == ["sums"]
+    assert found.rows()[0]["device"] != "cpu"
+
+
 def test_two_records_are_compared() -> None:
     times = [[100.0 + 0.1 * n for n in range(9)]]
     old, new = (record(result("kernel:naive", [[factor * time for time in times[0]]])) for factor in (1.0, 0.5))
@@ -180,6 +186,9 @@ def test_two_records_are_compared() -> None:
         (lambda: gemmlab.check("naive_ijk", sizes=2.5), "sizes 2.5: whole numbers"),  # type: ignore[arg-type]
         (lambda: gemmlab.check("naive_ijk", facts=FACTS), "name the .cu file"),
         (lambda: gemmlab.check("naive_ijk", timeout_s=-1), "a positive number of seconds"),
+        (lambda: gemmlab.climb("sums", device="cpu"), "no ladder of sums for cpu; it has one for cuda or emulated"),
+        (lambda: gemmlab.check(op="sums", device="cpu"), "no ladder of sums for cpu; it has one for cuda or emulated"),
+        (lambda: gemmlab.climb("batch"), "no ladder of batch for cpu$"),
         (lambda: gemmlab.bench("packed", configs=3, device="emulated"), "nothing is timed"),
         (lambda: gemmlab.explain("packed"), "packed is a kernel for cpu"),
         (lambda: gemmlab.profile(load="h200", config={"BM": 3}), "load shows a record"),

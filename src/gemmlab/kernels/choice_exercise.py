@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from gemmlab.core.criteria import Criterion, criteria
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import parse
-from gemmlab.core.words import nearest
+from gemmlab.core.words import nearest, shown
 from gemmlab.kernels.cuda_file.header import read_text
 from gemmlab.kernels.exercise_words import SOLVED_WHEN
 
@@ -132,17 +132,22 @@ def find_choice(rung: str) -> ChoiceExercise:
 def read_solution(path: Path) -> tuple[ChoiceExercise, dict[str, int | str]]:
     """Return the exercise that a file solves, and all values: those in the file, and those to start from for the rest.
 
-    Raises `UsageError`, with the file, for a file that cannot be read or that is no such solution, and for values that
-    may not be chosen. For an unknown rung the error names the rung, not the file.
+    Raises `UsageError`, with the file, for a file that cannot be read or that is no such solution, for an unknown rung,
+    and for values that may not be chosen.
     """
+    text = read_text(path)
     try:
-        stated: dict[str, Any] = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
+        stated: dict[str, Any] = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        # Python refuses decimal numbers of thousands of digits with a plain `ValueError`.
         raise UsageError(f"{path}: {error}") from error
     rung = stated.pop("exercise", None)
     if not isinstance(rung, str):
         raise UsageError(f'{path}: a solution begins with `exercise = "RUNG"`, as gemmlab new --exercise writes it')
-    exercise = find_choice(rung)
+    try:
+        exercise = find_choice(rung)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
     values = stated.get(exercise.table)
     if set(stated) != {exercise.table} or not isinstance(values, dict):
         raise UsageError(f'{path}: a solution has `exercise = "{rung}"` and a table [{exercise.table}], nothing else')
@@ -151,9 +156,10 @@ def read_solution(path: Path) -> tuple[ChoiceExercise, dict[str, int | str]]:
             raise UsageError(f"{path}: there is no {name} to choose; {nearest(name, exercise.start, 'to be chosen')}")
         words = exercise.words.get(name)
         if words and value not in words:
-            raise UsageError(f"{path}: {name} = {value!r} is none of {', '.join(words)}")
+            raise UsageError(f"{path}: {name} = {shown(value)} is none of {', '.join(words)}")
         if not words and (type(value) is not int or not exercise.least <= value <= exercise.most):
-            raise UsageError(f"{path}: {name} = {value!r} is no whole number from {exercise.least} to {exercise.most}")
+            known = f"from {exercise.least} to {exercise.most}"
+            raise UsageError(f"{path}: {name} = {shown(value)} is no whole number {known}")
     return exercise, {**exercise.start, **values}
 
 

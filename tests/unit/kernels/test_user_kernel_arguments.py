@@ -130,7 +130,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("column_major", {"kernel": "unrelated", **ONE}, "arguments of unrelated(int* counter) cannot all be"),
     ("column_major", {"kernel": "mine::sgemm_nn", **ONE}, "'int ldda' is none of them"),
     ("typed_template", ONE, 'T of the template is a type; state the instance, "matmul<float>"'),
-    ("typed_template", {"kernel": "matmul<float; x>", **ONE}, "is not an instance of a template"),
+    ("typed_template", {"kernel": "matmul<float; x>", **ONE}, "--kernel: 'matmul<float; x>' is not an instance of"),
     ("extern_c", {"args": "M,N,K", **ONE}, "--args: 3 names for the 10 arguments of gemm_kernel("),
     ("extern_c", {"args": "M,N,K,A,A,lda,B,ldb,C,ldc", **ONE}, "'A' cannot be 'float alpha' of"),
     ("extern_c", {"args": "M,N,K,alpha,A,lda,A,ldb,C,ldc", **ONE}, "B is missing from M, N, K, "),
@@ -145,6 +145,14 @@ def test_what_is_missing_or_wrong_is_said(name: str, flags: dict[str, Any], said
     with pytest.raises(UsageError) as caught:
         user_kernel(FOLDER / f"{name}.cu", **flags)
     assert said in str(caught.value)
+
+
+def test_an_instance_that_is_none_is_told_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    facts = '/* gemmlab\nkernel = "matmul<float; x>"\ngrid = "1"\nthreads = "1"\n*/\n'
+    path.write_text(facts + (FOLDER / "typed_template.cu").read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"mine\.cu:2: kernel: 'matmul<float; x>' is not an instance of a template"):
+        user_kernel(path)
 
 
 def test_files_that_are_no_kernels_are_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from gemmlab.core.architecture import is_only, runs
-from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.core.errors import DeviceError
 from gemmlab.core.program import Config, Program
 from gemmlab.kernels.cuda_file.device_code import DeviceCode, device_code
 from gemmlab.kernels.cuda_file.header_facts import Facts
@@ -88,7 +88,7 @@ def find_instances(
     flags = [shown(name) for name in facts.names.flags]
     if "<" in facts.kernel:
         macros = _macros(text, facts, signature, [])
-        return Instances(path, text, facts.arch, _typed(signature, facts.kernel), facts.kernel, (), macros, (), options)
+        return Instances(path, text, facts.arch, _typed(signature, facts), facts.kernel, (), macros, (), options)
     used = _used(facts, signature, flags)
     names = [parameter.name for parameter in used]
     decided = tuple(name for name in names if name in flags and name not in facts.params)
@@ -140,11 +140,13 @@ def _macros(text: str, facts: Facts, signature: Signature, used: Sequence[str]) 
     return macros
 
 
-def _typed(signature: Signature, stated: str) -> Signature:
+def _typed(signature: Signature, facts: Facts) -> Signature:
     """Return the signature with the argument types of the stated instance: `T*` of `sgemm<float>` is `float*`."""
-    if not re.fullmatch(r"[\w:]+<[\w:, ]*>", stated):
-        raise UsageError(f"{stated!r} is not an instance of a template, as {signature.name}<float, 32>")
-    arguments = [part.strip() for part in stated.partition("<")[2][:-1].split(",")]
+    if not re.fullmatch(r"[\w:]+<[\w:, ]*>", facts.kernel):
+        raise facts.stated.error(
+            "kernel", f"{facts.kernel!r} is not an instance of a template, as {signature.name}<float, 32>"
+        )
+    arguments = [part.strip() for part in facts.kernel.partition("<")[2][:-1].split(",")]
     types = {p.name: value for p, value in zip(signature.template, arguments, strict=False) if p.is_type}
     args = []
     for argument in signature.args:

@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def profile(specs: Sequence[Spec], op: str, problems: Sequence[Problem], ncu: st
     """Profile every contestant on every problem, kernels first; one that cannot be run gets a note instead of figures.
 
     Raises `ProfilerError` when ncu is missing or lacks permission, `UsageError` for an unusable report, `PeerError`
-    with the end of its output when it fails.
+    with the end of its output when it fails, `TimeLimitError` when the current time limit passes.
     """
     path = find_ncu(ncu)
     ours = [spec for spec in specs if spec.kind == "kernel"]
@@ -77,8 +78,12 @@ def profile(specs: Sequence[Spec], op: str, problems: Sequence[Problem], ncu: st
     sessions: list[tuple[Sequence[Spec], Sequence[Problem]]] = [(share, problems) for share in shares]
     # The number of launches that a library makes is unknown: alone in a session, all launches are its own.
     sessions += [([spec], [problem]) for spec in specs if spec.kind != "kernel" for problem in problems]
+    # The time limit is in the caller's context; a thread has one of its own, and a context serves one thread at a time.
+    contexts = [copy_context() for _ in sessions]
     with ThreadPoolExecutor(max(1, min(SESSIONS, len(sessions), len(usable_cpus()) // 2))) as pool:
-        profiled = pool.map(lambda session: _session(path, session[0], op, session[1]), sessions)
+        profiled = pool.map(
+            lambda context, session: context.run(_session, path, session[0], op, session[1]), contexts, sessions
+        )
         return [one for profiles in profiled for one in profiles]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from gemmlab.core.errors import PeerError, ProfilerError, UsageError
+from gemmlab.core.errors import PeerError, ProfilerError, TimeLimitError, UsageError
+from gemmlab.core.time_limit import time_limit
 from gemmlab.observe import ncu_target
 from gemmlab.observe.ncu import _METRICS, disagreements, group, profile
 from gemmlab.observe.ncu_program import version
@@ -79,6 +81,14 @@ def test_an_ncu_that_runs_nothing_or_cannot_be_run(fake: Any, tmp_path: Path) ->
     broken.write_text("#!/bin/sh\n")
     with pytest.raises(ProfilerError, match="prints no version"):
         version(str(broken))
+
+
+def test_a_time_limit_ends_every_run_of_ncu(fake: Any) -> None:
+    fake("import time; time.sleep(20)")
+    started = time.monotonic()
+    with time_limit(0.5), pytest.raises(TimeLimitError, match=r"ncu: stopped at the time limit of 0\.5 s"):
+        profile(SPECS, "gemm", GemmOp().parse_sizes("8,16"))
+    assert time.monotonic() - started < 15
 
 
 def test_a_library_may_round_as_it_was_told(fake: Any) -> None:

@@ -71,6 +71,12 @@ def test_it_is_explained_and_counted(name: str) -> None:
     assert code == 0, answer
 
 
+def test_nothing_is_profiled_on_a_processor() -> None:
+    for op in (str(FOLDER / "softmax.py"), "gemm"):
+        with pytest.raises(gemmlab.UsageError, match="--device cpu: only GPU kernels are profiled"):
+            gemmlab.profile(op=op, device="cpu")
+
+
 def test_a_file_beside_a_kernel_is_not_run(tmp_path: Path) -> None:
     source = tmp_path / "softmax.cu"
     source.write_text((FOLDER / "softmax.cu").read_text(encoding="utf-8"), encoding="utf-8")

@@ -51,7 +51,7 @@ class Family:
     """Default sizes of `gemmlab bench`, as text."""
     climb_sizes: str
     profile_sizes: str
-    """Default sizes of `gemmlab profile`; empty for CPUs, except for an operation that states its own usual sizes."""
+    """Default sizes of `gemmlab profile`; empty for CPUs, on which nothing is profiled."""
     array_call: str = ""
     """gemmlab's own function for arrays that are already on these devices, such as `"gemmlab.gemm"`; empty if there is
     none. Only `bench` times it.
@@ -188,13 +188,14 @@ def family_of(family: str, op: str = "gemm") -> Family:
 
     An operation that states its own usual sizes has no libraries to compare with.
     """
-    usual = find_op(op).usual_sizes
+    usual, settings = find_op(op).usual_sizes, FAMILIES[family]
     if usual:
-        sizes = usual["bench" if FAMILIES[family].timed else "count"]
+        sizes = usual["bench" if settings.timed else "count"]
+        profiled = sizes if settings.profile_sizes else ""
         return replace(
-            FAMILIES[family], **_WITHOUT_LIBRARY, bench_sizes=sizes, climb_sizes=sizes, profile_sizes=sizes
+            settings, **_WITHOUT_LIBRARY, bench_sizes=sizes, climb_sizes=sizes, profile_sizes=profiled
         )  # fmt: skip
-    return replace(FAMILIES[family], **OF_OPERATION.get((family, op), {}))
+    return replace(settings, **OF_OPERATION.get((family, op), {}))
 
 
 def library_operation(name: str) -> str:

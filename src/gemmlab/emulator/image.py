@@ -248,10 +248,9 @@ def _patch(data: Bytes, relocation: Relocation, symbols: Mapping[str, int]) -> N
     if value is None:
         return
     value += relocation.addend
-    wide = relocation.kind in {"R_CUDA_64", "R_CUDA_G64"}
     word = value >> 32 if relocation.kind in _HIGH else value
-    raw = (word & ((1 << (64 if wide else 32)) - 1)).to_bytes(8 if wide else 4, "little")
-    end = relocation.offset + len(raw)
+    raw = (word & ((1 << 8 * relocation.width) - 1)).to_bytes(relocation.width, "little")
+    end = relocation.offset + relocation.width
     if end > data.size:
         raise CompileError(f"damaged: byte {end} of {relocation.section} is to be patched; it has {data.size}")
     data[relocation.offset : end] = np.frombuffer(raw, np.uint8)

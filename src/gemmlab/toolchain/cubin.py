@@ -34,7 +34,9 @@ _RELOCATIONS = {
     63: "R_CUDA_FUNC_DESC32_HI_32", 70: "R_CUDA_32_LO", 71: "R_CUDA_32_HI",
 }  # fmt: skip
 _IN_PLACE = {1: "<i", 2: "<q", 3: "<i", 4: "<q"}
-"""Kind of relocation -> format of the addend, which in a table without addends is in the bytes to be patched."""
+"""Kind of relocation -> format of the bytes to be patched, in which a table without addends has the addend. Other kinds
+patch four bytes, and have no addend there.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ class Relocation:
     """Name of the form, such as `R_CUDA_64`; `R_CUDA_<number>` for an unknown one."""
     symbol: str
     addend: int
+    width: int
+    """Number of bytes to be patched, if they are data and not an instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ class Cubin:
 def read_cubin(data: bytes, name: str) -> Cubin:
     """Parse a cubin. Raises `UsageError` with `name` and the fault for a malformed one.
 
-    The result is consistent: variables lie within their sections, relocations begin there, and parameters lie within
+    The result is consistent: variables and what relocations patch lie within their sections, and parameters within
     their bank.
     """
     elf = read_elf(data, name)
@@ -273,14 +277,16 @@ def _relocations(elf: Elf, sections: Mapping[str, Section], name: str) -> Iterat
         if target.name not in sections:
             continue
         for entry in elf.relocations(table):
-            if entry.symbol >= len(elf.symbols) or entry.offset + 4 > target.size:
+            layout = _IN_PLACE.get(entry.kind)
+            width = struct.calcsize(layout or "<i")
+            if entry.symbol >= len(elf.symbols) or entry.offset + width > target.size:
                 raise UsageError(
-                    f"{name}: a malformed cubin: {table.name} patches byte {entry.offset} of {target.name} with symbol "
-                    f"{entry.symbol}; there are {target.size} bytes and {len(elf.symbols)} symbols"
+                    f"{name}: a malformed cubin: {table.name} patches {width} bytes from byte {entry.offset} on of "
+                    f"{target.name} with symbol {entry.symbol}; there are {target.size} bytes and {len(elf.symbols)} "
+                    "symbols"
                 )
             addend = entry.addend
             if addend is None:
-                layout = _IN_PLACE.get(entry.kind)
                 addend = struct.unpack_from(layout, target.data, entry.offset)[0] if layout else 0
             kind = _RELOCATIONS.get(entry.kind, f"R_CUDA_{entry.kind}")
-            yield Relocation(target.name, entry.offset, kind, elf.symbols[entry.symbol].name, addend)
+            yield Relocation(target.name, entry.offset, kind, elf.symbols[entry.symbol].name, addend, width)

@@ -166,11 +166,16 @@ def test_a_barrier_that_no_lane_waits_at_holds_nobody() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("field", ["symbol", "offset"])
+@pytest.mark.parametrize("field", ["symbol", "offset", "end"])
 def test_a_relocation_that_leads_nowhere_is_refused(field: str) -> None:
     code = bytearray(compiled(SOURCE, "table").code)
-    (table,) = (s for s in read_elf(bytes(code), "x").sections if s.name == ".rela.nv.constant4")
+    sections = read_elf(bytes(code), "x").sections
+    (table,) = (s for s in sections if s.name == ".rela.nv.constant4")
     at = bytes(code).find(table.data)
-    struct.pack_into("<Q" if field == "offset" else "<I", code, at if field == "offset" else at + 12, 0xFFFFFFF0)
-    with pytest.raises(UsageError, match=r"mine\.cubin: a malformed cubin: \.rela\.nv\.constant4 patches byte"):
+    if field == "symbol":
+        struct.pack_into("<I", code, at + 12, 0xFFFFFFF0)
+    else:
+        # An address has eight bytes: its last four would lie behind the section's end.
+        struct.pack_into("<Q", code, at, 0xFFFFFFF0 if field == "offset" else sections[table.info].size - 4)
+    with pytest.raises(UsageError, match=r"mine\.cubin: a malformed cubin: \.rela\.nv\.constant4 patches 8 bytes from"):
         read_cubin(bytes(code), "mine.cubin")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from gemmlab.ir.types import F64, I64, Type, pointer, vector
+from gemmlab.ir.types import I64, Type, pointer, vector
 from gemmlab.ir.values import Operand, Value, Var, literal
 
 
@@ -157,15 +157,13 @@ class Emitter(ABC):
     def convert(self, value: Value, type_: Type) -> Value:
         """Emit the conversion of a number or vector to `type_`, of another width, and return the result.
 
-        An integer is sign-extended or truncated; a float is widened to double or rounded to a narrower type. A value of
-        `type_` is returned as it is.
+        An integer is sign-extended or truncated; a float is widened or rounded to a narrower type. A value of `type_`
+        is returned as it is.
         """
         if value.type.name == type_.name:
             return value
-        if value.type.is_float:
-            word = "fpext" if type_.scalar == F64 else "fptrunc"
-        else:
-            word = "sext" if type_.bits > value.type.bits else "trunc"
+        wider, narrower = ("fpext", "fptrunc") if value.type.is_float else ("sext", "trunc")
+        word = wider if type_.bits > value.type.bits else narrower
         return self.emit(type_, f"{word} {value.type} {value.name} to {type_}")
 
     def zero_extend(self, value: Value, type_: Type = I64) -> Value:

@@ -17,7 +17,7 @@ from gemmlab.ir.compile import compile_object, load_object
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.target import host_target
-from gemmlab.ir.types import F32, F64, I1, I8, I32, I64, Type, pointer, vector
+from gemmlab.ir.types import F16, F32, F64, I1, I8, I32, I64, Type, pointer, vector
 from gemmlab.ir.values import literal
 from support.jit import FLOATS, WORDS, doubles, integers, jit, module_of
 
@@ -130,6 +130,10 @@ def test_conversions() -> None:
     single = doubles(lambda fn, x, _y: fn.convert(fn.convert(x, F32), F64))
     assert single(0.1, 0.0) == float(np.float32(0.1))
     assert single(1e300, 0.0) == math.inf
+    # It is not run: on a processor without such instructions that would need a library.
+    half = module_of(lambda fn, x: fn.finish(fn.convert(fn.convert(x, F16), F32)), (F32,), F32)
+    assert "fptrunc float %p0 to half" in half.text()
+    assert compile_object(half.text(), half.target)
 
 
 def test_floats_multiply_add_and_subtract_in_their_own_precision() -> None:

@@ -18,6 +18,8 @@ class Condition:
     holds: Callable[[Any], bool]
     ragged: bool = False
     """True if it is about extents or rows that are no multiples of a tile."""
+    of_rows: bool = False
+    """True if it is about the distance from a row to the next."""
     of_addresses: bool = False
     """True if it is about the addresses of arrays. A problem does not have them, so `holds` is always true."""
     opposite: str = ""

@@ -181,8 +181,8 @@ def _others(kernel: Kernel, op: Op, whole: Whole) -> Iterator[Condition]:
         least = next((step for step, right in known if right), 0)
         if known and not least:
             yield Condition(f"{leading} is the length of a row", _packed(op, operand.name), packed=operand.name)
-        elif least > 1:
-            yield Condition(f"{leading} % {least} == 0", _rows_of(op, operand.name, least), ragged=True)
+        elif known and least > known[0][0]:
+            yield Condition(f"{leading} % {least} == 0", _rows_of(op, operand.name, least), ragged=True, of_rows=True)
     layouts = (
         {layout: op.in_layouts(problem, [layout])[0] for layout in kernel.layouts} if len(kernel.layouts) > 1 else {}
     )

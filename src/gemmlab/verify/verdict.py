@@ -21,6 +21,7 @@ STOPPED = "stopped"
 UNEXPECTED = "not as expected"
 OVERFLOW = "index overflow"
 EDGES = "wrong at edges"
+ROWS = "wrong at unaligned rows"
 EVERYWHERE = "wrong everywhere"
 SOMEWHERE = "wrong"
 WRITES = "writes outside"
@@ -28,7 +29,8 @@ _ROWS: Mapping[str, tuple[str, str]] = {"a": ("M", "K"), "b": ("K", "N"), "c": (
 """Operand -> extent that is its number of stored rows if the problem does not transpose it, and if it does."""
 _RARE = 4
 """A kernel is called wrong everywhere if it fails at least this many cases for each case that it passes."""
-_ONLY = "at ragged edges only: "
+_ONLY = {EDGES: "at ragged edges only: ", ROWS: "at unaligned rows only: ", SOMEWHERE: ""}
+"""Kind of the verdict on wrong results -> the words before conditions of that kind in a verdict on another fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +116,13 @@ def _wrong(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bo
     first = faults.wrong[0].label
     if probed and conditions is None and _hardly_any_passes(faults):
         return Verdict(EVERYWHERE, f"at whole tiles, too; the smallest case is {first}")
-    edges = _edges(faults, conditions) if probed else ""
-    if not edges or not conditions:
+    needed = _needed(faults, conditions) if probed else ""
+    if not needed or not conditions:
         return Verdict(SOMEWHERE, f"{len(faults.wrong)} of {faults.cases} cases, the first one {first}")
-    if all(condition.ragged for condition in conditions):
-        return Verdict(EDGES, edges.removeprefix(_ONLY))
-    return Verdict(SOMEWHERE, "; ".join(filter(None, [edges, _nan_read(faults, conditions)])))
+    kind = _kind_of(conditions)
+    if kind != SOMEWHERE:
+        return Verdict(kind, needed)
+    return Verdict(kind, "; ".join(filter(None, [needed, _nan_read(faults, conditions)])))
 
 
 def _nan_read(faults: Faults, conditions: Sequence[Condition]) -> str:
@@ -136,16 +139,28 @@ def _hardly_any_passes(faults: Faults) -> bool:
 
 
 def _edges(faults: Faults, conditions: Sequence[Condition] | None) -> str:
+    """Return the sentence of `_needed`; before it stands whether the fault is at edges or unaligned rows only."""
+    needed = _needed(faults, conditions)
+    return f"{_ONLY[_kind_of(conditions)]}{needed}" if needed and conditions else ""
+
+
+def _needed(faults: Faults, conditions: Sequence[Condition] | None) -> str:
     """Return `passes where K % 16 == 0`, or `fails where K % 8 == 3`.
 
     Empty without conditions, or if a failing case fulfils them.
     """
     if not conditions or contradicted(conditions, faults.failing):
         return ""
-    only = _ONLY if all(condition.ragged for condition in conditions) else ""
     if len(conditions) == 1 and conditions[0].opposite:
-        return f"{only}fails where {conditions[0].opposite}"
-    return f"{only}passes where {' and '.join(condition.text for condition in conditions)}"
+        return f"fails where {conditions[0].opposite}"
+    return f"passes where {' and '.join(condition.text for condition in conditions)}"
+
+
+def _kind_of(conditions: Sequence[Condition]) -> str:
+    """Return the kind of the verdict on results that are right under the conditions."""
+    if all(condition.of_rows or condition.of_addresses for condition in conditions):
+        return ROWS
+    return EDGES if all(condition.ragged for condition in conditions) else SOMEWHERE
 
 
 def _results(faults: Faults) -> str:

@@ -27,13 +27,14 @@ class Whole:
     extent: int
     problem: Any
     passes: Passes
-    wide: bool
-    """True if the kernel is also right with rows twice as far apart: `passes_with` then keeps them at that distance."""
+    apart: tuple[str, ...]
+    """The leading dimensions of operands with whose rows twice as far apart the kernel is right, too. `passes_with`
+    keeps them at that distance; rows of other operands follow each other without a gap.
+    """
 
     def passes_with(self, name: str, extent: int) -> bool | None:
         """Return the result of `passes` with extent `name` set to `extent`, which is at most twice `self.extent`."""
-        leading = (f"ld{operand.name}" for operand in self.op.operands(self.problem))
-        rows = {each: 2 * self.extent if self.wide else 0 for each in leading if hasattr(self.problem, each)}
+        rows = {each: 2 * self.extent if each in self.apart else 0 for each in _leading(self.op, self.problem)}
         return self.passes(replace(self.problem, **rows, **{name: extent}), 0)
 
 
@@ -51,9 +52,12 @@ def whole_tiles(kernel: Kernel, op: Op, passes: Passes, factors: Mapping[str, fl
         right = passes(problem, 0)
         taken |= right is not None
         if right:
-            whole = Whole(op, extent, problem, passes, wide=True)
-            name = next(extents_of(op, problem))
-            return whole if whole.passes_with(name, extent) else replace(whole, wide=False)
+            name, leading = next(extents_of(op, problem)), tuple(_leading(op, problem))
+            whole = Whole(op, extent, problem, passes, leading)
+            if whole.passes_with(name, extent):
+                return whole
+            alone = (each for each in leading if replace(whole, apart=(each,)).passes_with(name, extent))
+            return replace(whole, apart=tuple(alone))
     if not taken:
         raise UsageError("the kernel takes no problem of whole tiles")
     return None
@@ -62,6 +66,11 @@ def whole_tiles(kernel: Kernel, op: Op, passes: Passes, factors: Mapping[str, fl
 def extents_of(op: Op, problem: Any) -> Iterator[str]:
     """Yield the names of the extents that the problem has."""
     return (name for name in op.extents if hasattr(problem, name))
+
+
+def _leading(op: Op, problem: Any) -> Iterator[str]:
+    """Yield the names of the leading dimensions that the problem has."""
+    return (name for operand in op.operands(problem) if hasattr(problem, name := f"ld{operand.name}"))
 
 
 def divisors(number: int) -> list[int]:

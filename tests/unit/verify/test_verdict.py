@@ -41,7 +41,7 @@ def judge(wrong: Wrong, layouts: tuple[str, ...] = ("nn",), needed: tuple[str, .
         (lambda call: call.m % 4 or call.n % 8, "WRONG AT EDGES: passes where M % 4 == 0 and N % 8 == 0"),
         (lambda call: call.k % 24 != 0, "WRONG AT EDGES: passes where K % 24 == 0"),
         (lambda call: call.k % 4 in (1, 2), "WRONG AT EDGES: passes where K % 4 is 0 or 3"),
-        (lambda call: call.ldc % 4 != 0, "WRONG AT EDGES: passes where ldc % 4 == 0"),
+        (lambda call: call.ldc % 4 != 0, "WRONG AT UNALIGNED ROWS: passes where ldc % 4 == 0"),
         (lambda call: call.ldc != call.n, "WRONG: passes where ldc is the length of a row"),
         (lambda call: call.n % 2 or call.ldc % 8, "WRONG AT EDGES: passes where N % 2 == 0 and ldc % 8 == 0"),
         (lambda call: call.k < 21, "WRONG: passes where K >= 21"),
@@ -95,6 +95,20 @@ def test_a_condition_is_found_for_a_kernel_without_factors_that_takes_whole_tile
     needed = (*(f"{name} % 64 == 0" for name in "MNK"), "alpha == 1", "beta == 0")
     text = str(judge(lambda call: call.k % 128 != 0, needed=needed).verdict)
     assert text.startswith("WRONG AT EDGES: passes where K % 128 == 0")
+
+
+@pytest.mark.in_turns(20)
+def test_what_a_kernel_requires_is_no_condition_that_it_is_found_to_need() -> None:
+    text = str(judge(lambda call: call.k % 16 != 0, needed=("ldb % 4 == 0",)).verdict)
+    assert text.startswith("WRONG AT EDGES: passes where K % 16 == 0")
+    assert "ldb" not in text
+
+
+@pytest.mark.in_turns(20)
+def test_an_extent_is_not_blamed_for_rows_that_are_as_long() -> None:
+    """Without gaps lda is K; rows of C cannot lie apart here, those of A can."""
+    text = str(judge(lambda call: call.a.strides[0] % 16 != 0, needed=("ldc == N",)).verdict)
+    assert text.startswith("WRONG AT UNALIGNED ROWS: passes where lda % 4 == 0")
 
 
 def test_a_right_kernel_passes() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from gemmlab.core.hazard import STOPPING, Hazard
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.notebook_view import Display, View, grid
 
 EXACT = "exact"
@@ -224,11 +224,8 @@ class Observation:
 
     counters: Counters
     hazards: tuple[Hazard, ...] = ()
-
-    @property
-    def stopped(self) -> bool:
-        """True if there is a hazard of a kind in `STOPPING`, which ends a launch early or prevents it."""
-        return any(hazard.kind in STOPPING for hazard in self.hazards)
+    stopped: bool = False
+    """True if a hazard ended a launch early or prevented it: memory that it had not written yet is unchanged."""
 
 
 def merge(observations: Sequence[Observation]) -> Observation:
@@ -253,7 +250,8 @@ def merge(observations: Sequence[Observation]) -> Observation:
     }
     names = dict.fromkeys(counters.kernel for counters in all_counters)
     counters = Counters(" + ".join(names), all_counters[0].origin, tuple(sites.values()), extra)
-    return Observation(counters, tuple(hazard for observation in observations for hazard in observation.hazards))
+    hazards = tuple(hazard for observation in observations for hazard in observation.hazards)
+    return Observation(counters, hazards, any(observation.stopped for observation in observations))
 
 
 _MEMORY_KINDS = (

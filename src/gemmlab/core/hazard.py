@@ -25,8 +25,6 @@ block that its cluster lacks, or that has ended.
 """
 TWO_WRITES = "two threads write the same element"
 """Words in the message of a race of two plain writes to global memory, for which a barrier is no remedy."""
-STOPPING = frozenset({"deadlock", "endless loop", "trap", "call", UNFINISHED, CLUSTER})
-"""Kinds of hazards that end a launch early or prevent it: memory that the launch had not written yet is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,8 @@ def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> 
     if geometry.asynchronous:
         retried = outcome.records[:, Insn.RETRIED : Insn.RETRIED + 8].copy().view(np.int64)
         extra[RETRIED] = Metric(int(retried.sum()))
-    return Observation(Counters(image.function.name, origin, sites, extra), tuple(hazards(image, geometry, outcome)))
+    counters = Counters(image.function.name, origin, sites, extra)
+    return Observation(counters, tuple(hazards(image, geometry, outcome)), bool(outcome.stopped))
 
 
 def _threads_on(image: Image, outcome: Outcome) -> dict[str, Metric]:

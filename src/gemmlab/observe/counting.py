@@ -111,8 +111,10 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
         notes = (*notes, *(f"it {stray}" for stray in strays))
         mismatches = [item.mismatch for item in found if item.mismatch is not None]
         wrong = [
-            f"{one.explain()}; {hint}" if (hint := result_cause(placed, op, problem, contents, one))
-            else one.explain() for one in mismatches
+            f"{one.explain()}; {hint}"
+            if not observation.stopped and (hint := result_cause(placed, op, problem, contents, one))
+            else one.explain()
+            for one in mismatches
         ]  # fmt: skip
         notes = (*notes, *wrong, *(hazard.explain() for hazard in hazards))
         if found or hazards:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gemmlab.core.counters import Counters, Observation
-from gemmlab.core.hazard import UNFINISHED, Hazard
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.verify.elementwise import Mismatch
 from gemmlab.verify.nan_hint import explained, nan_cause
@@ -44,11 +42,3 @@ def test_it_names_what_held_nan(alpha: float, beta: float, said: str | None) -> 
 def test_a_nan_that_ought_to_be_there_needs_none() -> None:
     contents = GemmOp().fill(GemmProblem(2, 2, 3), np.random.default_rng(0))
     assert nan_cause(nan_in_c(float("nan")), contents) is None
-
-
-def test_where_a_hazard_ended_the_run_it_says_nothing() -> None:
-    def seen(kind: str) -> Observation:
-        hazard = Hazard(kind, "k", (0, 0, 0), (0, 0, 0), None)
-        return Observation(Counters("k", "emulated", ()), (hazard,))
-
-    assert [seen(kind).stopped for kind in ("endless loop", UNFINISHED, "deadlock", "race")] == [True] * 3 + [False]

@@ -59,3 +59,29 @@ def test_a_kernel_that_reads_c_is_told_that_it_held_nan(tmp_path: Path, reads: s
     assert "no thread wrote" not in told
     assert "c held NaN before the call, because nothing is added to it" in told
     assert 'state always_reads = ["C"]' in told
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+@pytest.mark.parametrize(
+    ("ends", "kind"),
+    [
+        ('asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(4));', "misaligned"),
+        ("__trap();", "trap"),
+        ('asm volatile("barrier.sync 1, 64;");', "deadlock"),
+        ("while (true) __nanosleep(1);", "endless loop"),
+    ],
+)
+def test_where_a_hazard_ended_the_run_nothing_is_said_of_the_grid(tmp_path: Path, ends: str, kind: str) -> None:
+    path = written(tmp_path, "    int row =", f"    if (threadIdx.y == 1) {{ {ends} }}\n    int row =")
+    kernel = user_kernel(path, grid="ceil_div(N, 16), ceil_div(M, 16)", threads="16, 16")
+    op = GemmOp()
+    record = count_kernels(Count(op, open_device("emulated"), [kernel], op.parse_sizes("48x16x16")))
+    told = [
+        check_kernel(kernel, open_device("emulated"), op, cases=op.parse_sizes("48x16x16")).details(),
+        "\n".join(observe(kernel, *machine(""), {}, "48x16x16").wrong),
+        "\n".join(record.results[0].notes),
+    ]
+    assert kind in told[0]
+    assert kind in told[2]
+    assert not [text for text in told if "no thread wrote" in text or "held NaN" in text]

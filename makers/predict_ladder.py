@@ -7,9 +7,7 @@
 FOLDER has the records whose times are judged, and the file has the machine code that was timed. The records of today
 have other code: that of the rungs has changed since the configurations were timed.
 
-One constant of the model is fitted to the float32 rungs of the matrix product, all in their default configurations. The
-record also has a prediction for each of these rungs with the constant that was fitted to the others alone. Other
-configurations, sums and TF32 rungs had no part in any fit. No GPU is needed; it takes some minutes.
+No constant of the model is fitted to these times. No GPU is needed; it takes some minutes.
 """
 
 from __future__ import annotations
@@ -21,9 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from gemmlab.analysis.model.constants import FITTED, FITTED_H200, Constants
-from gemmlab.analysis.model.fit import Fit, Sample, with_constants
-from gemmlab.analysis.model.kernel_study import Study, loads_of, study
+from gemmlab.analysis.model.constants import OF_H200
+from gemmlab.analysis.model.kernel_study import Load, Study, loads_of, study
 from gemmlab.analysis.model.model_record import CONFIGURATION, LADDER, NAME, Case, ModelRecord, save_model
 from gemmlab.analysis.model.predict import Model
 from gemmlab.core import gpu
@@ -42,6 +39,17 @@ ARCH, GPU = "sm_90", gpu.model("H200")
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """A recorded time and the inputs of its prediction."""
+
+    kernel: str
+    loads: tuple[Load, ...]
+    nbytes: int
+    """Least bytes that are moved from and to device memory."""
+    measured_us: float
+
+
+@dataclass(frozen=True, slots=True)
 class Timed:
     """A recorded time, ready to be predicted."""
 
@@ -54,11 +62,6 @@ class Timed:
     def precision(self) -> str:
         return str(self.result.facts.get("precision", FLOAT32))
 
-    @property
-    def fitted(self) -> bool:
-        """True if the model's constants are fitted to this time."""
-        return (self.op, self.part, self.precision) == ("gemm", LADDER, FLOAT32)
-
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -70,15 +73,7 @@ def main() -> int:
     ladder = [item for item in timed if item.part == LADDER]
     names = {item.sample.kernel: item.result.contestant for item in ladder}
     models = {name: Model(studied(name, None, codes.get(contestant)), GPU) for name, contestant in names.items()}
-    # Times of other code than the present one cannot judge the model.
-    fits = [item.sample for item in ladder if item.fitted and same(item, models[item.sample.kernel])]
-    fit = Fit({sample.kernel: models[sample.kernel] for sample in fits}, fits)
-    best = fit.best()
-    if best != FITTED_H200:
-        print("constants.py has others than fit best:", {name: getattr(best, name) for name in FITTED}, file=sys.stderr)
-    without = {name: fit.best(name) for name in names}
-    print("fitted without each rung:", {name: [getattr(c, f) for f in FITTED] for name, c in without.items()})
-    cases = [case for name in names for case in cases_of(ladder, name, models[name], without[name])]
+    cases = [case for name in names for case in cases_of(ladder, name, models[name])]
     save(cases)
     cases += configured([item for item in timed if item.part == CONFIGURATION], codes)
     save(cases)
@@ -96,8 +91,8 @@ def studied(name: str, config: Mapping[str, int] | None, code: Artifact | None) 
 
 
 def save(cases: Sequence[Case]) -> None:
-    constants = {name: float(value) for name, value in asdict(FITTED_H200).items()}
-    save_model(ModelRecord(GPU.name, constants, tuple(FITTED), tuple(cases)), ROOT / RESULTS / NAME)
+    constants = {name: float(value) for name, value in asdict(OF_H200).items()}
+    save_model(ModelRecord(GPU.name, constants, tuple(cases)), ROOT / RESULTS / NAME)
 
 
 def recorded(folder: Path) -> Iterator[Timed]:
@@ -126,23 +121,16 @@ def same(item: Timed, model: Model) -> bool:
     return bool(item.result.facts["code_sha256"] == model.study.digest)
 
 
-def cases_of(timed: list[Timed], name: str, model: Model, without: Constants) -> Iterator[Case]:
-    """Yield the predictions for one kernel in the configuration of `model`.
-
-    `without` are constants that were fitted to the other kernels. A time that the model's own constants are fitted to
-    is also predicted with these.
-    """
-    models = [model, with_constants(model, without)]
+def cases_of(timed: list[Timed], name: str, model: Model) -> Iterator[Case]:
+    """Yield the predictions for one kernel in the configuration of `model`."""
     for item in timed:
         if item.sample.kernel != name:
             continue
-        found, held_out = (m.predict(item.sample.loads, item.sample.nbytes) for m in models)
-        if not item.fitted:
-            held_out = found
+        found = model.predict(item.sample.loads, item.sample.nbytes)
         yield Case(
             name, item.op, item.result.label, item.precision, dict(item.result.facts["config"]), item.part,
             model.study.digest, same(item, model), rounded(item.sample.measured_us), rounded(found.time_us),
-            rounded(held_out.time_us), {term: rounded(us) for term, us in found.terms.items()},
+            {term: rounded(us) for term, us in found.terms.items()},
         )  # fmt: skip
 
 
@@ -155,7 +143,7 @@ def configured(timed: list[Timed], codes: Mapping[str, Artifact]) -> Iterator[Ca
         print(f"{number}/{len(groups)} {name}")
         first = items[0]
         known = Model(studied(first.sample.kernel, first.result.facts["config"], codes.get(name)), GPU)
-        yield from cases_of(items, first.sample.kernel, known, FITTED_H200)
+        yield from cases_of(items, first.sample.kernel, known)
 
 
 def rounded(us: float) -> float:

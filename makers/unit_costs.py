@@ -1,5 +1,6 @@
 """Measure what the performance model assumes about a GPU: loads behind loads, FFMAs beside memory instructions,
-barriers, latencies under load, and when blocks of rungs begin and end.
+barriers, code of many lengths, latencies under load, empty launches, reads of memory, and when blocks of rungs begin
+and end.
 
     python makers/unit_costs.py prepare --out unit-costs.npz                       (no GPU; a minute)
     python makers/unit_costs.py run unit-costs.npz --out OUT [--seconds 90]        (half a minute of a GPU)

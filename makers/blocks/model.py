@@ -10,7 +10,6 @@ from functools import cache
 from blocks.markdown import markdown_table
 from blocks.records import RESULTS
 from blocks.speeds import square
-from gemmlab.analysis.model.constants import FITTED
 from gemmlab.analysis.model.model_record import (
     CONFIGURATION,
     LADDER,
@@ -49,14 +48,13 @@ def errors() -> str:
     sizes = len({case.size for case in cases})
     said = (
         f"Median of |predicted / measured - 1| over {sizes} square sizes, {len(cases)} measured times in all, with "
-        f"cold caches. Each "
-        "rung is predicted with constants that were fitted without it."
+        "cold caches."
     )
     return "\n\n".join([markdown_table(heading, rows), said])
 
 
 def others() -> str:
-    """Return a table of the errors at times that no constant was fitted to."""
+    """Return a table of the errors at the other recorded times."""
     known = record()
     groups: dict[str, list[Case]] = {
         "other configurations of the rungs": known.of(CONFIGURATION, "gemm"),
@@ -89,7 +87,7 @@ def order() -> str:
         cases = [case for case in record().of(LADDER, "gemm") if case.size == square(n)]
         wrong = "; ".join(
             f"`{one.kernel}` before `{two.kernel}` (measured {two.measured_us / one.measured_us:.2f} x, predicted "
-            f"{two.held_out_us / one.held_out_us:.2f} x)"
+            f"{two.predicted_us / one.predicted_us:.2f} x)"
             for one, two in inversions(cases)
         )
         pairs = len(cases) * (len(cases) - 1) // 2
@@ -115,10 +113,8 @@ def terms() -> str:
 
 
 def constants() -> str:
-    """Return a table of the model's constants, with a mark at the fitted ones."""
-    known = record()
-    rows = [[f"`{name}`", f"{value:g}", "fitted" if name in FITTED else ""] for name, value in known.constants.items()]
-    return markdown_table(["constant", "value", ""], rows, [""])
+    """Return a table of the model's constants."""
+    return markdown_table(["constant", "value"], [[f"`{k}`", f"{v:g}"] for k, v in record().constants.items()])
 
 
 def _row(name: str, cases: Sequence[Case]) -> list[str]:

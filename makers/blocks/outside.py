@@ -36,6 +36,18 @@ def ladder() -> str:
     return "\n\n".join([markdown_table(heading, table), said])
 
 
+def locked() -> str:
+    """Return a sentence on the kernels whose picture of times was made at a locked clock."""
+    known: dict[str, Any] = json.loads((RESULTS / RECORD).read_text(encoding="utf-8"))["locked"]
+    predicted = [f"{row['predicted_gflops'] / 1e3:.1f} for `{row['kernel']}`" for row in known["rows"]]
+    return (
+        f"The README of {known['repository']} has a picture of times on an {known['gpu']} locked at {known['mhz']} "
+        f"MHz. At {known['size']}³ it shows about {known['measured_gflops'] / 1e3:.1f} TFLOP/s, and does not say by "
+        "which of its kernels. The model predicts at that clock, in TFLOP/s, "
+        f"{', '.join(predicted[:-1])} and {predicted[-1]}."
+    )
+
+
 def _slower(row: Mapping[str, Any]) -> float:
     return float(row["measured_gflops"] / row["predicted_gflops"])
 
@@ -49,4 +61,4 @@ def _number(row: Mapping[str, Any]) -> str:
     return str(row["kernel"]).partition(":")[0]
 
 
-BLOCKS: Mapping[str, Callable[[], str]] = {"model-outside": ladder}
+BLOCKS: Mapping[str, Callable[[], str]] = {"model-outside": ladder, "model-locked": locked}

@@ -19,19 +19,23 @@ from unit_cost import latencies, mixes, rungs
 ARCH = "sm_90"
 FOLDER = Path(__file__).parents[1] / "unit_kernels"
 STAMPS = "stamps.cuh"
-TOUCH = "touch"
+TOUCH, NOTHING, ARGUMENTS, READ_FAR = "touch", "nothing", "arguments", "read_far"
+MIXES = ("mix", "barriers", "outer", "code")
+"""Templates in mixes.cu."""
 
 
 def names() -> list[str]:
     """Return the name expression of each kernel, without the rungs."""
     found = [loop.kernel for loop in mixes.loops()]
-    found += [case.kernel for case in latencies.behind()] + [case.kernel for case in latencies.loaded()] + [TOUCH]
+    found += [case.kernel for case in latencies.behind()] + [case.kernel for case in latencies.loaded()]
+    found += [TOUCH, NOTHING, ARGUMENTS, READ_FAR]
     return list(dict.fromkeys(found))
 
 
 def compiled(name: str) -> Artifact:
     """Compile one kernel of `FOLDER`."""
-    file = "mixes.cu" if name.startswith(("mix<", "barriers<", "outer<")) else "latencies.cu"
+    own = dict.fromkeys((NOTHING, ARGUMENTS, READ_FAR), "launching.cu")
+    file = "mixes.cu" if name.partition("<")[0] in MIXES else own.get(name, "latencies.cu")
     source, stamps = ((FOLDER / one).read_text("utf-8") for one in (file, STAMPS))
     return compile_cubin(Program(name, "cuda", ARCH, name, "", partial(str, source), headers={STAMPS: stamps}))
 

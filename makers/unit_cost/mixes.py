@@ -135,6 +135,10 @@ BARRIERS = ((1, 0, 0, 0), (1, 32, 0, 0), (2, 16, 8, 1), (2, 8, 16, 2), (2, 64, 1
 """Barriers, FFMAs, loads from and stores to shared memory of a turn."""
 
 
+CODE = (512, 1024, 1536, 1792, 2048, 2304, 2560, 3072, 4096, 8192, 16384)
+"""FFMAs of a turn of code without loads, each 16 bytes: 8 to 256 KiB."""
+
+
 def loops() -> list[Loop]:
     """Return every loop that is measured."""
     found = list[Loop]()
@@ -149,7 +153,7 @@ def loops() -> list[Loop]:
     for numbers in BARRIERS:
         kernel = f"barriers<{', '.join(map(str, numbers))}>"
         found += [Loop(kernel, warps, blocks) for blocks in ROOM for warps in (2, 4, 8, 16, 32) if warps * blocks <= 64]
-    return found
+    return found + [Loop(f"code<{fmas}>", warps) for fmas in CODE for warps in (4, 8)]
 
 
 def cycles_by_sm(records: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:

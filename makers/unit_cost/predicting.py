@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.analysis.model.constants import FITTED_H200
+from gemmlab.analysis.model.constants import OF_H200
 from gemmlab.analysis.model.schedule import block_cycles
 from gemmlab.analysis.model.script import Script, script_of
 from gemmlab.core import gpu
@@ -23,7 +23,7 @@ _WORDS = 1 << 22
 
 def predicted(codes: Mapping[str, Artifact]) -> list[dict[str, Any]]:
     """Return the label and the predicted cycles of a turn of each loop."""
-    model, constants = gpu.model("H200"), FITTED_H200
+    model, constants = gpu.model("H200"), OF_H200
     l2_bytes = model.l2_gbs * 1e3 / model.boost_mhz / model.sms * constants.l2_share
     rows = []
     for loop in mixes.loops():

@@ -15,7 +15,7 @@ from gemmlab.core.program import Launch
 from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm import GemmOp
-from unit_cost import latencies, mixes, rungs
+from unit_cost import latencies, launching, mixes, rungs
 from unit_cost.machine import Row, Runner, spread
 from unit_cost.measuring import run_behind, run_loaded, run_loop
 
@@ -61,7 +61,7 @@ def run_rung(runner: Runner, rung: rungs.Rung, size: int) -> tuple[Row, dict[str
 def everything(runner: Runner, seconds: float, say: Callable[[str], None]) -> tuple[Row, dict[str, npt.NDArray[Any]]]:
     """Run all experiments; a failed one leaves its error. After `seconds` none is begun."""
     end = time.monotonic() + seconds
-    found: Row = {"behind": [], "loaded": [], "rungs": [], "loops": []}
+    found: Row = {"launches": [], "reads": [], "behind": [], "loaded": [], "rungs": [], "loops": []}
     arrays: dict[str, npt.NDArray[Any]] = {}
 
     def tried(part: str, label: str, work: Callable[[], Row]) -> None:
@@ -84,6 +84,13 @@ def everything(runner: Runner, seconds: float, say: Callable[[str], None]) -> tu
         arrays.update({f"rung/{one.label}/{size}/{name}": values for name, values in some.items()})
         return row
 
+    for count in range(1, launching.MOST_LAUNCHES + 1):
+        tried("launches", f"{count} empty", partial(launching.run_empty, runner, count))
+    tried("launches", "arguments", partial(launching.run_arguments, runner))
+    for fmas in mixes.CODE:
+        tried("launches", f"{fmas} FFMAs once", partial(launching.run_once, runner, fmas))
+    for words in launching.sizes(runner):
+        tried("reads", f"read {words} words", partial(launching.run_read, runner, words))
     for loop in mixes.loops():
         tried("loops", loop.label, partial(run_loop, runner, loop))
     say("loops done")

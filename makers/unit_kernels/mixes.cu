@@ -176,3 +176,24 @@ __global__ void __launch_bounds__(256) outer(unsigned long long* when, const flo
         for (int j = 0; j < COLS; ++j) total += sums[i][j];
     if (total == -1.0f) *sink = total;
 }
+
+// Code without loads: a turn is FMAS FFMAs in a row, of 16 bytes each.
+template <int FMAS>
+__global__ void __launch_bounds__(512) code(unsigned long long* when, const float* data, float* sink, int turns)
+{
+    float sums[16];
+#pragma unroll
+    for (int i = 0; i < 16; ++i) sums[i] = threadIdx.x;
+    const float x = data[threadIdx.x % 32], y = data[threadIdx.x % 32 + 32];
+    stamp_start(when);
+#pragma unroll 1
+    for (int turn = 0; turn < turns; ++turn) {
+#pragma unroll
+        for (int i = 0; i < FMAS; ++i) asm volatile("fma.rn.f32 %0, %1, %2, %0;" : "+f"(sums[i % 16]) : "f"(x), "f"(y));
+    }
+    stamp_end(when);
+    float total = 0;
+#pragma unroll
+    for (int i = 0; i < 16; ++i) total += sums[i];
+    if (total == -1.0f) *sink = total;
+}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gemmlab.analysis.model.constants import FITTED_H200, Constants
+from gemmlab.analysis.model.constants import OF_H200, Constants
 from gemmlab.analysis.model.demand import ISSUE, L1, demand_at, demand_of
 from gemmlab.analysis.model.kernel_study import Load, Study, study
 from gemmlab.analysis.model.predict import Model
@@ -23,7 +23,7 @@ from gemmlab.kernels.catalog import find_kernel
 from support.cuda_source import needs_compiler
 
 H200 = model("H200")
-C = replace(FITTED_H200, fetch=0.0, start=0.0, arrival=0.0, l2_spread=0.0, memory_spread=0.0)
+C = replace(OF_H200, fetch=0.0, start=0.0, arrival=0.0, l2_spread=0.0, memory_spread=0.0)
 """Code that is always there, warps that start together, barriers without a queue, one latency for all places."""
 L2_BYTES = 32.0
 
@@ -170,11 +170,11 @@ def test_code_that_does_not_fit_is_fetched_again_every_round() -> None:
     def rounds(lines: int) -> float:
         code = tuple(FFMA for _ in range(8 * lines))
         way = np.array([(at, -1) for _ in range(4) for at in range(len(code))])
-        return block_cycles(Script(code, (), (way,)), 1, FITTED_H200, L2_BYTES, C.l2)
+        return block_cycles(Script(code, (), (way,)), 1, OF_H200, L2_BYTES, C.l2)
 
-    fits, does_not = FITTED_H200.code_lines, FITTED_H200.code_lines + 1
+    fits, does_not = OF_H200.code_lines, OF_H200.code_lines + 1
     assert rounds(does_not) / rounds(fits) > 1.5
-    assert rounds(does_not) == pytest.approx(4 * does_not * FITTED_H200.fetch, rel=0.01)
+    assert rounds(does_not) == pytest.approx(4 * does_not * OF_H200.fetch, rel=0.01)
 
 
 def times(of: Script, blocks: int = 1) -> InstructionTimes:

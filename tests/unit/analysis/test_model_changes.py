@@ -11,7 +11,7 @@ from gemmlab.analysis.model.model_record import CONFIGURATION, Case, recorded_mo
 def case(kernel: str, measured: float, predicted: float, size: str = "64x64x64") -> Case:
     return Case(
         kernel, "gemm", size, "float32", {"BM": int(measured)}, CONFIGURATION, "code", True, measured, predicted,
-        predicted, {"fma": predicted},
+        {"fma": predicted},
     )  # fmt: skip
 
 

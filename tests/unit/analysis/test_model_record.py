@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import pytest
 from typer.testing import CliRunner
 
-from gemmlab.analysis.model.constants import FITTED, FITTED_H200
-from gemmlab.analysis.model.fit import Fit, Sample
+from gemmlab.analysis.model.constants import OF_H200
 from gemmlab.analysis.model.kernel_study import Load, loads_of, study
 from gemmlab.analysis.model.model_record import (
     CONFIGURATION,
@@ -55,11 +53,11 @@ def case(kernel: str, measured: float, predicted: float, part: str = LADDER) -> 
     terms = {"waiting": predicted}
     return Case(
         kernel, "gemm", "64x64x64", "float32", {}, part, "0", same_code=True, measured_us=measured,
-        predicted_us=predicted, held_out_us=predicted, terms=terms,
+        predicted_us=predicted, terms=terms,
     )  # fmt: skip
 
 
-def test_the_error_on_the_ladder_is_small_without_the_rung_it_is_of() -> None:
+def test_the_error_on_the_ladder_is_small() -> None:
     cases = record().of(LADDER, "gemm")
     rungs = grouped(cases, lambda one: one.kernel)
     assert set(rungs) <= {kernel.id for kernel in ladder("gemm", "cuda") if kernel.precision == "float32"}
@@ -70,7 +68,7 @@ def test_the_error_on_the_ladder_is_small_without_the_rung_it_is_of() -> None:
         assert median_error(mine) < 0.15, name
 
 
-def test_the_error_on_what_nothing_was_fitted_to() -> None:
+def test_the_error_on_configurations_and_sums() -> None:
     assert len(record().of(CONFIGURATION, "gemm")) > 300
     assert median_error(record().of(CONFIGURATION, "gemm")) < 0.15
     assert median_error(record().of(LADDER, "reduce")) < 0.20
@@ -88,8 +86,7 @@ def test_the_order_of_the_ladder(n: int) -> None:
 
 
 def test_the_record_has_the_constants_of_the_code() -> None:
-    assert record().constants == {name: float(getattr(FITTED_H200, name)) for name in FITTED_H200.__slots__}
-    assert set(record().fitted) == set(FITTED)
+    assert record().constants == {name: float(getattr(OF_H200, name)) for name in OF_H200.__slots__}
 
 
 @pytest.mark.in_turns(20)
@@ -130,21 +127,6 @@ def test_launches_of_a_sum_follow_each_other() -> None:
     assert loads == [Load(2048, 512.0), Load(4, 512.0), Load(1, 4.0)]
 
 
-def test_a_fit_without_a_kernel_does_not_know_it() -> None:
-    from unit.analysis.test_model import TOY
-
-    slow, fast = Model(TOY, model("H200")), Model(TOY, model("H200"))
-    loads = (Load(132, 64.0),)
-    times = {
-        us: Model(TOY, model("H200"), replace(FITTED_H200, launch_us=us)).predict(loads, 0).time_us for us in (2.0, 4.5)
-    }
-    fit = Fit(
-        {"slow": slow, "fast": fast}, [Sample("slow", loads, 0, times[4.5]), Sample("fast", loads, 0, times[2.0])]
-    )
-    assert fit.best(without="fast").launch_us == 4.5
-    assert fit.best(without="slow").launch_us == 2.0
-
-
 def test_ranks_and_pairs_in_the_wrong_order() -> None:
     right = [case("a", 1.0, 2.0), case("b", 2.0, 3.0), case("c", 3.0, 9.0)]
     assert rank_correlation(right) == 1
@@ -156,7 +138,7 @@ def test_ranks_and_pairs_in_the_wrong_order() -> None:
 
 
 def test_a_record_travels(tmp_path: Path) -> None:
-    made = ModelRecord("H200", {"l2": 263.0}, ("memory",), (case("a", 1.0, 2.0), case("b", 3.0, 4.0)))
+    made = ModelRecord("H200", {"l2": 263.0}, (case("a", 1.0, 2.0), case("b", 3.0, 4.0)))
     save_model(made, tmp_path / "model.json")
     assert load_model(tmp_path / "model.json") == made
     (tmp_path / "model.json").write_text('{"schema": "gemmlab.model/1", "cases": 3}')
@@ -165,7 +147,7 @@ def test_a_record_travels(tmp_path: Path) -> None:
 
 
 def test_what_is_said_of_the_error() -> None:
-    known = ModelRecord("H200", {}, (), (case("a", 1.0, 1.1), case("b", 1.0, 0.5, CONFIGURATION)))
+    known = ModelRecord("H200", {}, (case("a", 1.0, 1.1), case("b", 1.0, 0.5, CONFIGURATION)))
     told = "predictions were off by 10% in the median over 1 times of the ladder, by 50% over 1 of other configurations"
     assert reliability(known, "H200", "gemm", "float32") == told
     assert reliability(known, "L4", "gemm", "float32").startswith("extrapolated: compared with times of an H200 only")

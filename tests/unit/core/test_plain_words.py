@@ -25,9 +25,8 @@ TO_RENAME = {
     "emulator/layout.py": {"seen", "kept", "spent"},
     "emulator/loop.py": {"held", "kept", "spent"},
     "emulator/memory_lanes.py": {"seen"},
-    "analysis/model/model_record.py": {"held"},
 }
-"""Names that are still there: fields of emulated state, locals beside them, and `held_out_us`, a field of records."""
+"""Names that are still there: fields of emulated state, and locals beside them."""
 
 
 def docstrings(tree: ast.AST) -> Iterator[tuple[int, str, str]]:

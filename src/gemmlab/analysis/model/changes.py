@@ -27,8 +27,8 @@ class Change:
 
     @property
     def predicted(self) -> float:
-        """The predicted time of `slower` divided by that of `faster`, with constants fitted without the kernel."""
-        return self.slower.held_out_us / self.faster.held_out_us
+        """The predicted time of `slower` divided by that of `faster`."""
+        return self.slower.predicted_us / self.faster.predicted_us
 
     @property
     def right(self) -> bool:

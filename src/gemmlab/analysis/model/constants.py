@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Constants of the model; latencies are in cycles of an SM's clock. "Fitted" ones fit the recorded times of an H200
-    (docs/model.md), "assumed" ones have no source. "Unit costs" are measured on an H200 by makers/unit_costs.py and
-    recorded in benchmarks/results/h200/unit-costs.json.
+    """Constants of the model; latencies are in cycles of an SM's clock. None is fitted to a kernel's time. "Assumed"
+    ones have no source. "Unit costs" are measured on an H200 by makers/unit_costs.py and recorded in
+    benchmarks/results/h200/unit-costs.json.
     """
 
     shared: float = 29.0
@@ -54,25 +53,25 @@ class Constants:
     returned: float = 0.5
     """Issue slots of a partition that a load takes for each register that it writes. Unit costs: of quarters from 0.25
     to 1, the one that fits the loops of FFMAs beside loads best."""
-    fetch: float = 16.0
-    """Cycles to fetch 128 bytes of code that a partition's cache lacks. From the cycles per instruction of `warp_tile`
-    on the H200, unrolled whole, with one warp a partition, where no other limit applies."""
-    code_lines: int = 256
-    """Lines of 128 bytes in a partition's instruction cache. The value lies between a loop that shows no instruction
-    cache misses on the H200 (18 KB) and one that does (37 KB)."""
+    fetch: float = 18.7
+    """Cycles to fetch 128 bytes of code that a partition's cache lacks. Unit costs: loops of 40 to 128 KB of FFMAs take
+    19.4 for each 128 bytes with one warp a partition, and 18.1 with two. (The SM does not hold 256 KB; that takes 47.)
+    """
+    code_lines: int = 288
+    """Lines of 128 bytes in a partition's instruction cache. Unit costs: a loop of 28 KB of FFMAs has all of its code
+    there, one of 32 KB most of it, one of 36 KB two thirds, one of 40 KB nothing."""
     l2_share: float = 0.91
     """Fraction of L2's peak bandwidth that kernels reach. Unit costs: 35.4 of 38.8 bytes a cycle and SM."""
-    memory_share: float = 0.9
-    """Fraction of device memory's peak bandwidth that kernels reach: `reduce_peak` reads 4.30 of 4.8 TB/s."""
-    launch_us: float = 4.5
-    """Microseconds between two events around an empty kernel. Fitted."""
-    next_us: float = 1.5
-    """Microseconds that a launch right after another one costs, beyond its own run time. From the time that a second
-    launch adds to sums of 2^10 to 2^16 elements."""
+    memory_share: float = 0.95
+    """Fraction of device memory's peak bandwidth that kernels reach. Unit costs: of 0.5 to 4.3 GB that are read, each
+    4.55 MB more take a microsecond; the peak is 4.8 TB/s."""
+    launch_us: float = 3.2
+    """Microseconds between two events around a kernel that looks at its arguments and ends, with cold caches. Unit
+    costs: median of 200 launches; an empty kernel takes 3.1."""
+    next_us: float = 1.7
+    """Microseconds that a launch right after another one costs, beyond its own run time. Unit costs: four empty kernels
+    take 5.0 more than one."""
 
 
-FITTED_H200 = Constants()
-FITTED: Mapping[str, tuple[float, ...]] = {
-    "launch_us": (2.0, 2.5, 3.0, 3.5, 4.0, 4.5),
-}
-"""Fitted constant -> the values from which the fit chooses."""
+OF_H200 = Constants()
+"""Constants of an H200."""

@@ -16,7 +16,7 @@ from gemmlab.core.files import replace_file
 from gemmlab.kernels.catalog import current_id
 from gemmlab.results.shipped_records import FOLDERS
 
-SCHEMA = "gemmlab.model/1"
+SCHEMA = "gemmlab.model/2"
 NAME = "model.json"
 LADDER, CONFIGURATION = "ladder", "configuration"
 
@@ -38,19 +38,17 @@ class Case:
     """True if the machine code that was timed is the one that was predicted."""
     measured_us: float
     predicted_us: float
-    held_out_us: float
-    """Time predicted with constants fitted without this kernel; `predicted_us` if no time of it was in the fit."""
     terms: Mapping[str, float]
     """Term of the prediction (`Prediction.terms`) -> microseconds; together `predicted_us`."""
 
     @property
     def ratio(self) -> float:
-        """Predicted time divided by measured time, with constants fitted without this kernel."""
-        return self.held_out_us / self.measured_us
+        """Predicted time divided by measured time."""
+        return self.predicted_us / self.measured_us
 
     @property
     def error(self) -> float:
-        """Relative error of `held_out_us`."""
+        """Relative error of `predicted_us`."""
         return abs(self.ratio - 1)
 
 
@@ -60,8 +58,6 @@ class ModelRecord:
 
     gpu: str
     constants: Mapping[str, float]
-    fitted: tuple[str, ...]
-    """Names of the constants that were fitted."""
     cases: tuple[Case, ...]
 
     def of(self, part: str, op: str, precision: str = "float32") -> list[Case]:
@@ -74,10 +70,7 @@ class ModelRecord:
 
 
 def median_error(cases: Iterable[Case]) -> float:
-    """Return the median relative error of predictions, each with constants fitted without its kernel.
-
-    There must be at least one case.
-    """
+    """Return the median relative error of predictions. There must be at least one case."""
     return median(case.error for case in cases)
 
 
@@ -95,7 +88,7 @@ def inversions(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
     All of `cases` must be of one size.
     """
     ordered = sorted(cases, key=lambda case: case.measured_us)
-    return [(one, two) for one, two in combinations(ordered, 2) if one.held_out_us > two.held_out_us]
+    return [(one, two) for one, two in combinations(ordered, 2) if one.predicted_us > two.predicted_us]
 
 
 def rank_correlation(cases: Sequence[Case]) -> float:
@@ -104,7 +97,7 @@ def rank_correlation(cases: Sequence[Case]) -> float:
     It is 1 if both have the same order, -1 if the order is reversed.
     """
     measured = _ranks([case.measured_us for case in cases])
-    predicted = _ranks([case.held_out_us for case in cases])
+    predicted = _ranks([case.predicted_us for case in cases])
     apart: int = sum((one - two) * (one - two) for one, two in zip(measured, predicted, strict=True))
     count = len(cases)
     return 1 - 6 * apart / (count * (count * count - 1))
@@ -116,9 +109,7 @@ def load_model(path: Path) -> ModelRecord:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if data.pop("schema") != SCHEMA:
             raise RecordError(f"{path} is no {SCHEMA}")
-        return ModelRecord(
-            data["gpu"], data["constants"], tuple(data["fitted"]), tuple(_case(case) for case in data["cases"])
-        )
+        return ModelRecord(data["gpu"], data["constants"], tuple(_case(case) for case in data["cases"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RecordError(f"cannot read the record {path}: {error}") from error
 
@@ -129,9 +120,7 @@ def _case(data: Mapping[str, Any]) -> Case:
 
 def save_model(record: ModelRecord, path: Path) -> None:
     """Write a model record as JSON with one line per case."""
-    head = json.dumps(
-        {"schema": SCHEMA, "gpu": record.gpu, "constants": dict(record.constants), "fitted": list(record.fitted)}
-    )
+    head = json.dumps({"schema": SCHEMA, "gpu": record.gpu, "constants": dict(record.constants)})
     lines = ",\n".join(json.dumps(asdict(case)) for case in record.cases)
     replace_file(path, f'{head[:-1]}, "cases": [\n{lines}\n]}}\n'.encode())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
 
-from gemmlab.analysis.model.constants import FITTED_H200, Constants
+from gemmlab.analysis.model.constants import OF_H200, Constants
 from gemmlab.analysis.model.demand import demand_at, demand_of
 from gemmlab.analysis.model.kernel_study import Load, Study
 from gemmlab.analysis.model.schedule import InstructionTimes, block_cycles, instruction_times
@@ -48,7 +48,7 @@ class Model:
 
     study: Study
     gpu: GpuModel
-    constants: Constants = FITTED_H200
+    constants: Constants = OF_H200
     scheduled: dict[tuple[int, float, float], float] = field(default_factory=dict, repr=False)
     """Cache of schedules, the slow part of a prediction: (blocks, depth, latency) -> cycles. Models that differ only in
     the constant `launch_us` may share it.

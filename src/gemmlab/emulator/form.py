@@ -86,6 +86,13 @@ class Form:
         """Return the first of `names` that is a modifier of the instruction, else `default`."""
         return next((name for name in names if name in self.modifiers), default)
 
+    def needed(self, *names: str) -> str:
+        """Return the first of `names` that is a modifier of the instruction. Raises `UnsupportedError` if none is."""
+        found = self.one_of(*names)
+        if not found:
+            raise self.refuse(f"it needs one of {', '.join(names)}")
+        return found
+
     def allow(self, *modifiers: str, suffixes: Sequence[str] = ()) -> None:
         """Raise `UnsupportedError` if the instruction has other modifiers, or an operand other suffixes (`R2.H1`)."""
         others = [name for name in self.modifiers if name not in modifiers]
@@ -232,12 +239,16 @@ class Form:
         operand, record = self.take(*REGISTERS)
         return Result(self, operand, record)
 
-    def dest_predicates(self, most: int = 2) -> list[PredicateResult]:
-        """Take the predicates that follow as results, at most `most`."""
+    def dest_predicates(self, most: int = 2, least: int = 0) -> list[PredicateResult]:
+        """Take the predicates that follow as results, at most `most`. Raises `UnsupportedError` if they are fewer than
+        `least`.
+        """
         found: list[PredicateResult] = []
         while len(found) < most and (operand := self.peek()) is not None and operand.kind in PREDICATES:
             _operand, record = self.take(*PREDICATES)
             found.append(PredicateResult(self, operand, record))
+        if len(found) < least:
+            raise self.refuse(f"{len(found)} result predicates, not {least}")
         return found
 
     def dest_barrier(self) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import replace
 from typing import Any
@@ -14,13 +15,18 @@ from gemmlab.core.errors import CompileError, UsageError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.emulator.form import UnsupportedError
+from gemmlab.emulator.handlers import _emit, handler_addresses
+from gemmlab.emulator.isa import table
 from gemmlab.emulator.layout import Warp
 from gemmlab.emulator.operand_limits import require_named
+from gemmlab.ir.target import host_target
 from gemmlab.toolchain.cubin import read_cubin
 from gemmlab.toolchain.elf import read_elf
 from gemmlab.toolchain.nv_info import REGISTERS
 from support.cuda_source import compiled, needs_compiler
 from support.isa_harness import Rig, instruction, program
+from support.sass_corpus import everything
 
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 SOURCE = """
@@ -128,6 +134,44 @@ def test_each_kind_of_number_is_compared() -> None:
         with pytest.raises(CompileError, match="which there is not"):
             require_named("f", [instruction(text)])
     require_named("f", [instruction("IADD3 R254, PT, PT, RZ, R2, RZ"), instruction("LDG.E R2, desc[UR62][R2.64]")])
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("MUFU R4, R2", "RCP, RSQ"),
+        ("SHFL PT, R4, R2, R3, 0x1f", "IDX, UP, DOWN, BFLY"),
+        ("ISETP.AND P0, PT, R4, R2, PT", "LT, LE"),
+        ("ISETP.U32.AND.EX P0, PT, R4, R2, PT, P1", "LT, LE"),
+        ("FSETP.AND P0, PT, R4, R2, PT", "LT, LE"),
+        ("VOTE P0, P1", "ANY, ALL, EQ"),
+        ("MATCH R4, R2", "ANY, ALL"),
+        ("QSPC.E P0, RZ, [R2]", "S, L, G, D"),
+        ("IMMA.S8.S8 R4, R8.ROW, R10.COL, R4", "16832, 16816, 8816"),
+        ("DMMA R4, R8, R10, R4", "884, 8x8x4"),
+        ("HMMA.F32 R4, R8, R10, R4", "16816, 1688"),
+        ("HGMMA R24, gdesc[UR4], R24, gsb0", "a size of nothing"),
+        ("FCHK R4, R2", "0 result predicates, not 1"),
+        ("HSETP2.GT.AND P0, R4, R2, PT", "1 result predicates, not 2"),
+        ("ATOMS.POPC.INC.32.64 RZ, [R2]", ""),
+    ],
+)
+def test_an_instruction_that_lacks_a_modifier_is_refused_by_name(text: str, why: str) -> None:
+    with pytest.raises(UnsupportedError, match=rf"^no meaning for '{re.escape(text)}'.*{why}"):
+        handler_addresses([instruction(text)])
+
+
+def test_what_is_left_of_an_instruction_is_executed_or_refused() -> None:
+    forms = {table.form_key(one): one for _arch, _where, one in everything() if one.opcode in table.TABLE}
+    refused = 0
+    for whole in forms.values():
+        for place in range(len(whole.modifiers)):
+            rest = replace(whole, modifiers=whole.modifiers[:place] + whole.modifiers[place + 1 :])
+            try:
+                _emit("handler", rest, host_target())
+            except UnsupportedError:
+                refused += 1
+    assert refused > 100
 
 
 @needs_compiler

@@ -153,7 +153,7 @@ def qspc(x: Form) -> None:
     shared, local = upper.eq(SHARED_WINDOW), upper.eq(LOCAL_WINDOW)
     rank = Lanes(x.warp.load(where, I32, LANES)) >> RANK_BITS
     own = rank.eq(Lanes(x.block.load(Block.RANK, I64)).trunc("i32").splat(LANES))
-    name = x.one_of("S", "L", "G", "D")
+    name = x.needed("S", "L", "G", "D")
     answer = {"S": shared & own, "L": local, "G": ~(shared | local), "D": shared}[name]
     for result in results:
         result.set(answer)

@@ -30,7 +30,7 @@ def atomic(x: Form) -> None:
         return
     name = x.one_of(*OPERATIONS)
     counting = x.has("POPC")  # ATOMS.POPC.INC adds one for each lane; a plain INC has a maximum
-    known = HINTS | KINDS | {name} | ({"POPC", "32"} if counting else set())
+    known = HINTS | {name} | ({"POPC", "32"} if counting else KINDS)
     floats = x.one_of(*FLOATS)
     if not name or (floats and name not in FLOATS[floats]) or set(x.modifiers) - known:
         raise x.refuse()

@@ -32,7 +32,7 @@ def isetp(x: Form) -> None:
     results = x.dest_predicates(2)
     a, b = x.source(), x.source()
     other = x.predicate()
-    name = x.one_of(*_SIGNED, "T", "F")
+    name = x.needed(*_SIGNED, "T", "F")
     if name in {"T", "F"}:
         if x.has("EX"):
             raise x.refuse("a constant result of a wide comparison")

@@ -27,9 +27,7 @@ COMBINING = ("AND", "OR", "XOR")
 
 def compared(x: Form, a: Lanes, b: Lanes) -> Lanes:
     """Return whether the comparison that the instruction names holds."""
-    name = x.one_of(*COMPARISONS)
-    if not name:
-        raise x.refuse("no comparison")
+    name = x.needed(*COMPARISONS)
     if name in {"T", "F"}:
         return x.constant(int(name == "T"), "i1")
     unordered = a.is_nan() | b.is_nan()
@@ -138,7 +136,7 @@ def fchk(x: Form) -> None:
     known in which other cases the hardware takes the slow path; the quotient is the same on both.
     """
     x.allow("DIVIDE")
-    (result,) = x.dest_predicates(1)
+    (result,) = x.dest_predicates(1, least=1)
     a, b = (value.bits("i32").lshr(23) & 0xFF for value in (x.source("f32"), x.source("f32")))
     quotient = a - b
     ordinary = a.gt(25) & a.lt(255) & b.gt(0) & b.lt(253) & quotient.lt(126) & quotient.gt(-125)

@@ -27,7 +27,7 @@ def _truths(x: Form) -> tuple[Pair, Lanes]:
 def hsetp2(x: Form) -> None:
     """Compare pairs, and join results with a predicate; the first is for the lower numbers, the other for the upper."""
     x.allow(*COMPARISONS, *COMBINING, "FTZ", "BF16_V2", suffixes=SELECTORS)
-    results = x.dest_predicates(2)
+    results = x.dest_predicates(2, least=2)
     truths, other = _truths(x)
     for result, truth in zip(results, truths, strict=True):
         result.set(joined(x, truth, other))

@@ -31,7 +31,7 @@ def lop3(x: Form) -> None:
 def plop3(x: Form) -> None:
     """Compute two functions of three truth values, which are predicates or the signs of registers."""
     x.allow("LUT", suffixes=("SIGN",))
-    outs = x.dest_predicates(2)
+    outs = x.dest_predicates(2, least=2)
     inputs = [_truth(x), _truth(x), _truth(x)]
     tables = x.literal(), x.literal()
     for out, table in zip(outs, tables, strict=True):

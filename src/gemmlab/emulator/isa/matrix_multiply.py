@@ -39,7 +39,7 @@ def _kinds(x: Form, *others: str) -> tuple[str, str]:
 def imma(x: Form) -> None:
     """Multiply 8-bit integers; int32 sums wrap, or saturate (`SAT`)."""
     kinds = _kinds(x, *_INTEGERS, "SAT")
-    rows, depth = _INTEGERS[x.one_of(*_INTEGERS)]
+    rows, depth = _INTEGERS[x.needed(*_INTEGERS)]
     x.allow(*x.modifiers, suffixes=("ROW", "COL"))
     d = x.dest()
     left, right = x.words(rows // 8 * depth // STEP), x.words(depth // STEP)
@@ -79,7 +79,7 @@ def qmma(x: Form) -> None:
 @opcode("DMMA")
 def dmma(x: Form) -> None:
     """Multiply doubles: each sum is a chain of fused multiply-adds in the order of k."""
-    shape = x.one_of(*_DOUBLES)
+    shape = x.needed(*_DOUBLES)
     x.allow(*_DOUBLES)
     rows, depth = _DOUBLES[shape]
     fn = x.fn

@@ -56,7 +56,7 @@ def mufu(x: Form) -> None:
     if x.has(*_WIDE):
         _upper_words(x)
         return
-    function = _FUNCTIONS[x.one_of(*_FUNCTIONS)]
+    function = _FUNCTIONS[x.needed(*_FUNCTIONS)]
     d = x.dest()
     narrow = x.has("F16", "BF16")
     if not narrow:

@@ -31,8 +31,8 @@ def hmma(x: Form) -> None:
 
     The products of 32 bytes of k (16 bytes before sm_90) are added to the accumulator together.
     """
-    shape = x.one_of(*DEPTHS)
-    if not shape or set(x.modifiers) - {shape, "F32", "F16", "BF16", "TF32"}:
+    shape = x.needed(*DEPTHS)
+    if set(x.modifiers) - {shape, "F32", "F16", "BF16", "TF32"}:
         raise x.refuse()
     kind, half_sums = x.one_of("TF32", "BF16", default="F16"), not x.has("F32")
     steps = DEPTHS[shape] * FORMATS[kind].bits // 8 // STEP

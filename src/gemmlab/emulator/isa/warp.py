@@ -22,7 +22,7 @@ def shfl(x: Form) -> None:
     """
     results = x.dest_predicates(1)
     d, a, b, c = x.dest(), x.source(), x.source(), x.source()
-    mode = x.one_of("IDX", "UP", "DOWN", "BFLY")
+    mode = x.needed("IDX", "UP", "DOWN", "BFLY")
     lane = lane_numbers(x.fn)
     b, clamp, segment = b & 31, c & 31, c.lshr(8) & 31
     last = (lane & segment) | (clamp & ~segment)
@@ -72,7 +72,7 @@ def vote(x: Form) -> None:
         d.set(truth if d.operand.kind == "ureg" else truth.splat(LANES))
     decided = {"ANY": truth.ne(0), "ALL": truth.eq(everyone), "EQ": truth.eq(0) | truth.eq(everyone)}
     for result in results:
-        answer = decided[x.one_of("ANY", "ALL", "EQ")]
+        answer = decided[x.needed("ANY", "ALL", "EQ")]
         result.set(answer if result.operand.kind == "upred" else answer.splat(LANES))
 
 
@@ -102,7 +102,7 @@ def match(x: Form) -> None:
     on = x.execute
     masks = [(value.eq(value.lane(lane).splat(LANES)) & on).mask_bits() for lane in range(LANES)]
     alike = gather(masks)
-    if x.has("ANY"):
+    if x.needed("ANY", "ALL") == "ANY":
         d.set(alike)
         return
     everyone = Lanes(x.exec_bits)

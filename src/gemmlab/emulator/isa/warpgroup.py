@@ -26,12 +26,12 @@ def _shape(x: Form) -> int:
 
     Raises `UnsupportedError` if the form is not emulated.
     """
-    size, *rest = x.modifiers
+    size, *rest = x.modifiers or ("",)
     if size == "SP":
         raise x.refuse("sparse multiplications are not emulated")
     match = SIZE.fullmatch(size)
     if match is None:
-        raise x.refuse(f"a size of {size}")
+        raise x.refuse(f"a size of {size or 'nothing'}")
     kinds = [name for name in rest if name in _INPUTS[x.instruction.opcode]]
     sums = [name for name in rest if name in SUMS] or ["S32"]
     others = [name for name in rest if name not in {*kinds, *sums, "SAT"}]

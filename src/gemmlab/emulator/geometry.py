@@ -73,12 +73,11 @@ class Geometry:
     def place_in_cluster(self, rank: int) -> str:
         """Return words for the block with a rank in its cluster, such as `"block 1 of a cluster of 2"`.
 
-        If a cluster has a single block, they say that the launch has no clusters.
+        If neither the kernel nor the launch states a cluster, they say so.
         """
-        count = math.prod(self.cluster)
-        if count == 1:
+        if not self.in_clusters:
             return f"block {rank} of a cluster, but the launch has none (__cluster_dims__ or cluster=)"
-        return f"block {rank} of a cluster of {count}"
+        return f"block {rank} of a cluster of {math.prod(self.cluster)}"
 
     def shared_array(self, address: int) -> str:
         """Return the name of the `__shared__` variable for an address (`array_at`).

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from gemmlab.emulator.geometry import Geometry
@@ -53,6 +55,13 @@ def test_words_of_shared_memory_have_the_names_of_their_variables() -> None:
     assert geometry().shared_word(1024 + 4224 + 65536) == "at byte 65,536 of pool"
     assert cluster.shared_word(1 << 24 | 1024 + 4128) == "done of block 1 of the cluster"
     assert Geometry((1, 1, 1), (1, 1, 1), 1024, 8, 1, 0, {}).shared_word(1024) == "at 0x400"
+
+
+def test_a_block_that_a_cluster_lacks_is_told_with_the_size_of_the_cluster() -> None:
+    alone = geometry()
+    assert alone.place_in_cluster(1).startswith("block 1 of a cluster, but the launch has none")
+    assert replace(alone, in_clusters=True).place_in_cluster(1) == "block 1 of a cluster of 1"
+    assert replace(alone, in_clusters=True, cluster=(2, 2, 1)).place_in_cluster(5) == "block 5 of a cluster of 4"
 
 
 def test_the_owner_of_an_address_is_another_block_of_the_cluster() -> None:

@@ -214,9 +214,13 @@ _PRIME, _OFTEN, _MOST = 997, 63, 256
 
 
 def _places(resident: Unit) -> tuple[tuple[int, int, int], ...]:
-    """Return the positions of the block's warps; warps that execute come before those that wait for others."""
-    states = resident.states
-    return tuple(sorted(resident.places(), key=lambda place: states[place[1]] != Status.SPENT))
+    """Return the positions of the unit's warps; warps that execute come before those that wait for others."""
+    found = [
+        (block.states[warp] != Status.SPENT, (linear, warp, place))
+        for block in resident.blocks
+        for linear, warp, place in block.places()
+    ]
+    return tuple(place for _waits, place in sorted(found, key=lambda each: each[0]))
 
 
 def _columns(cells: Iterable[int], size: int) -> npt.NDArray[np.int64]:

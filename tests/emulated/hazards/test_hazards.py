@@ -253,6 +253,15 @@ def test_a_grid_that_is_not_made_of_whole_clusters_is_not_launched() -> None:
     assert launch(HERE / "cluster.cu", "fours_bad", 8, 32, [fresh(256)], device=device).hazards == ()
 
 
+@pytest.mark.in_turns(20)
+def test_an_endless_loop_in_a_cluster_is_told_where_it_is_and_not_where_others_wait() -> None:
+    (hazard,) = (
+        launch(HERE / "cluster.cu", "second_bad", 2, 64, [fresh(64), u32(2)], device="emulated:sm_90").hazards or ()
+    )
+    told = (hazard.kind, hazard.line, hazard.block, hazard.thread)
+    assert told == ("endless loop", *marked(pair("cluster", "second", ""), "CIRCLE"), (1, 0, 0), (32, 0, 0))
+
+
 @pytest.mark.slow
 def test_words_of_barriers_constants_and_warps() -> None:
     told = {}

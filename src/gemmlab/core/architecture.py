@@ -9,6 +9,11 @@ import re
 _ARCH = re.compile(r"sm_(\d+)([af]?)")
 
 
+def number_of(arch: str) -> int:
+    """Return the number in the name of an architecture: 90 for `sm_90a`, 120 for `sm_120`."""
+    return int(arch.removeprefix("sm_").rstrip("af"))
+
+
 def is_only(needed: str) -> bool:
     """Return whether code that needs `needed` runs on that architecture or its family alone: the name ends in `a` or
     `f`.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.core.architecture import number_of
 from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import GpuLimits
 from gemmlab.core.program import Launch
@@ -70,7 +71,7 @@ def geometry_of(
         async_copies=image.async_copies,
         warpgroups=image.warpgroups,
         landing_seed=landing_seed(),
-        old_tensor_core=int(image.arch[3:].rstrip("af")) < 90,
+        old_tensor_core=number_of(image.arch) < CLUSTER_ARCH,
         asynchronous=image.asynchronous,
         parameters=function.param_base + function.param_bytes if image.parameter_addresses else 0,
         param_base=function.param_base,
@@ -91,7 +92,7 @@ def _cluster(image: Image, launch: Launch, name: str) -> tuple[int, int, int]:
     if compiled is not None and wanted not in (None, compiled):
         raise UsageError(f"{name} was compiled for clusters of {compiled} blocks, not {wanted}")
     found = wanted or compiled or (1, 1, 1)
-    if found != (1, 1, 1) and int(image.arch[3:5]) < CLUSTER_ARCH:
+    if found != (1, 1, 1) and number_of(image.arch) < CLUSTER_ARCH:
         raise UsageError(f"{name}: {image.arch} has no clusters")
     most = MOST_BLOCKS if launch.wide_clusters else PORTABLE_BLOCKS
     if not 1 <= math.prod(found) <= most:
@@ -102,7 +103,7 @@ def _cluster(image: Image, launch: Launch, name: str) -> tuple[int, int, int]:
 
 def put_grid_workspace(geometry: Geometry, arch: str, address: int) -> None:
     """Write the address of a cooperative launch's workspace into constant bank 0 (PTX's envreg 1 and 2)."""
-    low = GRID_WORKSPACE[int(arch[3:].rstrip("af")) >= CLUSTER_ARCH]
+    low = GRID_WORKSPACE[number_of(arch) >= CLUSTER_ARCH]
     words = geometry.constants[0][low - 4 : low + 4].view(np.uint32)
     words[:] = address >> 32, address & 0xFFFFFFFF
 

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from gemmlab.core.architecture import number_of
 from gemmlab.core.errors import UsageError
 from gemmlab.toolchain import nv_info
 from gemmlab.toolchain.elf import ALLOCATED, NOBITS, REL, RELA, Elf, Section, Symbol, read_elf
@@ -140,7 +141,7 @@ def read_cubin(data: bytes, name: str) -> Cubin:
     sections = {section.name: section for section in elf.sections if _loaded(section)}
     try:
         arch = _architecture(elf)
-        reserved = RESERVED_SMEM_BYTES if int(re.sub(r"\D", "", arch)) >= 90 else 0
+        reserved = RESERVED_SMEM_BYTES if number_of(arch) >= 90 else 0
         by_name = {section.name: section for section in elf.sections}
         functions = {function.name: function for function in _functions(elf, by_name, reserved)}
         placed = [(symbol, section) for symbol in elf.symbols if (section := elf.section_of(symbol))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gemmlab.core.architecture import runs
+from gemmlab.core.architecture import number_of, runs
 from gemmlab.devices.cuda_code import runs_on
 
 
@@ -21,6 +21,10 @@ from gemmlab.devices.cuda_code import runs_on
 def test_an_architecture_runs_what_it_has(needed: str, yes: tuple[str, ...], no: tuple[str, ...]) -> None:
     assert all(runs(needed, target) for target in yes)
     assert not any(runs(needed, target) for target in no)
+
+
+def test_the_number_of_an_architecture_may_have_three_digits() -> None:
+    assert [number_of(arch) for arch in ("sm_75", "sm_90a", "sm_100f", "sm_120")] == [75, 90, 100, 120]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gemmlab
+from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import limits
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Launch
@@ -20,6 +21,17 @@ from gemmlab.emulator.memory_map import MemoryMap
 from gemmlab.emulator.report import observe
 
 SOURCE = 'extern "C" __global__ void nothing() {}'
+
+
+def test_architectures_of_three_digits_have_clusters() -> None:
+    device = EmulatedDevice("sm_90")
+    image = device.load(gemmlab.launch(SOURCE, "nothing", 1, 1, [], device=device).artifact).image
+    pairs = Launch((), (2, 1, 1), cluster=(2, 1, 1))
+    for arch in ("sm_90a", "sm_100", "sm_120"):
+        found = geometry_of(replace(image, arch=arch), pairs, limits("sm_90"), wave_blocks=1, check_races=True)
+        assert found.cluster == (2, 1, 1)
+    with pytest.raises(UsageError, match="nothing: sm_89 has no clusters"):
+        geometry_of(replace(image, arch="sm_89"), pairs, limits("sm_89"), wave_blocks=1, check_races=True)
 
 
 def hazards(**changes: Any) -> tuple[Hazard, ...]:

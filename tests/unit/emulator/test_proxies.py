@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from gemmlab.emulator.asynchronous.async_request import Request
-from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.finding import RACE, Findings
+from gemmlab.emulator.asynchronous.block_state import FENCES, BlockState
+from gemmlab.emulator.asynchronous.finding import PROXY, RACE, Findings
 from gemmlab.emulator.asynchronous.proxies import begin_read, check_write, end_read
 from gemmlab.emulator.geometry import Geometry
 from gemmlab.emulator.instruction_layout import Insn
-from gemmlab.emulator.layout import LANES
+from gemmlab.emulator.layout import LANES, Warp
 from gemmlab.emulator.races import READ_BY, READ_CLOCK, WRITER, WRITER_CLOCK
 from gemmlab.emulator.resident import Resident
 
@@ -62,6 +62,28 @@ def _write_during_read(block: BlockState, request: Request) -> None:
         request.report(RACE, message, address, other=other)
 
     end_read(block, reading, LOW, report, (1, 0, 1))
+
+
+def _fence(block: BlockState, lane: int) -> None:
+    """A proxy fence of a lane of warp 0, and a barrier arrival behind it."""
+    block.resident.warps[0, Warp.PROXY_FENCES + 4 * lane] += 1
+    block.fence(0)
+    block.resident.clocks[0, 0] += 1
+
+
+@pytest.mark.parametrize("later", [0, FENCES - 1, FENCES, 3 * FENCES])
+@pytest.mark.parametrize("lane", [3, 4])
+def test_a_fence_counts_however_many_the_warp_executes_after_it(lane: int, later: int) -> None:
+    block = _block(byte_races=False)
+    request = _request(block)
+    _written(block)
+    _fence(block, lane)
+    block.resident.clocks[1, 0] = block.resident.clocks[0, 0] - 1
+    for _ in range(later):
+        _fence(block, 5)
+    begin_read(request, block, LOW, NBYTES)
+    # Lane 3 wrote.
+    assert [found.kind for found in request.findings.all] == ([] if lane == 3 else [PROXY])
 
 
 @pytest.mark.parametrize("bug", [_read_after_write, _write_after_read, _write_during_read])

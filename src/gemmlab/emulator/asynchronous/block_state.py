@@ -42,7 +42,7 @@ class PassedWait:
 
 
 FENCES = 64
-"""Largest number of proxy fences stored for one warp; older ones are dropped."""
+"""Largest number of proxy fences stored for one warp; the oldest stored one stands for those before it, too."""
 Clocks = npt.NDArray[np.int32]
 """A vector clock: a row for each block of the cluster, with a clock for each of 32 warps."""
 
@@ -64,7 +64,10 @@ class BlockState:
     history: list[Copy] = field(default_factory=list, repr=False)
     """The last copies into this block, complete or not, for reports; `copies.HISTORY` at most."""
     fences: dict[int, list[tuple[int, npt.NDArray[np.int32]]]] = field(default_factory=dict)
-    """Index of a warp -> (its clock, each lane's number of fences) at each of its last `FENCES` proxy fences."""
+    """Index of a warp -> (its clock, each lane's number of fences) at each of its last `FENCES` proxy fences.
+
+    If there were more, the first stored one has the clock `start`.
+    """
     excused: set[tuple[int, int]] = field(default_factory=set)
     """(warp, instruction) of waits that return without success, as if they had timed out."""
     waits: dict[int, PassedWait] = field(default_factory=dict)
@@ -150,12 +153,15 @@ class BlockState:
         row = self.resident.warps[warp, Warp.PROXY_FENCES : Warp.PROXY_FENCES + 4 * LANES].view(np.int32)
         log = self.fences.setdefault(warp, [])
         log.append((int(self.resident.clocks[warp, warp]), row.copy()))
-        del log[:-FENCES]
+        if len(log) > FENCES:
+            # For a clock before the stored fences the answer is then too large: a missing fence may be overlooked, but
+            # no right kernel is reported.
+            log[:2] = [(self.start, log[1][1])]
 
     def fences_known(self, warp: int, clock: int) -> npt.NDArray[np.int32]:
         """Return how many proxy fences each lane of a warp executed while the warp's clock was at most `clock`.
 
-        The numbers are 0 if none of the warp's last `FENCES` fences is so early.
+        The numbers may be too large if the warp executed `FENCES` fences since.
         """
         rows = [row for when, row in self.fences.get(warp, ()) if when <= clock]
         return rows[-1] if rows else np.zeros(LANES, np.int32)
